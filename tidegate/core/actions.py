@@ -1,0 +1,207 @@
+"""What a plan may hold: launches, orders to the head, terminations, and what gets nothing."""
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from tidegate.core.ec2 import FleetRequest, Offering
+
+
+class OrderKind(StrEnum):
+    """The closed vocabulary of the head's agent."""
+
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    RELEASE = "release"  # drain, see IDLE+DRAIN, delete: one guarded order
+    REQUEUE = "requeue"  # with StartTime=now
+    SIGNAL = "signal"
+    COMMENT = "comment"
+
+    @property
+    def is_urgent(self) -> bool:
+        return self in (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An instruction to the head's agent: data, never a command line.
+
+    `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
+    `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING").
+    `delay_s`: how long the queue keeps it back.
+    `text`: the drain reason, the signal's name or the comment.
+    `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
+    that a late repeat cannot hit a job that has long started elsewhere.
+    """
+
+    order_id: str
+    kind: OrderKind
+    names: tuple[str, ...]
+    not_after_s: float
+    only_if: tuple[str, ...] = ()
+    text: str = ""
+    delay_s: int = 0
+    on_nodes: tuple[str, ...] = ()
+
+
+class OrderOutcome(StrEnum):
+    DONE = "done"
+    KEPT = "kept"  # the guard said no: a job slipped in, or the state had changed
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class OrderResult:
+    """What became of an order, per name; travels back in the next digest."""
+
+    order_id: str
+    kind: OrderKind
+    name: str
+    outcome: OrderOutcome
+    detail: str = ""
+
+
+class Phase(IntEnum):
+    """The life of a node in the ledger; it only moves forward."""
+
+    LAUNCHED = 0
+    JOINED = 1
+    INTERRUPTED = 2
+    RELEASED = 3
+    TERMINATED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PendingOrder:
+    """An order on its way; not repeated before it expires or its result is seen."""
+
+    order_id: str
+    kind: OrderKind
+    not_after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """What the ledger remembers of one instance. `gated_for`: the gang it waits for."""
+
+    instance_id: str
+    launch_id: str
+    pool: str
+    offering: Offering
+    launched_at_s: float
+    usd_per_hour: float
+    phase: Phase = Phase.LAUNCHED
+    gated_for: str = ""
+    reclaim_at_s: float | None = None
+    order: PendingOrder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked.
+
+    `gated_for` names the gang whose members join drained until all are there ("": open).
+    `usd_per_hour_each` is that of the dearest offering: limits are debited by it.
+    """
+
+    launch_id: str
+    pool: str
+    offerings: tuple[Offering, ...]
+    count: int
+    min_count: int
+    for_jobs: tuple[str, ...]
+    usd_per_hour_each: float
+    gated_for: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Finish a launch whose planner died between its record and its result."""
+
+    launch_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send an order to the head."""
+
+    order: Order
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """End instances that nothing needs any more."""
+
+    instance_ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Write down what was seen: a node moved to `phase`, or its order or gate is settled."""
+
+    instance_id: str
+    phase: Phase
+    reason: str
+    is_order_settled: bool = False
+    is_ungated: bool = False
+
+
+type Action = Launch | Resume | Send | Terminate | Mark
+
+
+class LaunchStatus(StrEnum):
+    RECORDED = "recorded"  # in doubt: CreateFleet may or may not have been called
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """A launch as the ledger knows it, with the whole request: a retry repeats it exactly."""
+
+    launch: Launch
+    created_at_s: float
+    request: FleetRequest
+    status: LaunchStatus = LaunchStatus.RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Resting:
+    """An offering that EC2 refused; not tried again before `until_s`."""
+
+    offering: Offering
+    until_s: float
+    failures: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A pending job that gets nothing now, and why, in words a user understands."""
+
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A pending job that needs nothing more: capacity exists or is on its way."""
+
+    job_id: str
+    by: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to a look: what to do, and one verdict for every pending job."""
+
+    actions: tuple[Action, ...]
+    served: tuple[Served, ...]
+    unmet: tuple[Unmet, ...]
+    notes: tuple[str, ...] = ()

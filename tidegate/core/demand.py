@@ -1,0 +1,171 @@
+"""Which pending jobs need capacity, and which would not start even with it."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from tidegate.core.actions import Unmet
+from tidegate.core.fit import is_readable
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Association, Job, Reading, Shape
+
+# Slurm's pending reasons, matched by prefix because squeue prints long texts for some.
+# `None` and `Priority` mean "not evaluated yet"; `NodeDown` and `BeginTime` follow a requeue.
+NEEDS_CAPACITY = (
+    "Nodes required for job are DOWN",
+    "ReqNodeNotAvail",
+    "Resources",
+    "PartitionConfig",
+    "Priority",
+    "None",
+    "NodeDown",
+)
+# A requeued job becomes eligible 120 s later; a node takes about as long to boot.
+ELIGIBLE_SOON_S = 150.0
+
+HELD_BECAUSE = {
+    "Dependency": "it waits for another job",
+    "BeginTime": "its begin time has not come",
+    "JobHeld": "it is held",
+    "JobArrayTaskLimit": "its array already runs as many tasks as its %limit allows",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is inactive",
+    "PartitionTimeLimit": "it asks more time than its partition allows",
+    "PartitionNodeLimit": "it asks more nodes than its partition allows",
+    "Licenses": "it waits for licences",
+    "Reservation": "it waits for its reservation",
+    "BadConstraints": "its constraints can never be met",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist."""
+
+    job_id: str
+    count: int
+    nodes: int
+    shape: Shape
+    constraint: str
+    pools: tuple[str, ...]
+    why: str
+
+    @property
+    def is_gang(self) -> bool:
+        return self.nodes > 1
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A sort key under which job 9 comes before job 10."""
+    parts = re.findall(r"\d+|\D+", text)
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+def rank(job: Job) -> tuple[object, ...]:
+    """Slurm priority first; at equal priority the largest; then the oldest id."""
+    return (-job.priority, -job.nodes * max(job.shape.gpus, 1), natural(job.job_id))
+
+
+def holds(job: Job, now_s: float) -> str:
+    """Why this pending job would not start even if nodes were up, "" when it would."""
+    if job.unreadable:
+        return job.unreadable
+    if job.count <= 0:
+        return HELD_BECAUSE["JobArrayTaskLimit"]
+    if not is_readable(job.constraint):
+        return f"its constraint {job.constraint!r} cannot be planned for yet: counts, brackets"
+    if job.reason.startswith("BeginTime") and job.eligible_at_s is not None:
+        return "" if job.eligible_at_s <= now_s + ELIGIBLE_SOON_S else HELD_BECAUSE["BeginTime"]
+    if not job.reason or job.reason.startswith(NEEDS_CAPACITY):
+        return ""
+    for prefix, sentence in HELD_BECAUSE.items():
+        if job.reason.startswith(prefix):
+            return sentence
+    return f"Slurm says {job.reason}, which more nodes would not change"
+
+
+class Caps:
+    """GPU limits of associations and QOS, counted as Slurm will count them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._associations = reading.associations
+        self._used: Counter[tuple[str, str]] = Counter()
+        for job in reading.jobs:
+            if not job.is_pending:
+                self._take(job, 1)
+
+    def admit(self, job: Job) -> tuple[int, str]:
+        """How many of the job's `count` may start, and which cap stops the rest."""
+        gpus = job.nodes * job.shape.gpus
+        admitted, stopped_by = job.count, ""
+        for cap in self._associations if gpus else ():
+            if not _covers(cap, job):
+                continue
+            room, sentence = self._room(cap, job, gpus)
+            if room < admitted:
+                admitted, stopped_by = max(room, 0), sentence
+        self._take(job, admitted)
+        return admitted, stopped_by
+
+    def _room(self, cap: Association, job: Job, gpus: int) -> tuple[int, str]:
+        room, sentence = job.count, ""
+        if cap.max_gpus_per_job is not None and gpus > cap.max_gpus_per_job:
+            return 0, f"{cap.scope} allows {cap.max_gpus_per_job} GPUs per job, it asks {gpus}"
+        for limit, user, whose in (
+            (cap.max_gpus, "", "in all"),
+            (cap.max_gpus_per_user, job.user, "per user"),
+        ):
+            if limit is None:
+                continue
+            used = self._used[cap.scope, user]
+            if (limit - used) // gpus < room:
+                room = (limit - used) // gpus
+                sentence = f"{cap.scope} allows {limit} GPUs {whose}, {used} are used or promised"
+        return room, sentence
+
+    def _take(self, job: Job, count: int) -> None:
+        gpus = job.nodes * job.shape.gpus * count
+        for cap in self._associations if gpus else ():
+            if _covers(cap, job):
+                self._used[cap.scope, ""] += gpus
+                self._used[cap.scope, job.user] += gpus
+
+
+def _covers(cap: Association, job: Job) -> bool:
+    return (
+        (not cap.account or cap.account == job.account)
+        and (not cap.user or cap.user == job.user)
+        and (not cap.qos or cap.qos == job.qos)
+    )
+
+
+def demand(
+    reading: Reading, cluster: Cluster, now_s: float, lost: frozenset[str]
+) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
+    """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
+
+    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again.
+    """
+    needs: list[Need] = []
+    unmet: list[Unmet] = []
+    caps = Caps(reading)
+    for job in sorted(reading.jobs, key=rank):
+        if job.is_running and job.is_requeueable and lost.intersection(job.node_names):
+            needs.append(_need(job, 1, cluster, "its node is being reclaimed"))
+        if not job.is_pending:
+            continue
+        sentence = holds(job, now_s)
+        admitted, stopped_by = (0, sentence) if sentence else caps.admit(job)
+        if admitted:
+            needs.append(_need(job, admitted, cluster, job.reason or "None"))
+        else:
+            unmet.append(Unmet(job.job_id, stopped_by))
+    return tuple(needs), tuple(unmet)
+
+
+def _need(job: Job, count: int, cluster: Cluster, why: str) -> Need:
+    pools: list[str] = []
+    for name in job.partitions:
+        partition = cluster.partition(name)
+        pools.extend(pool for pool in (partition.pools if partition else ()) if pool not in pools)
+    return Need(job.job_id, count, job.nodes, job.shape, job.constraint, tuple(pools), why)

@@ -1,0 +1,144 @@
+"""EC2's words: instance types, offerings, instances, fleet requests and their results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+# Slurm sees less memory than EC2 advertises: the kernel and firmware take their part.
+# 95 % is what ParallelCluster assumes for its schedulable memory as well.
+SLURM_VISIBLE_MEMORY = 0.95
+
+# Tags that carry the facts of a launch to EC2 and, through the metadata service, to the node.
+CLUSTER_TAG = "tidegate:cluster"
+LAUNCH_TAG = "tidegate:launch"
+POOL_TAG = "tidegate:pool"
+GATE_TAG = "tidegate:gate"
+ROLE_TAG = "tidegate:role"
+HEAD_ROLE = "head"
+
+
+class Market(StrEnum):
+    """How an instance is paid for."""
+
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """The shape of an instance type as Slurm will see it.
+
+    Source: EC2 DescribeInstanceTypes. `gpu_type` is the lower-case GRES type ("a10g").
+    """
+
+    name: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+
+    @property
+    def slurm_memory_mib(self) -> int:
+        return int(self.memory_mib * SLURM_VISIBLE_MEMORY)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Offering:
+    """What EC2 sells: an instance type in a zone on a market."""
+
+    instance_type: str
+    zone: str
+    market: Market
+
+    def __str__(self) -> str:
+        return f"{self.instance_type}/{self.zone}/{self.market}"
+
+
+type Prices = Mapping[Offering, float]
+"""USD per hour of each offering that has a known price."""
+
+
+class InstanceState(StrEnum):
+    """EC2's own words for the life of an instance."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SHUTTING_DOWN = "shutting-down"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance that carries our cluster tag."""
+
+    instance_id: str
+    offering: Offering
+    state: InstanceState
+    launched_at_s: float
+    launch_id: str
+    pool: str
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state in (InstanceState.PENDING, InstanceState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One line of a fleet request: where and as what an instance may come."""
+
+    instance_type: str
+    zone: str
+    subnet_id: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRequest:
+    """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.
+
+    Repeating it under the same token must not buy twice, so nothing in it may be looked
+    up again: the launch template version is a number, never `$Latest`.
+    """
+
+    client_token: str
+    launch_template_id: str
+    launch_template_version: str
+    market: Market
+    count: int
+    min_count: int
+    overrides: tuple[Override, ...]
+    tags: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        assert 0 < len(self.overrides) <= 100, "EC2 takes at most 100 overrides in a fleet request"
+        assert 0 <= self.min_count <= self.count
+
+
+class RefusalKind(StrEnum):
+    """What an EC2 error says about trying the same offering again."""
+
+    CAPACITY = "capacity"
+    QUOTA = "quota"
+    SUBNET = "subnet"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An offering that EC2 did not give, with EC2's own words."""
+
+    offering: Offering
+    kind: RefusalKind
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetResult:
+    """What came of a fleet request: any mix of instances and refusals."""
+
+    instances: tuple[Instance, ...]
+    refusals: tuple[Refusal, ...]

@@ -1,0 +1,80 @@
+"""The fleet, joined by instance id: what ledger, EC2 and Slurm each say of one node."""
+
+from dataclasses import dataclass
+
+from tidegate.core.actions import NodeRecord, OrderKind, OrderResult
+from tidegate.core.ec2 import Instance, Offering
+from tidegate.core.slurm import Node
+from tidegate.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One instance id and its three views; at least `record` or `instance` is there."""
+
+    instance_id: str
+    record: NodeRecord | None
+    instance: Instance | None
+    node: Node | None
+    result: OrderResult | None
+
+    @property
+    def offering(self) -> Offering:
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        return known.offering
+
+    @property
+    def pool(self) -> str:
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        return known.pool
+
+    @property
+    def launched_at_s(self) -> float:
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        return known.launched_at_s
+
+    @property
+    def gated_for(self) -> str:
+        return self.record.gated_for if self.record else ""
+
+    def is_gone(self, now_s: float, describe_lag_s: float) -> bool:
+        """EC2 has ended it. A fresh instance may be missing from Describe for a while."""
+        if self.instance is None:
+            return now_s - self.launched_at_s > describe_lag_s
+        return not self.instance.is_alive
+
+    def has_order(self, kind: OrderKind, now_s: float) -> bool:
+        """An order of this kind is on its way: neither answered nor expired."""
+        order = self.record.order if self.record else None
+        return (
+            order is not None
+            and order.kind is kind
+            and self.result is None
+            and now_s <= order.not_after_s
+        )
+
+
+def members(snapshot: Snapshot) -> tuple[Member, ...]:
+    """Every node that is ours, by instance id. Slurm nodes of others are left out."""
+    records = {record.instance_id: record for record in snapshot.nodes}
+    instances = {instance.instance_id: instance for instance in snapshot.instances}
+    digest = snapshot.digest
+    nodes = {node.name: node for node in digest.reading.nodes} if digest else {}
+    results = {(r.order_id, r.name): r for r in digest.results} if digest else {}
+    joined: list[Member] = []
+    for instance_id in sorted(records.keys() | instances.keys()):
+        record = records.get(instance_id)
+        order = record.order if record else None
+        joined.append(
+            Member(
+                instance_id=instance_id,
+                record=record,
+                instance=instances.get(instance_id),
+                node=nodes.get(instance_id),
+                result=results.get((order.order_id, instance_id)) if order else None,
+            )
+        )
+    return tuple(joined)

@@ -1,0 +1,345 @@
+"""The planner: one pure function from what was seen to what should be done.
+
+The passes run in a written order: finish what is in doubt, judge every node, serve the queue
+(existing nodes, then nodes in flight, then new ones), open complete gangs, release the idle.
+"""
+
+from collections.abc import Sequence
+
+from tidegate.core.actions import (
+    Action,
+    Launch,
+    LaunchRecord,
+    LaunchStatus,
+    Order,
+    OrderKind,
+    PendingOrder,
+    Phase,
+    Plan,
+    Resume,
+    Send,
+    Served,
+    Terminate,
+    Unmet,
+)
+from tidegate.core.buy import Shop
+from tidegate.core.demand import Need, demand
+from tidegate.core.limits import Usage
+from tidegate.core.members import Member, members
+from tidegate.core.pack import Bin, BinKind, best_bin, bin_of_node, bin_of_type, gang_members
+from tidegate.core.reconcile import Judged, Use, judge
+from tidegate.core.snapshot import Snapshot
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """What to do about `snapshot`, and one verdict for every pending job.
+
+    The same snapshot, in any order of its parts, gives the same plan.
+    """
+    return _Planning(snapshot).plan()
+
+
+class _Planning:
+    """The working state of one call of `plan`; nothing of it outlives the call."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._usage = Usage(snapshot.cluster)
+        self._bins: list[Bin] = []
+        self._actions: list[Action] = []
+        self._served: dict[str, Served] = {}
+        self._unmet: dict[str, Unmet] = {}
+        self._orders = 0
+        self._shop = Shop(snapshot, self._usage)
+
+    def plan(self) -> Plan:
+        snapshot = self._snapshot
+        self._resume()
+        stale = self._staleness()
+        if stale:
+            self._end_released()
+            return Plan(self._sorted_actions(), (), (), (stale,))
+        assert snapshot.digest is not None
+        judged = self._judge_all()
+        self._serve(judged)
+        self._open_gangs()
+        self._release_idle(judged)
+        self._actions.extend(self._shop.launches(str(snapshot.epoch)))
+        served = tuple(self._served[key] for key in sorted(self._served))
+        unmet = tuple(self._unmet[key] for key in sorted(self._unmet))
+        return Plan(self._sorted_actions(), served, unmet)
+
+    def _staleness(self) -> str:
+        snapshot, bound_s = self._snapshot, self._snapshot.cluster.timings.digest_stale_s
+        if snapshot.digest is None:
+            return "the head has not reported yet: nothing is launched or released"
+        if snapshot.digest_age_s > bound_s:
+            return (
+                f"the head was last heard {snapshot.digest_age_s:.0f} s ago (bound {bound_s:.0f} "
+                "s): nothing is launched and nothing busy is touched"
+            )
+        return ""
+
+    def _resume(self) -> None:
+        """Pick up launches whose planner died; until then their nodes count as in flight."""
+        lease_s = self._snapshot.cluster.timings.apply_lease_s
+        for record in self._in_doubt():
+            launch = record.launch
+            pool = self._snapshot.cluster.pool(launch.pool)
+            instance_type = self._snapshot.cluster.instance_type(launch.offerings[0].instance_type)
+            self._usage.debit(
+                launch.pool,
+                nodes=launch.count,
+                gpus_each=instance_type.gpus if instance_type else 0,
+                usd_per_hour_each=launch.usd_per_hour_each,
+            )
+            if pool and instance_type:
+                self._bins.extend(
+                    bin_of_type(
+                        f"{launch.launch_id}.{number}",
+                        BinKind.IN_FLIGHT,
+                        pool,
+                        launch.offerings[0],
+                        of=instance_type,
+                        gated_for=launch.gated_for,
+                    )
+                    for number in range(launch.count)
+                )
+            age_s = self._snapshot.now_s - record.created_at_s
+            if age_s >= lease_s:
+                reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
+                self._actions.append(Resume(launch.launch_id, reason))
+
+    def _in_doubt(self) -> list[LaunchRecord]:
+        open_records = (r for r in self._snapshot.launches if r.status is LaunchStatus.RECORDED)
+        return sorted(open_records, key=lambda r: r.launch.launch_id)
+
+    def _end_released(self) -> None:
+        """Nodes that Slurm has already let go may end even while the head is silent."""
+        for member in members(self._snapshot):
+            released = member.record is not None and member.record.phase is Phase.RELEASED
+            if released and member.instance is not None and member.instance.is_alive:
+                self._actions.append(Terminate((member.instance_id,), "released by Slurm"))
+
+    def _judge_all(self) -> list[Judged]:
+        in_doubt = frozenset(r.launch.launch_id for r in self._in_doubt())
+        judged = [judge(member, self._snapshot, in_doubt) for member in members(self._snapshot)]
+        for each in judged:
+            self._actions.extend(each.actions)
+            self._debit(each.member, in_doubt)
+            self._add_bin(each)
+        self._requeue_lost(judged)
+        self._order_out(judged)
+        return judged
+
+    def _debit(self, member: Member, in_doubt: frozenset[str]) -> None:
+        """What EC2 may still bill counts against the limits until it is seen to have ended."""
+        snapshot = self._snapshot
+        is_counted = member.instance is not None and member.instance.launch_id in in_doubt
+        is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
+        if is_gone or (member.record is None and is_counted):
+            return
+        instance_type = snapshot.cluster.instance_type(member.offering.instance_type)
+        record = member.record
+        usd = record.usd_per_hour if record else snapshot.cluster.prices.get(member.offering, 0.0)
+        self._usage.debit(
+            member.pool,
+            nodes=1,
+            gpus_each=instance_type.gpus if instance_type else 0,
+            usd_per_hour_each=usd,
+        )
+
+    def _add_bin(self, judged: Judged) -> None:
+        member = judged.member
+        pool = self._snapshot.cluster.pool(member.pool)
+        if pool is None:
+            return
+        if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
+            gated_for = member.gated_for if judged.use is Use.GATED else ""
+            self._bins.append(bin_of_node(member.node, pool, member.offering, gated_for))
+        elif judged.use is Use.IN_FLIGHT:
+            instance_type = self._snapshot.cluster.instance_type(member.offering.instance_type)
+            if instance_type:
+                self._bins.append(
+                    bin_of_type(
+                        member.instance_id,
+                        BinKind.IN_FLIGHT,
+                        pool,
+                        member.offering,
+                        of=instance_type,
+                        gated_for=member.gated_for,
+                    )
+                )
+
+    def _requeue_lost(self, judged: Sequence[Judged]) -> None:
+        """Jobs on nodes that are gone for good run again elsewhere without waiting for Slurm."""
+        gone = {
+            j.member.instance_id
+            for j in judged
+            if j.use is Use.LOST and (j.member.instance is None or not j.member.instance.is_alive)
+        }
+        assert self._snapshot.digest is not None
+        for job in sorted(self._snapshot.digest.reading.jobs, key=lambda j: j.job_id):
+            on = tuple(sorted(gone.intersection(job.node_names)))
+            if job.is_running and job.is_requeueable and on:
+                reason = f"job {job.job_id} ran on {', '.join(on)}, which is gone"
+                self._send(
+                    OrderKind.REQUEUE, (job.job_id,), reason, only_if=("RUNNING",), on_nodes=on
+                )
+
+    def _order_out(self, judged: Sequence[Judged]) -> None:
+        """Release nodes that are of no use any more and on which nothing runs."""
+        by_reason: dict[str, list[str]] = {}
+        for each in judged:
+            node = each.member.node
+            if each.order is OrderKind.RELEASE and node is not None and not node.state.is_busy:
+                if not each.member.has_order(OrderKind.RELEASE, self._snapshot.now_s):
+                    by_reason.setdefault(each.reason, []).append(node.name)
+            elif (
+                each.use is Use.LOST
+                and node is not None
+                and not node.state.is_drain
+                and not each.member.has_order(OrderKind.DRAIN, self._snapshot.now_s)
+            ):
+                self._send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
+        for reason, names in sorted(by_reason.items()):
+            self._send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}")
+
+    def _serve(self, judged: Sequence[Judged]) -> None:
+        """Give every pending job, in Slurm's order, a place or a reason."""
+        snapshot = self._snapshot
+        assert snapshot.digest is not None
+        lost = frozenset(j.member.instance_id for j in judged if j.use is Use.LOST)
+        needs, unmet = demand(snapshot.digest.reading, snapshot.cluster, snapshot.now_s, lost)
+        self._unmet.update({each.job_id: each for each in unmet})
+        for need in needs:
+            for _ in range(need.count):
+                if not (self._serve_gang(need) if need.is_gang else self._serve_one(need)):
+                    break
+
+    def _serve_one(self, need: Need) -> bool:
+        found = best_bin(self._bins, need)
+        if found is None:
+            bought = self._shop.buy(need, 1)
+            if not bought.bins:
+                return self._refuse(need, bought.reason)
+            self._bins.extend(bought.bins)
+            found = bought.bins[0]
+        found.put(need)
+        self._note_served(need, (found,))
+        return True
+
+    def _serve_gang(self, need: Need) -> bool:
+        """All nodes of a gang, or none of the missing ones."""
+        found = gang_members(self._bins, need)
+        missing = need.nodes - len(found)
+        if missing:
+            within = (found[0].pool, found[0].offering.zone) if found else None
+            bought = self._shop.buy(need, missing, within=within)
+            if not bought.bins and found:
+                found, bought = [], self._shop.buy(need, need.nodes)
+            if not bought.bins:
+                return self._refuse(need, bought.reason)
+            self._bins.extend(bought.bins)
+            found = [*found, *bought.bins]
+        for each in found:
+            each.put(need)
+        self._note_served(need, found)
+        return True
+
+    def _refuse(self, need: Need, reason: str) -> bool:
+        if need.job_id in self._served:
+            reason = f"the rest of its tasks wait: {reason}"
+            self._served[need.job_id] = Served(
+                need.job_id,
+                self._served[need.job_id].by,
+                f"{self._served[need.job_id].reason}; {reason}",
+            )
+        else:
+            self._unmet[need.job_id] = Unmet(need.job_id, reason)
+        return False
+
+    def _note_served(self, need: Need, bins: Sequence[Bin]) -> None:
+        before = self._served.get(need.job_id)
+        by = (*(before.by if before else ()), *(b.name for b in bins))
+        kinds = {b.kind for b in bins}
+        if kinds == {BinKind.EXISTING}:
+            reason = "nodes that fit are up: Slurm will start it"
+        elif BinKind.NEW in kinds:
+            reason = "nodes are being bought for it"
+        else:
+            reason = "nodes are booting for it"
+        self._served[need.job_id] = Served(need.job_id, by, before.reason if before else reason)
+
+    def _open_gangs(self) -> None:
+        """Undrain the members of each complete gang in one command; free those of gone gangs."""
+        gated: dict[str, list[Bin]] = {}
+        for each in self._bins:
+            if each.gated_for and each.kind is BinKind.EXISTING:
+                gated.setdefault(each.gated_for, []).append(each)
+        records = {record.instance_id: record for record in self._snapshot.nodes}
+        for job_id, bins in sorted(gated.items()):
+            members_of = [b for b in self._bins if job_id in b.jobs]
+            if any(b.kind is not BinKind.EXISTING for b in members_of):
+                continue
+            reason = (
+                f"all {len(members_of)} nodes of job {job_id} are there"
+                if members_of
+                else f"job {job_id} no longer waits for this node"
+            )
+            names = sorted(b.name for b in bins)
+            orders = [records[name].order for name in names]
+            if any(o and o.kind is OrderKind.UNDRAIN and self._is_open(o) for o in orders):
+                continue
+            self._send(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",))
+
+    def _is_open(self, order: PendingOrder) -> bool:
+        """Neither answered in the digest nor expired."""
+        assert self._snapshot.digest is not None
+        answered = any(r.order_id == order.order_id for r in self._snapshot.digest.results)
+        return not answered and self._snapshot.now_s <= order.not_after_s
+
+    def _release_idle(self, judged: Sequence[Judged]) -> None:
+        """Let go of nodes that no pending job will use and that idled for their pool's time."""
+        unused = {b.name for b in self._bins if not b.jobs and not b.gated_for}
+        by_reason: dict[str, list[str]] = {}
+        assert self._snapshot.digest is not None
+        for each in judged:
+            node, pool = each.member.node, self._snapshot.cluster.pool(each.member.pool)
+            if each.use is not Use.CAPACITY or node is None or pool is None:
+                continue
+            since_s = max(node.last_busy_at_s, each.member.launched_at_s)
+            idle_s = self._snapshot.digest.written_at_s - since_s
+            if node.state.is_idle and node.name in unused and idle_s >= pool.idle_s:
+                reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
+                by_reason.setdefault(reason, []).append(node.name)
+        for reason, names in sorted(by_reason.items()):
+            self._send(
+                OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}", only_if=("IDLE",)
+            )
+
+    def _send(
+        self,
+        kind: OrderKind,
+        names: tuple[str, ...],
+        text: str,
+        *,
+        only_if: tuple[str, ...] = (),
+        on_nodes: tuple[str, ...] = (),
+    ) -> None:
+        order = Order(
+            order_id=f"{self._snapshot.epoch}-o{self._orders}",
+            kind=kind,
+            names=names,
+            not_after_s=self._snapshot.now_s + self._snapshot.cluster.timings.order_ttl_s,
+            only_if=only_if,
+            text=text,
+            on_nodes=on_nodes,
+        )
+        self._orders += 1
+        self._actions.append(Send(order, text.removeprefix("tidegate: ")))
+
+    def _sorted_actions(self) -> tuple[Action, ...]:
+        """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
+        rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
+        return tuple(sorted(self._actions, key=lambda action: rank.get(type(action), 4)))

@@ -1,0 +1,162 @@
+"""Slurm's words: nodes, their state, jobs, and the limits that accounting knows."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+# Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
+# deleting such a node crashes slurmctld 22.05.
+BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node's state as Slurm prints it: one base word and a set of flags.
+
+    Source: `scontrol show node`, for example `IDLE+DRAIN+DYNAMIC_NORM`.
+    """
+
+    words: frozenset[str]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `IDLE+DRAIN`; a trailing `*` is Slurm's mark for a node that does not respond."""
+        words = {word.strip().upper() for word in text.split("+") if word.strip()}
+        starred = {word for word in words if word.endswith("*")}
+        words = (words - starred) | {word.rstrip("*") for word in starred}
+        return cls(frozenset(words | ({"NOT_RESPONDING"} if starred else set())))
+
+    @property
+    def is_drain(self) -> bool:
+        """No new job will start here."""
+        return "DRAIN" in self.words
+
+    @property
+    def is_busy(self) -> bool:
+        """A job runs, ends or is promised here."""
+        return bool(self.words & BUSY_WORDS)
+
+    @property
+    def is_down(self) -> bool:
+        return bool(self.words & {"DOWN", "FAIL", "INVAL", "INVALID_REG"})
+
+    @property
+    def is_idle(self) -> bool:
+        return "IDLE" in self.words and not self.is_busy and not self.is_down
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Slurm may start a job here now."""
+        return not self.is_drain and not self.is_down
+
+    @property
+    def is_deletable(self) -> bool:
+        """`scontrol delete` is safe: nothing runs, ends or is planned, and nothing new will."""
+        return not self.is_busy and (self.is_drain or self.is_down)
+
+    def __str__(self) -> str:
+        return "+".join(sorted(self.words))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock."""
+
+    name: str
+    state: NodeState
+    cpus: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+    cpus_alloc: int = 0
+    memory_alloc_mib: int = 0
+    gpus_alloc: int = 0
+    features: tuple[str, ...] = ()
+    reason: str = ""
+    last_busy_at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one node must give to a job. `gpu_type` "": any."""
+
+    gpus: int = 0
+    gpu_type: str = ""
+    cpus: int = 1
+    memory_mib: int = 0
+    is_exclusive: bool = False
+
+    def __str__(self) -> str:
+        gpu = f"{self.gpus} {self.gpu_type or 'GPU'}" if self.gpus else "no GPU"
+        alone = ", exclusive" if self.is_exclusive else ""
+        return f"{gpu}, {self.cpus} CPUs, {self.memory_mib} MiB per node{alone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of the queue: a job, or the tasks of an array that have not started.
+
+    `count`: how many equal jobs the row stands for (an array's startable tasks).
+    `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
+    `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`).
+    """
+
+    job_id: str
+    state: str
+    partitions: tuple[str, ...]
+    nodes: int
+    shape: Shape
+    user: str
+    count: int = 1
+    array_job_id: str = ""
+    reason: str = ""
+    priority: int = 0
+    constraint: str = ""
+    account: str = ""
+    qos: str = ""
+    time_limit_s: float | None = None
+    eligible_at_s: float | None = None
+    comment: str = ""
+    node_names: tuple[str, ...] = ()
+    is_requeueable: bool = True
+    unreadable: str = ""
+    required_nodes: tuple[str, ...] = ()
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state == "PENDING"
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in ("RUNNING", "SUSPENDED", "STOPPED")
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """A cap on GPUs that accounting will apply once nodes are up.
+
+    Source: `scontrol show assoc_mgr`. Slurm tests these caps only after it has selected
+    nodes, so with no node up the pending reason hides them.
+    `scope`: "qos NAME" or "account NAME" or "user NAME of account NAME".
+    `accounts_below`: the cap of an account counts the jobs of these accounts as well.
+    `gpu_type`: only GPUs of this type count ("": all).
+    """
+
+    scope: str
+    account: str = ""
+    user: str = ""
+    qos: str = ""
+    max_gpus: int | None = None
+    max_gpus_per_user: int | None = None
+    max_gpus_per_job: int | None = None
+    accounts_below: tuple[str, ...] = ()
+    gpu_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that one look at Slurm returns."""
+
+    version: str
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    associations: tuple[Association, ...] = field(default=())

@@ -1,0 +1,192 @@
+"""What the service and the agent need from the outside world.
+
+Every adapter and every simulated part implements one of these; one contract suite per port
+runs on both. Each method states its errors; expected outcomes come back as values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidegate.core.actions import (
+    LaunchRecord,
+    LaunchStatus,
+    NodeRecord,
+    Order,
+    PendingOrder,
+    Phase,
+    Resting,
+)
+from tidegate.core.digest import Digest, Stamp
+from tidegate.core.ec2 import FleetRequest, FleetResult, Instance
+from tidegate.core.slurm import Reading
+from tidegate.core.snapshot import Epoch
+
+
+class Clock(Protocol):
+    """The time of day, in epoch seconds."""
+
+    def now_s(self) -> float: ...
+
+
+class Compute(Protocol):
+    """EC2, limited to the instances of one cluster."""
+
+    def create_fleet(self, request: FleetRequest) -> FleetResult:
+        """Buy instances; partial success and refusals are values.
+
+        The same request repeated under its token buys nothing more.
+        Errors: Throttled, NotAuthorized, RequestMismatch (token used with another request).
+        """
+        ...
+
+    def instances(self) -> tuple[Instance, ...]:
+        """All instances that carry the cluster's tag and are not terminated.
+
+        A fresh instance may be missing for a while (EC2 is eventually consistent).
+        Errors: Throttled, NotAuthorized.
+        """
+        ...
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """End instances; ones already gone are no error. Errors: Throttled, NotAuthorized."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """One consistent-enough read of the ledger: the epoch is read first."""
+
+    epoch: Epoch
+    digest_seen: Stamp | None
+    nodes: tuple[NodeRecord, ...]
+    launches: tuple[LaunchRecord, ...]
+    resting: tuple[Resting, ...]
+
+
+class Ledger(Protocol):
+    """The only memory. Every method may raise Throttled or NotAuthorized."""
+
+    def view(self) -> LedgerView:
+        """Epoch, open launch records, nodes not yet terminated, resting offerings."""
+        ...
+
+    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
+        """Move to the next epoch and record `launches`, all or nothing.
+
+        False: another planner was faster; throw the plan away.
+        """
+        ...
+
+    def finish_launch(
+        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
+    ) -> None:
+        """Write the nodes of a launch, then its status; repeating it changes nothing."""
+        ...
+
+    def advance_node(self, instance_id: str, phase: Phase) -> bool:
+        """Move a node forward; False when it already stood there or further, or is unknown."""
+        ...
+
+    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
+        """Note that EC2 will reclaim a node; False when it is unknown or past that."""
+        ...
+
+    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
+        """Remember the order on its way to a node, or that it is settled."""
+        ...
+
+    def ungate(self, instance_id: str) -> None:
+        """The node waits for no gang any more."""
+        ...
+
+    def rest(self, resting: Resting) -> None:
+        """Remember a refused offering until its time."""
+        ...
+
+    def see_digest(self, stamp: Stamp) -> None:
+        """Remember the newest digest that was acted on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedDigest:
+    """The newest digest and its age on the store's clock."""
+
+    digest: Digest
+    age_s: float
+
+
+class Bus(Protocol):
+    """The way between head and planner. Every method may raise Throttled or NotAuthorized."""
+
+    def put_digest(self, digest: Digest) -> None:
+        """Head: store the digest, then announce it; a lost announcement loses nothing."""
+        ...
+
+    def newest_digest(self) -> ReceivedDigest | None:
+        """Planner: the newest digest, None before the first. Errors: BadEvent (unreadable)."""
+        ...
+
+    def look(self, why: str) -> None:
+        """Ask for a look soon; every call has a unique body."""
+        ...
+
+    def send_orders(self, orders: Sequence[Order]) -> None:
+        """Planner: put orders on the urgent or the routine queue by their kind."""
+        ...
+
+    def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple["ReceivedOrder", ...]:
+        """Head: orders that arrived, at least once each; unreadable ones are dropped."""
+        ...
+
+    def acknowledge(self, received: "ReceivedOrder") -> None:
+        """Head: the order was carried out, expired or failed for good."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedOrder:
+    """An order and the queue's handle to acknowledge it."""
+
+    order: Order
+    handle: str
+
+
+class Slurm(Protocol):
+    """slurmctld, as the head's agent drives it. Every method may raise SlurmUnavailable."""
+
+    def read(self) -> Reading:
+        """Queue, dynamic nodes and accounting limits. FUTURE placeholders are left out."""
+        ...
+
+    def drain(self, names: Sequence[str], reason: str) -> None:
+        """Start no new job on these nodes; unknown names are no error."""
+        ...
+
+    def undrain(self, names: Sequence[str]) -> None:
+        """Let jobs start again; all names in one command, so that a gang starts as one."""
+        ...
+
+    def delete(self, names: Sequence[str]) -> dict[str, str]:
+        """Delete idle drained nodes; returns name -> error text for those that Slurm refused.
+
+        A node that is already gone counts as deleted.
+        """
+        ...
+
+    def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Requeue with StartTime=now; returns job id -> error text for refusals."""
+        ...
+
+    def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
+        """Send a signal to batch shell and steps; returns job id -> error text."""
+        ...
+
+    def comment(self, job_id: str, text: str) -> None:
+        """Set the job's AdminComment; also makes slurmctld run a scheduling pass."""
+        ...
+
+    def poke(self, names: Sequence[str]) -> None:
+        """Make slurmctld run a scheduling pass: registration alone does not (up to 30 s)."""
+        ...
