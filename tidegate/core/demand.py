@@ -1,13 +1,13 @@
 """Which pending jobs need capacity, and which would not start even with it."""
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 
 from tidegate.core.actions import Unmet
+from tidegate.core.caps import Caps
 from tidegate.core.fit import is_readable
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, Job, Reading, Shape
+from tidegate.core.slurm import Job, Reading, Shape
 
 # Slurm's pending reasons, matched by prefix because squeue prints long texts for some.
 # `None` and `Priority` mean "not evaluated yet"; `NodeDown` and `BeginTime` follow a requeue.
@@ -82,61 +82,6 @@ def holds(job: Job, now_s: float) -> str:
         if job.reason.startswith(prefix):
             return sentence
     return f"Slurm says {job.reason}, which more nodes would not change"
-
-
-class Caps:
-    """GPU limits of associations and QOS, counted as Slurm will count them."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._associations = reading.associations
-        self._used: Counter[tuple[str, str]] = Counter()
-        for job in reading.jobs:
-            if not job.is_pending:
-                self._take(job, 1)
-
-    def admit(self, job: Job) -> tuple[int, str]:
-        """How many of the job's `count` may start, and which cap stops the rest."""
-        gpus = job.nodes * job.shape.gpus
-        admitted, stopped_by = job.count, ""
-        for cap in self._associations if gpus else ():
-            if not _covers(cap, job):
-                continue
-            room, sentence = self._room(cap, job, gpus)
-            if room < admitted:
-                admitted, stopped_by = max(room, 0), sentence
-        self._take(job, admitted)
-        return admitted, stopped_by
-
-    def _room(self, cap: Association, job: Job, gpus: int) -> tuple[int, str]:
-        room, sentence = job.count, ""
-        if cap.max_gpus_per_job is not None and gpus > cap.max_gpus_per_job:
-            return 0, f"{cap.scope} allows {cap.max_gpus_per_job} GPUs per job, it asks {gpus}"
-        for limit, user, whose in (
-            (cap.max_gpus, "", "in all"),
-            (cap.max_gpus_per_user, job.user, "per user"),
-        ):
-            if limit is None:
-                continue
-            used = self._used[cap.scope, user]
-            if (limit - used) // gpus < room:
-                room = (limit - used) // gpus
-                sentence = f"{cap.scope} allows {limit} GPUs {whose}, {used} are used or promised"
-        return room, sentence
-
-    def _take(self, job: Job, count: int) -> None:
-        gpus = job.nodes * job.shape.gpus * count
-        for cap in self._associations if gpus else ():
-            if _covers(cap, job):
-                self._used[cap.scope, ""] += gpus
-                self._used[cap.scope, job.user] += gpus
-
-
-def _covers(cap: Association, job: Job) -> bool:
-    return (
-        (not cap.account or cap.account == job.account)
-        and (not cap.user or cap.user == job.user)
-        and (not cap.qos or cap.qos == job.qos)
-    )
 
 
 def demand(
