@@ -1,0 +1,137 @@
+"""The same demand never buys twice: killed anywhere, run twice at once, told twice."""
+
+import pytest
+
+from tests.make import job
+from tests.service.conftest import World
+from tidegate.core.ec2 import Market, Offering
+from tidegate.sim.faults import KillAt, Killed, no_faults
+
+GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")
+SINGLES = [job(1), job(2, gpus=4)]
+
+
+def points_of_a_look() -> list[str]:
+    """Every point at which a look that buys can be killed."""
+    world = World()
+    world.report([GANG, *SINGLES])
+    witness = KillAt()
+    world.break_with(witness)
+    world.look()
+    return witness.points
+
+
+def test_a_look_that_buys_passes_the_points_that_matter() -> None:
+    points = points_of_a_look()
+
+    assert points.index("after commit") < points.index("before create_fleet")
+    assert points.index("after create_fleet") < points.index("before finish_launch")
+
+
+@pytest.mark.parametrize("step", range(len(points_of_a_look())))
+def test_a_planner_killed_anywhere_buys_nothing_twice(step: int) -> None:
+    world = World()
+    world.compute.describe_lag_s = 30.0
+    world.report([GANG, *SINGLES])
+    world.break_with(KillAt(step))
+
+    with pytest.raises(Killed):
+        world.look()
+    world.break_with(no_faults)
+    for _ in range(5):
+        world.clock.advance(20.0)
+        world.report([GANG, *SINGLES])
+        world.look()
+
+    assert sorted(one.offering.instance_type for one in world.compute.live()) == [
+        "g4dn.12xlarge",
+        "g4dn.xlarge",
+        "g5.12xlarge",
+        "g5.12xlarge",
+        "g5.12xlarge",
+    ]
+    assert {node.instance_id for node in world.ledger.view().nodes} == {
+        one.instance_id for one in world.compute.live()
+    }
+
+
+@pytest.mark.parametrize("step", range(len(points_of_a_look())))
+def test_two_planners_at_once_buy_once(step: int) -> None:
+    """The second planner runs whole while the first stands at any point of its look."""
+    world = World()
+    world.report([GANG, *SINGLES])
+    second = World.control(world)
+    points: list[str] = []
+
+    def overtake(point: str) -> None:
+        points.append(point)
+        if len(points) == step + 1:
+            world.break_with(no_faults)
+            second.look()
+
+    world.break_with(overtake)
+    world.look()
+
+    assert len(world.compute.live()) == 5
+
+
+def test_the_planner_that_lost_the_race_throws_its_plan_away(world: World) -> None:
+    world.report([GANG])
+    second = world.control()
+
+    def overtake(point: str) -> None:
+        if point == "before commit":
+            world.break_with(no_faults)
+            second.look()
+
+    world.break_with(overtake)
+    looked = world.look()
+
+    assert looked.rounds[-1].outcome.is_stale
+    assert len(world.compute.live()) == 3
+
+
+def test_a_repeated_look_buys_nothing(world: World) -> None:
+    world.report([GANG, *SINGLES])
+    for _ in range(10):
+        world.look()
+
+    assert len(world.compute.live()) == 5
+
+
+def test_a_refused_offering_is_remembered_and_the_next_one_taken(world: World) -> None:
+    spot = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+    world.compute.shortages[spot] = 0
+    world.report([job(1)])
+
+    looked = world.look()
+
+    assert [one.offering.market for one in world.compute.live()] == [Market.ON_DEMAND]
+    assert [refusal.offering for refusal in looked.rounds[0].outcome.refused] == [spot]
+    assert [resting.offering for resting in world.ledger.view().resting] == [spot]
+
+
+def test_a_resting_offering_is_not_asked_again_before_its_time(world: World) -> None:
+    spot = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+    world.compute.shortages[spot] = 0
+    world.report([job(1)])
+    world.look()
+    world.report([job(1), job(2)])
+
+    world.look()
+
+    asked = [override for request in world.compute.requests for override in request.overrides]
+    spots = [r for r in world.compute.requests if r.market is Market.SPOT]
+    assert len(spots) == 1
+    assert len(asked) == len(world.compute.requests)
+
+
+def test_a_gang_that_ec2_cannot_give_whole_leaves_nothing_behind(world: World) -> None:
+    for market in Market:
+        world.compute.shortages[Offering("g5.12xlarge", "us-east-1a", market)] = 2
+    world.report([GANG])
+
+    looked = world.look()
+
+    assert world.compute.live() == ()
+    assert "InsufficientInstanceCapacity" in looked.rounds[-1].plan.unmet[0].reason

@@ -1,0 +1,120 @@
+"""What comes from outside and is wrong: old, malformed, foreign, failing."""
+
+from tests.make import NOW_S, instance, job, node, record
+from tests.service.conftest import World
+from tidegate.core.actions import OrderKind, Phase
+from tidegate.core.digest import Digest, Stamp
+from tidegate.core.errors import Throttled
+from tidegate.core.interruption import Notice
+
+
+def test_an_older_digest_is_ignored(world: World) -> None:
+    old = world.report([job(1), job(2)])
+    world.report([])
+    world.look()
+    world.bus.put_digest(old)
+
+    looked = world.look()
+
+    assert world.compute.live() == ()
+    assert "ignored digest 1" in looked.rounds[0].notes[0]
+
+
+def test_a_restarted_agent_starts_a_new_sequence(world: World) -> None:
+    first = world.report([])
+    world.look()
+    restarted = Stamp("i-head", first.stamp.agent_started_at_s + 50, 0)
+    world.bus.put_digest(Digest("test", restarted, NOW_S, world.report([job(1)]).reading))
+
+    world.look()
+
+    assert len(world.compute.live()) == 1
+
+
+def test_a_malformed_digest_is_dropped_and_said(world: World) -> None:
+    world.report([job(1)])
+    world.bus.spoil_digest()
+
+    looked = world.look()
+
+    assert "cannot be read" in looked.rounds[0].notes[0]
+    assert looked.trouble == ""
+
+
+def test_a_look_never_fails_for_trouble_outside(world: World) -> None:
+    world.report([job(1)])
+
+    def throttle(point: str) -> None:
+        if point == "before instances":
+            raise Throttled("slow down")
+
+    world.break_with(throttle)
+
+    assert world.look().trouble == "Throttled: slow down"
+
+
+def running_world() -> World:
+    """Two nodes that run one job each; job 7 asked for a checkpoint signal."""
+    world = World()
+    now_s = world.clock.now_s()
+    for name in ("i-1", "i-2"):
+        world.compute.everything[name] = instance(name)
+        world.ledger.all_nodes[name] = record(name)
+    world.report(
+        [
+            job(7, on=["i-1"], comment="tidegate:ckpt=USR1@20"),
+            job(8, on=["i-2"]),
+            job(9, on=["i-2"], is_requeueable=False),
+        ],
+        [node(name, state="MIXED", gpus_alloc=1) for name in ("i-1", "i-2")],
+    )
+    assert now_s == world.clock.now_s()
+    return world
+
+
+def test_a_notice_drains_signals_and_requeues_in_time() -> None:
+    world = running_world()
+    reclaim_at_s = world.clock.now_s() + 120
+
+    done = world.control().interrupt([Notice("i-1", reclaim_at_s), Notice("i-2", reclaim_at_s)])
+
+    sent = {(o.kind, o.names): o for o in world.bus.orders}
+    assert done.node_names == ("i-1", "i-2")
+    assert sent[OrderKind.DRAIN, ("i-1", "i-2")].delay_s == 0
+    assert sent[OrderKind.SIGNAL, ("7",)].text == "USR1"
+    assert sent[OrderKind.REQUEUE, ("7",)].delay_s == 20
+    assert sent[OrderKind.REQUEUE, ("8",)].delay_s == 95
+    assert (OrderKind.REQUEUE, ("9",)) not in sent
+    assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
+    assert world.bus.take_looks()[-1] == "spot interruption notice"
+
+
+def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
+    world = running_world()
+    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+
+    world.look()
+
+    new = [one for one in world.compute.live() if one.instance_id not in ("i-1", "i-2")]
+    assert len(new) == 1
+    assert new[0].offering != world.ledger.all_nodes["i-1"].offering
+
+
+def test_a_repeated_notice_repeats_the_same_orders() -> None:
+    world = running_world()
+    notice = Notice("i-1", world.clock.now_s() + 120)
+    world.control().interrupt([notice])
+    first = {order.order_id for order in world.bus.orders}
+
+    world.control().interrupt([notice])
+
+    assert {order.order_id for order in world.bus.orders} == first
+
+
+def test_a_notice_for_a_foreign_instance_is_counted_and_left_alone() -> None:
+    world = running_world()
+
+    done = world.control().interrupt([Notice("i-other", world.clock.now_s() + 120)])
+
+    assert (done.node_names, done.foreign) == ((), 1)
+    assert world.bus.orders == []

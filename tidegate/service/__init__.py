@@ -1,0 +1,1 @@
+"""The only control loop: observe, plan, apply. Lambda, demo and simulator run this code."""

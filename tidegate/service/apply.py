@@ -1,0 +1,177 @@
+"""Carrying out a plan, so that a crash between any two calls loses and doubles nothing.
+
+The order of calls is the design: the epoch and every launch record are written in one
+transaction before EC2 is asked for anything; a planner that lost that race stops there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import (
+    Action,
+    Launch,
+    LaunchRecord,
+    LaunchStatus,
+    Mark,
+    NodeRecord,
+    OrderKind,
+    PendingOrder,
+    Plan,
+    Resting,
+    Resume,
+    Send,
+    Terminate,
+)
+from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal
+from tidegate.core.errors import RequestMismatch
+from tidegate.core.snapshot import Snapshot
+from tidegate.ports import Bus, Compute, Ledger
+from tidegate.service.requests import Placement, fleet_request
+
+ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan. `is_stale`: another planner was faster, nothing was done."""
+
+    is_stale: bool = False
+    launched: list[Instance] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """Does what a plan says, and nothing else."""
+
+    compute: Compute
+    ledger: Ledger
+    bus: Bus
+    placement: Placement
+
+    def apply(self, plan: Plan, snapshot: Snapshot) -> Outcome:
+        """Errors: Throttled, NotAuthorized of the ports; what was done until then stays done."""
+        outcome = Outcome()
+        if not plan.actions:
+            return outcome
+        records = {r.launch.launch_id: r for r in self._records(plan.actions, snapshot)}
+        if not self.ledger.commit(snapshot.epoch, tuple(records.values())):
+            outcome.is_stale = True
+            return outcome
+        self._send(plan.actions)
+        for action in plan.actions:
+            match action:
+                case Terminate():
+                    self.compute.terminate(action.instance_ids)
+                    outcome.ended.extend(action.instance_ids)
+                case Mark():
+                    self._mark(action)
+                case Launch():
+                    self._launch(records[action.launch_id], snapshot, outcome)
+                case Resume():
+                    self._resume(action, snapshot, outcome)
+                case Send():
+                    pass  # sent above, all in one batch
+        return outcome
+
+    def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
+        name = snapshot.cluster.name
+        return [
+            LaunchRecord(action, snapshot.now_s, fleet_request(action, name, self.placement))
+            for action in actions
+            if isinstance(action, Launch)
+        ]
+
+    def _send(self, actions: Iterable[Action]) -> None:
+        """Orders go first, then the note that they went: a repeat is harmless, a gap is not."""
+        orders = [action.order for action in actions if isinstance(action, Send)]
+        if not orders:
+            return
+        self.bus.send_orders(orders)
+        for order in orders:
+            if order.kind in ON_NODES:
+                pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
+                for name in order.names:
+                    self.ledger.set_order(name, pending)
+
+    def _mark(self, mark: Mark) -> None:
+        self.ledger.advance_node(mark.instance_id, mark.phase)
+        if mark.is_order_settled:
+            self.ledger.set_order(mark.instance_id, None)
+        if mark.is_ungated:
+            self.ledger.ungate(mark.instance_id)
+
+    def _launch(self, record: LaunchRecord, snapshot: Snapshot, outcome: Outcome) -> None:
+        """Ask EC2; an offering refused earlier in this plan is not tried again in it."""
+        refused = {refusal.offering for refusal in outcome.refused}
+        if refused.issuperset(record.launch.offerings):
+            self.ledger.finish_launch(record.launch.launch_id, LaunchStatus.FAILED, ())
+            return
+        self._buy(record, snapshot, outcome)
+
+    def _resume(self, action: Resume, snapshot: Snapshot, outcome: Outcome) -> None:
+        """The tag tells what the dead planner bought; only if nothing shows, ask again.
+
+        The identical request under the same token buys nothing twice even when EC2 has the
+        instances and does not show them yet.
+        """
+        record = next(r for r in snapshot.launches if r.launch.launch_id == action.launch_id)
+        bought = tuple(i for i in snapshot.instances if i.launch_id == action.launch_id)
+        if bought:
+            self._finish(record, FleetResult(bought, ()), snapshot, outcome)
+        else:
+            self._buy(record, snapshot, outcome)
+
+    def _buy(self, record: LaunchRecord, snapshot: Snapshot, outcome: Outcome) -> None:
+        try:
+            result = self.compute.create_fleet(record.request)
+        except RequestMismatch as mismatch:
+            outcome.trouble.append(f"launch {record.launch.launch_id} given up: {mismatch}")
+            self.ledger.finish_launch(record.launch.launch_id, LaunchStatus.FAILED, ())
+            return
+        self._finish(record, result, snapshot, outcome)
+
+    def _finish(
+        self, record: LaunchRecord, result: FleetResult, snapshot: Snapshot, outcome: Outcome
+    ) -> None:
+        launch = record.launch
+        prices = snapshot.cluster.prices
+        nodes = [_node_record(launch, instance, prices) for instance in result.instances]
+        status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
+        self._rest(result.refusals, snapshot)
+        self.ledger.finish_launch(launch.launch_id, status, nodes)
+        outcome.launched.extend(result.instances)
+        outcome.refused.extend(result.refusals)
+        if not nodes and not result.refusals:
+            outcome.trouble.append(f"launch {launch.launch_id}: EC2 gave nothing and said nothing")
+
+    def _rest(self, refusals: Sequence[Refusal], snapshot: Snapshot) -> None:
+        known = {resting.offering: resting for resting in snapshot.resting}
+        for refusal in {r.offering: r for r in refusals}.values():
+            self.ledger.rest(rested(refusal, known.get(refusal.offering), snapshot))
+
+
+def rested(refusal: Refusal, before: Resting | None, snapshot: Snapshot) -> Resting:
+    """How long a refused offering rests: twice as long with each refusal, up to a bound."""
+    timings = snapshot.cluster.timings
+    failures = (before.failures if before else 0) + 1
+    rest_s = min(timings.rest_min_s * 2 ** (failures - 1), timings.rest_max_s)
+    return Resting(
+        refusal.offering, snapshot.now_s + rest_s, failures, refusal.code, refusal.message
+    )
+
+
+def _node_record(
+    launch: Launch, instance: Instance, prices: Mapping[Offering, float]
+) -> NodeRecord:
+    return NodeRecord(
+        instance_id=instance.instance_id,
+        launch_id=launch.launch_id,
+        pool=launch.pool,
+        offering=instance.offering,
+        launched_at_s=instance.launched_at_s,
+        usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
+        gated_for=launch.gated_for,
+    )

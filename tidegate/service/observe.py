@@ -1,0 +1,50 @@
+"""Gathering one snapshot from ledger, digest and EC2."""
+
+from tidegate.core.digest import supersedes
+from tidegate.core.errors import BadEvent
+from tidegate.core.pool import Cluster
+from tidegate.core.snapshot import Snapshot
+from tidegate.ports import Bus, Clock, Compute, Ledger, LedgerView, ReceivedDigest
+
+NEVER_HEARD_S = float("inf")
+
+
+def observe(
+    cluster: Cluster, *, compute: Compute, ledger: Ledger, bus: Bus, clock: Clock
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """What the planner may know now, and notes on what had to be dropped.
+
+    The ledger is read first: its epoch fences everything that is read after it.
+    Errors: Throttled, NotAuthorized of the ports.
+    """
+    view = ledger.view()
+    received, notes = _digest(cluster, bus, view)
+    snapshot = Snapshot(
+        now_s=clock.now_s(),
+        cluster=cluster,
+        epoch=view.epoch,
+        digest=received.digest if received else None,
+        digest_age_s=received.age_s if received else NEVER_HEARD_S,
+        instances=compute.instances(),
+        nodes=view.nodes,
+        launches=view.launches,
+        resting=view.resting,
+    )
+    return snapshot, notes
+
+
+def _digest(
+    cluster: Cluster, bus: Bus, view: LedgerView
+) -> tuple[ReceivedDigest | None, tuple[str, ...]]:
+    try:
+        received = bus.newest_digest()
+    except BadEvent as bad:
+        return None, (f"dropped a digest that cannot be read: {bad}",)
+    if received is None:
+        return None, ()
+    if received.digest.cluster != cluster.name:
+        return None, (f"dropped a digest of another cluster, {received.digest.cluster!r}",)
+    if not supersedes(received.digest.stamp, view.digest_seen):
+        stamp, seen = received.digest.stamp, view.digest_seen
+        return None, (f"ignored digest {stamp.sequence}: {seen} was seen before it",)
+    return received, ()

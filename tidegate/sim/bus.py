@@ -1,0 +1,119 @@
+"""The way between head and planner, with the habits of S3, EventBridge and SQS."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import Order
+from tidegate.core.digest import Digest
+from tidegate.core.errors import BadEvent
+from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
+from tidegate.sim.faults import Faults, effect, no_faults
+
+BATCH = 10  # what one SQS receive returns at most
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of a queue; `order` None stands for a body that no one can read."""
+
+    handle: str
+    order: Order | None
+    visible_at_s: float
+
+
+@dataclass(slots=True)
+class SimQueue:
+    """A standard SQS queue: at least once, hidden for a while after each receive."""
+
+    clock: Clock
+    visibility_s: float
+    messages: list[Message] = field(default_factory=list)
+    sent: int = 0
+
+    def send(self, order: Order | None, delay_s: float = 0.0) -> None:
+        self.sent += 1
+        visible_at_s = self.clock.now_s() + delay_s
+        self.messages.append(Message(f"receipt-{self.sent}", order, visible_at_s))
+
+    def receive(self) -> tuple[ReceivedOrder, ...]:
+        now_s = self.clock.now_s()
+        due = [one for one in self.messages if one.visible_at_s <= now_s][:BATCH]
+        for message in due:
+            message.visible_at_s = now_s + self.visibility_s
+        self.messages = [one for one in self.messages if one.order is not None or one not in due]
+        return tuple(ReceivedOrder(one.order, one.handle) for one in due if one.order is not None)
+
+    def delete(self, handle: str) -> None:
+        self.messages = [one for one in self.messages if one.handle != handle]
+
+
+@dataclass(slots=True)
+class SimBus:
+    """One cluster's bus. `looks` holds why each look was asked for, until `take_looks`."""
+
+    clock: Clock
+    visibility_s: float = 30.0
+    faults: Faults = no_faults
+    looks: list[str] = field(default_factory=list)
+    digest: Digest | None = None
+    put_at_s: float = 0.0
+    is_digest_readable: bool = True
+    orders: list[Order] = field(default_factory=list)
+    urgent: SimQueue = field(init=False)
+    routine: SimQueue = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.urgent = SimQueue(self.clock, self.visibility_s)
+        self.routine = SimQueue(self.clock, self.visibility_s)
+
+    def put_digest(self, digest: Digest) -> None:
+        with effect(self.faults, "put_digest"):
+            self.digest, self.put_at_s = digest, self.clock.now_s()
+            self.is_digest_readable = True
+        with effect(self.faults, "announce_digest"):
+            self.looks.append("digest")
+
+    def newest_digest(self) -> ReceivedDigest | None:
+        with effect(self.faults, "newest_digest"):
+            if not self.is_digest_readable:
+                raise BadEvent("the digest cannot be read")
+            age_s = self.clock.now_s() - self.put_at_s
+            received = ReceivedDigest(self.digest, age_s) if self.digest else None
+        return received
+
+    def look(self, why: str) -> None:
+        with effect(self.faults, "look"):
+            self.looks.append(why)
+
+    def send_orders(self, orders: Sequence[Order]) -> None:
+        with effect(self.faults, "send_orders"):
+            for order in orders:
+                self.orders.append(order)
+                self._queue(urgent=order.kind.is_urgent).send(order, order.delay_s)
+
+    def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
+        """Orders that are due now; virtual time does not pass here, whatever `wait_s` says."""
+        with effect(self.faults, "receive_orders"):
+            received = self._queue(urgent=urgent).receive()
+        return received
+
+    def acknowledge(self, received: ReceivedOrder) -> None:
+        with effect(self.faults, "acknowledge"):
+            self._queue(urgent=received.order.kind.is_urgent).delete(received.handle)
+
+    def take_looks(self) -> tuple[str, ...]:
+        """The looks asked for since the last call."""
+        taken = tuple(self.looks)
+        self.looks.clear()
+        return taken
+
+    def repeat(self, order: Order) -> None:
+        """Deliver an order once more, as SQS may even after it was acknowledged."""
+        self._queue(urgent=order.kind.is_urgent).send(order)
+
+    def spoil_digest(self) -> None:
+        """Put bytes where the digest was."""
+        self.is_digest_readable = False
+
+    def _queue(self, *, urgent: bool) -> SimQueue:
+        return self.urgent if urgent else self.routine

@@ -1,0 +1,47 @@
+"""Where a test may break the simulated outside world.
+
+Every simulated port calls its fault hook with `before <method>` and `after <method>`. A hook
+that raises before has prevented the effect; one that raises after has lost the answer only.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+type Faults = Callable[[str], None]
+
+
+class Killed(BaseException):
+    """The process ended here, as a Lambda at its time-out does.
+
+    No `Exception`: a dead process runs no handler, so no `except Exception` may catch it.
+    """
+
+
+def no_faults(point: str) -> None:
+    """Let every call pass."""
+
+
+@dataclass(slots=True)
+class KillAt:
+    """Kill at the `step`-th point (from 0), and remember every point that was passed.
+
+    `step` None kills never: a first run with it tells how many points there are.
+    """
+
+    step: int | None = None
+    points: list[str] = field(default_factory=list)
+
+    def __call__(self, point: str) -> None:
+        is_last = len(self.points) == self.step
+        self.points.append(point)
+        if is_last:
+            raise Killed(f"killed {point} (step {self.step})")
+
+
+@contextmanager
+def effect(faults: Faults, method: str) -> Iterator[None]:
+    """Offer the fault hook both sides of one call."""
+    faults(f"before {method}")
+    yield
+    faults(f"after {method}")

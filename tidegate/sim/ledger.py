@@ -1,0 +1,123 @@
+"""The ledger in memory, with the conditions that DynamoDB would check."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tidegate.core.actions import (
+    LaunchRecord,
+    LaunchStatus,
+    NodeRecord,
+    PendingOrder,
+    Phase,
+    Resting,
+)
+from tidegate.core.digest import Stamp, supersedes
+from tidegate.core.ec2 import Offering
+from tidegate.core.snapshot import Epoch
+from tidegate.ports import Clock, LedgerView
+from tidegate.sim.faults import Faults, effect, no_faults
+
+# A refusal is remembered this long after its time, so that the next one rests longer.
+RESTING_KEPT_S = 3600.0
+
+
+@dataclass(slots=True)
+class SimLedger:
+    """One cluster's ledger, shared by all its planners.
+
+    A commit repeated by the planner that made it answers False here. DynamoDB answers True
+    when it can still tell; a planner must live with either.
+    """
+
+    clock: Clock
+    lineage: str = "5eed0001"
+    faults: Faults = no_faults
+    epoch_number: int = 0
+    digest_seen: Stamp | None = None
+    all_nodes: dict[str, NodeRecord] = field(default_factory=dict)
+    all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
+    all_resting: dict[Offering, Resting] = field(default_factory=dict)
+
+    @property
+    def epoch(self) -> Epoch:
+        return Epoch(self.lineage, self.epoch_number)
+
+    def view(self) -> LedgerView:
+        with effect(self.faults, "view"):
+            now_s = self.clock.now_s()
+            view = LedgerView(
+                epoch=self.epoch,
+                digest_seen=self.digest_seen,
+                nodes=tuple(
+                    node for node in self.all_nodes.values() if node.phase < Phase.TERMINATED
+                ),
+                launches=tuple(
+                    record
+                    for record in self.all_launches.values()
+                    if record.status is LaunchStatus.RECORDED
+                ),
+                resting=tuple(
+                    resting
+                    for resting in self.all_resting.values()
+                    if now_s < resting.until_s + RESTING_KEPT_S
+                ),
+            )
+        return view
+
+    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
+        with effect(self.faults, "commit"):
+            assert len(launches) <= 99, "DynamoDB takes at most 100 items in a transaction"
+            ids = [record.launch.launch_id for record in launches]
+            assert len(set(ids)) == len(ids), f"launch ids repeat: {ids}"
+            is_first = epoch == self.epoch and not any(one in self.all_launches for one in ids)
+            if is_first:
+                self.epoch_number += 1
+                self.all_launches.update(zip(ids, launches, strict=True))
+        return is_first
+
+    def finish_launch(
+        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
+    ) -> None:
+        with effect(self.faults, "finish_launch"):
+            for node in nodes:
+                self.all_nodes.setdefault(node.instance_id, node)
+            record = self.all_launches.get(launch_id)
+            if record and record.status is LaunchStatus.RECORDED:
+                self.all_launches[launch_id] = replace(record, status=status)
+
+    def advance_node(self, instance_id: str, phase: Phase) -> bool:
+        with effect(self.faults, "advance_node"):
+            node = self.all_nodes.get(instance_id)
+            is_forward = node is not None and node.phase < phase
+            if node is not None and is_forward:
+                self.all_nodes[instance_id] = replace(node, phase=phase)
+        return is_forward
+
+    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
+        with effect(self.faults, "interrupt_node"):
+            node = self.all_nodes.get(instance_id)
+            is_early_enough = node is not None and node.phase <= Phase.INTERRUPTED
+            if node is not None and is_early_enough:
+                self.all_nodes[instance_id] = replace(
+                    node, phase=Phase.INTERRUPTED, reclaim_at_s=reclaim_at_s
+                )
+        return is_early_enough
+
+    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
+        with effect(self.faults, "set_order"):
+            if node := self.all_nodes.get(instance_id):
+                self.all_nodes[instance_id] = replace(node, order=order)
+
+    def ungate(self, instance_id: str) -> None:
+        with effect(self.faults, "ungate"):
+            if node := self.all_nodes.get(instance_id):
+                self.all_nodes[instance_id] = replace(node, gated_for="")
+
+    def rest(self, resting: Resting) -> None:
+        with effect(self.faults, "rest"):
+            self.all_resting[resting.offering] = resting
+
+    def see_digest(self, stamp: Stamp) -> None:
+        with effect(self.faults, "see_digest"):
+            if supersedes(stamp, self.digest_seen):
+                self.digest_seen = stamp

@@ -1,0 +1,67 @@
+"""What the simulated slurmctld keeps: what users asked, jobs and nodes."""
+
+from dataclasses import dataclass, field
+
+from tidegate.core.slurm import Shape
+
+
+class SubmitRefused(Exception):
+    """sbatch's own words for a job that no placeholder could ever hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """What a user asks with sbatch. `array`: number of tasks; `throttle`: its %limit."""
+
+    user: str
+    shape: Shape
+    duration_s: float
+    nodes: int = 1
+    partition: str = ""
+    constraint: str = ""
+    array: int = 0
+    throttle: int = 0
+    priority: int = 1
+    comment: str = ""
+    is_requeueable: bool = True
+
+
+@dataclass(slots=True)
+class SimJob:
+    """One job or array task. `saved_s`: progress kept by a checkpoint."""
+
+    submit: Submit
+    job_id: str
+    array_job_id: str
+    state: str = "PENDING"
+    reason: str = "None"
+    eligible_at_s: float = 0.0
+    started_at_s: float = 0.0
+    ended_at_s: float = 0.0
+    node_names: tuple[str, ...] = ()
+    saved_s: float = 0.0
+    requeues: int = 0
+    starts: int = 0
+    signals: list[str] = field(default_factory=list)
+    admin_comment: str = ""
+
+    @property
+    def ends_at_s(self) -> float:
+        return self.started_at_s + self.submit.duration_s - self.saved_s
+
+
+@dataclass(slots=True)
+class SimNode:
+    """A registered dynamic node. `died_at_s`: its slurmd is gone, slurmctld does not know yet."""
+
+    name: str
+    cpus: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+    features: tuple[str, ...]
+    is_drain: bool = False
+    is_down: bool = False
+    reason: str = ""
+    last_busy_at_s: float = 0.0
+    died_at_s: float | None = None
