@@ -1,0 +1,29 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint clean
+
+# auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
+SLURM ?= auto
+export SLURM
+
+help:
+	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
+	@echo "make test    all checks and tests"
+	@echo "make lint    the checks without the tests"
+	@echo "make setup   what the others need; they call it themselves"
+	@echo "make clean   delete what setup and tests made"
+
+setup:
+	@scripts/setup.sh
+
+demo:
+	@scripts/setup.sh && .venv/bin/python -m local.demo
+
+test:
+	@scripts/test.sh
+
+lint:
+	@scripts/test.sh --lint
+
+clean:
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,81 @@
+"""The `tidegate` command, as a user meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tidegate.cli.main import app
+
+CLUSTERS = Path(__file__).parents[2] / "clusters"
+DEV = str(CLUSTERS / "dev.yaml")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_good_file_gets_one_line():
+    result = run("validate", DEV)
+
+    assert result.exit_code == 0
+    assert result.output == f"{DEV}: ok, 2 pools, 3 instance types, up to 16 nodes\n"
+
+
+def test_every_file_is_checked_and_every_problem_shown(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 500\n    wieght: 3"))
+
+    result = run("validate", str(bad), DEV, str(tmp_path / "none.yaml"))
+
+    assert result.exit_code == 1
+    assert result.output.splitlines() == [
+        f"{bad}: 2 problems",
+        "  pools.t4.weight  must be 1-100, is 500",
+        "  pools.t4.wieght  unknown name; did you mean weight?",
+        f"{DEV}: ok, 2 pools, 3 instance types, up to 16 nodes",
+        f"{tmp_path}/none.yaml: there is no such file",
+    ]
+
+
+def test_words_of_the_file_are_not_taken_for_markup(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(Path(DEV).read_text().replace("name: dev", "name: '[red]dev[/blue]'"))
+
+    assert "is [red]dev[/blue]" in run("validate", str(bad)).output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["validate"], ["schema"], ["schema", "nothing"], ["--nothing"], ["nothing"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments):
+    result = run(*arguments)
+
+    assert result.exit_code == 2
+    assert "Usage:" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_the_schema_is_json_with_descriptions():
+    schema = json.loads(run("schema", "cluster").output)
+
+    assert schema["properties"]["region"]["description"] == "AWS region, like us-east-1"
+    assert schema["$defs"]["PoolModel"]["properties"]["weight"]["maximum"] == 100
+
+
+def test_the_version_is_shown():
+    assert run("--version").output.startswith("tidegate 0.")
+
+
+def test_the_command_starts_without_loading_what_it_may_not_need():
+    heavy = ("pydantic", "boto3", "botocore", "yaml", "rich", "jinja2")
+    code = f"import sys, tidegate.cli.main; print([m for m in {heavy} if m in sys.modules])"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert loaded.stdout.strip() == "[]"

@@ -1,0 +1,114 @@
+"""What arrives at the planner, in the shapes that AWS sends."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.core.errors import BadEvent
+from tidegate.wire.events import Look, SpotInterruption, encode_look, parse_event
+
+# Shape: EC2 user guide, "Spot Instance interruption notices"; the ARN carries zone, no account.
+SPOT_WARNING: dict[str, Any] = {
+    "version": "0",
+    "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
+    "detail-type": "EC2 Spot Instance Interruption Warning",
+    "source": "aws.ec2",
+    "account": "123456789012",
+    "time": "1970-01-01T00:02:03Z",
+    "region": "us-east-1",
+    "resources": ["arn:aws:ec2:us-east-1b:instance/i-0b662ef9931388ba0"],
+    "detail": {"instance-id": "i-0b662ef9931388ba0", "instance-action": "terminate"},
+}
+
+DIGEST_PUT: dict[str, Any] = {
+    "version": "0",
+    "id": "2",
+    "detail-type": "Tidegate Digest",
+    "source": "tidegate.agent",
+    "account": "123456789012",
+    "time": "2026-01-06T00:00:00Z",
+    "region": "us-east-1",
+    "resources": [],
+    "detail": {
+        "key": "digest/demo.json.gz",
+        "head": "i-head",
+        "start": 1767657600.5,
+        "sequence": 12,
+        "sha256": "00",
+    },
+}
+
+REBALANCE: dict[str, Any] = SPOT_WARNING | {
+    "detail-type": "EC2 Instance Rebalance Recommendation",
+    "detail": {"instance-id": "i-0b662ef9931388ba0"},
+}
+
+
+def test_a_stored_digest_asks_for_a_look() -> None:
+    assert parse_event(json.dumps(DIGEST_PUT)) == Look("digest 12 of i-head")
+
+
+def test_a_look_of_our_own_keeps_its_reason() -> None:
+    body = encode_look("spot interruption", look_id="1", at="2026-01-06T00:00:00+00:00")
+
+    assert parse_event(body) == Look("spot interruption")
+
+
+def test_a_spot_warning_names_the_instance_and_the_time_of_the_event() -> None:
+    assert parse_event(json.dumps(SPOT_WARNING)) == SpotInterruption("i-0b662ef9931388ba0", 123.0)
+
+
+def test_fields_that_aws_adds_are_ignored() -> None:
+    event = SPOT_WARNING | {"new": 1, "detail": SPOT_WARNING["detail"] | {"newer": 2}}
+
+    assert isinstance(parse_event(json.dumps(event)), SpotInterruption)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "rubbish",
+        "[]",
+        "null",
+        "{}",
+        '{"look": 7, "id": "1"}',
+        '{"look": "why"}',
+        json.dumps(REBALANCE),
+        json.dumps(SPOT_WARNING | {"source": "someone.else"}),
+        json.dumps(SPOT_WARNING | {"detail": {}}),
+        json.dumps(SPOT_WARNING | {"detail": {"instance-id": "i-1; rm -rf /"}}),
+        json.dumps(SPOT_WARNING | {"time": "yesterday"}),
+        json.dumps(DIGEST_PUT | {"detail": "no object"}),
+        "[" * 100_000,
+    ],
+)
+def test_anything_else_is_a_bad_event_with_a_sentence(body: str) -> None:
+    with pytest.raises(BadEvent, match="the event"):
+        parse_event(body)
+
+
+@given(st.binary() | st.text())
+def test_any_body_is_an_event_or_a_bad_one(body: bytes | str) -> None:
+    with suppress(BadEvent):
+        parse_event(body)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([SPOT_WARNING, DIGEST_PUT]), st.data())
+def test_an_event_with_any_field_replaced_is_an_event_or_a_bad_one(
+    event: dict[str, Any], data: st.DataObject
+) -> None:
+    field = data.draw(st.sampled_from(sorted(event)))
+    with suppress(BadEvent):
+        parse_event(json.dumps(event | {field: data.draw(JSON)}))

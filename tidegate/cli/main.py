@@ -1,0 +1,87 @@
+"""The `tidegate` command. Imports stay inside the commands, so that each starts fast."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="tidegate",
+    help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class SchemaName(StrEnum):
+    """A file format whose JSON schema can be shown."""
+
+    CLUSTER = "cluster"
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tidegate {version('tidegate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+@app.command()
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Cluster files.")],
+) -> None:
+    """Check cluster files; show every problem. Exit code 1 if any file has one."""
+    verdicts = [_verdict(file) for file in files]
+    if not all(verdicts):
+        raise typer.Exit(code=1)
+
+
+@app.command()
+def schema(
+    name: Annotated[SchemaName, typer.Argument(help="The file format.")],
+) -> None:
+    """Print the JSON schema of a file format, for editors and other tools."""
+    import json
+
+    from tidegate.wire.models import ClusterModel
+
+    match name:
+        case SchemaName.CLUSTER:
+            typer.echo(json.dumps(ClusterModel.model_json_schema(), indent=2))
+
+
+def _verdict(file: Path) -> bool:
+    """Print what is to say about one cluster file; whether it is good."""
+    from rich.console import Console
+
+    from tidegate.core.errors import BadConfig
+    from tidegate.wire.config import load_cluster
+
+    # Names of the file are data: no markup, no guessing at colours, no folding of lines.
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    try:
+        summary = load_cluster(file).summary()
+    except BadConfig as error:
+        console.print(str(error), style="red")
+        return False
+    console.print(f"{file}: ok, {summary}")
+    return True
+
+
+if __name__ == "__main__":
+    app()

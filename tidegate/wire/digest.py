@@ -1,0 +1,72 @@
+"""The digest as bytes: JSON under gzip, the same bytes for the same digest.
+
+Fields that this version does not know are ignored, so that head and planner may be updated
+one after the other; missing or mistyped ones make the digest unreadable.
+"""
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Iterator
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidegate.core.digest import Digest
+from tidegate.core.errors import BadEvent
+
+# 100,000 queue rows take about 40 MB of text and no cluster of ours has so many; what is
+# larger was not written by our agent. Bounds the memory that a few gzip bytes can claim.
+MAX_BYTES = 20 * 1024 * 1024
+
+GZIP = 16 + zlib.MAX_WBITS
+
+DIGEST = TypeAdapter(Digest)
+
+
+def encode_digest(digest: Digest) -> bytes:
+    """Errors: BadEvent, when the digest is larger than a planner would read."""
+    # Sets have no order of their own; sorting them is the `default` for what JSON lacks.
+    text = json.dumps(
+        DIGEST.dump_python(digest), default=sorted, separators=(",", ":"), allow_nan=False
+    )
+    raw = text.encode()
+    if len(raw) > MAX_BYTES:
+        raise BadEvent(f"the digest has {len(raw)} bytes, more than the {MAX_BYTES} allowed")
+    return gzip.compress(raw, mtime=0)
+
+
+def decode_digest(data: bytes) -> Digest:
+    """Errors: BadEvent, with a sentence that says what is wrong with the bytes."""
+    try:
+        digest = DIGEST.validate_json(_decompressed(data), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the text"
+        raise BadEvent(f"the digest is no digest: {place}: {first['msg']}") from error
+    if not all(map(math.isfinite, _floats(digest))):
+        raise BadEvent("the digest is no digest: it holds a time that is no finite number")
+    return digest
+
+
+def _decompressed(data: bytes) -> bytes:
+    unpacker = zlib.decompressobj(GZIP)
+    try:
+        raw = unpacker.decompress(data, MAX_BYTES + 1)
+    except zlib.error as error:
+        raise BadEvent(f"the digest is not gzip: {error}") from error
+    if len(raw) > MAX_BYTES:
+        raise BadEvent(f"the digest unpacks to more than the {MAX_BYTES} bytes allowed")
+    if not unpacker.eof:
+        raise BadEvent("the digest is cut short")
+    if unpacker.unused_data:
+        raise BadEvent("the digest has bytes after its end")
+    return raw
+
+
+def _floats(digest: Digest) -> Iterator[float]:
+    """Every number of the digest that JSON's `NaN` or `1e999` could have spoilt."""
+    yield digest.written_at_s
+    yield digest.stamp.agent_started_at_s
+    yield from (node.last_busy_at_s for node in digest.reading.nodes)
+    yield from (job.time_limit_s for job in digest.reading.jobs if job.time_limit_s is not None)

@@ -1,0 +1,107 @@
+"""The kinds of names in a cluster file, and what each must look like."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from tidegate.wire.catalogue import Kind, load_catalogue
+from tidegate.wire.problems import did_you_mean, shown
+
+TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11")
+
+# Slurm reads DEFAULT as "defaults for the lines below" and ALL as "every node", in any case.
+SLURM_RESERVED = ("default", "all")
+
+# Nodes carry their market as a Slurm feature; the last two are kept for later versions.
+MARKET_WORDS = ("spot", "on-demand", "reserved", "capacity-block")
+
+
+def _name(value: str) -> str:
+    if value.lower() in SLURM_RESERVED:
+        raise ValueError(f"{value} has a meaning of its own in slurm.conf; take another name")
+    return value
+
+
+def _feature(value: str) -> str:
+    families = {name.split(".")[0] for name in load_catalogue()}
+    if value in MARKET_WORDS:
+        raise ValueError(f"{value} is a capacity type, a feature that nodes have anyway")
+    if value in families:
+        raise ValueError(f"{value} is an instance family, a feature that nodes have anyway")
+    return _name(value)
+
+
+def _slurm_version(value: str) -> str:
+    if value in TESTED_SLURM_VERSIONS:
+        return value
+    tested = f"{', '.join(TESTED_SLURM_VERSIONS[:-1])} or {TESTED_SLURM_VERSIONS[-1]}"
+    if value.startswith(("20.", "21.")):
+        raise ValueError(f"{value} has no dynamic nodes (they came with 22.05); must be {tested}")
+    raise ValueError(f"must be {tested}, the tested versions, is {shown(value)}")
+
+
+def _gpu_instance_type(value: str) -> str:
+    row = load_catalogue().get(value)
+    if row is None:
+        raise ValueError(_unknown_instance_type(value))
+    match row.kind:
+        case Kind.FRACTIONAL_GPU:
+            raise ValueError(f"{value} has a fraction of a GPU: not supported yet")
+        case Kind.NEURON:
+            raise ValueError(f"{value} has Neuron devices and no GPU: not supported yet")
+        case Kind.GPU:
+            return value
+
+
+def _unknown_instance_type(value: str) -> str:
+    if any(mark in value for mark in "*?[]{}|^$"):
+        return f"{shown(value)} is a pattern: not supported yet, name each instance type"
+    hint = did_you_mean(value, load_catalogue())
+    return f"{shown(value)} is not a known instance type with a GPU{hint}"
+
+
+def no_repeats[Entry: str](values: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Refuse a list that names something twice."""
+    twice = sorted({value for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"names {', '.join(map(shown, twice))} twice")
+    return values
+
+
+def _pattern(pattern: str, expected: str) -> object:
+    """A pattern, and the words that stand for it in messages."""
+    return Field(pattern=pattern, json_schema_extra={"x-expected": expected})
+
+
+_FEATURE_WORDS = "lower-case letters, digits, - and _, first a letter, at most 31"
+
+ClusterName = Annotated[
+    str,
+    _pattern(
+        r"^[a-z][a-z0-9-]{0,30}$", "lower-case letters, digits and -, first a letter, at most 31"
+    ),
+]
+PartitionName = Annotated[
+    str,
+    _pattern(
+        r"^[A-Za-z][A-Za-z0-9_-]{0,30}$", "letters, digits, - and _, first a letter, at most 31"
+    ),
+    AfterValidator(_name),
+]
+PoolName = Annotated[
+    str, _pattern(r"^[a-z][a-z0-9_-]{0,30}$", _FEATURE_WORDS), AfterValidator(_feature)
+]
+Label = PoolName
+Region = Annotated[str, _pattern(r"^[a-z]{2}(-[a-z]+)+-\d$", "an AWS region like us-east-1")]
+Zone = Annotated[
+    str,
+    _pattern(
+        r"^[a-z]{2}(-[a-z]+)+-\d([a-z]|-[a-z]+-\d[a-z])$", "an availability zone like us-east-1a"
+    ),
+]
+SubnetId = Annotated[str, _pattern(r"^subnet-[0-9a-f]{8,17}$", "a subnet id like subnet-0a1b2c3d")]
+SharedDir = Annotated[
+    str, _pattern(r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", "an absolute path like /shared")
+]
+SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
+GpuInstanceType = Annotated[str, AfterValidator(_gpu_instance_type)]

@@ -1,0 +1,174 @@
+"""Says what is wrong with a file, in words: one line per problem, with its place."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+type Place = tuple[str | int, ...]
+type Schema = Mapping[str, Any]
+
+MAX_SHOWN_CHARS = 60
+MAX_ALIGNED_CHARS = 40
+
+_KIND_WORDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "string": "text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing to correct, and where it stands in the file."""
+
+    place: Place
+    text: str
+
+    @property
+    def path(self) -> str:
+        """`pools.t4.zones[0]`."""
+        path = "".join(
+            f"[{part}]" if isinstance(part, int) else f".{shown(part)}" for part in self.place
+        )
+        return path.removeprefix(".")
+
+
+def render(file: object, problems: Iterable[Problem]) -> str:
+    """The whole message: a headline, then one aligned line per problem."""
+    lines = [(printable(problem.path), printable(problem.text)) for problem in problems]
+    width = max((len(path) for path, _ in lines if len(path) <= MAX_ALIGNED_CHARS), default=0)
+    count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}"
+    return "\n".join([f"{file}: {count}", *(f"  {path:<{width}}  {text}" for path, text in lines)])
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out: they must not reach a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def shown(value: object) -> str:
+    """A value of the file as it may stand in a message: one word for the long ones."""
+    match value:
+        case "" | None:
+            return "empty"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+    text = str(value)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 3]}..."
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, or "" when nothing comes near."""
+    near = get_close_matches(wrong, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    """Pydantic's errors in our words."""
+    schema = model.model_json_schema()
+    found = error.errors(include_url=False)
+    # Pydantic also calls a list too short when its entries were refused, which says nothing new.
+    telling = [each for each in found if not (each["type"] == "too_short" and each["input"])]
+    return [_problem(each["type"], each["loc"], each, schema) for each in telling]
+
+
+def _problem(kind: str, place: Place, error: Mapping[str, Any], schema: Schema) -> Problem:
+    value = error["input"]
+    if place and place[-1] == "[key]":
+        return _bad_key(place[:-1], error, schema)
+    match kind:
+        case "missing":
+            return Problem(place, _missing(_at(schema, place)))
+        case "extra_forbidden":
+            names = _at(schema, place[:-1]).get("properties", {})
+            return Problem(place, f"unknown name{_unknown_name_hint(str(place[-1]), names)}")
+        case "value_error":
+            return Problem(place, str(error["ctx"]["error"]))
+        case "too_short":
+            return Problem(place, "must have at least one entry, has none")
+    wanted = _at(schema, place)
+    hint = did_you_mean(str(value), wanted["enum"]) if "enum" in wanted else ""
+    return Problem(place, f"must be {_expected(wanted, kind)}, is {shown(value)}{hint}")
+
+
+def _missing(wanted: Schema) -> str:
+    description = wanted.get("description", "")
+    return f"missing: {description}" if description else "missing"
+
+
+def _bad_key(place: Place, error: Mapping[str, Any], schema: Schema) -> Problem:
+    """A name that may not be used as such: of a pool, a partition, a zone, a market."""
+    if error["type"] == "value_error":
+        return Problem(place, str(error["ctx"]["error"]))
+    names = _at(schema, place[:-1]).get("propertyNames", {})
+    names = _resolved(schema, names)
+    if "enum" in names:
+        hint = did_you_mean(str(place[-1]), names["enum"])
+        return Problem(place, f"the name must be {' or '.join(names['enum'])}{hint}")
+    return Problem(place, f"the name must be {_expected(names, error['type'])}")
+
+
+def _unknown_name_hint(wrong: str, names: Iterable[str]) -> str:
+    """The nearest valid name, or the valid names when there are few."""
+    known = list(names)
+    starting = [name for name in known if name.startswith(wrong) or wrong.startswith(name)]
+    if starting:
+        return f"; did you mean {starting[0]}?"
+    return did_you_mean(wrong, known) or f"; known here: {', '.join(known)}"
+
+
+def _expected(wanted: Schema, kind: str) -> str:
+    """What should stand there: `1-100`, `more than 0`, `a whole number`, `spot or on-demand`."""
+    if "enum" in wanted:
+        return " or ".join(map(str, wanted["enum"]))
+    if kind == "string_pattern_mismatch":
+        return str(wanted.get("x-expected", f"text like {wanted.get('pattern')}"))
+    if kind in ("greater_than", "greater_than_equal", "less_than_equal", "finite_number"):
+        return _bounds(wanted)
+    return _KIND_WORDS.get(str(wanted.get("type")), "valid")
+
+
+def _bounds(wanted: Schema) -> str:
+    low, high = wanted.get("minimum"), wanted.get("maximum")
+    if low is not None and high is not None:
+        return f"{low:g}-{high:g}"
+    if low is not None:
+        return f"at least {low:g}"
+    above = wanted.get("exclusiveMinimum", 0)
+    return f"more than {above:g}" + (f", at most {high:g}" if high is not None else "")
+
+
+def _at(root: Schema, place: Place) -> Schema:
+    """The JSON schema of the value at `place`."""
+    here = _resolved(root, root)
+    for part in place:
+        if isinstance(part, int):
+            inner = here.get("items", {})
+        else:
+            inner = here.get("properties", {}).get(part) or _entries(here)
+        here = _resolved(root, inner)
+    return here
+
+
+def _entries(mapping: Schema) -> Schema:
+    """The schema of the values of a mapping whose names are free."""
+    patterned = list(mapping.get("patternProperties", {}).values())
+    entries = patterned[0] if patterned else mapping.get("additionalProperties")
+    return entries or {}
+
+
+def _resolved(root: Schema, schema: Schema) -> Schema:
+    """Follow a reference, and see through "this or null"; keywords beside them stay."""
+    own = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+    if "$ref" in schema:
+        return {**_resolved(root, root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]), **own}
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return {**_resolved(root, choices[0]), **own} if len(choices) == 1 else schema

@@ -1,0 +1,94 @@
+"""Reads a YAML file strictly: every plain value is text, no name is given twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from tidegate.core.errors import BadConfig
+from tidegate.wire.problems import Place, Problem, printable
+
+
+class _Loader(yaml.SafeLoader):
+    """Mappings, lists and text only; YAML's guesses are off, merges (`<<`) stay on.
+
+    YAML 1.1 would read the version 22.10 as 22.1, the name `no` as false and `12:30` as 750.
+    The models say what each value is, so nothing is guessed here.
+    """
+
+    yaml_implicit_resolvers = {"<": yaml.SafeLoader.yaml_implicit_resolvers["<"]}  # noqa: RUF012
+    yaml_constructors = {  # noqa: RUF012
+        tag: yaml.SafeLoader.yaml_constructors[tag]
+        for tag in (
+            "tag:yaml.org,2002:str",
+            "tag:yaml.org,2002:seq",
+            "tag:yaml.org,2002:map",
+            None,  # any other tag: refused with its place
+        )
+    }
+
+
+def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
+    """The file's mapping, and the names that are given twice in it.
+
+    Errors: BadConfig, when there is no mapping to speak of.
+    """
+    text = _read_text(path)
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        if root is None:
+            raise BadConfig(f"{path}: the file is empty")
+        data = loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        raise BadConfig(f"{path}: not valid YAML{_where(error)}") from error
+    except yaml.YAMLError as error:
+        raise BadConfig(f"{path}: not valid YAML: {error}".splitlines()[0]) from error
+    except RecursionError as error:
+        raise BadConfig(f"{path}: not valid YAML: nested too deeply") from error
+    if not isinstance(data, dict):
+        raise BadConfig(f"{path}: must be a mapping of names to values, like `name: dev`")
+    return data, list(_repeated_names(root, (), set()))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise BadConfig(f"{path}: there is no such file") from error
+    except IsADirectoryError as error:
+        raise BadConfig(f"{path}: is a directory, not a file") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise BadConfig(f"{path}: not UTF-8 text (line {line})") from error
+    except OSError as error:
+        raise BadConfig(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _where(error: yaml.MarkedYAMLError) -> str:
+    """` at line 3, column 5: what is wrong`; lines and columns count from 1."""
+    mark = error.problem_mark or error.context_mark
+    place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"{place}: {printable(str(error.problem or error.context))}"
+
+
+def _repeated_names(node: yaml.Node, place: Place, seen: set[int]) -> Iterator[Problem]:
+    """Names that stand twice in one mapping: YAML would silently keep the last one.
+
+    `seen` holds nodes already walked: an alias can lead back to where we came from.
+    """
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, child in enumerate(node.value):
+            yield from _repeated_names(child, (*place, index), seen)
+    elif isinstance(node, yaml.MappingNode):
+        first_lines: dict[str, int] = {}
+        for key, child in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in first_lines:
+                text = f"given twice, in line {first_lines[name]} and line {line}"
+                yield Problem((*place, name), text)
+            first_lines.setdefault(name, line)
+            yield from _repeated_names(child, (*place, name), seen)
