@@ -4,8 +4,8 @@ import dataclasses
 import itertools
 import random
 
+from tests.core.reading import ended, launches, orders, why
 from tests.make import (
-    A10G,
     NOW_S,
     T4,
     T4_BIG,
@@ -20,21 +20,15 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.actions import (
-    Launch,
     LaunchRecord,
     Mark,
-    NodeRecord,
-    Order,
     OrderKind,
     OrderOutcome,
     OrderResult,
     PendingOrder,
     Phase,
-    Plan,
     Resting,
     Resume,
-    Send,
-    Terminate,
 )
 from tidegate.core.ec2 import InstanceState, Market
 from tidegate.core.explain import describe
@@ -43,24 +37,6 @@ from tidegate.core.pool import Limits
 from tidegate.core.slurm import Association
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
-
-
-def launches(made: Plan) -> list[Launch]:
-    return [action for action in made.actions if isinstance(action, Launch)]
-
-
-def orders(made: Plan, kind: OrderKind) -> list[Order]:
-    sent = [action.order for action in made.actions if isinstance(action, Send)]
-    return [order for order in sent if order.kind is kind]
-
-
-def ended(made: Plan) -> list[str]:
-    ends = [action for action in made.actions if isinstance(action, Terminate)]
-    return [name for action in ends for name in action.instance_ids]
-
-
-def why(made: Plan, job_id: str = "1") -> str:
-    return next(each.reason for each in made.unmet if each.job_id == job_id)
 
 
 def test_a_waiting_job_buys_the_cheapest_node_that_holds_it() -> None:
@@ -121,82 +97,6 @@ def test_a_launch_in_doubt_counts_as_on_its_way_and_is_resumed_after_its_lease()
 
     assert plan(snapshot([job()], launches=[young])).actions == ()
     assert [type(a) for a in plan(snapshot([job()], launches=[old])).actions] == [Resume]
-
-
-def test_a_gang_is_bought_whole_and_gated() -> None:
-    made = plan(snapshot([job(9, nodes=3, gpus=4, gpu_type="a10g")]))
-
-    launch = launches(made)[0]
-    assert (launch.count, launch.min_count, launch.gated_for) == (3, 3, "9")
-    assert "all or none" in launch.reason
-
-
-def test_a_gang_over_the_limit_buys_nothing_at_all() -> None:
-    small = cluster(pool("a10g", (A10G,), limits=Limits(nodes=2)))
-
-    made = plan(snapshot([job(nodes=3, gpus=4, gpu_type="a10g")], of=small))
-
-    assert launches(made) == []
-    assert "pool a10g is limited to 2 nodes" in why(made)
-
-
-def test_a_gang_opens_in_one_order_when_all_its_nodes_are_there() -> None:
-    names = ["i-1", "i-2"]
-    gang = job(9, nodes=2, gpus=4, gpu_type="a10g")
-    drained = [node(n, A10G, state="IDLE+DRAIN+DYNAMIC_NORM") for n in names]
-    known = [record(n, offering(A10G), pool="a10g", gated_for="9") for n in names]
-    running = [instance(n, offering(A10G), pool="a10g") for n in names]
-
-    one_there = plan(
-        snapshot([gang], drained[:1], instances=running, records=[known[0], booting(known[1])])
-    )
-    all_there = plan(snapshot([gang], drained, instances=running, records=known))
-
-    assert orders(one_there, OrderKind.UNDRAIN) == []
-    assert [order.names for order in orders(all_there, OrderKind.UNDRAIN)] == [("i-1", "i-2")]
-
-
-def booting(known: NodeRecord) -> NodeRecord:
-    return dataclasses.replace(known, phase=Phase.LAUNCHED)
-
-
-def test_a_gated_node_whose_gang_is_gone_opens_for_others() -> None:
-    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM")
-
-    made = plan(snapshot([], [drained], instances=[instance()], records=[record(gated_for="9")]))
-
-    assert orders(made, OrderKind.UNDRAIN)[0].names == ("i-1",)
-
-
-def test_no_small_job_counts_on_a_gated_node() -> None:
-    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM")
-    gang = job(9, nodes=2, priority=5)
-
-    made = plan(
-        snapshot([gang, job(1)], [drained], instances=[instance()], records=[record(gated_for="9")])
-    )
-
-    assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}
-
-
-def test_a_member_that_never_came_is_ended_and_only_it_is_bought_again() -> None:
-    gang = job(9, nodes=2, gpus=4, gpu_type="a10g")
-    there = node("i-1", A10G, state="IDLE+DRAIN+DYNAMIC_NORM")
-    on = offering(A10G)
-    lost = record("i-2", on, pool="a10g", phase=Phase.LAUNCHED, gated_for="9", age_s=1000)
-
-    made = plan(
-        snapshot(
-            [gang],
-            [there],
-            instances=[instance("i-1", on, pool="a10g"), instance("i-2", on, pool="a10g")],
-            records=[record("i-1", on, pool="a10g", gated_for="9"), lost],
-        )
-    )
-
-    assert ended(made) == ["i-2"]
-    assert [(x.count, x.gated_for) for x in launches(made)] == [(1, "9")]
-    assert orders(made, OrderKind.UNDRAIN) == []
 
 
 def test_limits_hold_within_one_plan_and_the_rest_is_told_why() -> None:
@@ -375,6 +275,16 @@ def test_every_pending_job_has_exactly_one_verdict() -> None:
     verdicts += [(each.job_id, each.reason) for each in made.unmet]
     assert sorted(job_id for job_id, _ in verdicts) == sorted(each.job_id for each in jobs)
     assert all(reason for _, reason in verdicts)
+
+
+def test_a_busy_node_that_ec2_does_not_show_keeps_its_job_and_gets_no_new_one() -> None:
+    busy = node(state="MIXED+DYNAMIC_NORM", gpus_alloc=1)
+
+    made = plan(snapshot([job(7, on=["i-1"])], [busy], records=[record()]))
+
+    assert orders(made, OrderKind.REQUEUE) == []
+    assert launches(made) == []
+    assert orders(made, OrderKind.DRAIN)[0].names == ("i-1",)
 
 
 def test_the_order_of_the_snapshot_does_not_matter() -> None:

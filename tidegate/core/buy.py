@@ -44,11 +44,11 @@ class Shop:
 
     def buy(self, need: Need, nodes: int, *, within: tuple[str, str] | None = None) -> Bought:
         """Buy all of `nodes` for this need, or none. `within`: only this (pool, zone)."""
-        ranked, why_nots = candidates(need, self._snapshot.cluster)
+        ranked, unfit = candidates(need, self._snapshot.cluster)
         if within:
             ranked = [c for c in ranked if (c.pool.name, c.offering.zone) == within]
         awake = [c for c in ranked if c.offering not in self._resting]
-        why_nots.extend(self._rests(c) for c in ranked if c.offering in self._resting)
+        blocked = [self._rests(c) for c in ranked if c.offering in self._resting]
         for best in awake:
             beside = alternatives(best, awake)
             dearest = max(c.usd_per_hour for c in beside)
@@ -61,8 +61,9 @@ class Shop:
             alone = self._buy_alone(need, nodes, best)
             if alone:
                 return alone
-            why_nots.append(_limit_reason(sentence, nodes))
-        return Bought((), _refusal(need, why_nots))
+            blocked.append(_limit_reason(sentence, nodes))
+        # What fits and is held back says more than all that does not fit.
+        return Bought((), _refusal(need, blocked or unfit))
 
     def launches(self, id_prefix: str) -> tuple[Launch, ...]:
         """The launches collected so far; ids follow from the epoch, so they never repeat."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.core.actions import NodeRecord, OrderKind, OrderResult
+from tidegate.core.actions import NodeRecord, OrderKind, OrderResult, Phase
 from tidegate.core.ec2 import Instance, Offering
 from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
@@ -42,9 +42,10 @@ class Member:
 
     def is_gone(self, now_s: float, describe_lag_s: float) -> bool:
         """EC2 has ended it. A fresh instance may be missing from Describe for a while."""
-        if self.instance is None:
-            return now_s - self.launched_at_s > describe_lag_s
-        return not self.instance.is_alive
+        if self.instance is not None:
+            return not self.instance.is_alive
+        is_fresh = self.record is None or self.record.phase is Phase.LAUNCHED
+        return not is_fresh or now_s - self.launched_at_s > describe_lag_s
 
     def has_order(self, kind: OrderKind, now_s: float) -> bool:
         """An order of this kind is on its way: neither answered nor expired."""

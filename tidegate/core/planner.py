@@ -4,7 +4,7 @@ The passes run in a written order: finish what is in doubt, judge every node, se
 (existing nodes, then nodes in flight, then new ones), open complete gangs, release the idle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import (
     Action,
@@ -116,18 +116,24 @@ class _Planning:
 
     def _end_released(self) -> None:
         """Nodes that Slurm has already let go may end even while the head is silent."""
-        for member in members(self._snapshot):
-            released = member.record is not None and member.record.phase is Phase.RELEASED
-            if released and member.instance is not None and member.instance.is_alive:
-                self._actions.append(Terminate((member.instance_id,), "released by Slurm"))
+        released = [
+            member.instance_id
+            for member in members(self._snapshot)
+            if member.record is not None
+            and member.record.phase is Phase.RELEASED
+            and member.instance is not None
+            and member.instance.is_alive
+        ]
+        if released:
+            self._actions.append(Terminate(tuple(released), "released by Slurm"))
 
     def _judge_all(self) -> list[Judged]:
         in_doubt = frozenset(r.launch.launch_id for r in self._in_doubt())
         judged = [judge(member, self._snapshot, in_doubt) for member in members(self._snapshot)]
         for each in judged:
-            self._actions.extend(each.actions)
             self._debit(each.member, in_doubt)
             self._add_bin(each)
+        self._actions.extend(_merged(action for each in judged for action in each.actions))
         self._requeue_lost(judged)
         self._order_out(judged)
         return judged
@@ -188,19 +194,17 @@ class _Planning:
                 )
 
     def _order_out(self, judged: Sequence[Judged]) -> None:
-        """Release nodes that are of no use any more and on which nothing runs."""
+        """Release nodes of no use on which nothing runs; start no new job on the others."""
+        now_s = self._snapshot.now_s
         by_reason: dict[str, list[str]] = {}
         for each in judged:
             node = each.member.node
-            if each.order is OrderKind.RELEASE and node is not None and not node.state.is_busy:
-                if not each.member.has_order(OrderKind.RELEASE, self._snapshot.now_s):
+            if node is None or each.order is None:
+                continue
+            if each.order is OrderKind.RELEASE and not node.state.is_busy:
+                if not each.member.has_order(OrderKind.RELEASE, now_s):
                     by_reason.setdefault(each.reason, []).append(node.name)
-            elif (
-                each.use is Use.LOST
-                and node is not None
-                and not node.state.is_drain
-                and not each.member.has_order(OrderKind.DRAIN, self._snapshot.now_s)
-            ):
+            elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
                 self._send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
         for reason, names in sorted(by_reason.items()):
             self._send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}")
@@ -343,3 +347,15 @@ class _Planning:
         """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
         rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
         return tuple(sorted(self._actions, key=lambda action: rank.get(type(action), 4)))
+
+
+def _merged(actions: Iterable[Action]) -> list[Action]:
+    """The actions with all terminations of one reason in one: an API call takes many ids."""
+    ends: dict[str, list[str]] = {}
+    others: list[Action] = []
+    for action in actions:
+        if isinstance(action, Terminate):
+            ends.setdefault(action.reason, []).extend(action.instance_ids)
+        else:
+            others.append(action)
+    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]

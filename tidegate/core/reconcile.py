@@ -112,6 +112,11 @@ def _judge_gone(member: Member) -> Judged:
     if member.node is None:
         mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
         return Judged(member, Use.NONE, (mark,))
+    if member.instance is None and member.node.state.is_busy and not member.node.state.is_down:
+        # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
+        # DOWN by itself after SlurmdTimeout.
+        reason = "EC2 does not show its instance"
+        return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
     # A dead slurmd looks IDLE for minutes: the node must leave Slurm before a job starts on it.
     return Judged(member, Use.LOST, order=OrderKind.RELEASE, reason="its instance is gone")
 

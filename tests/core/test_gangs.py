@@ -1,0 +1,85 @@
+"""Gangs: all or nothing, gated until complete."""
+
+import dataclasses
+
+from tests.core.reading import ended, launches, orders, why
+from tests.make import A10G, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.actions import NodeRecord, OrderKind, Phase
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+
+
+def test_a_gang_is_bought_whole_and_gated() -> None:
+    made = plan(snapshot([job(9, nodes=3, gpus=4, gpu_type="a10g")]))
+
+    launch = launches(made)[0]
+    assert (launch.count, launch.min_count, launch.gated_for) == (3, 3, "9")
+    assert "all or none" in launch.reason
+
+
+def test_a_gang_over_the_limit_buys_nothing_at_all() -> None:
+    small = cluster(pool("a10g", (A10G,), limits=Limits(nodes=2)))
+
+    made = plan(snapshot([job(nodes=3, gpus=4, gpu_type="a10g")], of=small))
+
+    assert launches(made) == []
+    assert "pool a10g is limited to 2 nodes" in why(made)
+
+
+def test_a_gang_opens_in_one_order_when_all_its_nodes_are_there() -> None:
+    names = ["i-1", "i-2"]
+    gang = job(9, nodes=2, gpus=4, gpu_type="a10g")
+    drained = [node(n, A10G, state="IDLE+DRAIN+DYNAMIC_NORM") for n in names]
+    known = [record(n, offering(A10G), pool="a10g", gated_for="9") for n in names]
+    running = [instance(n, offering(A10G), pool="a10g") for n in names]
+
+    one_there = plan(
+        snapshot([gang], drained[:1], instances=running, records=[known[0], booting(known[1])])
+    )
+    all_there = plan(snapshot([gang], drained, instances=running, records=known))
+
+    assert orders(one_there, OrderKind.UNDRAIN) == []
+    assert [order.names for order in orders(all_there, OrderKind.UNDRAIN)] == [("i-1", "i-2")]
+
+
+def booting(known: NodeRecord) -> NodeRecord:
+    return dataclasses.replace(known, phase=Phase.LAUNCHED)
+
+
+def test_a_gated_node_whose_gang_is_gone_opens_for_others() -> None:
+    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM")
+
+    made = plan(snapshot([], [drained], instances=[instance()], records=[record(gated_for="9")]))
+
+    assert orders(made, OrderKind.UNDRAIN)[0].names == ("i-1",)
+
+
+def test_no_small_job_counts_on_a_gated_node() -> None:
+    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM")
+    gang = job(9, nodes=2, priority=5)
+
+    made = plan(
+        snapshot([gang, job(1)], [drained], instances=[instance()], records=[record(gated_for="9")])
+    )
+
+    assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}
+
+
+def test_a_member_that_never_came_is_ended_and_only_it_is_bought_again() -> None:
+    gang = job(9, nodes=2, gpus=4, gpu_type="a10g")
+    there = node("i-1", A10G, state="IDLE+DRAIN+DYNAMIC_NORM")
+    on = offering(A10G)
+    lost = record("i-2", on, pool="a10g", phase=Phase.LAUNCHED, gated_for="9", age_s=1000)
+
+    made = plan(
+        snapshot(
+            [gang],
+            [there],
+            instances=[instance("i-1", on, pool="a10g"), instance("i-2", on, pool="a10g")],
+            records=[record("i-1", on, pool="a10g", gated_for="9"), lost],
+        )
+    )
+
+    assert ended(made) == ["i-2"]
+    assert [(x.count, x.gated_for) for x in launches(made)] == [(1, "9")]
+    assert orders(made, OrderKind.UNDRAIN) == []
