@@ -287,6 +287,15 @@ def test_a_busy_node_that_ec2_does_not_show_keeps_its_job_and_gets_no_new_one() 
     assert orders(made, OrderKind.DRAIN)[0].names == ("i-1",)
 
 
+def test_an_instance_without_a_record_counts_and_does_not_live_for_ever() -> None:
+    young, old = instance(age_s=100), instance(age_s=901)
+    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM", reason="none")
+
+    assert launches(plan(snapshot([job()], instances=[young]))) == []
+    assert ended(plan(snapshot([], instances=[old]))) == ["i-1"]
+    assert orders(plan(snapshot([], [drained], instances=[old])), OrderKind.RELEASE)
+
+
 def test_the_order_of_the_snapshot_does_not_matter() -> None:
     names = [f"i-{n}" for n in range(6)]
     seen = snapshot(

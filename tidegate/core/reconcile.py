@@ -101,11 +101,13 @@ def _judge_unrecorded(
     if not instance.is_alive or instance.launch_id in in_doubt:
         return Judged(member, Use.NONE)
     if member.node is not None:
-        use = Use.CAPACITY if member.node.state.takes_jobs else Use.LEAVING
-        return Judged(member, use)
+        if member.node.state.takes_jobs:
+            return Judged(member, Use.CAPACITY)
+        reason = "no launch record knows it"
+        return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
     if now_s - instance.launched_at_s > timings.boot_bound_s:
         return _end(member, "no launch record knows it and it never registered")
-    return Judged(member, Use.NONE)
+    return Judged(member, Use.IN_FLIGHT)
 
 
 def _judge_gone(member: Member) -> Judged:
