@@ -242,6 +242,7 @@ class SimSlurm:
 
     def _try_start(self, job: SimJob) -> bool:
         fitting = [n for n in self.nodes.values() if self._has_room(n, job.submit)]
+        fitting.sort(key=lambda node: node.weight)
         if len(fitting) < job.submit.nodes:
             return False
         job.state, job.reason, job.starts = "RUNNING", "None", job.starts + 1

@@ -52,7 +52,10 @@ class SimJob:
 
 @dataclass(slots=True)
 class SimNode:
-    """A registered dynamic node. `died_at_s`: its slurmd is gone, slurmctld does not know yet."""
+    """A registered dynamic node; Slurm fills the lowest `weight` first.
+
+    `died_at_s`: its slurmd is gone, slurmctld does not know yet.
+    """
 
     name: str
     cpus: int
@@ -60,6 +63,7 @@ class SimNode:
     gpus: int
     gpu_type: str
     features: tuple[str, ...]
+    weight: int = 1
     is_drain: bool = False
     is_down: bool = False
     reason: str = ""

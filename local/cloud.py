@@ -1,0 +1,166 @@
+"""The local cloud: moto's server in this process, with a market that can be short.
+
+with LocalCloud() as cloud:
+    names = cloud.create_resources("demo")
+    template_id, version = cloud.create_launch_template("demo-t4", user_data)
+"""
+
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import Any
+
+import boto3
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import BaseWSGIServer, make_server
+
+from local.capacity import CapacityModel, install_capacity_model
+from local.front import OBSERVER_KEY, Front
+from local.resources import CloudNames, create_resources
+from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
+from tidegate.wire.events import SPOT_DETAIL_TYPE
+
+REGION = "us-east-1"
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+
+# moto takes any image id; this one says that it is none.
+IMAGE_ID = "ami-00000000000000000"
+
+
+class _QuietHandler(MotoRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Nothing: a line per call hides what a demo or a failing test prints."""
+
+
+@dataclass(slots=True)
+class LocalCloud:
+    """moto's server on `host` and `port` (0: any free one). Its state is the process's own.
+
+    moto keeps its backends in module globals, so two of these in one process share them.
+    `host` must be an IP address: it keeps S3 path-style.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    capacity: CapacityModel = field(default_factory=CapacityModel)
+    _front: Front = field(init=False)
+    _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _server: BaseWSGIServer | None = None
+    _thread: Thread | None = None
+
+    def __post_init__(self) -> None:
+        self._front = Front(DomainDispatcherApplication(create_backend_app))
+
+    def __enter__(self) -> "LocalCloud":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        install_capacity_model(self.capacity)
+        self._server = make_server(
+            self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler
+        )
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        assert self._server, "the local cloud is not running"
+        assert self._thread, "the local cloud is not running"
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def endpoint_url(self) -> str:
+        """Where clients and machines reach this cloud."""
+        assert self._server, "the local cloud is not running"
+        return f"http://{self.host}:{self._server.server_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs in its environment to take this cloud for AWS."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ACCESS_KEY_ID": "local",
+            "AWS_SECRET_ACCESS_KEY": "local",
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_REGION": REGION,
+        }
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this cloud, set up as the product sets up its own.
+
+        One per service: clients may be shared by threads, and each costs 0.2 s to make.
+        """
+        return self._client(service, "local")
+
+    def observer(self, service: str) -> Any:
+        """A client for whoever watches or plays EC2 itself; its calls are not counted."""
+        return self._client(service, OBSERVER_KEY)
+
+    def _client(self, service: str, key: str) -> Any:
+        if (service, key) not in self._clients:
+            make: Any = boto3.Session(key, "local", region_name=REGION).client
+            config = client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S)
+            made = make(service, endpoint_url=self.endpoint_url, config=config)
+            self._clients[service, key] = made
+        return self._clients[service, key]
+
+    def create_resources(self, cluster: str, *, zones: Sequence[str] = ZONES) -> CloudNames:
+        """What the deployed stack would create for `cluster`, empty."""
+        return create_resources(self.client, cluster, region=REGION, zones=zones)
+
+    def create_launch_template(self, name: str, user_data: str) -> tuple[str, str]:
+        """Id and version number of a launch template whose instances boot with `user_data`.
+
+        A name that exists gets a new version.
+        """
+        ec2 = self.client("ec2")
+        data = {
+            "ImageId": IMAGE_ID,
+            "UserData": b64encode(user_data.encode()).decode(),
+            "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
+        }
+        known = ec2.describe_launch_templates(
+            Filters=[{"Name": "launch-template-name", "Values": [name]}]
+        )["LaunchTemplates"]
+        if not known:
+            made = ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+            return made["LaunchTemplate"]["LaunchTemplateId"], "1"
+        made = ec2.create_launch_template_version(LaunchTemplateName=name, LaunchTemplateData=data)
+        version = made["LaunchTemplateVersion"]
+        return version["LaunchTemplateId"], str(version["VersionNumber"])
+
+    def warn_of_interruption(self, instance_id: str) -> None:
+        """Put the event that EC2 puts two minutes before it reclaims a spot instance."""
+        self.client("events").put_events(
+            Entries=[
+                {
+                    "Source": "aws.ec2",
+                    "DetailType": SPOT_DETAIL_TYPE,
+                    "Resources": [f"arn:aws:ec2:{ZONES[0]}:instance/{instance_id}"],
+                    "Detail": json.dumps(
+                        {"instance-id": instance_id, "instance-action": "terminate"}
+                    ),
+                }
+            ]
+        )
+
+    def aws_calls(self) -> Counter[str]:
+        """API calls that reached this cloud, from here and from machines: name -> count.
+
+        Those of observers are left out.
+
+        Names are IAM's: "ec2:CreateFleet".
+        """
+        return self._front.snapshot()

@@ -1,0 +1,154 @@
+"""What AWS error codes mean to us."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+
+from tidegate.adapters.aws_errors import aws_call, is_lost_race, is_refusal, refusal_kind
+from tidegate.core.ec2 import RefusalKind
+from tidegate.core.errors import (
+    NotAuthorized,
+    Permanent,
+    RequestMismatch,
+    Throttled,
+    TidegateError,
+)
+
+
+def client_error(code: str, reasons: list[str] | None = None) -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": "words"}}
+    if reasons is not None:
+        response["CancellationReasons"] = [{"Code": reason} for reason in reasons]
+    return ClientError(response, "Operation")
+
+
+def cancelled(*reasons: str) -> ClientError:
+    return client_error("TransactionCanceledException", list(reasons))
+
+
+def raised_for(error: Exception) -> type[Exception]:
+    """The type that leaves `aws_call` when botocore raises `error` inside."""
+    with pytest.raises(TidegateError) as caught, aws_call():
+        raise error
+    return caught.type
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "InsufficientInstanceCapacity",
+        "UnfulfillableCapacity",
+        "InsufficientHostCapacity",
+        "ReservationCapacityExceeded",
+        "SpotMaxPriceTooLow",
+        "Unsupported",
+    ],
+)
+def test_missing_capacity_is_about_the_offering(code: str) -> None:
+    assert refusal_kind(code) is RefusalKind.CAPACITY
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "VcpuLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "InstanceLimitExceeded",
+        "MaxFleetCountExceeded",
+    ],
+)
+def test_an_exhausted_quota_is_about_the_account(code: str) -> None:
+    assert refusal_kind(code) is RefusalKind.QUOTA
+
+
+def test_a_full_subnet_is_about_the_subnet() -> None:
+    assert refusal_kind("InsufficientFreeAddressesInSubnet") is RefusalKind.SUBNET
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "Throttling", "InternalError", "New"])
+def test_throttling_and_unknown_codes_say_nothing_about_capacity(code: str) -> None:
+    assert refusal_kind(code) is RefusalKind.OTHER
+    assert not is_refusal(client_error(code))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("RequestLimitExceeded", Throttled),
+        ("ThrottlingException", Throttled),
+        ("ProvisionedThroughputExceededException", Throttled),
+        ("TransactionConflictException", Throttled),
+        ("SlowDown", Throttled),
+        ("InternalError", Throttled),
+        ("503", Throttled),
+        ("UnauthorizedOperation", NotAuthorized),
+        ("AccessDeniedException", NotAuthorized),
+        ("403", NotAuthorized),
+        ("ExpiredTokenException", NotAuthorized),
+        ("IdempotentParameterMismatch", RequestMismatch),
+        ("IdempotentParameterMismatchException", RequestMismatch),
+        ("InvalidParameterValue", Permanent),
+        ("ResourceNotFoundException", Permanent),
+    ],
+)
+def test_client_errors_become_ours(code: str, expected: type[Exception]) -> None:
+    assert raised_for(client_error(code)) is expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="https://ec2"),
+        EndpointConnectionError(endpoint_url="https://ec2"),
+    ],
+)
+def test_no_answer_in_time_may_be_tried_again(error: Exception) -> None:
+    assert raised_for(error) is Throttled
+
+
+def test_missing_credentials_are_an_authorization_problem() -> None:
+    assert raised_for(NoCredentialsError()) is NotAuthorized
+
+
+def test_our_own_exceptions_pass_untouched() -> None:
+    with pytest.raises(KeyError), aws_call():
+        raise KeyError("ours")
+
+
+def test_the_message_names_operation_code_and_words() -> None:
+    with pytest.raises(Permanent, match="InvalidParameterValue: Operation: words"), aws_call():
+        raise client_error("InvalidParameterValue")
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [
+        ("ConditionalCheckFailed", "None"),
+        ("None", "ConditionalCheckFailed"),
+        ("TransactionConflict", "None"),
+        ("ConditionalCheckFailed", "TransactionConflict"),
+    ],
+)
+def test_a_failed_condition_or_a_rival_is_a_lost_race(reasons: tuple[str, ...]) -> None:
+    assert is_lost_race(cancelled(*reasons))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (("None", "ThrottlingError"), Throttled),
+        (("ConditionalCheckFailed", "ProvisionedThroughputExceeded"), Throttled),
+        (("ValidationError",), Permanent),
+    ],
+)
+def test_a_transaction_cancelled_for_another_reason_is_not_a_lost_race(
+    reasons: tuple[str, ...], expected: type[Exception]
+) -> None:
+    assert not is_lost_race(cancelled(*reasons))
+    assert raised_for(cancelled(*reasons)) is expected

@@ -1,0 +1,81 @@
+"""The ledger's commit where planners share a table: whose commit was it?"""
+
+import pytest
+
+from local.cloud import LocalCloud
+from local.resources import CloudNames
+from tests.contracts.test_ledger_contract import launch
+from tests.make import NOW_S
+from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.sim.clock import SimClock
+
+
+@pytest.fixture
+def planners(cloud: LocalCloud, names: CloudNames) -> tuple[DynamoLedger, DynamoLedger]:
+    client, clock = cloud.client("dynamodb"), SimClock(NOW_S)
+    return DynamoLedger(client, names.table, clock), DynamoLedger(client, names.table, clock)
+
+
+type Planners = tuple[DynamoLedger, DynamoLedger]
+
+
+def test_two_planners_on_a_new_table_agree_on_the_lineage(planners: Planners) -> None:
+    one, other = planners
+
+    assert one.view().epoch == other.view().epoch
+
+
+def test_an_equal_plan_of_a_rival_loses(planners: Planners) -> None:
+    one, other = planners
+    epoch = one.view().epoch
+
+    assert one.commit(epoch, [launch()])
+    assert not other.commit(epoch, [launch()])
+
+
+def test_equal_plans_without_launches_do_not_both_win(planners: Planners) -> None:
+    one, other = planners
+    epoch = one.view().epoch
+
+    assert [one.commit(epoch, []), other.commit(epoch, [])] == [True, False]
+
+
+def test_a_planner_that_lost_the_answer_learns_that_it_had_won(planners: Planners) -> None:
+    # moto remembers no ClientRequestToken, as DynamoDB does not after ten minutes.
+    one, _ = planners
+    epoch = one.view().epoch
+    one.commit(epoch, [launch()])
+
+    assert one.commit(epoch, [launch()])
+
+
+def test_another_plan_of_the_same_planner_does_not_pass_for_the_first(planners: Planners) -> None:
+    one, _ = planners
+    epoch = one.view().epoch
+    one.commit(epoch, [launch("l-1")])
+
+    assert not one.commit(epoch, [launch("l-2")])
+
+
+def test_a_late_repeat_loses_once_the_rival_has_moved_on(planners: Planners) -> None:
+    one, other = planners
+    epoch = one.view().epoch
+    one.commit(epoch, [launch()])
+    other.commit(other.view().epoch, [])
+
+    assert not one.commit(epoch, [launch()])
+    assert other.view().launches == (launch(),)
+
+
+def test_finished_records_are_left_to_the_time_to_live(
+    planners: Planners, cloud: LocalCloud, names: CloudNames
+) -> None:
+    one, _ = planners
+    one.commit(one.view().epoch, [launch()])
+    one.finish_launch("l-1", launch().status.DONE, [])
+
+    items = cloud.client("dynamodb").scan(TableName=names.table)["Items"]
+
+    expiries = {item["sk"]["S"]: item.get("expires_at", {}).get("N") for item in items}
+    assert expiries["launch#l-1"] == str(int(NOW_S) + 7 * 24 * 3600)
+    assert expiries["epoch"] is None

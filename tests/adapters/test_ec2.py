@@ -1,0 +1,227 @@
+"""The EC2 adapter where moto cannot follow: whole-call refusals, bare errors, many pages."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from tidegate.adapters.ec2 import TERMINATE_CHUNK, Ec2Compute, fleet_arguments
+from tidegate.core.ec2 import FleetRequest, Market, Offering, Override, RefusalKind
+from tidegate.core.errors import NotAuthorized, RequestMismatch, Throttled
+from tidegate.sim.clock import START_S, SimClock
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+
+A = Override("g4dn.xlarge", "us-east-1a", "subnet-a", 0)
+B = Override("g4dn.xlarge", "us-east-1b", "subnet-b", 1)
+OFFERING_A = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+OFFERING_B = Offering("g4dn.xlarge", "us-east-1b", Market.SPOT)
+
+
+@pytest.fixture
+def client() -> "EC2Client":
+    return boto3.Session("none", "none", region_name="us-east-1").client("ec2")
+
+
+@pytest.fixture
+def stub(client: "EC2Client") -> Iterator[Stubber]:
+    with Stubber(client) as stubber:
+        yield stubber
+        stubber.assert_no_pending_responses()
+
+
+@pytest.fixture
+def compute(client: "EC2Client", stub: Stubber) -> Ec2Compute:
+    return Ec2Compute(client, "demo", SimClock())
+
+
+def request(*, market: Market = Market.SPOT, count: int = 2, min_count: int = 0) -> FleetRequest:
+    return FleetRequest(
+        client_token="demo-l-1",
+        launch_template_id="lt-1",
+        launch_template_version="7",
+        market=market,
+        count=count,
+        min_count=min_count,
+        overrides=(A, B),
+        tags=(("tidegate:launch", "l-1"), ("tidegate:pool", "t4")),
+    )
+
+
+def described(instance_id: str, **more: Any) -> dict[str, Any]:
+    tags = {"tidegate:cluster": "demo", "tidegate:launch": "l-1", "tidegate:pool": "t4"}
+    return {
+        "InstanceId": instance_id,
+        "InstanceType": "g4dn.xlarge",
+        "Placement": {"AvailabilityZone": "us-east-1a"},
+        "State": {"Name": "running"},
+        "LaunchTime": datetime(2026, 1, 6, tzinfo=UTC),
+        "Tags": [{"Key": key, "Value": value} for key, value in (tags | more).items()],
+    }
+
+
+def test_a_single_node_asks_for_no_minimum() -> None:
+    asked = fleet_arguments(request(count=1, min_count=1), "demo")
+
+    assert asked["SpotOptions"] == {"AllocationStrategy": "capacity-optimized-prioritized"}
+    assert asked["Type"] == "instant"
+
+
+def test_a_gang_asks_for_its_minimum_in_one_zone() -> None:
+    asked = fleet_arguments(request(market=Market.ON_DEMAND, count=4, min_count=4), "demo")
+
+    assert asked["OnDemandOptions"] == {
+        "AllocationStrategy": "prioritized",
+        "MinTargetCapacity": 4,
+        "SingleAvailabilityZone": True,
+    }
+    assert asked["TargetCapacitySpecification"] == {
+        "TotalTargetCapacity": 4,
+        "DefaultTargetCapacityType": "on-demand",
+    }
+
+
+def test_instances_and_fleet_carry_the_cluster_even_when_the_request_forgot_it() -> None:
+    asked = fleet_arguments(request(), "demo")
+
+    for specification in asked["TagSpecifications"]:
+        assert {"Key": "tidegate:cluster", "Value": "demo"} in specification["Tags"]
+
+
+def test_the_same_request_always_makes_the_same_call() -> None:
+    assert fleet_arguments(request(), "demo") == fleet_arguments(request(), "demo")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("UnfulfillableCapacity", RefusalKind.CAPACITY),
+        ("InsufficientInstanceCapacity", RefusalKind.CAPACITY),
+        ("MaxSpotInstanceCountExceeded", RefusalKind.QUOTA),
+    ],
+)
+def test_a_whole_call_that_finds_nothing_refuses_every_offering(
+    compute: Ec2Compute, stub: Stubber, code: str, kind: RefusalKind
+) -> None:
+    stub.add_client_error("create_fleet", code, "words")
+
+    result = compute.create_fleet(request())
+
+    assert result.instances == ()
+    assert [(one.offering, one.kind, one.code) for one in result.refusals] == [
+        (OFFERING_A, kind, code),
+        (OFFERING_B, kind, code),
+    ]
+
+
+def test_an_error_without_an_override_is_about_all_of_them(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    error = {"ErrorCode": "UnfulfillableCapacity", "ErrorMessage": "words"}
+    stub.add_response("create_fleet", {"Errors": [error], "Instances": []})
+
+    result = compute.create_fleet(request())
+
+    assert {one.offering for one in result.refusals} == {OFFERING_A, OFFERING_B}
+
+
+def test_an_override_that_failed_twice_is_refused_once(compute: Ec2Compute, stub: Stubber) -> None:
+    overrides = {"InstanceType": "g4dn.xlarge", "SubnetId": "subnet-b"}
+    error = {
+        "LaunchTemplateAndOverrides": {"Overrides": overrides},
+        "ErrorCode": "InsufficientInstanceCapacity",
+        "ErrorMessage": "words",
+    }
+    stub.add_response("create_fleet", {"Errors": [error, error]})
+
+    result = compute.create_fleet(request())
+
+    assert [one.offering for one in result.refusals] == [OFFERING_B]
+
+
+def test_the_zone_of_an_instance_is_that_of_its_subnet(compute: Ec2Compute, stub: Stubber) -> None:
+    entry = {
+        "LaunchTemplateAndOverrides": {
+            "Overrides": {"InstanceType": "g4dn.xlarge", "SubnetId": "subnet-b"}
+        },
+        "Lifecycle": "spot",
+        "InstanceIds": ["i-1", "i-2"],
+        "InstanceType": "g4dn.xlarge",
+    }
+    stub.add_response("create_fleet", {"Instances": [entry]})
+
+    result = compute.create_fleet(request())
+
+    assert [(one.instance_id, one.offering) for one in result.instances] == [
+        ("i-1", OFFERING_B),
+        ("i-2", OFFERING_B),
+    ]
+    assert result.instances[0].launched_at_s == START_S
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("RequestLimitExceeded", Throttled),
+        ("UnauthorizedOperation", NotAuthorized),
+        ("IdempotentParameterMismatch", RequestMismatch),
+    ],
+)
+def test_trouble_with_the_call_itself_is_raised(
+    compute: Ec2Compute, stub: Stubber, code: str, expected: type[Exception]
+) -> None:
+    stub.add_client_error("create_fleet", code)
+
+    with pytest.raises(expected):
+        compute.create_fleet(request())
+
+
+def test_every_page_of_instances_is_read(compute: Ec2Compute, stub: Stubber) -> None:
+    for name, following in (("i-1", "more"), ("i-2", None)):
+        page: dict[str, Any] = {"Reservations": [{"Instances": [described(name)]}]}
+        stub.add_response(
+            "describe_instances", page | ({"NextToken": following} if following else {})
+        )
+
+    assert [one.instance_id for one in compute.instances()] == ["i-1", "i-2"]
+
+
+def test_the_head_is_not_ours_to_manage(compute: Ec2Compute, stub: Stubber) -> None:
+    head = described("i-head", **{"tidegate:role": "head"})
+    stub.add_response(
+        "describe_instances", {"Reservations": [{"Instances": [head, described("i-1")]}]}
+    )
+
+    assert [one.instance_id for one in compute.instances()] == ["i-1"]
+
+
+def test_an_instance_that_somebody_else_tagged_has_no_launch(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    bare = described("i-1") | {"Tags": [{"Key": "tidegate:cluster", "Value": "demo"}]}
+    stub.add_response("describe_instances", {"Reservations": [{"Instances": [bare]}]})
+
+    (found,) = compute.instances()
+
+    assert (found.launch_id, found.pool) == ("", "")
+
+
+def test_many_instances_are_ended_in_chunks(compute: Ec2Compute, stub: Stubber) -> None:
+    names = [f"i-{number}" for number in range(TERMINATE_CHUNK + 1)]
+    stub.add_response("terminate_instances", {}, {"InstanceIds": names[:TERMINATE_CHUNK]})
+    stub.add_response("terminate_instances", {}, {"InstanceIds": names[TERMINATE_CHUNK:]})
+
+    compute.terminate(names)
+
+
+def test_a_denied_end_is_raised_and_not_halved(compute: Ec2Compute, stub: Stubber) -> None:
+    stub.add_client_error(
+        "terminate_instances", "UnauthorizedOperation", expected_params={"InstanceIds": ANY}
+    )
+
+    with pytest.raises(NotAuthorized):
+        compute.terminate(["i-1", "i-2"])

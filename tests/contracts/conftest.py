@@ -1,0 +1,25 @@
+"""The local cloud that the real adapters are held against."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from local.cloud import LocalCloud
+from local.resources import CloudNames
+
+NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def cloud() -> Iterator[LocalCloud]:
+    with LocalCloud() as running:
+        yield running
+
+
+@pytest.fixture
+def names(cloud: LocalCloud) -> CloudNames:
+    """A cluster of its own for each test: nothing in the cloud is shared but the market."""
+    cloud.capacity.dry.clear()
+    cloud.capacity.limited.clear()
+    return cloud.create_resources(f"c{next(NUMBERS)}")

@@ -1,0 +1,302 @@
+"""What every `Ledger` promises: run on the simulated one and on DynamoDB as moto plays it."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import pytest
+
+from local.cloud import LocalCloud
+from local.resources import CloudNames
+from tests.make import NOW_S, offering
+from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.core.actions import (
+    Launch,
+    LaunchRecord,
+    LaunchStatus,
+    NodeRecord,
+    OrderKind,
+    PendingOrder,
+    Phase,
+    Resting,
+)
+from tidegate.core.digest import Stamp
+from tidegate.core.ec2 import FleetRequest, Market, Override
+from tidegate.ports import Ledger
+from tidegate.sim.clock import SimClock
+from tidegate.sim.ledger import SimLedger
+
+HOUR_S = 3600.0
+DRAIN = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 60)
+
+
+@pytest.fixture
+def clock() -> SimClock:
+    return SimClock(NOW_S)
+
+
+@pytest.fixture(params=["sim", "moto"])
+def ledger(request: pytest.FixtureRequest, clock: SimClock) -> Ledger:
+    if request.param == "sim":
+        return SimLedger(clock)
+    cloud: LocalCloud = request.getfixturevalue("cloud")
+    names: CloudNames = request.getfixturevalue("names")
+    return DynamoLedger(cloud.client("dynamodb"), names.table, clock)
+
+
+def launch(launch_id: str = "l-1", reason: str = "job 7 waits") -> LaunchRecord:
+    asked = FleetRequest(
+        client_token=launch_id,
+        launch_template_id="lt-1",
+        launch_template_version="3",
+        market=Market.SPOT,
+        count=2,
+        min_count=2,
+        overrides=(Override("g4dn.xlarge", "us-east-1a", "subnet-a", 0),),
+        tags=(("tidegate:launch", launch_id),),
+    )
+    planned = Launch(
+        launch_id=launch_id,
+        pool="t4",
+        offerings=(offering(),),
+        count=2,
+        min_count=2,
+        for_jobs=("7",),
+        usd_per_hour_each=0.526,
+        gated_for="7",
+        reason=reason,
+    )
+    return LaunchRecord(planned, NOW_S, asked)
+
+
+def node(instance_id: str = "i-1", phase: Phase = Phase.LAUNCHED) -> NodeRecord:
+    return NodeRecord(
+        instance_id, "l-1", "t4", offering(), NOW_S - 1 / 3, 0.2, phase, gated_for="7"
+    )
+
+
+def with_node(ledger: Ledger, phase: Phase = Phase.LAUNCHED) -> None:
+    """The ledger after launch l-1 brought node i-1, which then went on to `phase`."""
+    ledger.commit(ledger.view().epoch, [launch()])
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node()])
+    if phase is Phase.INTERRUPTED:
+        ledger.interrupt_node("i-1", NOW_S + 120)
+    elif phase:
+        ledger.advance_node("i-1", phase)
+
+
+def the_node(ledger: Ledger) -> NodeRecord:
+    (found,) = ledger.view().nodes
+    return found
+
+
+def test_a_new_ledger_is_empty_and_keeps_its_lineage(ledger: Ledger) -> None:
+    first, second = ledger.view(), ledger.view()
+
+    assert first == second
+    assert (first.epoch.number, first.digest_seen) == (0, None)
+    assert (first.nodes, first.launches, first.resting) == ((), (), ())
+
+
+def test_a_commit_moves_the_epoch_and_records_the_launches(ledger: Ledger) -> None:
+    epoch = ledger.view().epoch
+    records = [launch("l-1"), launch("l-2")]
+
+    assert ledger.commit(epoch, records)
+
+    seen = ledger.view()
+    assert seen.epoch == replace(epoch, number=epoch.number + 1)
+    assert sorted(seen.launches, key=lambda one: one.launch.launch_id) == records
+
+
+def test_a_commit_without_launches_also_moves_the_epoch(ledger: Ledger) -> None:
+    epoch = ledger.view().epoch
+
+    assert ledger.commit(epoch, [])
+
+    assert ledger.view().epoch.number == epoch.number + 1
+
+
+def test_of_two_commits_on_one_epoch_exactly_one_wins(ledger: Ledger) -> None:
+    epoch = ledger.view().epoch
+
+    won = [ledger.commit(epoch, [launch(name)]) for name in ("l-1", "l-2")]
+
+    assert won == [True, False]
+    assert [one.launch.launch_id for one in ledger.view().launches] == ["l-1"]
+    assert ledger.view().epoch.number == epoch.number + 1
+
+
+def test_a_commit_of_another_lineage_loses(ledger: Ledger) -> None:
+    epoch = ledger.view().epoch
+
+    assert not ledger.commit(replace(epoch, lineage="00000000"), [launch()])
+
+    assert ledger.view().launches == ()
+
+
+def test_a_launch_id_is_recorded_once_and_never_overwritten(ledger: Ledger) -> None:
+    ledger.commit(ledger.view().epoch, [launch("l-1", "first")])
+
+    assert not ledger.commit(ledger.view().epoch, [launch("l-1", "second"), launch("l-2")])
+
+    assert [one.launch.reason for one in ledger.view().launches] == ["first"]
+
+
+def test_a_commit_repeated_moves_the_epoch_once(ledger: Ledger) -> None:
+    epoch = ledger.view().epoch
+    ledger.commit(epoch, [launch()])
+
+    ledger.commit(epoch, [launch()])
+
+    assert ledger.view().epoch.number == epoch.number + 1
+    assert ledger.view().launches == (launch(),)
+
+
+def test_ninety_nine_launches_fit_in_a_commit(ledger: Ledger) -> None:
+    records = [launch(f"l-{number:02}") for number in range(99)]
+
+    assert ledger.commit(ledger.view().epoch, records)
+
+    assert set(ledger.view().launches) == set(records)
+
+
+def test_more_than_a_page_of_records_is_seen_whole(ledger: Ledger) -> None:
+    records = [launch(f"l-{number}", reason="x" * 200_000) for number in range(12)]
+    for record in records:
+        ledger.commit(ledger.view().epoch, [record])
+
+    seen = {one.launch.launch_id for one in ledger.view().launches}
+
+    assert seen == {one.launch.launch_id for one in records}
+
+
+def test_a_finished_launch_gives_way_to_its_nodes(ledger: Ledger) -> None:
+    ledger.commit(ledger.view().epoch, [launch()])
+
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2")])
+
+    seen = ledger.view()
+    assert seen.launches == ()
+    assert sorted(seen.nodes, key=lambda one: one.instance_id) == [node("i-1"), node("i-2")]
+
+
+def test_finishing_again_adds_what_is_new_and_resets_nothing(ledger: Ledger) -> None:
+    with_node(ledger, Phase.JOINED)
+
+    ledger.finish_launch("l-1", LaunchStatus.FAILED, [node("i-1"), node("i-2")])
+
+    phases = {one.instance_id: one.phase for one in ledger.view().nodes}
+    assert phases == {"i-1": Phase.JOINED, "i-2": Phase.LAUNCHED}
+    assert ledger.view().launches == ()
+
+
+def test_a_launch_with_very_many_nodes_is_written_whole(ledger: Ledger) -> None:
+    ledger.commit(ledger.view().epoch, [launch()])
+
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(f"i-{number}") for number in range(250)])
+
+    assert len(ledger.view().nodes) == 250
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(Phase, Phase)))
+def test_a_node_only_moves_forward(ledger: Ledger, before: Phase, after: Phase) -> None:
+    with_node(ledger, before)
+
+    moved = ledger.advance_node("i-1", after)
+
+    assert moved is (after > before)
+    left = [one.phase for one in ledger.view().nodes]
+    assert left == [phase for phase in [max(before, after)] if phase is not Phase.TERMINATED]
+
+
+def test_an_interruption_beats_a_drain_and_is_not_undone_by_joining(ledger: Ledger) -> None:
+    with_node(ledger, Phase.JOINED)
+    ledger.set_order("i-1", DRAIN)
+
+    assert ledger.interrupt_node("i-1", NOW_S + 120)
+
+    assert not ledger.advance_node("i-1", Phase.JOINED)
+    assert the_node(ledger).phase is Phase.INTERRUPTED
+    assert the_node(ledger).reclaim_at_s == NOW_S + 120
+    assert the_node(ledger).order == DRAIN
+
+
+def test_a_repeated_interruption_changes_nothing(ledger: Ledger) -> None:
+    with_node(ledger)
+    ledger.interrupt_node("i-1", NOW_S + 120)
+    before = ledger.view()
+
+    assert ledger.interrupt_node("i-1", NOW_S + 120)
+
+    assert ledger.view() == before
+
+
+def test_a_released_node_cannot_be_interrupted(ledger: Ledger) -> None:
+    with_node(ledger, Phase.RELEASED)
+
+    assert not ledger.interrupt_node("i-1", NOW_S + 120)
+
+    assert the_node(ledger).phase is Phase.RELEASED
+    assert the_node(ledger).reclaim_at_s is None
+
+
+def test_nothing_is_made_up_about_an_unknown_node(ledger: Ledger) -> None:
+    assert not ledger.advance_node("i-9", Phase.JOINED)
+    assert not ledger.interrupt_node("i-9", NOW_S)
+    ledger.set_order("i-9", DRAIN)
+    ledger.ungate("i-9")
+
+    assert ledger.view().nodes == ()
+
+
+def test_an_order_is_remembered_until_it_is_settled(ledger: Ledger) -> None:
+    with_node(ledger)
+
+    ledger.set_order("i-1", DRAIN)
+    assert the_node(ledger).order == DRAIN
+
+    ledger.set_order("i-1", None)
+    assert the_node(ledger).order is None
+
+
+def test_an_ungated_node_waits_for_no_gang(ledger: Ledger) -> None:
+    with_node(ledger)
+
+    ledger.ungate("i-1")
+
+    assert the_node(ledger) == replace(node(), gated_for="")
+
+
+def test_a_refusal_replaces_the_one_before(ledger: Ledger) -> None:
+    for failures in (1, 2):
+        ledger.rest(Resting(offering(), NOW_S + 180 * failures, failures, "Code", "words"))
+
+    assert ledger.view().resting == (Resting(offering(), NOW_S + 360, 2, "Code", "words"),)
+
+
+def test_a_refusal_is_remembered_past_its_time_but_not_for_ever(
+    ledger: Ledger, clock: SimClock
+) -> None:
+    ledger.rest(Resting(offering(), NOW_S + 180, 1, "Code", "words"))
+
+    clock.advance(HOUR_S / 2)
+    assert len(ledger.view().resting) == 1
+
+    clock.advance(HOUR_S)
+    assert ledger.view().resting == ()
+
+
+def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:
+    stamps = [
+        Stamp("i-a", 100.5, 1),
+        Stamp("i-a", 100.5, 2),
+        Stamp("i-a", 200.25, 1),
+        Stamp("i-b", 200.25, 1),
+        Stamp("i-b", 300.0, 1),
+    ]
+    for older, newer in pairwise(stamps):
+        ledger.see_digest(newer)
+        if newer.agent_started_at_s > older.agent_started_at_s or newer.sequence > older.sequence:
+            ledger.see_digest(older)
+
+        assert ledger.view().digest_seen == newer

@@ -1,0 +1,229 @@
+"""AWS error codes: the only file that reads them.
+
+Sources: "Error codes for the Amazon EC2 API" (AWSEC2 APIReference, errors-overview), "Error
+handling with DynamoDB", botocore's retry checkers for the throttling codes, and the codes that
+Karpenter (pkg/errors) and ParallelCluster (slurm_plugin, fast capacity fail-over) have met.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    NoCredentialsError,
+)
+
+from tidegate.core.ec2 import RefusalKind
+from tidegate.core.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
+
+# EC2 has none of it there now. `Unsupported` is what it says of a type that a zone never
+# had, `SpotMaxPriceTooLow` of a spot price above on-demand: another offering may still come.
+CAPACITY = frozenset(
+    {
+        "InsufficientCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientInstanceCapacity",
+        "InsufficientReservedInstanceCapacity",
+        "ReservationCapacityExceeded",
+        "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
+        "Unsupported",
+    }
+)
+
+# The account may not have more; other types and zones of that market will not help.
+QUOTA = frozenset(
+    {
+        "InstanceLimitExceeded",
+        "MaxFleetCountExceeded",
+        "MaxSpotFleetRequestCountExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "NetworkInterfaceLimitExceeded",
+        "VcpuLimitExceeded",
+        "VolumeLimitExceeded",
+    }
+)
+
+SUBNET = frozenset({"InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitExceeded"})
+
+# Says how fast we may ask (or that a rival holds a DynamoDB item just now) and nothing about
+# capacity: never a reason to rest an offering.
+THROTTLING = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "LimitExceededException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+    }
+)
+
+# AWS's own trouble, as codes and as bare HTTP status of answers without a code.
+UNAVAILABLE = frozenset(
+    {
+        "500",
+        "502",
+        "503",
+        "504",
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Unavailable",
+    }
+)
+
+ACCESS_DENIED = frozenset(
+    {
+        "403",
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "NotAuthorized",
+        "SignatureDoesNotMatch",
+        "UnauthorizedOperation",
+        "UnrecognizedClientException",
+    }
+)
+
+INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
+OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
+IDEMPOTENCY_MISMATCH = frozenset(
+    {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
+)
+TRANSACTION_CANCELLED = "TransactionCanceledException"
+CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
+
+# Another transaction held the item; whether that one won is not said.
+LOST_RACE = CONDITION_FAILED | {"TransactionConflict"}
+
+# The request or its answer was lost on the way.
+NO_ANSWER = (HTTPClientError, EndpointConnectionError, IncompleteReadError)
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def message_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Message", ""))
+
+
+def refusal_kind(code: str) -> RefusalKind:
+    """What an error code of a fleet request says about trying the same offering again."""
+    if code in CAPACITY:
+        return RefusalKind.CAPACITY
+    if code in QUOTA:
+        return RefusalKind.QUOTA
+    if code in SUBNET:
+        return RefusalKind.SUBNET
+    return RefusalKind.OTHER
+
+
+def is_refusal(error: ClientError) -> bool:
+    """Whether a failed CreateFleet call means "nothing to be had", which is an answer."""
+    return refusal_kind(code_of(error)) is not RefusalKind.OTHER
+
+
+def is_instance_not_found(error: ClientError) -> bool:
+    return code_of(error) in INSTANCE_NOT_FOUND
+
+
+def is_object_not_found(error: ClientError) -> bool:
+    return code_of(error) in OBJECT_NOT_FOUND
+
+
+def is_condition_failed(error: ClientError) -> bool:
+    return code_of(error) in CONDITION_FAILED
+
+
+def cancellation_reasons(error: ClientError) -> Sequence[Mapping[str, Any]]:
+    """Why DynamoDB cancelled a transaction, one entry per item; empty for other errors."""
+    if code_of(error) != TRANSACTION_CANCELLED:
+        return ()
+    reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", ())
+    return reasons
+
+
+def is_lost_race(error: ClientError) -> bool:
+    """Whether a transaction was cancelled by its conditions or by a rival, and nothing else.
+
+    Throttling and bad requests also cancel transactions; taking those for a lost race would
+    hide them.
+    """
+    codes = {reason.get("Code", "None") for reason in cancellation_reasons(error)} - {"None"}
+    return bool(codes) and codes <= LOST_RACE
+
+
+def typed(code: str, message: str) -> Exception:
+    """The exception of ours that an error code stands for."""
+    text = f"{code}: {message}"
+    if code in THROTTLING or code in UNAVAILABLE:
+        return Throttled(text)
+    if code in ACCESS_DENIED:
+        return NotAuthorized(text)
+    if code in IDEMPOTENCY_MISMATCH:
+        return RequestMismatch(text)
+    return Permanent(text)
+
+
+def translate(error: Exception) -> Exception:
+    """The exception of ours that a botocore exception stands for.
+
+    No answer in time counts as throttled: the call may have been carried out, and every
+    call of ours may be repeated.
+    """
+    if isinstance(error, NoCredentialsError):
+        return NotAuthorized(str(error))
+    if isinstance(error, NO_ANSWER):
+        return Throttled(f"no answer from AWS: {error}")
+    if not isinstance(error, ClientError):
+        return Permanent(str(error))
+    for reason in cancellation_reasons(error):
+        if (code := str(reason.get("Code", "None"))) not in LOST_RACE | {"None"}:
+            return typed(code, str(reason.get("Message", "")))
+    return typed(code_of(error), f"{error.operation_name}: {message_of(error)}")
+
+
+@contextmanager
+def aws_call() -> Iterator[None]:
+    """Turn what botocore raises inside into the exceptions of `core.errors`."""
+    try:
+        yield
+    except (ClientError, BotoCoreError) as error:
+        raise translate(error) from error
+
+
+def tolerating[T](
+    call: Callable[[], T], expected: Callable[[ClientError], bool]
+) -> T | ClientError:
+    """What the call returned, or the client error where it is one of the `expected` answers."""
+    try:
+        return call()
+    except ClientError as error:
+        if expected(error):
+            return error
+        raise

@@ -1,0 +1,370 @@
+"""The ledger: one DynamoDB table per cluster, every item under one partition key.
+
+    sk                          attributes besides `body` (the record as JSON)
+    epoch                       lineage, epoch, committed_by
+    digest_seen                 head, started_at_s, sequence
+    launch#<launch id>          status
+    node#<instance id>          phase, gated_for, reclaim_at_s, pending
+    resting#<offering>
+
+Attributes that conditions or updates touch live beside the body and win over it. Finished
+launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import (
+    aws_call,
+    cancellation_reasons,
+    is_condition_failed,
+    is_lost_race,
+    tolerating,
+)
+from tidegate.core.actions import (
+    LaunchRecord,
+    LaunchStatus,
+    NodeRecord,
+    PendingOrder,
+    Phase,
+    Resting,
+)
+from tidegate.core.digest import Stamp
+from tidegate.core.snapshot import Epoch
+from tidegate.ports import Clock, LedgerView
+from tidegate.wire.records import LAUNCH, NODE, ORDER, RESTING, decode, encode
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import PutTypeDef, TransactWriteItemTypeDef
+
+PARTITION = "ledger"
+KEPT_S = 7 * 24 * 3600.0
+
+# A refusal is remembered this long after its time, so that the next one rests longer.
+RESTING_KEPT_S = 3600.0
+
+# DynamoDB takes 100 items in a transaction; the epoch is one of them.
+MAX_LAUNCHES = 99
+NODES_CHUNK = 100
+
+type Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoLedger:
+    """The ledger of one cluster, as one planner sees it.
+
+    `planner` marks the commits of this object, so that a repeated commit is told from an
+    equal one of a rival.
+    """
+
+    client: "DynamoDBClient"
+    table: str
+    clock: Clock
+    planner: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def view(self) -> LedgerView:
+        # The epoch first: whatever is committed between the reads then fails our commit.
+        with aws_call():
+            epoch = self._epoch() or self._draw_lineage()
+            items = list(self._items())
+        now_s = self.clock.now_s()
+        by_kind: dict[str, list[Item]] = {}
+        for item in items:
+            by_kind.setdefault(item["sk"].split("#")[0], []).append(item)
+        resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
+        return LedgerView(
+            epoch=epoch,
+            digest_seen=next((_stamp(item) for item in by_kind.get("digest_seen", ())), None),
+            nodes=tuple(_node(item) for item in by_kind.get("node", ())),
+            launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
+            # DynamoDB deletes expired items when it finds the time, up to days later.
+            resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
+        )
+
+    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
+        assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
+        token = self._commit_token(epoch, launches)
+        writes = [self._epoch_update(epoch, token), *map(self._launch_put, launches)]
+        with aws_call():
+            failed = tolerating(
+                # A repeat within ten minutes is answered by DynamoDB from its memory of the
+                # token. Later, the condition on the epoch fails, and the token beside the
+                # epoch tells whether it was this very commit that moved it. Once the next
+                # planner has moved the epoch on, the answer is False although the launches
+                # are recorded: they are in the ledger, and the next look finishes them.
+                lambda: self.client.transact_write_items(
+                    TransactItems=writes, ClientRequestToken=token
+                ),
+                is_lost_race,
+            )
+        return not isinstance(failed, ClientError) or _is_own_commit(failed, token)
+
+    def finish_launch(
+        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
+    ) -> None:
+        with aws_call():
+            for chunk in batched(nodes, NODES_CHUNK, strict=False):
+                self._put_nodes(chunk)
+            self._update(
+                f"launch#{launch_id}",
+                "SET #status = :status, expires_at = :expires_at",
+                {
+                    ":status": status.value,
+                    ":expires_at": self._expiry_s(KEPT_S),
+                    ":recorded": LaunchStatus.RECORDED.value,
+                },
+                condition="#status = :recorded",
+                names={"#status": "status"},
+            )
+
+    def advance_node(self, instance_id: str, phase: Phase) -> bool:
+        values: Item = {":phase": int(phase)}
+        change = "SET phase = :phase"
+        if phase is Phase.TERMINATED:
+            change += ", expires_at = :expires_at"
+            values[":expires_at"] = self._expiry_s(KEPT_S)
+        with aws_call():
+            return self._update(f"node#{instance_id}", change, values, condition="phase < :phase")
+
+    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
+        values = {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": _number(reclaim_at_s)}
+        with aws_call():
+            return self._update(
+                f"node#{instance_id}",
+                "SET phase = :phase, reclaim_at_s = :reclaim_at_s",
+                values,
+                condition="phase <= :phase",
+            )
+
+    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
+        text = encode(ORDER, order) if order else ""
+        with aws_call():
+            self._update(f"node#{instance_id}", "SET pending = :pending", {":pending": text})
+
+    def ungate(self, instance_id: str) -> None:
+        with aws_call():
+            self._update(f"node#{instance_id}", "SET gated_for = :none", {":none": ""})
+
+    def rest(self, resting: Resting) -> None:
+        item = {
+            **_key(f"resting#{resting.offering}"),
+            "body": encode(RESTING, resting),
+            "expires_at": int(resting.until_s + RESTING_KEPT_S),
+        }
+        with aws_call():
+            self.client.put_item(TableName=self.table, Item=_packed(item))
+
+    def see_digest(self, stamp: Stamp) -> None:
+        # The same order as core.digest.supersedes, so that a slow planner cannot go back.
+        with aws_call():
+            tolerating(
+                lambda: self.client.put_item(
+                    TableName=self.table,
+                    Item=_packed(_key("digest_seen") | _stamp_attributes(stamp)),
+                    ConditionExpression="attribute_not_exists(pk) OR started_at_s < :started "
+                    "OR (started_at_s = :started AND (head <> :head OR #sequence <= :sequence))",
+                    ExpressionAttributeNames={"#sequence": "sequence"},
+                    ExpressionAttributeValues=_packed(
+                        {
+                            ":head": stamp.head_instance_id,
+                            ":started": _number(stamp.agent_started_at_s),
+                            ":sequence": stamp.sequence,
+                        }
+                    ),
+                ),
+                is_condition_failed,
+            )
+
+    def _epoch(self) -> Epoch | None:
+        response = self.client.get_item(
+            TableName=self.table, Key=_packed(_key("epoch")), ConsistentRead=True
+        )
+        item = _unpacked(response.get("Item", {}))
+        return Epoch(item["lineage"], int(item["epoch"])) if item else None
+
+    def _draw_lineage(self) -> Epoch:
+        """The first epoch of a new table; of two planners that draw at once, one counts."""
+        item = _key("epoch") | {"lineage": uuid.uuid4().hex[:8], "epoch": 0, "committed_by": ""}
+        tolerating(
+            lambda: self.client.put_item(
+                TableName=self.table,
+                Item=_packed(item),
+                ConditionExpression="attribute_not_exists(pk)",
+            ),
+            is_condition_failed,
+        )
+        drawn = self._epoch()
+        assert drawn, "the epoch was just written"
+        return drawn
+
+    def _items(self) -> Iterator[Item]:
+        """Everything that is open. Filtered by DynamoDB, which still charges for the rest."""
+        pages = self.client.get_paginator("query").paginate(
+            TableName=self.table,
+            ConsistentRead=True,
+            KeyConditionExpression="pk = :pk",
+            FilterExpression="sk <> :epoch"
+            " AND (attribute_not_exists(#status) OR #status = :recorded)"
+            " AND (attribute_not_exists(phase) OR phase < :terminated)",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues=_packed(
+                {
+                    ":pk": PARTITION,
+                    ":epoch": "epoch",
+                    ":recorded": LaunchStatus.RECORDED.value,
+                    ":terminated": int(Phase.TERMINATED),
+                }
+            ),
+        )
+        for page in pages:
+            yield from map(_unpacked, page["Items"])
+
+    def _commit_token(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:
+        """Names this commit of this planner: equal only when everything in it is equal."""
+        told = [self.planner, str(epoch), *(encode(LAUNCH, record) for record in launches)]
+        return hashlib.sha256("\n".join(told).encode()).hexdigest()[:36]
+
+    def _epoch_update(self, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
+        return {
+            "Update": {
+                "TableName": self.table,
+                "Key": _packed(_key("epoch")),
+                "UpdateExpression": "SET epoch = :next, committed_by = :token",
+                "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
+                "ExpressionAttributeValues": _packed(
+                    {
+                        ":lineage": epoch.lineage,
+                        ":epoch": epoch.number,
+                        ":next": epoch.number + 1,
+                        ":token": token,
+                    }
+                ),
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            }
+        }
+
+    def _launch_put(self, record: LaunchRecord) -> "TransactWriteItemTypeDef":
+        item = _key(f"launch#{record.launch.launch_id}") | {
+            "status": record.status.value,
+            "body": encode(LAUNCH, record),
+        }
+        return self._put_if_absent(item)
+
+    def _put_if_absent(self, item: Item) -> "TransactWriteItemTypeDef":
+        return {
+            "Put": {
+                "TableName": self.table,
+                "Item": _packed(item),
+                "ConditionExpression": "attribute_not_exists(pk)",
+            }
+        }
+
+    def _put_nodes(self, nodes: Sequence[NodeRecord]) -> None:
+        """Write nodes that are not there yet: all in one call, or where some are, one by one."""
+        writes = [self._put_if_absent(_node_item(node)) for node in nodes]
+        failed = tolerating(
+            lambda: self.client.transact_write_items(TransactItems=writes), is_lost_race
+        )
+        if isinstance(failed, ClientError):
+            for write in writes:
+                self._put_alone(write["Put"])
+
+    def _put_alone(self, put: "PutTypeDef") -> None:
+        tolerating(lambda: self.client.put_item(**put), is_condition_failed)
+
+    def _update(
+        self,
+        sk: str,
+        change: str,
+        values: Item,
+        *,
+        condition: str = "",
+        names: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Change an item that exists and meets `condition`; whether that was so."""
+        more: dict[str, Any] = {"ExpressionAttributeNames": names} if names else {}
+        answer = tolerating(
+            lambda: self.client.update_item(
+                TableName=self.table,
+                Key=_packed(_key(sk)),
+                UpdateExpression=change,
+                ConditionExpression="attribute_exists(pk)"
+                + (f" AND {condition}" if condition else ""),
+                ExpressionAttributeValues=_packed(values),
+                **more,
+            ),
+            is_condition_failed,
+        )
+        return not isinstance(answer, ClientError)
+
+    def _expiry_s(self, after_s: float) -> int:
+        return int(self.clock.now_s() + after_s)
+
+
+def _is_own_commit(failed: ClientError, token: str) -> bool:
+    """Whether the epoch that barred the commit was moved by the same commit before."""
+    epoch_item = _unpacked(cancellation_reasons(failed)[0].get("Item", {}))
+    return bool(epoch_item) and epoch_item["committed_by"] == token
+
+
+def _key(sk: str) -> Item:
+    return {"pk": PARTITION, "sk": sk}
+
+
+def _number(value: float) -> Decimal:
+    """DynamoDB's numbers are decimal; `repr` gives the shortest text that reads back equal."""
+    return Decimal(repr(value))
+
+
+def _packed(item: Item) -> Item:
+    serializer = TypeSerializer()
+    return {name: serializer.serialize(value) for name, value in item.items()}
+
+
+def _unpacked(item: Mapping[str, Any]) -> Item:
+    deserializer = TypeDeserializer()
+    return {name: deserializer.deserialize(value) for name, value in item.items()}
+
+
+def _node_item(node: NodeRecord) -> Item:
+    item = _key(f"node#{node.instance_id}") | {
+        "body": encode(NODE, node),
+        "phase": int(node.phase),
+        "gated_for": node.gated_for,
+        "pending": encode(ORDER, node.order) if node.order else "",
+    }
+    if node.reclaim_at_s is not None:
+        item["reclaim_at_s"] = _number(node.reclaim_at_s)
+    return item
+
+
+def _node(item: Item) -> NodeRecord:
+    return replace(
+        decode(NODE, item["body"]),
+        phase=Phase(int(item["phase"])),
+        gated_for=item["gated_for"],
+        reclaim_at_s=float(item["reclaim_at_s"]) if "reclaim_at_s" in item else None,
+        order=decode(ORDER, item["pending"]) if item["pending"] else None,
+    )
+
+
+def _stamp_attributes(stamp: Stamp) -> Item:
+    return {
+        "head": stamp.head_instance_id,
+        "started_at_s": _number(stamp.agent_started_at_s),
+        "sequence": stamp.sequence,
+    }
+
+
+def _stamp(item: Item) -> Stamp:
+    return Stamp(item["head"], float(item["started_at_s"]), int(item["sequence"]))

@@ -1,0 +1,224 @@
+"""EC2: fleets of type `instant`, the cluster's instances, and their end."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import batched
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import (
+    aws_call,
+    code_of,
+    is_instance_not_found,
+    is_refusal,
+    message_of,
+    refusal_kind,
+    tolerating,
+)
+from tidegate.adapters.clock import SystemClock, answered_at_s
+from tidegate.core.ec2 import (
+    CLUSTER_TAG,
+    HEAD_ROLE,
+    LAUNCH_TAG,
+    POOL_TAG,
+    ROLE_TAG,
+    FleetRequest,
+    FleetResult,
+    Instance,
+    InstanceState,
+    Market,
+    Offering,
+    Refusal,
+)
+from tidegate.ports import Clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef
+
+# EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
+TERMINATE_CHUNK = 200
+
+NOT_TERMINATED = [state.value for state in InstanceState if state is not InstanceState.TERMINATED]
+
+
+@dataclass(frozen=True, slots=True)
+class Ec2Compute:
+    """The instances of one cluster."""
+
+    client: "EC2Client"
+    cluster: str
+    clock: Clock = field(default_factory=SystemClock)
+
+    def create_fleet(self, request: FleetRequest) -> FleetResult:
+        asked = fleet_arguments(request, self.cluster)
+        with aws_call():
+            answer = tolerating(lambda: self.client.create_fleet(**asked), is_refusal)
+        if isinstance(answer, ClientError):
+            return FleetResult((), refuse_all(request, answer))
+        launched_at_s = answered_at_s(answer, self.clock)
+        return FleetResult(
+            tuple(_launched(answer.get("Instances", ()), request, launched_at_s)),
+            tuple(_refusals(answer.get("Errors", ()), request)),
+        )
+
+    def instances(self) -> tuple[Instance, ...]:
+        pages = self.client.get_paginator("describe_instances").paginate(
+            Filters=[
+                {"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]},
+                {"Name": "instance-state-name", "Values": NOT_TERMINATED},
+            ],
+            PaginationConfig={"PageSize": 1000},
+        )
+        with aws_call():
+            return tuple(
+                _instance(described)
+                for page in pages
+                for reservation in page["Reservations"]
+                for described in reservation.get("Instances", ())
+                if _tags(described).get(ROLE_TAG) != HEAD_ROLE
+            )
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        for chunk in batched(instance_ids, TERMINATE_CHUNK, strict=False):
+            with aws_call():
+                self._terminate(chunk)
+
+    def _terminate(self, chunk: Sequence[str]) -> None:
+        """End one chunk. EC2 ends none of them when it does not know one: halve and go on."""
+        failed = tolerating(
+            lambda: self.client.terminate_instances(InstanceIds=list(chunk)),
+            is_instance_not_found,
+        )
+        if isinstance(failed, ClientError) and len(chunk) > 1:
+            middle = len(chunk) // 2
+            self._terminate(chunk[:middle])
+            self._terminate(chunk[middle:])
+
+
+def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
+    """The CreateFleet call, made from the request alone so that a repeat is identical.
+
+    The cluster tag is set here: an instance without it would never be found again.
+    """
+    tags = dict(request.tags) | {CLUSTER_TAG: cluster}
+    tag_list = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+    return {
+        "Type": "instant",
+        "ClientToken": request.client_token,
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {
+                    "LaunchTemplateId": request.launch_template_id,
+                    "Version": request.launch_template_version,
+                },
+                "Overrides": [
+                    {
+                        "InstanceType": override.instance_type,
+                        "SubnetId": override.subnet_id,
+                        "Priority": float(override.priority),
+                    }
+                    for override in request.overrides
+                ],
+            }
+        ],
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": request.count,
+            "DefaultTargetCapacityType": request.market.value,
+        },
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": tag_list} for kind in ("fleet", "instance")
+        ],
+        **_market_options(request),
+    }
+
+
+def _market_options(request: FleetRequest) -> dict[str, Any]:
+    """Strategies that keep our order; for spot EC2 puts capacity first and order second.
+
+    EC2 takes a minimum only together with one zone or one type, and a gang needs one zone.
+    """
+    minimum: dict[str, Any] = {}
+    if request.min_count > 1:
+        minimum = {"MinTargetCapacity": request.min_count, "SingleAvailabilityZone": True}
+    if request.market is Market.SPOT:
+        strategy = "capacity-optimized-prioritized"
+        return {"SpotOptions": {"AllocationStrategy": strategy, **minimum}}
+    return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum}}
+
+
+def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]:
+    """EC2 refused the whole call: none of its offerings is to be had."""
+    code, message = code_of(error), message_of(error)
+    offerings = dict.fromkeys(
+        Offering(override.instance_type, override.zone, request.market)
+        for override in request.overrides
+    )
+    return tuple(Refusal(one, refusal_kind(code), code, message) for one in offerings)
+
+
+def _launched(
+    entries: Sequence[Mapping[str, Any]], request: FleetRequest, launched_at_s: float
+) -> Iterator[Instance]:
+    tags = dict(request.tags)
+    for entry in entries:
+        offering = _offerings(entry, request)[0]
+        for instance_id in entry.get("InstanceIds", ()):
+            yield Instance(
+                instance_id=instance_id,
+                offering=offering,
+                state=InstanceState.PENDING,
+                launched_at_s=launched_at_s,
+                launch_id=tags.get(LAUNCH_TAG, ""),
+                pool=tags.get(POOL_TAG, ""),
+            )
+
+
+def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tuple[Refusal, ...]:
+    """One refusal per offering: EC2 may report an override once per attempt."""
+    refusals: dict[Offering, Refusal] = {}
+    for entry in entries:
+        code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
+        for offering in _offerings(entry, request):
+            refusals.setdefault(offering, Refusal(offering, refusal_kind(code), code, message))
+    return tuple(refusals.values())
+
+
+def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offering, ...]:
+    """The offerings that an entry of the answer is about.
+
+    EC2 echoes the override with each instance and error; what it leaves out of the echo
+    could be any of ours. The zone is that of the subnet we named.
+    """
+    echoed = entry.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    instance_type = echoed.get("InstanceType") or entry.get("InstanceType")
+    subnet_id = echoed.get("SubnetId")
+    meant = (
+        override
+        for override in request.overrides
+        if instance_type in (None, override.instance_type)
+        and subnet_id in (None, override.subnet_id)
+    )
+    return tuple(Offering(one.instance_type, one.zone, request.market) for one in meant)
+
+
+def _instance(described: "InstanceTypeDef") -> Instance:
+    tags = _tags(described)
+    is_spot = described.get("InstanceLifecycle") == "spot"
+    return Instance(
+        instance_id=described["InstanceId"],
+        offering=Offering(
+            described["InstanceType"],
+            described["Placement"].get("AvailabilityZone", ""),
+            Market.SPOT if is_spot else Market.ON_DEMAND,
+        ),
+        state=InstanceState(described["State"]["Name"]),
+        launched_at_s=described["LaunchTime"].timestamp(),
+        launch_id=tags.get(LAUNCH_TAG, ""),
+        pool=tags.get(POOL_TAG, ""),
+    )
+
+
+def _tags(described: "InstanceTypeDef") -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in described.get("Tags", ())}
