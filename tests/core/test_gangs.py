@@ -3,7 +3,7 @@
 import dataclasses
 
 from tests.core.reading import ended, launches, orders, why
-from tests.make import A10G, cluster, instance, job, node, offering, pool, record, snapshot
+from tests.make import A10G, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.actions import NodeRecord, OrderKind, Phase
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
@@ -60,6 +60,23 @@ def test_no_small_job_counts_on_a_gated_node() -> None:
 
     made = plan(
         snapshot([gang, job(1)], [drained], instances=[instance()], records=[record(gated_for="9")])
+    )
+
+    assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}
+
+
+def test_room_beside_a_gang_is_no_room_for_others_while_it_is_gated() -> None:
+    drained = node("i-1", T4_BIG, state="IDLE+DRAIN+DYNAMIC_NORM")
+    gang = job(9, nodes=2, gpus=2, priority=5)
+    on = offering(T4_BIG)
+
+    made = plan(
+        snapshot(
+            [gang, job(1, gpus=2)],
+            [drained],
+            instances=[instance(on=on)],
+            records=[record(on=on, gated_for="9")],
+        )
     )
 
     assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}

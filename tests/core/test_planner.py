@@ -99,6 +99,17 @@ def test_a_launch_in_doubt_counts_as_on_its_way_and_is_resumed_after_its_lease()
     assert [type(a) for a in plan(snapshot([job()], launches=[old])).actions] == [Resume]
 
 
+def test_a_launch_in_doubt_and_its_first_instance_count_once() -> None:
+    launch = launches(plan(snapshot([job()])))[0]
+    request = fleet_request(launch, "test", placement(cluster()))
+    in_doubt = LaunchRecord(launch, NOW_S - 10, request)
+    shown = instance(age_s=5, launch_id=launch.launch_id)
+
+    made = plan(snapshot([job(1), job(2)], instances=[shown], launches=[in_doubt]))
+
+    assert [(x.count, x.for_jobs) for x in launches(made)] == [(1, ("2",))]
+
+
 def test_limits_hold_within_one_plan_and_the_rest_is_told_why() -> None:
     small = cluster(pool(limits=Limits(gpus=2)))
 

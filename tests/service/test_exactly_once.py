@@ -4,6 +4,7 @@ import pytest
 
 from tests.make import job
 from tests.service.conftest import World
+from tidegate.core.actions import Phase
 from tidegate.core.ec2 import Market, Offering
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
@@ -89,6 +90,26 @@ def test_the_planner_that_lost_the_race_throws_its_plan_away(world: World) -> No
 
     assert looked.rounds[-1].outcome.is_stale
     assert len(world.compute.live()) == 3
+
+
+def test_what_the_dead_planner_bought_is_found_by_its_tag_without_asking_again(
+    world: World,
+) -> None:
+    def kill(point: str) -> None:
+        if point == "after create_fleet":
+            raise Killed(point)
+
+    world.report([job(1)])
+    world.break_with(kill)
+    with pytest.raises(Killed):
+        world.look()
+    world.break_with(no_faults)
+    world.clock.advance(50.0)
+
+    world.look()
+
+    assert len(world.compute.requests) == 1
+    assert [node.phase for node in world.ledger.view().nodes] == [Phase.LAUNCHED]
 
 
 def test_a_repeated_look_buys_nothing(world: World) -> None:
