@@ -1,0 +1,138 @@
+"""Makes the instances of a local EC2 (moto) real: boots, watches and ends their machines."""
+
+import base64
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from local.machine import Machine, MachineSpec
+from local.world import World
+from tidegate.core.ec2 import HEAD_ROLE, ROLE_TAG
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.client import EC2Client
+    from mypy_boto3_ec2.type_defs import InstanceTypeDef
+
+_ALIVE = ("pending", "running")
+
+
+class Hypervisor:
+    """A thread that boots a machine for each new instance, and ends both together.
+
+    An instance tagged `tidegate:role` = `head` becomes the head (10.77.0.1,
+    head.ec2.internal). `adjust` may change what is about to boot: a fault, an environment.
+    """
+
+    def __init__(
+        self,
+        ec2: "EC2Client",
+        world: World,
+        *,
+        poll_s: float = 0.2,
+        boot_delay_s: float = 0.0,
+        adjust: Callable[[MachineSpec], MachineSpec] = lambda spec: spec,
+    ) -> None:
+        self._ec2 = ec2
+        self._world = world
+        self._poll_s = poll_s
+        self._boot_delay_s = boot_delay_s
+        self._adjust = adjust
+        self._gpus = cache(self._gpus_of_type)
+        self._seen_at_s: dict[str, float] = {}
+        self._booted: set[str] = set()
+        self._reclaim_at_s: dict[str, float] = {}
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="hypervisor", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more; machines stay as they are until the world ends."""
+        self._is_stopped.set()
+        self._thread.join()
+
+    def machine(self, instance_id: str) -> Machine | None:
+        """The machine of an instance; None before it boots and after it ended."""
+        return self._world.machine(instance_id)
+
+    def reclaim_after(self, instance_id: str, seconds: float, *, is_announced: bool = True) -> None:
+        """EC2 wants a spot instance back: the notice in IMDS now, the plug in `seconds`.
+
+        Without `is_announced` IMDS says nothing. The event on the bus is the caller's.
+        """
+        if is_announced:
+            self._world.imds.interrupt(instance_id, time.time() + seconds)
+        self._reclaim_at_s[instance_id] = time.monotonic() + seconds
+
+    def _loop(self) -> None:
+        while not self._is_stopped.wait(self._poll_s):
+            self.step()
+
+    def step(self) -> None:
+        """One look at EC2 and at the machines."""
+        alive = self._alive_instances()
+        now_s = time.monotonic()
+        due = [name for name, at_s in self._reclaim_at_s.items() if at_s <= now_s]
+        for instance_id in due:
+            del self._reclaim_at_s[instance_id]
+            self._world.power_off(instance_id)
+        for instance_id in self._booted - alive.keys():
+            self._world.power_off(instance_id)
+            self._booted.discard(instance_id)
+        self._terminate_ended(alive)
+        for instance_id, instance in alive.items():
+            seen_at_s = self._seen_at_s.setdefault(instance_id, now_s)
+            if instance_id not in self._booted and now_s - seen_at_s >= self._boot_delay_s:
+                self._booted.add(instance_id)
+                self._world.boot(self._adjust(self._spec(instance)))
+
+    def _alive_instances(self) -> dict[str, "InstanceTypeDef"]:
+        pages = self._ec2.get_paginator("describe_instances").paginate(
+            Filters=[{"Name": "instance-state-name", "Values": list(_ALIVE)}]
+        )
+        return {
+            instance["InstanceId"]: instance
+            for page in pages
+            for reservation in page["Reservations"]
+            for instance in reservation["Instances"]
+        }
+
+    def _terminate_ended(self, alive: dict[str, "InstanceTypeDef"]) -> None:
+        """A machine that powered itself off terminates its instance.
+
+        Source: InstanceInitiatedShutdownBehavior=terminate in our launch templates.
+        """
+        ended = []
+        for instance_id in self._booted & alive.keys():
+            machine = self._world.machine(instance_id)
+            if machine is None or not machine.is_alive:
+                ended.append(instance_id)
+        if ended:
+            self._ec2.terminate_instances(InstanceIds=ended)
+        for instance_id in ended:
+            self._world.power_off(instance_id)
+            self._booted.discard(instance_id)
+            alive.pop(instance_id)
+
+    def _spec(self, instance: "InstanceTypeDef") -> MachineSpec:
+        instance_id = instance["InstanceId"]
+        answer = self._ec2.describe_instance_attribute(InstanceId=instance_id, Attribute="userData")
+        tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", [])}
+        return MachineSpec(
+            instance_id=instance_id,
+            instance_type=instance["InstanceType"],
+            user_data=base64.b64decode(answer["UserData"].get("Value", "")).decode(),
+            gpus=self._gpus(instance["InstanceType"]),
+            tags=tags,
+            market=instance.get("InstanceLifecycle", "on-demand"),
+            zone=instance["Placement"]["AvailabilityZone"],
+            is_head=tags.get(ROLE_TAG) == HEAD_ROLE,
+        )
+
+    def _gpus_of_type(self, instance_type: str) -> int:
+        answer = self._ec2.describe_instance_types(InstanceTypes=[instance_type])  # type: ignore[list-item]
+        gpus = answer["InstanceTypes"][0].get("GpuInfo", {}).get("Gpus", [])
+        return sum(gpu.get("Count", 0) for gpu in gpus)

@@ -1,0 +1,166 @@
+"""One machine: an overlay of this computer's root in namespaces of its own."""
+
+import os
+import select
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_INIT = Path(__file__).parent / "machine_init.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """What a machine is: its identity for IMDS, its fake GPUs and its user data.
+
+    `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
+    `gpus`: how many the driver shows, which may be fewer than the type has.
+    """
+
+    instance_id: str
+    instance_type: str
+    user_data: str
+    gpus: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)
+    market: str = "on-demand"
+    zone: str = "us-east-1a"
+    is_head: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a world puts a machine.
+
+    `lower`: the layers of its root, top first. `binds`: SOURCE:TARGET[:ro].
+    """
+
+    directory: Path
+    console: Path
+    lower: tuple[Path, ...]
+    bridge: str
+    ip: str
+    gateway: str
+    binds: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+class Machine:
+    """Boots once, and is gone once powered off. `root` stays readable afterwards."""
+
+    def __init__(self, spec: MachineSpec, place: Place) -> None:
+        self.spec = spec
+        self.ip = place.ip
+        self.console = place.console
+        self.root = place.directory / "root"
+        self._place = place
+        self._env = {**place.env, **spec.env}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._init_pid = 0
+
+    def boot(self) -> None:
+        """Returns when process 1 is about to start the user data."""
+        self._make_root()
+        place, spec = self._place, self.spec
+        namespaces = ("--net", "--uts", "--mount", "--pid", "--ipc")
+        init = ["bash", str(_INIT), str(self.root), spec.instance_id, place.ip, place.gateway]
+        init += [str(spec.gpus), str(place.console), *place.binds]
+        with place.console.open("ab") as console:
+            self._process = subprocess.Popen(
+                ["unshare", *namespaces, "--fork", "--kill-child=SIGKILL", *init],
+                stdin=subprocess.PIPE,
+                stdout=console,
+                stderr=console,
+                env=self._env,
+                start_new_session=True,
+            )
+        self._init_pid = _only_child(self._process)
+        self._plug_in()
+        assert self._process.stdin
+        self._process.stdin.write(b"go\n")
+        self._process.stdin.close()
+
+    def _make_root(self) -> None:
+        upper, work = self._place.directory / "upper", self._place.directory / "work"
+        for folder in (upper, work, self.root):
+            folder.mkdir(parents=True)
+        lower = ":".join(map(str, self._place.lower))
+        options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+        _run("mount", "-t", "overlay", "overlay", "-o", options, str(self.root))
+        user_data = self.root / "var/lib/cloud/user-data"
+        user_data.parent.mkdir(parents=True, exist_ok=True)
+        user_data.write_text(self.spec.user_data)
+        user_data.chmod(0o700)
+
+    def _plug_in(self) -> None:
+        card = "v" + self.spec.instance_id.removeprefix("i-")[-14:]
+        lines = (
+            f"link add {card} type veth peer name eth0 netns {self._init_pid}",
+            f"link set {card} master {self._place.bridge} up",
+        )
+        subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        user: str | None = None,
+        cwd: str | None = None,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, as root, or as `user` after a login. Exit codes do not raise."""
+        line = shlex.join(argv) if cwd is None else f"cd {shlex.quote(cwd)} && {shlex.join(argv)}"
+        shell = ["bash", "-c", line] if user is None else ["runuser", "-l", user, "-c", line]
+        spaces = ("--net", "--uts", "--mount", "--pid", "--ipc", "--root", "--wd")
+        return subprocess.run(
+            ["nsenter", "-t", str(self._init_pid), *spaces, *shell],
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            text=True,
+            env=self._env,
+            check=False,
+        )
+
+    def power_off(self) -> None:
+        """Pull the plug: nothing in the machine gets to say good-bye."""
+        if self._process is None:
+            return
+        if self.is_alive:
+            ended = os.pidfd_open(self._init_pid)
+            # unshare first, which takes process 1 with it: the other way round it complains
+            # on the console about its child's end.
+            self._process.kill()
+            select.select([ended], [], [])
+            os.close(ended)
+        self._process.wait()
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Whether the machine ended within `seconds`."""
+        assert self._process
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+
+def _only_child(process: subprocess.Popen[bytes]) -> int:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline_s = time.monotonic() + 10
+    while time.monotonic() < deadline_s and process.poll() is None:
+        if found := children.read_text().split():
+            return int(found[0])
+        time.sleep(0.002)
+    raise RuntimeError("unshare did not start a machine")
+
+
+def _run(*argv: str) -> None:
+    subprocess.run(argv, check=True)

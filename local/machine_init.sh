@@ -1,0 +1,69 @@
+#!/bin/bash
+# Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
+# orphans, and ends with `systemctl poweroff`.
+# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS CONSOLE BIND...
+# BIND: SOURCE:TARGET[:ro], a folder of this computer that the machine shall see.
+set -euo pipefail
+
+root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 console=$6
+shift 6
+
+make_devices() {
+    local name number
+    mount -t tmpfs -o mode=755 tmpfs dev
+    mkdir dev/pts dev/shm
+    mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
+    mount -t tmpfs -o mode=1777 tmpfs dev/shm
+    while read -r name number; do
+        mknod -m 666 "dev/$name" c 1 "$number"
+    done <<<$'null 3\nzero 5\nfull 7\nrandom 8\nurandom 9'
+    mknod -m 666 dev/tty c 5 0
+    ln -s pts/ptmx dev/ptmx
+    ln -s /proc/self/fd dev/fd
+    ln -s /proc/self/fd/0 dev/stdin
+    ln -s /proc/self/fd/1 dev/stdout
+    ln -s /proc/self/fd/2 dev/stderr
+    touch dev/console
+    mount --bind "$console" dev/console
+    for ((number = 0; number < gpus; number++)); do
+        mknod -m 666 "dev/nvidia$number" c 195 "$number"
+    done
+}
+
+bind_folders() {
+    local source target mode
+    for bind in "$@"; do
+        IFS=: read -r source target mode <<<"$bind"
+        mkdir -p ".$target"
+        mount --bind "$source" ".$target"
+        [[ -z $mode ]] || mount -o "remount,bind,$mode" ".$target"
+    done
+}
+
+hostname "$hostname"
+cd "$root"
+mount -t proc proc proc
+mount --rbind /sys sys
+mount -t tmpfs -o mode=755 tmpfs run
+mount -t tmpfs -o mode=1777 tmpfs tmp
+make_devices
+bind_folders "$@"
+mkdir -p .old
+pivot_root . .old
+umount -l /.old
+
+read -r _ # the network card is there
+exec </dev/null
+ip -batch - <<EOF_IP
+link set lo up
+addr add $address/16 dev eth0
+link set eth0 up
+route add default via $gateway
+EOF_IP
+
+trap 'exit 0' SIGRTMIN+4 # what poweroff sends to systemd as well
+setsid /var/lib/cloud/user-data </dev/null &
+while :; do
+    sleep 1000000 &
+    wait $! || true
+done

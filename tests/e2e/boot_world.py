@@ -1,0 +1,327 @@
+"""Boots a cluster in namespaces, breaks some nodes, and prints what happened as JSON.
+
+A program of its own, since pytest stays outside the namespaces:
+
+    python -m tests.e2e.boot_world scenario     everything test_boot.py looks at
+    python -m tests.e2e.boot_world hold         a world with one machine, until it is killed
+"""
+
+import base64
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+from local import namespaces
+from local.hypervisor import Hypervisor
+from local.machine import Machine, MachineSpec
+from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
+from userdata.render import MungeSecret, NodeShape, NodeValues, head_user_data, node_user_data
+
+AWS_PORT = 5000
+THROTTLED_PORT = 5001
+READY = "ready after"
+LOCAL_SLURM = replace(
+    SLURM,
+    proctrack="proctrack/linuxproc",
+    task_plugin="task/none",
+    cgroup_conf=("CgroupPlugin=cgroup/v1",),
+    extra=("SlurmdParameters=config_overrides",),
+)
+LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=20)
+
+# What an ordinary user finds in a job: the batch step, then a step of srun.
+JOB = """#!/bin/bash
+looks() {
+    id -un; id -u; echo "$HOME"; echo "$CUDA_VISIBLE_DEVICES"
+    getent hosts NODES | wc -l
+    curl -sS -m 1 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \\
+        http://169.254.169.254/latest/api/token >/dev/null 2>&1 && echo open || echo closed
+}
+looks >~/batch
+export -f looks
+srun bash -c looks >~/step
+scontrol show job "$SLURM_JOB_ID" | grep -o ' TRES=.*' >~/tres
+"""
+
+
+@dataclass
+class Cloud:
+    """moto, the secrets in it, and clients to it."""
+
+    ec2: Any
+    munge: MungeSecret
+    other: MungeSecret
+
+
+def start_cloud() -> Cloud:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    ThreadedMotoServer(ip_address="0.0.0.0", port=AWS_PORT, verbose=False).start()
+    os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
+    url = f"http://127.0.0.1:{AWS_PORT}"
+    secrets: Any = boto3.client("secretsmanager", region_name="us-east-1", endpoint_url=url)
+
+    def secret(name: str) -> MungeSecret:
+        made = secrets.create_secret(Name=name, SecretBinary=os.urandom(1024))
+        return MungeSecret(made["ARN"])
+
+    ec2: Any = boto3.client("ec2", region_name="us-east-1", endpoint_url=url)
+    return Cloud(ec2, secret("munge"), secret("other"))
+
+
+def start_throttled_service() -> None:
+    """A Secrets Manager that never has time."""
+
+    class Throttled(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
+            self.send_response(400)
+            self.send_header("Content-Type", "application/x-amz-json-1.1")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer((BRIDGE_ADDRESS, THROTTLED_PORT), Throttled)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def wait_for(test: Callable[[], object], seconds: float) -> bool:
+    until_s = time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        if test():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def template(cloud: Cloud, name: str, user_data: str) -> str:
+    data = {
+        "ImageId": "ami-12345678",
+        "UserData": base64.b64encode(user_data.encode()).decode(),
+    }
+    made = cloud.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+    return str(made["LaunchTemplate"]["LaunchTemplateId"])
+
+
+def tags(**found: str) -> list[dict[str, Any]]:
+    listed = [{"Key": f"tidegate:{key}", "Value": value} for key, value in found.items()]
+    return [{"ResourceType": "instance", "Tags": listed}]
+
+
+def buy(cloud: Cloud, template_id: str, shape: NodeShape, market: str, **found: str) -> str:
+    """One instance by CreateFleet; its id."""
+    made = cloud.ec2.create_fleet(
+        Type="instant",
+        LaunchTemplateConfigs=[
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateId": template_id, "Version": "1"},
+                "Overrides": [
+                    {"InstanceType": shape.instance_type, "AvailabilityZone": "us-east-1b"}
+                ],
+            }
+        ],
+        TargetCapacitySpecification={
+            "TotalTargetCapacity": 1,
+            "DefaultTargetCapacityType": market,
+        },
+        TagSpecifications=tags(**found),
+    )
+    return str(made["Instances"][0]["InstanceIds"][0])
+
+
+def boot_head(cloud: Cloud, world: World) -> Machine:
+    values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_command=())
+    template_id = template(cloud, "head", head_user_data(values))
+    cloud.ec2.run_instances(
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="m7i.large",
+        LaunchTemplate={"LaunchTemplateId": template_id, "Version": "1"},
+        TagSpecifications=tags(role="head"),
+    )
+    wait_for(lambda: world.head and READY in world.head.console.read_text(), 20)
+    assert world.head
+    return world.head
+
+
+def broken_specs(cloud: Cloud) -> dict[str, MachineSpec]:
+    """Nodes that must never be in Slurm."""
+    good = replace(LOCAL_NODE, munge=cloud.munge)
+
+    def spec(number: int, values: NodeValues, gpus: int = 4) -> MachineSpec:
+        return MachineSpec(
+            f"i-bad000000000{number:04d}",
+            A10GX4.instance_type,
+            node_user_data(values),
+            gpus=gpus,
+            tags={"tidegate:pool": "gpu"},
+        )
+
+    throttled = {"AWS_ENDPOINT_URL_SECRETS_MANAGER": f"http://{BRIDGE_ADDRESS}:{THROTTLED_PORT}"}
+    impatient = replace(good, munge=replace(cloud.munge, wait_s=1))
+    no_files = replace(good, shared=replace(good.shared, file_system_id="nothing", wait_s=1))
+    patient = replace(no_files.shared, wait_s=300)
+    return {
+        "wrong_key": spec(1, replace(good, munge=cloud.other)),
+        "gpu_missing": spec(2, good, gpus=3),
+        "throttled_secret": replace(spec(3, impatient), env=throttled),
+        "no_shared_folder": spec(4, no_files),
+        "hanging": spec(5, replace(no_files, shared=patient, boot_bound_s=1)),
+    }
+
+
+def add_user(head: Machine) -> None:
+    """alice, who exists on the head only; then what the agent does: publish her."""
+    for line in (
+        "useradd --uid 2001 --no-create-home --home-dir /shared/home/alice -s /bin/bash alice",
+        "install -d /shared/home && install -d -o alice -g alice /shared/home/alice",
+        "getent passwd alice >/shared/.tidegate/users/passwd",
+        "getent group alice >/shared/.tidegate/users/group",
+    ):
+        done = head.run(["bash", "-c", line])
+        assert done.returncode == 0, done.stderr
+
+
+def run_job(head: Machine, world: World, names: list[str]) -> dict[str, list[str]]:
+    script = JOB.replace("NODES", " ".join([*names, "head"]))
+    asked = ["sbatch", "--wait", "--gres=gpu:a10g:2", "-o", "/shared/home/alice/out"]
+    done = head.run(asked, user="alice", input=script)
+    home = world.shared_dir / "home" / "alice"
+    files = ("batch", "step", "tres", "out")
+    found = {name: (home / name).read_text().split() for name in files if (home / name).exists()}
+    return {"sbatch": [done.stderr], **found, "owner": [str((home / "batch").stat().st_uid)]}
+
+
+def show_nodes(head: Machine) -> dict[str, dict[str, str]]:
+    shown = head.run(["scontrol", "-o", "show", "nodes"]).stdout.splitlines()
+    rows = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
+    return {row["NodeName"]: row for row in rows if not row["NodeName"].startswith("ph-")}
+
+
+def imds_from_head(head: Machine, user: str) -> bool:
+    """Whether `user` gets a token. By setpriv: `slurm` cannot log in."""
+    url = "http://169.254.169.254/latest/api/token"
+    curl = ["curl", "-sS", "-m", "1", "-X", "PUT", "-H"]
+    as_user = ["setpriv", f"--reuid={user}", "--clear-groups"]
+    done = head.run([*as_user, *curl, "X-aws-ec2-metadata-token-ttl-seconds: 60", url])
+    return done.returncode == 0
+
+
+def instance_state(cloud: Cloud, instance_id: str) -> str:
+    answer = cloud.ec2.describe_instances(InstanceIds=[instance_id])
+    return str(answer["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+
+def buy_nodes(cloud: Cloud) -> dict[str, str]:
+    template_id = template(cloud, "node", node_user_data(replace(LOCAL_NODE, munge=cloud.munge)))
+    return {
+        "t4x1": buy(cloud, template_id, T4X1, "spot", pool="cheap"),
+        "t4x4": buy(cloud, template_id, T4X4, "on-demand", pool="gpu"),
+        "a10gx4": buy(cloud, template_id, A10GX4, "spot", pool="gpu"),
+        "gated": buy(cloud, template_id, A10GX4, "spot", pool="gpu", gate="drain"),
+    }
+
+
+def are_ready(hypervisor: Hypervisor, instance_ids: Iterable[str]) -> bool:
+    machines = [hypervisor.machine(instance_id) for instance_id in instance_ids]
+    return all(machine and READY in machine.console.read_text() for machine in machines)
+
+
+def break_nodes(cloud: Cloud, world: World) -> dict[str, dict[str, Any]]:
+    """Boot what must fail, all at once; whether each ended, and its last words."""
+    start_throttled_service()
+    machines = {name: world.boot(spec) for name, spec in broken_specs(cloud).items()}
+    ended = {name: machine.wait_for_end(20) for name, machine in machines.items()}
+    return {
+        name: {"ended": ended[name], "console": machine.console.read_text()}
+        for name, machine in machines.items()
+    }
+
+
+def refuse_node(cloud: Cloud, hypervisor: Hypervisor) -> str:
+    """An instance whose pool this launch template does not know; its last state in EC2."""
+    template_id = template(cloud, "other", node_user_data(replace(LOCAL_NODE, munge=cloud.munge)))
+    instance_id = buy(cloud, template_id, T4X1, "spot", pool="unheard-of")
+    wait_for(lambda: instance_state(cloud, instance_id) == "terminated", 10)
+    wait_for(lambda: hypervisor.machine(instance_id) is None, 1)
+    return instance_state(cloud, instance_id)
+
+
+def reclaim(cloud: Cloud, hypervisor: Hypervisor, head: Machine, lost: str) -> dict[str, Any]:
+    """EC2 takes a spot node after a notice of two seconds."""
+    hypervisor.reclaim_after(lost, 2)
+    drained = wait_for(lambda: "DRAIN" in show_nodes(head)[lost]["State"], 1.9)
+    reason = head.run(["sinfo", "-h", "-n", lost, "-o", "%E"]).stdout.strip()
+    gone = wait_for(lambda: hypervisor.machine(lost) is None, 5)
+    terminated = wait_for(lambda: instance_state(cloud, lost) == "terminated", 5)
+    return {"drained": drained, "reason": reason, "gone": gone, "terminated": terminated}
+
+
+def what_leaked(head: Machine) -> list[str]:
+    """What of this computer's own Munge and Slurm a fresh head can see."""
+    host_key = Path("/etc/munge/munge.key")
+    key = head.run(["sha256sum", "/etc/munge/munge.key"]).stdout.split()[:1]
+    if host_key.exists() and key == [hashlib.sha256(host_key.read_bytes()).hexdigest()]:
+        return ["munge.key"]
+    return head.run(["find", "/etc/slurm", "-name", "plugstack*"]).stdout.split()
+
+
+def scenario() -> dict[str, Any]:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        hypervisor = Hypervisor(cloud.ec2, world, poll_s=0.2)
+        hypervisor.start()
+        head_s = -time.monotonic()
+        head = boot_head(cloud, world)
+        head_s += time.monotonic()
+        started_s = time.monotonic()
+        ids = buy_nodes(cloud)
+        ready = wait_for(lambda: are_ready(hypervisor, ids.values()), 20)
+        nodes_s = time.monotonic() - started_s
+        add_user(head)  # later than the nodes: the Prolog must make her known there
+        seen = {
+            "ids": ids,
+            "head_s": head_s,
+            "nodes_s": nodes_s,
+            "ready": ready,
+            "nodes": show_nodes(head),
+            "job": run_job(head, world, list(ids.values())),
+            "names_on_head": [head.run(["getent", "hosts", i]).returncode for i in ids.values()],
+            "imds": {user: imds_from_head(head, user) for user in ("root", "slurm", "alice")},
+            "leaked": what_leaked(head),
+            "broken": break_nodes(cloud, world),
+            "refused": refuse_node(cloud, hypervisor),
+            "spot": reclaim(cloud, hypervisor, head, ids["t4x1"]),
+            "names_at_end": sorted(show_nodes(head)),
+        }
+        hypervisor.stop()
+    return seen
+
+
+def hold() -> None:
+    """A world with one busy machine, until someone ends it."""
+    with World(WorldSettings(AWS_PORT)) as world:
+        world.boot(MachineSpec("i-00000000000000001", "m7i.large", "#!/bin/bash\nsleep 1000"))
+        print("up", flush=True)
+        time.sleep(1000)
+
+
+if __name__ == "__main__":
+    namespaces.enter()
+    if sys.argv[1] == "hold":
+        hold()
+    print(json.dumps(scenario()))

@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# slurmd as a dynamic node under the instance id. Never enabled: after a reboot it would start
+# ahead of the health gate.
+
+# slurmd_conf: what the node tells slurmctld about itself.
+slurmd_conf() {
+    local features=$POOL,$INSTANCE_TYPE,${INSTANCE_TYPE%%.*},$MARKET
+    [[ $LABELS == - ]] || features+=",$LABELS"
+    printf 'CPUs=%s RealMemory=%s Feature=%s Weight=%s' "$CPUS" "$MEMORY_MIB" "$features" "$WEIGHT"
+    ((GPUS == 0)) || printf ' Gres=gpu:%s:%s' "$GPU_TYPE" "$GPUS"
+    # A member of a gang: it takes no job before all are there and one undrain opens them.
+    [[ $GATE != drain ]] || printf ' State=DRAIN'
+}
+
+write_slurmd_service() {
+    install -d -m 755 /etc/systemd/system/slurmd.service.d
+    # The packaged unit starts only where there is a slurm.conf; a configless node has none.
+    cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<'EOF_UNIT'
+[Unit]
+ConditionPathExists=
+[Service]
+Restart=on-failure
+RestartSec=2
+EOF_UNIT
+    printf "SLURMD_OPTIONS=\"-Z -N %s --conf-server %s --conf '%s'\"\n" \
+        "$INSTANCE_ID" "$HEAD" "$(slurmd_conf)" >/etc/default/slurmd
+    install -d -m 755 /var/spool/slurmd /var/log/slurm
+    systemctl daemon-reload
+}
+
+# INVAL: slurmctld knows the node and finds fault with it.
+is_registered() {
+    local shown
+    shown=$(timeout 10 scontrol -o show node "$INSTANCE_ID" 2>&1) &&
+        [[ $shown == *DYNAMIC_NORM* && $shown != *State=INVAL* && $shown != *NOT_RESPONDING* ]]
+}
+
+stage_slurmd() {
+    local deadline=$((SECONDS + REGISTER_WAIT_S))
+    write_slurmd_service
+    systemctl start slurmd
+    until is_registered; do
+        if ((SECONDS >= deadline)); then
+            echo "slurmctld does not know this node after $REGISTER_WAIT_S s"
+            tail -n 2 /var/log/slurm/slurmd.log
+            return 1
+        fi
+        sleep 0.2
+    done
+}

@@ -1,0 +1,28 @@
+# shellcheck shell=bash
+# Users exist on the head; its agent publishes them into the shared folder and nodes read a
+# copy (libnss-extrausers). A copy, since a link would make every login hang together with the
+# shared folder; the Prolog renews it, so that a user is known when their first job starts.
+
+stage_users() {
+    local database
+    install -d /var/lib/extrausers /etc/tidegate/prolog.d
+    {
+        printf '#!/bin/bash\nreadonly published=%q\n' "$SHARED_DIR/.tidegate/users"
+        cat <<'END_OF_PROLOG'
+# Never fails: a job whose user has no name yet runs all the same, by number. Ids below 1000
+# are the node's own; some versions of libnss-extrausers would take group 0 from the file.
+for database in passwd group; do
+    new=/var/lib/extrausers/.$database.$$
+    timeout 5 awk -F: '$3 >= 1000 && $3 < 60000' "$published/$database" >"$new" &&
+        mv "$new" "/var/lib/extrausers/$database"
+    rm -f "$new"
+done
+exit 0
+END_OF_PROLOG
+    } >/etc/tidegate/prolog.d/10-users.sh
+    chmod 755 /etc/tidegate/prolog.d/10-users.sh
+    /etc/tidegate/prolog.d/10-users.sh 2>/dev/null
+    for database in passwd group; do
+        sed -i -E "/^$database:/{/extrausers/!s/\$/ extrausers/}" /etc/nsswitch.conf
+    done
+}

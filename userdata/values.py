@@ -1,0 +1,247 @@
+"""The values that userdata.render puts into scripts and slurm.conf, checked when made."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+# A value that CloudFormation fills in later (an ARN, a file system id): the CDK writes such a
+# token into the text and CloudFormation replaces it with what AWS itself made up.
+_CDK_TOKEN = r"\$\{Token\[[A-Za-z0-9_.:+-]+\]\}"
+_WORD = re.compile(rf"(?:[A-Za-z0-9_.:/=@+,-]|{_CDK_TOKEN})+")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
+_FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+_GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}|")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_PATH = re.compile(r"/[A-Za-z0-9_./-]+")
+_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
+_FINGERPRINT = re.compile(rf"[0-9a-f]{{16}}|{_CDK_TOKEN}|")
+_CONF_LINE = re.compile(r"[A-Za-z#][ -~]*")
+_ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_ENV_VALUE = re.compile(rf"(?:[^\x00-\x1f\x7f\"'\\$`]|{_CDK_TOKEN})*")
+
+
+def _check(name: str, value: str, pattern: re.Pattern[str]) -> None:
+    if not pattern.fullmatch(value):
+        raise ValueError(f"{name}: {value!r} must match {pattern.pattern}")
+
+
+def _check_each(name: str, values: Iterable[str], pattern: re.Pattern[str]) -> None:
+    for value in values:
+        _check(name, value, pattern)
+
+
+def _check_positive(name: str, *values: float) -> None:
+    if any(value <= 0 for value in values):
+        raise ValueError(f"{name}: must be above 0, is {values}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """An instance type as Slurm sees it.
+
+    `memory_mib` is what Slurm may hand out, below what EC2 advertises. `gpu_type` is the
+    lower-case GRES type, "" when there is no GPU. `weight` is Slurm's: lower is used first.
+    """
+
+    instance_type: str
+    cpus: int
+    memory_mib: int
+    gpus: int = 0
+    gpu_type: str = ""
+    weight: int = 1
+
+    def __post_init__(self) -> None:
+        _check("instance_type", self.instance_type, _INSTANCE_TYPE)
+        _check("gpu_type", self.gpu_type, _GPU_TYPE)
+        _check_positive("cpus, memory_mib, weight", self.cpus, self.memory_mib, self.weight)
+        if (self.gpus > 0) != bool(self.gpu_type):
+            raise ValueError(f"{self.instance_type}: gpus and gpu_type go together")
+
+    @property
+    def gres(self) -> str:
+        """The node's GRES in Slurm's words, "" without a GPU."""
+        return f"gpu:{self.gpu_type}:{self.gpus}" if self.gpus else ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """A pool as its nodes need to know it: the labels become Slurm features."""
+
+    name: str
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("pool", self.name, _NAME)
+        _check_each(f"labels of pool {self.name}", self.labels, _FEATURE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The file system that head and nodes share (EFS) and where it is mounted.
+
+    `wait_s`: how long a mount may take; the name of a mount target that was just made
+    resolves only after minutes.
+    """
+
+    file_system_id: str
+    directory: str = "/shared"
+    access_point_id: str = ""
+    wait_s: int = 300
+
+    def __post_init__(self) -> None:
+        _check("file_system_id", self.file_system_id, _WORD)
+        _check("directory", self.directory, _PATH)
+        if self.access_point_id:
+            _check("access_point_id", self.access_point_id, _WORD)
+        _check_positive("wait_s", self.wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class MungeSecret:
+    """Where the Munge key is: in Secrets Manager, never in user data.
+
+    `fingerprint`: the first 16 hex digits of the key's SHA-256. "" when it is not known at
+    deployment: nodes then compare with what the head wrote into the shared folder.
+    """
+
+    secret_id: str
+    fingerprint: str = ""
+    wait_s: int = 120
+
+    def __post_init__(self) -> None:
+        _check("secret_id", self.secret_id, _WORD)
+        _check("fingerprint", self.fingerprint, _FINGERPRINT)
+        _check_positive("wait_s", self.wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeValues:
+    """What the nodes of one launch template need.
+
+    Pool, gate and launch are not in here: they differ by launch and come as the instance
+    tags `tidegate:pool` and `tidegate:gate`. `head_host`: a name that keeps pointing at
+    the head. `boot_bound_s`: a node that is not ready by then powers itself off.
+    """
+
+    cluster: str
+    head_host: str
+    shapes: tuple[NodeShape, ...]
+    pools: tuple[NodePool, ...]
+    munge: MungeSecret
+    shared: Shared
+    slurmctld_port: int = 6817
+    boot_bound_s: int = 900
+    register_wait_s: int = 120
+    spot_poll_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        _check("cluster", self.cluster, _NAME)
+        _check("head_host", self.head_host, _HOST)
+        _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
+        _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmPool:
+    """A pool as slurm.conf promises it: the largest job gets `max_job_nodes` nodes."""
+
+    name: str
+    shapes: tuple[NodeShape, ...]
+    markets: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+    max_job_nodes: int = 16
+
+    def __post_init__(self) -> None:
+        _check("pool", self.name, _NAME)
+        _check_each(f"markets of pool {self.name}", self.markets, _FEATURE)
+        _check_each(f"labels of pool {self.name}", self.labels, _FEATURE)
+        _check_positive("max_job_nodes", self.max_job_nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmPartition:
+    """A partition over the nodes of one or more pools."""
+
+    name: str
+    pools: tuple[str, ...]
+    is_default: bool = False
+
+    def __post_init__(self) -> None:
+        _check("partition", self.name, _NAME)
+        _check_each(f"pools of partition {self.name}", self.pools, _NAME)
+        if not self.pools:
+            raise ValueError(f"partition {self.name}: needs a pool")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmConfValues:
+    """What slurm.conf is made of. The defaults are those of a cluster on EC2.
+
+    `head_host`: the name by which nodes reach the head; its first label becomes the head's
+    own host name. `max_nodes`: the most live nodes the cluster may have. `extra`: further
+    lines, as they are. `accounting_host`: where slurmdbd runs, "" for no accounting.
+    """
+
+    cluster: str
+    head_host: str
+    pools: tuple[SlurmPool, ...]
+    partitions: tuple[SlurmPartition, ...]
+    max_nodes: int
+    accounting_host: str = ""
+    slurmctld_port: int = 6817
+    state_dir: str = "/var/spool/slurmctld"
+    proctrack: str = "proctrack/cgroup"
+    task_plugin: str = "task/affinity,task/cgroup"
+    extra: tuple[str, ...] = ()
+    cgroup_conf: tuple[str, ...] = (
+        "CgroupPlugin=autodetect",
+        "ConstrainCores=yes",
+        "ConstrainRAMSpace=yes",
+        "ConstrainDevices=yes",
+    )
+
+    def __post_init__(self) -> None:
+        _check("cluster", self.cluster, _NAME)
+        _check("head_host", self.head_host, _HOST)
+        if self.accounting_host:
+            _check("accounting_host", self.accounting_host, _HOST)
+        _check("state_dir", self.state_dir, _PATH)
+        _check_each("proctrack, task_plugin", (self.proctrack, self.task_plugin), _WORD)
+        _check_each("extra, cgroup_conf", (*self.extra, *self.cgroup_conf), _CONF_LINE)
+        _check_positive("max_nodes, slurmctld_port", self.max_nodes, self.slurmctld_port)
+        known = {pool.name for pool in self.pools}
+        unknown = {name for part in self.partitions for name in part.pools} - known
+        if unknown:
+            raise ValueError(f"partitions: unknown pools {sorted(unknown)}")
+
+    @property
+    def head_name(self) -> str:
+        """The head's own host name: slurmctld refuses to run under another one."""
+        return self.head_host.split(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadValues:
+    """What the head needs.
+
+    `agent_command`: the argv of the agent, empty for none. `agent_env`: what
+    /etc/tidegate/agent.env holds; readable by everyone, so nothing secret.
+    `agent_user`: see userdata/head/agent.sh for why this is `slurm`.
+    """
+
+    slurm: SlurmConfValues
+    munge: MungeSecret
+    shared: Shared
+    agent_command: tuple[str, ...] = ()
+    agent_env: tuple[tuple[str, str], ...] = field(default=())
+    agent_user: str = "slurm"
+    boot_bound_s: int = 900
+
+    def __post_init__(self) -> None:
+        _check_each("agent_command", self.agent_command, _WORD)
+        _check_each("agent_env", (name for name, _ in self.agent_env), _ENV_NAME)
+        for name, value in self.agent_env:
+            _check(f"agent_env {name}", value, _ENV_VALUE)
+        _check("agent_user", self.agent_user, _USER)
+        _check_positive("boot_bound_s", self.boot_bound_s)
