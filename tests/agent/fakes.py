@@ -1,0 +1,131 @@
+"""The smallest Slurm and bus that the agent's own logic can be tried on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tidegate.core.actions import Order, OrderKind
+from tidegate.core.digest import Digest
+from tidegate.core.errors import SlurmUnavailable, Throttled
+from tidegate.core.slurm import Job, Node, NodeState, Reading, Shape
+from tidegate.ports import ReceivedDigest, ReceivedOrder
+
+NOW_S = 1_000.0
+
+
+@dataclass(slots=True)
+class FakeClock:
+    now: float = NOW_S
+
+    def now_s(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass(slots=True)
+class FakeSlurm:
+    """Does what it is told and writes it down. `before_read` may change the world."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    calls: list[tuple[str, ...]] = field(default_factory=list)
+    refuses: dict[str, str] = field(default_factory=dict)
+    before_read: list[Callable[[], None]] = field(default_factory=list)
+    is_up: bool = True
+
+    def read(self) -> Reading:
+        if not self.is_up:
+            raise SlurmUnavailable("connect failure")
+        if self.before_read:
+            self.before_read.pop(0)()
+        return Reading("22.05", tuple(self.jobs.values()), tuple(self.nodes.values()))
+
+    def drain(self, names: Sequence[str], reason: str) -> None:
+        self.calls.append(("drain", *names))
+        for name in names:
+            self.put(name, "DRAIN", *self.nodes[name].state.words, reason=reason)
+
+    def undrain(self, names: Sequence[str]) -> None:
+        self.calls.append(("undrain", *names))
+        for name in names:
+            self.put(name, *(self.nodes[name].state.words - {"DRAIN"}))
+
+    def delete(self, names: Sequence[str]) -> dict[str, str]:
+        self.calls.append(("delete", *names))
+        for name in names:
+            if name not in self.refuses:
+                del self.nodes[name]
+        return {name: self.refuses[name] for name in names if name in self.refuses}
+
+    def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
+        self.calls.append(("requeue", *job_ids))
+        return {name: self.refuses[name] for name in job_ids if name in self.refuses}
+
+    def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
+        self.calls.append(("signal", signal, *job_ids))
+        return {name: self.refuses[name] for name in job_ids if name in self.refuses}
+
+    def comment(self, job_id: str, text: str) -> None:
+        self.calls.append(("comment", job_id, text))
+
+    def poke(self, names: Sequence[str]) -> None:
+        self.calls.append(("poke", *names))
+
+    def put(self, name: str, *words: str, reason: str = "") -> None:
+        """The node exists and is in this state."""
+        state = NodeState(frozenset(words))
+        known = self.nodes.get(name)
+        self.nodes[name] = (
+            replace(known, state=state, reason=reason or known.reason)
+            if known
+            else Node(name, state, 8, 1_000, 4, "t4", reason=reason)
+        )
+
+    def queue(self, job_id: str, state: str = "PENDING", **fields: object) -> None:
+        """The job exists and is in this state."""
+        job = Job(job_id, state, ("gpu",), 1, Shape(gpus=1), "ada")
+        self.jobs[job_id] = replace(job, **fields)  # type: ignore[arg-type]
+
+    def did(self, what: str) -> list[tuple[str, ...]]:
+        return [call[1:] for call in self.calls if call[0] == what]
+
+
+@dataclass(slots=True)
+class FakeBus:
+    """Keeps the digests; `orders` are handed out once per queue, by urgency."""
+
+    digests: list[Digest] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    is_throttled: bool = False
+    on_put: Callable[[Digest], None] = lambda digest: None
+
+    def put_digest(self, digest: Digest) -> None:
+        if self.is_throttled:
+            raise Throttled("slow down")
+        self.digests.append(digest)
+        self.on_put(digest)
+
+    def newest_digest(self) -> ReceivedDigest | None:
+        raise NotImplementedError
+
+    def look(self, why: str) -> None:
+        raise NotImplementedError
+
+    def send_orders(self, orders: Sequence[Order]) -> None:
+        self.orders += orders
+
+    def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
+        found = [order for order in self.orders if order.kind.is_urgent is urgent]
+        self.orders = [order for order in self.orders if order.kind.is_urgent is not urgent]
+        return tuple(ReceivedOrder(order, order.order_id) for order in found)
+
+    def acknowledge(self, received: ReceivedOrder) -> None:
+        self.acknowledged.append(received.handle)
+
+
+def order(kind: OrderKind, *names: str, **fields: object) -> Order:
+    """An order that is still good for a minute."""
+    made = Order("o1", kind, names, NOW_S + 60)
+    return replace(made, **fields)  # type: ignore[arg-type]

@@ -1,0 +1,191 @@
+"""The agent says what is new, at once and once, and what it did; silence is told and outlived."""
+
+import logging
+
+import pytest
+
+from tests.agent.fakes import NOW_S, order
+from tidegate.agent.loop import Agent
+from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.core.errors import SlurmUnavailable
+
+
+@pytest.fixture
+def agent(slurm, bus, clock):
+    return Agent(
+        slurm=slurm,
+        bus=bus,
+        clock=clock,
+        cluster="dev",
+        head_instance_id="i-1",
+        agent_started_at_s=NOW_S,
+        sleep=clock.sleep,
+    )
+
+
+def test_the_first_look_publishes_and_an_unchanged_one_does_not(agent, bus, slurm):
+    slurm.queue("1")
+
+    first, second = agent.tick(), agent.tick()
+
+    assert second is None
+    assert bus.digests == [first]
+    assert (first.stamp.sequence, first.cluster) == (1, "dev")
+
+
+def test_a_new_job_is_published_at_once(agent, bus, slurm):
+    agent.tick()
+    slurm.queue("1")
+
+    assert agent.tick().stamp.sequence == 2
+
+
+@pytest.mark.parametrize(("is_empty", "heartbeat_s"), [(True, 300), (False, 60)])
+def test_the_heartbeat_is_slow_on_an_empty_cluster(agent, slurm, clock, is_empty, heartbeat_s):
+    if not is_empty:
+        slurm.put("n1", "IDLE")
+    agent.tick()
+
+    clock.now += heartbeat_s - 1
+    assert agent.tick() is None
+    clock.now += 1
+    assert agent.tick() is not None
+
+
+def test_grown_priorities_and_passing_reasons_are_no_news(agent, slurm):
+    slurm.queue("1", priority=10, reason="Priority")
+    slurm.queue("2", priority=5, reason="ReqNodeNotAvail, UnavailableNodes:n1")
+    agent.tick()
+    slurm.queue("1", priority=20, reason="None")
+    slurm.queue("2", priority=15, reason="ReqNodeNotAvail, UnavailableNodes:n[1-2]")
+
+    assert agent.tick() is None
+
+
+def test_another_order_of_priorities_is_news(agent, slurm):
+    slurm.queue("1", priority=10)
+    slurm.queue("2", priority=5)
+    agent.tick()
+    slurm.queue("2", priority=15)
+
+    assert agent.tick() is not None
+
+
+def test_results_travel_for_ten_minutes(agent, slurm, clock):
+    slurm.put("n1", "IDLE")
+    agent.tick()
+    agent.on_order(order(OrderKind.DRAIN, "n1"))
+
+    digest = agent.tick()
+    assert [(one.name, one.outcome) for one in digest.results] == [("n1", OrderOutcome.DONE)]
+    clock.now += 300
+    assert len(agent.tick().results) == 1
+    clock.now += 400
+    assert agent.tick().results == ()
+
+
+def test_no_more_than_500_results_travel(agent, slurm):
+    for number in range(6):
+        names = [f"gone-{number}-{n}" for n in range(100)]
+        agent.on_order(order(OrderKind.DRAIN, *names, order_id=f"o{number}"))
+
+    results = agent.tick().results
+
+    assert len(results) == 500
+    assert results[-1].name == "gone-5-99"
+
+
+def test_a_repeated_order_is_carried_out_once(agent, slurm):
+    slurm.queue("1", "RUNNING")
+    made = order(OrderKind.SIGNAL, "1", text="USR1")
+
+    assert agent.on_order(made) == agent.on_order(made)
+    assert slurm.did("signal") == [("USR1", "1")]
+
+
+def test_an_order_that_met_a_silent_slurm_is_carried_out_when_it_comes_again(agent, slurm):
+    slurm.put("n1", "IDLE")
+    slurm.is_up = False
+    with pytest.raises(SlurmUnavailable):
+        agent.on_order(order(OrderKind.DRAIN, "n1"))
+    slurm.is_up = True
+
+    assert agent.on_order(order(OrderKind.DRAIN, "n1"))[0].outcome is OrderOutcome.DONE
+
+
+def test_an_outage_of_slurm_is_said_once_and_its_end_too(agent, bus, slurm, caplog):
+    caplog.set_level(logging.INFO)
+    agent.tick()
+    slurm.is_up = False
+    assert agent.tick() is None
+    assert agent.tick() is None
+    slurm.is_up = True
+    agent.tick()
+
+    said = [record.getMessage() for record in caplog.records]
+    assert len([text for text in said if "does not answer" in text]) == 1
+    assert said[-1] == "Slurm answers again."
+
+
+def test_a_digest_that_could_not_be_sent_is_sent_with_a_later_number(agent, bus, slurm, caplog):
+    slurm.queue("1")
+    bus.is_throttled = True
+    assert agent.tick() is None
+    assert agent.tick() is None
+    bus.is_throttled = False
+
+    assert agent.tick().stamp.sequence == 3
+    assert len([one for one in caplog.records if "could not be sent" in one.getMessage()]) == 1
+
+
+def test_newly_opened_nodes_are_poked_once_per_batch(agent, slurm):
+    slurm.queue("1")
+    slurm.put("n1", "IDLE")
+    slurm.put("n2", "IDLE")
+    slurm.put("gated", "IDLE", "DRAIN")
+    agent.tick()
+    agent.tick()
+
+    assert slurm.did("poke") == [("n1", "n2")]
+
+
+def test_an_undrained_gang_is_poked_when_its_nodes_respond(agent, slurm):
+    slurm.queue("1")
+    slurm.put("n1", "IDLE", "DRAIN")
+    agent.tick()
+    slurm.put("n1", "IDLE", "NOT_RESPONDING")
+    agent.tick()
+    assert slurm.did("poke") == []
+    assert agent.is_settling
+
+    slurm.put("n1", "IDLE")
+    agent.tick()
+
+    assert slurm.did("poke") == [("n1",)]
+    assert not agent.is_settling
+
+
+def test_nobody_is_poked_for_an_empty_queue(agent, slurm):
+    slurm.put("n1", "IDLE")
+    agent.tick()
+
+    assert slurm.calls == []
+
+
+def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
+    slurm.queue("1", "RUNNING")
+    agent.on_order(order(OrderKind.REQUEUE, "1"))
+    slurm.queue("1", "COMPLETING")
+    agent.tick()
+    assert agent.is_settling
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    agent.tick()
+    assert slurm.did("requeue") == [("1",), ("1",)]
+
+    slurm.queue("1", "RUNNING")
+    agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    agent.tick()
+
+    assert slurm.did("requeue") == [("1",), ("1",)]
+    assert not agent.is_settling

@@ -1,0 +1,242 @@
+"""Orders act once, in time, under their guard, and never on a job that slipped in."""
+
+import pytest
+
+from tests.agent.fakes import NOW_S, order
+from tidegate.agent.orders import carry_out
+from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.core.errors import SlurmUnavailable
+
+DONE, KEPT = OrderOutcome.DONE, OrderOutcome.KEPT
+EXPIRED, FAILED = OrderOutcome.EXPIRED, OrderOutcome.FAILED
+
+
+@pytest.fixture
+def outcomes(slurm, clock):
+    """Carry an order out; outcome by name."""
+
+    def carry(made):
+        results = carry_out(made, slurm, clock.now_s(), sleep=clock.sleep)
+        assert all(one.detail.endswith(".") for one in results), "a detail is a sentence"
+        return {one.name: one.outcome for one in results}
+
+    return carry
+
+
+@pytest.mark.parametrize("kind", OrderKind)
+def test_an_expired_order_touches_nothing(slurm, outcomes, kind):
+    slurm.is_up = False
+
+    assert outcomes(order(kind, "7", not_after_s=NOW_S - 1)) == {"7": EXPIRED}
+
+
+@pytest.mark.parametrize("kind", OrderKind)
+def test_a_name_that_is_none_is_refused_before_slurm_is_asked(slurm, outcomes, kind):
+    slurm.is_up = False
+
+    assert outcomes(order(kind, "--all; reboot")) == {"--all; reboot": FAILED}
+
+
+def test_a_silent_slurm_leaves_the_order_to_be_repeated(slurm, clock):
+    slurm.is_up = False
+
+    with pytest.raises(SlurmUnavailable):
+        carry_out(order(OrderKind.DRAIN, "n1"), slurm, NOW_S, sleep=clock.sleep)
+
+
+# -- release -------------------------------------------------------------------------------
+
+
+def test_idle_nodes_are_drained_in_one_call_and_deleted_in_one_call(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.put("n2", "IDLE")
+
+    assert outcomes(order(OrderKind.RELEASE, "n1", "n2")) == {"n1": DONE, "n2": DONE}
+    assert slurm.calls == [("drain", "n1", "n2"), ("delete", "n1", "n2")]
+
+
+def test_a_node_that_is_gone_counts_as_released(slurm, outcomes):
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": DONE}
+    assert slurm.calls == []
+
+
+def test_a_busy_node_is_not_even_drained(slurm, outcomes):
+    slurm.put("n1", "MIXED")
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": KEPT}
+    assert slurm.calls == []
+
+
+def test_a_job_that_slips_in_wins_and_the_other_node_goes(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.put("n2", "IDLE")
+    slurm.before_read = [lambda: None, lambda: slurm.put("n1", "MIXED", "DRAIN")]
+
+    assert outcomes(order(OrderKind.RELEASE, "n1", "n2")) == {"n1": KEPT, "n2": DONE}
+    assert slurm.did("undrain") == [("n1",)]
+    assert slurm.did("delete") == [("n2",)]
+
+
+@pytest.mark.parametrize("passing", ["PLANNED", "COMPLETING"])
+def test_planned_and_completing_are_waited_for(slurm, outcomes, clock, passing):
+    slurm.put("n1", "IDLE", passing)
+    slurm.before_read = [lambda: None] * 4 + [lambda: slurm.put("n1", "IDLE", "DRAIN")]
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": DONE}
+    assert slurm.did("delete") == [("n1",)]
+    assert 1.0 < clock.now - NOW_S < 3.0
+
+
+def test_a_node_that_stays_planned_is_given_back(slurm, outcomes, clock):
+    slurm.put("n1", "IDLE", "PLANNED")
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": KEPT}
+    assert slurm.calls == [("drain", "n1"), ("undrain", "n1")]
+    assert clock.now - NOW_S < 11
+
+
+def test_a_delete_that_slurm_refuses_is_tried_again(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.refuses["n1"] = "Requested nodes are busy"
+    slurm.before_read = [lambda: None, lambda: None, slurm.refuses.clear]
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": DONE}
+    assert slurm.did("delete") == [("n1",), ("n1",)]
+
+
+def test_a_node_that_somebody_else_drained_is_never_undrained(slurm, outcomes):
+    slurm.put("n1", "IDLE", "DRAIN", reason="interrupted")
+    slurm.before_read = [lambda: None, lambda: slurm.put("n1", "MIXED", "DRAIN")]
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": KEPT}
+    assert slurm.did("undrain") == []
+
+
+def test_an_interruption_during_a_release_keeps_the_node_drained(slurm, outcomes):
+    slurm.put("n1", "IDLE", "PLANNED")
+
+    def interrupted() -> None:
+        carry_out(order(OrderKind.DRAIN, "n1", text="interrupted"), slurm, NOW_S)
+
+    slurm.before_read = [lambda: None, lambda: None, interrupted]
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": KEPT}
+    assert slurm.did("undrain") == []
+    assert slurm.nodes["n1"].state.is_drain
+
+
+def test_a_release_repeated_after_a_crash_still_knows_its_own_drain(slurm, outcomes):
+    made = order(OrderKind.RELEASE, "n1")
+    slurm.put("n1", "IDLE", "DRAIN", reason=f"tidegate release {made.order_id}")
+    slurm.before_read = [lambda: None, lambda: slurm.put("n1", "MIXED", "DRAIN")]
+
+    assert outcomes(made) == {"n1": KEPT}
+    assert slurm.did("undrain") == [("n1",)]
+
+
+def test_a_node_that_a_pending_job_insists_on_stays(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.queue("7", required_nodes=("n1",))
+
+    results = carry_out(order(OrderKind.RELEASE, "n1"), slurm, NOW_S)
+
+    assert results[0].outcome is KEPT
+    assert results[0].detail.startswith("Job 7 waits for this very node")
+    assert slurm.calls == []
+
+
+def test_a_guard_that_fails_keeps_the_node_as_it_is(slurm, outcomes):
+    slurm.put("n1", "DOWN")
+
+    assert outcomes(order(OrderKind.RELEASE, "n1", only_if=("IDLE",))) == {"n1": KEPT}
+    assert slurm.calls == []
+
+
+def test_a_dead_node_can_be_released(slurm, outcomes):
+    slurm.put("n1", "DOWN", "NOT_RESPONDING")
+
+    assert outcomes(order(OrderKind.RELEASE, "n1")) == {"n1": DONE}
+
+
+# -- drain and undrain ---------------------------------------------------------------------
+
+
+def test_a_guarded_drain_gives_way_to_a_job_that_slipped_in(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.put("n2", "IDLE")
+    slurm.before_read = [lambda: None, lambda: slurm.put("n1", "MIXED", "DRAIN")]
+
+    made = order(OrderKind.DRAIN, "n1", "n2", only_if=("IDLE",))
+
+    assert outcomes(made) == {"n1": KEPT, "n2": DONE}
+    assert slurm.did("undrain") == [("n1",)]
+
+
+def test_an_unguarded_drain_holds_whatever_runs(slurm, outcomes):
+    slurm.put("n1", "MIXED")
+
+    made = order(OrderKind.DRAIN, "n1", "gone", text="interrupted")
+
+    assert outcomes(made) == {"n1": DONE, "gone": FAILED}
+    assert slurm.nodes["n1"].reason == "interrupted"
+
+
+def test_a_gang_is_undrained_in_one_command(slurm, outcomes):
+    for name in ("n1", "n2", "n3"):
+        slurm.put(name, "IDLE", "DRAIN")
+    slurm.put("n4", "IDLE")
+
+    made = order(OrderKind.UNDRAIN, "n1", "n2", "n3", "n4")
+
+    assert outcomes(made) == dict.fromkeys(made.names, DONE)
+    assert slurm.calls == [("undrain", "n1", "n2", "n3")]
+
+
+# -- jobs ----------------------------------------------------------------------------------
+
+
+def test_only_a_running_job_that_may_is_requeued(slurm, outcomes):
+    slurm.queue("1", "RUNNING")
+    slurm.queue("2", "RUNNING", is_requeueable=False)
+    slurm.queue("3", "PENDING")
+    slurm.queue("4", "COMPLETING")
+
+    made = order(OrderKind.REQUEUE, "1", "2", "3", "4", "5")
+
+    assert outcomes(made) == {"1": DONE, "2": KEPT, "3": DONE, "4": KEPT, "5": KEPT}
+    assert slurm.calls == [("requeue", "1")]
+
+
+def test_a_refusal_of_slurm_is_a_failure_with_its_words(slurm):
+    slurm.queue("1", "RUNNING")
+    slurm.refuses["1"] = "Requested operation is presently disabled"
+
+    results = carry_out(order(OrderKind.REQUEUE, "1"), slurm, NOW_S)
+
+    assert results[0].outcome is FAILED
+    assert "presently disabled" in results[0].detail
+
+
+def test_a_signal_goes_to_running_jobs_only(slurm, outcomes):
+    slurm.queue("1_3", "RUNNING")
+    slurm.queue("2", "PENDING")
+
+    assert outcomes(order(OrderKind.SIGNAL, "1_3", "2", text="USR1")) == {"1_3": DONE, "2": KEPT}
+    assert slurm.calls == [("signal", "USR1", "1_3")]
+
+
+def test_a_signal_that_does_not_exist_is_refused(slurm, outcomes):
+    slurm.queue("1", "RUNNING")
+
+    assert outcomes(order(OrderKind.SIGNAL, "1", text="USR1; reboot")) == {"1": FAILED}
+    assert slurm.calls == []
+
+
+def test_a_comment_is_guarded_by_the_jobs_state(slurm, outcomes):
+    slurm.queue("1", "RUNNING")
+    slurm.queue("2", "PENDING")
+
+    made = order(OrderKind.COMMENT, "1", "2", text="waits", only_if=("PENDING",))
+
+    assert outcomes(made) == {"1": KEPT, "2": DONE}
+    assert slurm.calls == [("comment", "2", "waits")]

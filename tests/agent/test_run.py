@@ -1,0 +1,87 @@
+"""The agent's threads: orders are acknowledged when carried out, and a stop is clean."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from tests.agent.fakes import NOW_S, FakeBus, order
+from tidegate.agent.loop import Agent
+from tidegate.agent.run import Service
+from tidegate.agent.watch import Waker
+from tidegate.core.actions import OrderKind
+from tidegate.ports import ReceivedOrder
+
+
+@dataclass(slots=True)
+class PollingBus(FakeBus):
+    """A long poll that is over soon."""
+
+    def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
+        time.sleep(0.01)
+        return FakeBus.receive_orders(self, urgent=urgent, wait_s=wait_s)
+
+
+def eventually(what, ask, patience_s=5.0):
+    until_s = time.monotonic() + patience_s
+    while not ask():
+        assert time.monotonic() < until_s, what
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def bus():
+    return PollingBus()
+
+
+@pytest.fixture
+def service(slurm, bus, clock, tmp_path):
+    agent = Agent(
+        slurm=slurm,
+        bus=bus,
+        clock=clock,
+        cluster="dev",
+        head_instance_id="i-1",
+        agent_started_at_s=NOW_S,
+        sleep=clock.sleep,
+    )
+    with Waker(tmp_path / "slurmctld.log") as waker:
+        made = Service(agent, bus, waker)
+        thread = threading.Thread(target=made.run)
+        thread.start()
+        yield made
+        made.stop()
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def test_an_order_is_carried_out_acknowledged_and_reported(service, slurm, bus):
+    slurm.put("n1", "IDLE")
+    bus.orders.append(order(OrderKind.DRAIN, "n1"))
+
+    eventually("acknowledged", lambda: bus.acknowledged == ["o1"])
+    eventually("reported", lambda: bus.digests[-1].results)
+
+    assert slurm.did("drain") == [("n1",)]
+
+
+def test_an_order_that_slurm_did_not_hear_is_not_acknowledged(service, slurm, bus, caplog):
+    slurm.is_up = False
+    bus.orders.append(order(OrderKind.DRAIN, "n1"))
+
+    eventually("said", lambda: "An order has to wait" in caplog.text)
+
+    assert bus.acknowledged == []
+
+
+def test_a_change_of_the_log_is_noticed_at_once(service, slurm, bus, tmp_path):
+    eventually("first digest", lambda: bus.digests)
+    time.sleep(1.1)
+    slurm.queue("1")
+    began_s = time.monotonic()
+
+    (tmp_path / "slurmctld.log").write_text("sched: submitted\n")
+
+    eventually("published", lambda: bus.digests[-1].reading.jobs)
+    assert time.monotonic() - began_s < 1

@@ -1,0 +1,156 @@
+"""A real slurmctld with dynamic nodes, in namespaces of its own (slurm_bench.sh)."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
+
+SCRIPT = Path(__file__).with_name("slurm_bench.sh")
+NAMESPACES = (
+    "unshare",
+    "--net",
+    "--uts",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child=SIGKILL",
+    "--mount-proc",
+)
+PATIENCE_S = 20.0
+
+
+def why_not_here() -> str:
+    """Why real Slurm cannot run on this machine; "" when it can."""
+    missing = [
+        name
+        for name in ("slurmctld", "slurmd", "munged", "ip", "unshare", "nsenter")
+        if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
+    ]
+    if os.geteuid() != 0:
+        return "real path: needs root for namespaces"
+    return f"real path: needs {', '.join(missing)}" if missing else ""
+
+
+def eventually[T](what: str, ask: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
+    """The first true answer of `ask`."""
+    until_s = time.monotonic() + patience_s
+    while not (answer := ask()):
+        assert time.monotonic() < until_s, f"not within {patience_s} s: {what}"
+        time.sleep(0.05)
+    return answer
+
+
+@dataclass(slots=True)
+class RealSlurm:
+    """Use it as a context. `folder` must lie below /tmp when TIDEGATE_SLURM_ROOT is set."""
+
+    folder: Path
+    extra_conf: tuple[str, ...] = ()
+    port: SlurmCli = field(init=False)
+    prefix: tuple[str, ...] = ()
+    _outer: "subprocess.Popen[str]" = field(init=False)
+    _joined: int = 0
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        script = shutil.copy(SCRIPT, self.folder / SCRIPT.name)
+        self._outer = subprocess.Popen(
+            [*NAMESPACES, "bash", script, "head", str(self.folder), *self.extra_conf],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._outer.stdout is not None
+        said = ""
+        for line in self._outer.stdout:
+            if line == "ready\n":
+                break
+            said += line
+        else:
+            self.__exit__()
+            raise AssertionError(f"slurmctld did not come up: {said}")
+        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children").read_text()
+        namespaces = ("nsenter", "-t", children.split()[0], "-n", "-u", "-m", "-p", "-r", "--")
+        self.prefix = (*namespaces, "env", "-C", "/")
+        self.port = SlurmCli(CommandRunner(prefix=self.prefix))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._outer.send_signal(signal.SIGKILL)
+        self._outer.communicate()
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log" / "slurmctld.log"
+
+    def run(self, *argv: str) -> str:
+        """What the command prints, run on the head."""
+        done = subprocess.run(
+            [*self.prefix, *argv], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    def submit(self, *options: str, script: str = "sleep 300") -> str:
+        return self.run("sbatch", "--parsable", "-o", "/dev/null", *options, "--wrap", script)
+
+    def cancel(self, *job_ids: str) -> None:
+        self.run("scancel", *job_ids)
+
+    def join(
+        self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
+    ) -> None:
+        """Boot dynamic nodes and wait until Slurm shows them."""
+        for name in names:
+            self._joined += 1
+            conf = f"CPUs=48 RealMemory=180000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
+            conf += " State=DRAIN" * is_drained
+            script = str(self.folder / SCRIPT.name)
+            number = str(self._joined)
+            self.run(
+                "bash", script, "node", str(self.folder), name, number, gpu_type, str(gpus), conf
+            )
+        for name in names:
+            self._await_registration(name)
+
+    def _await_registration(self, name: str) -> None:
+        try:
+            eventually(f"{name} registered", lambda: self.node_words(name))
+        except AssertionError as error:
+            logs = (self.folder / "log" / f"slurmd-{name}.log", self.log)
+            tails = "\n".join(f"{log}:\n{log.read_text()[-2_000:]}" for log in logs)
+            raise AssertionError(f"{error}\n{tails}") from error
+
+    def clear(self) -> None:
+        """No job and no node, for the next test."""
+        if jobs := {job.array_job_id or job.job_id for job in self.port.read().jobs}:
+            self.cancel(*jobs)
+        if names := [node.name for node in self.port.read().nodes]:
+            self.port.drain(names, "end of the test")
+            eventually("all nodes deletable", self._is_all_deletable)
+            assert self.port.delete(names) == {}
+
+    def _is_all_deletable(self) -> bool:
+        return all(node.state.is_deletable for node in self.port.read().nodes)
+
+    def kill_slurmctld(self) -> None:
+        self.run("sh", "-c", "kill -9 $(cat /run/slurmctld.pid)")
+
+    def start_slurmctld(self) -> None:
+        self.run("slurmctld")
+
+    def state(self, job_id: str) -> str:
+        """The job's state, "" when it has left the queue."""
+        return next((job.state for job in self.port.read().jobs if job.job_id == job_id), "")
+
+    def node_words(self, name: str) -> frozenset[str]:
+        return next(
+            (node.state.words for node in self.port.read().nodes if node.name == name), frozenset()
+        )

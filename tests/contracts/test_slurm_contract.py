@@ -1,0 +1,260 @@
+"""What every implementation of `ports.Slurm` promises, held against real slurmctld."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+import pytest
+
+from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tidegate.core.slurm import Job, Node
+from tidegate.ports import Slurm
+
+
+class Bench(Protocol):
+    """A cluster to drive: users submit, machines join, and the port under test."""
+
+    @property
+    def port(self) -> Slurm: ...
+
+    def submit(self, *options: str, script: str = ...) -> str: ...
+
+    def cancel(self, *job_ids: str) -> None: ...
+
+    def join(
+        self, *names: str, gpu_type: str = ..., gpus: int = ..., is_drained: bool = ...
+    ) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RealSlurm]:
+    if reason := why_not_here():
+        pytest.skip(reason)
+    # A short path below /tmp: another Slurm's tree shares /tmp, and sockets have short names.
+    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as slurm:
+        yield slurm
+
+
+@pytest.fixture
+def bench(cluster: RealSlurm) -> Iterator[Bench]:
+    yield cluster
+    cluster.clear()
+
+
+_numbers = iter(range(1, 1_000))
+
+
+def fresh_name() -> str:
+    return f"i-{next(_numbers):017x}"
+
+
+def job(bench: Bench, job_id: str) -> Job:
+    return next(one for one in bench.port.read().jobs if one.job_id == job_id)
+
+
+def state(bench: Bench, job_id: str) -> str:
+    return next((one.state for one in bench.port.read().jobs if one.job_id == job_id), "")
+
+
+def node(bench: Bench, name: str) -> Node:
+    return next(one for one in bench.port.read().nodes if one.name == name)
+
+
+def names(bench: Bench) -> set[str]:
+    return {one.name for one in bench.port.read().nodes}
+
+
+def running_job(bench: Bench, name: str, *options: str, script: str = "sleep 300") -> str:
+    job_id = bench.submit("-w", name, *options, script=script)
+    bench.port.poke([name])
+    eventually(f"job {job_id} runs", lambda: state(bench, job_id) == "RUNNING")
+    return job_id
+
+
+def test_an_empty_cluster_reads_as_no_jobs_and_no_nodes(bench):
+    reading = bench.port.read()
+
+    assert (reading.jobs, reading.nodes, reading.associations) == ((), (), ())
+    assert reading.version
+
+
+def test_a_pending_job_is_read_with_its_shape(bench):
+    job_id = bench.submit("-N2", "--gres=gpu:t4:4", "-c6", "--mem=20G", "-t", "90", "-C", "t4")
+
+    found = job(bench, job_id)
+
+    assert (found.state, found.nodes, found.count, found.constraint) == ("PENDING", 2, 1, "t4")
+    assert (found.shape.gpus, found.shape.gpu_type, found.shape.cpus) == (4, "t4", 6)
+    assert (found.shape.memory_mib, found.time_limit_s) == (20_480, 5_400.0)
+
+
+def test_a_comment_cannot_forge_a_row(bench):
+    job_id = bench.submit("--comment=a|b\n99~99~\n~PENDING~", "--gres=gpu:t4:1")
+
+    jobs = bench.port.read().jobs
+
+    assert [one.job_id for one in jobs] == [job_id]
+    assert jobs[0].comment == "a|b\n99~99~\n~PENDING~"
+
+
+def test_an_array_counts_no_more_than_its_throttle(bench):
+    job_id = bench.submit("--array=0-99%3", "--gres=gpu:t4:1")
+
+    assert job(bench, job_id).count == 3
+
+
+def test_a_long_list_of_tasks_is_read_in_full(bench):
+    job_id = bench.submit("--array=1-999:3", "--gres=gpu:t4:1")
+
+    assert job(bench, job_id).count == 333
+
+
+def test_memory_per_cpu_and_per_node_are_told_apart_under_cpus_per_gpu(bench):
+    options = ("-N1", "--gpus-per-node=2", "--cpus-per-gpu=4")
+    per_node = bench.submit(*options, "--mem=1500")
+    per_cpu = bench.submit(*options, "--mem-per-cpu=1500")
+
+    assert job(bench, per_node).shape.memory_mib == 1_500
+    assert job(bench, per_cpu).shape.memory_mib == 12_000
+
+
+def test_a_joined_node_is_read_with_what_is_used(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = running_job(bench, name, "--gres=gpu:t4:3", "-c8")
+
+    found = node(bench, name)
+
+    assert (found.cpus, found.gpus, found.gpu_type, found.memory_mib) == (48, 4, "t4", 180_000)
+    assert (found.cpus_alloc, found.gpus_alloc) == (8, 3)
+    assert found.state.is_busy
+    assert job(bench, job_id).node_names == (name,)
+
+
+def test_the_nodes_of_a_wide_job_are_unfolded(bench):
+    wide = [fresh_name() for _ in range(3)]
+    bench.join(*wide)
+    job_id = bench.submit("-N3", "--gres=gpu:t4:1")
+    bench.port.poke(wide)
+    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING")
+
+    assert sorted(job(bench, job_id).node_names) == sorted(wide)
+
+
+def test_a_drained_node_takes_no_job_and_an_undrained_one_does(bench):
+    name = fresh_name()
+    bench.join(name)
+    bench.port.drain([name], "with spaces = and [brackets]")
+
+    drained = node(bench, name)
+    assert drained.state.is_drain
+    assert drained.state.is_deletable
+    assert drained.reason == "with spaces = and [brackets]"
+    bench.port.undrain([name])
+    running_job(bench, name)
+
+
+def test_unknown_and_impossible_names_do_not_keep_the_others_from_a_drain(bench):
+    name = fresh_name()
+    bench.join(name)
+
+    bench.port.drain(["i-0000000000000dead", name, "--all", "a;b"], "gone")
+
+    assert node(bench, name).state.is_drain
+
+
+def test_a_busy_node_is_not_deleted_and_a_free_one_in_the_same_call_is(bench):
+    busy, free = fresh_name(), fresh_name()
+    bench.join(busy, free)
+    job_id = running_job(bench, busy)
+    bench.port.drain([busy, free], "going")
+
+    refused = bench.port.delete([busy, free, fresh_name()])
+
+    assert list(refused) == [busy]
+    assert "busy" in refused[busy]
+    assert names(bench) == {busy}
+    assert state(bench, job_id) == "RUNNING"
+
+
+def test_a_requeued_job_waits_for_nodes_and_not_for_two_minutes(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = running_job(bench, name)
+
+    assert bench.port.requeue([job_id]) == {}
+
+    def starts_again() -> bool:
+        if state(bench, job_id) == "PENDING":
+            bench.port.requeue([job_id])
+        return state(bench, job_id) == "RUNNING"
+
+    eventually("the old run ended", lambda: state(bench, job_id) != "RUNNING")
+    eventually("the job runs again", starts_again)
+
+
+def test_a_finished_job_is_not_requeued(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = bench.submit("-w", name, script="true")
+    bench.port.poke([name])
+    eventually("the job ended", lambda: state(bench, job_id) == "")
+
+    bench.port.requeue([job_id])
+
+    assert state(bench, job_id) == ""
+
+
+def test_requeue_reports_the_jobs_that_it_could_not_requeue(bench):
+    name = fresh_name()
+    bench.join(name)
+    stubborn = running_job(bench, name, "--no-requeue")
+
+    refused = bench.port.requeue([stubborn, "999999", "7; reboot"])
+
+    assert set(refused) == {stubborn, "999999", "7; reboot"}
+    assert state(bench, stubborn) == "RUNNING"
+
+
+def test_a_signal_reaches_the_batch_script(bench, tmp_path):
+    name = fresh_name()
+    bench.join(name)
+    got = f"/tmp/{name}"
+    script = f"trap 'touch {got}; exit 0' USR1; for i in $(seq 300); do sleep 0.1; done"
+    job_id = running_job(bench, name, script=script)
+    time.sleep(0.5)  # the trap is set by the script, not by Slurm
+
+    assert bench.port.signal([job_id], "USR1") == {}
+
+    eventually("the trap ran", lambda: Path(got).exists())
+    Path(got).unlink()
+
+
+def test_signals_that_do_not_exist_and_jobs_that_do_not_run_are_refused(bench):
+    assert set(bench.port.signal(["7"], "9; reboot")) == {"7"}
+    assert set(bench.port.signal(["999999"], "USR1")) == {"999999"}
+
+
+def test_a_comment_is_one_line_out_of_the_users_reach(bench):
+    job_id = bench.submit("--gres=gpu:t4:1", "--comment=mine")
+
+    bench.port.comment(job_id, "waits for\nfour t4 \x07nodes" + "x" * 2_000)
+
+    assert job(bench, job_id).comment == "mine"
+    bench.port.comment("999999", "no such job")
+    bench.port.comment("7; reboot", "no such job")
+
+
+def test_a_poke_starts_a_job_that_registration_alone_would_not(bench):
+    job_id = bench.submit("--gres=gpu:t4:1")
+    time.sleep(4)  # the pass that follows a submission is over
+    name = fresh_name()
+    bench.join(name)
+    began_s = time.monotonic()
+
+    bench.port.poke([name, fresh_name()])
+
+    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING", 6.0)
+    print(f"poke to running: {time.monotonic() - began_s:.2f} s")

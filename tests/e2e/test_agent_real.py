@@ -1,0 +1,227 @@
+"""The whole agent on a real slurmctld: wakes by its log, obeys orders, outlives its restart."""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.agent.fakes import FakeBus
+from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tidegate.adapters.clock import SystemClock
+from tidegate.agent.loop import Agent
+from tidegate.agent.run import Service
+from tidegate.agent.watch import Waker
+from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.digest import Digest
+from tidegate.ports import ReceivedOrder
+
+NUMBERS = itertools.count(1)
+
+
+@dataclass(slots=True)
+class PollingBus(FakeBus):
+    """Waits a little for orders, as a long poll does, and knows when each digest came."""
+
+    came_at_s: list[float] = field(default_factory=list)
+
+    def put_digest(self, digest: Digest) -> None:
+        self.came_at_s.append(time.monotonic())
+        self.digests.append(digest)
+
+    def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
+        time.sleep(0.05)
+        return FakeBus.receive_orders(self, urgent=urgent, wait_s=wait_s)
+
+
+@dataclass(slots=True)
+class Running:
+    """The agent at work on one cluster."""
+
+    slurm: RealSlurm
+    bus: PollingBus
+    service: Service
+
+    def order(self, kind: OrderKind, *names: str, **fields: object) -> str:
+        order_id = f"o{next(NUMBERS)}"
+        made = Order(order_id, kind, names, time.time() + 60, **fields)  # type: ignore[arg-type]
+        self.bus.orders.append(made)
+        return order_id
+
+    def results(self, order_id: str, patience_s: float = 20.0) -> dict[str, OrderResult]:
+        """What came back in a digest."""
+
+        def found() -> dict[str, OrderResult]:
+            newest = self.bus.digests[-1] if self.bus.digests else None
+            results = newest.results if newest else ()
+            return {one.name: one for one in results if one.order_id == order_id}
+
+        return eventually(f"results of {order_id}", found, patience_s)
+
+    def shows(self, job_id: str) -> bool:
+        return any(job.job_id == job_id for job in self.bus.digests[-1].reading.jobs)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RealSlurm]:
+    if reason := why_not_here():
+        pytest.skip(reason)
+    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as slurm:
+        yield slurm
+
+
+@pytest.fixture
+def running(cluster: RealSlurm) -> Iterator[Running]:
+    bus = PollingBus()
+    agent = Agent(
+        slurm=cluster.port,
+        bus=bus,
+        clock=SystemClock(),
+        cluster="bench",
+        head_instance_id="i-head",
+        agent_started_at_s=time.time(),
+    )
+    with Waker(cluster.log) as waker:
+        service = Service(agent, bus, waker)
+        thread = threading.Thread(target=service.run)
+        thread.start()
+        eventually("the first digest", lambda: bus.digests)
+        yield Running(cluster, bus, service)
+        service.stop()
+        thread.join(20)
+        assert not thread.is_alive(), "the agent stops when asked"
+    cluster.clear()
+
+
+def fresh_name() -> str:
+    return f"i-{next(NUMBERS):017x}"
+
+
+def test_a_submission_is_published_within_a_second(running):
+    took_s: list[float] = []
+    for _ in range(3):
+        time.sleep(1.5)  # the agent is at rest
+        began_s = time.monotonic()
+        job_id = running.slurm.submit("--gres=gpu:t4:1")
+        eventually(f"job {job_id} published", partial(running.shows, job_id), 3.0)
+        came = running.bus.came_at_s[-1]
+        took_s.append(came - began_s)
+
+    print(f"sbatch begun to digest published: {[f'{one:.2f} s' for one in took_s]}")
+    assert max(took_s) < 3
+
+
+def test_a_burst_of_submissions_makes_few_digests(running):
+    time.sleep(1.5)
+    before = len(running.bus.digests)
+    began_s = time.monotonic()
+    job_ids = [running.slurm.submit("--gres=gpu:t4:1") for _ in range(30)]
+    eventually("all published", lambda: running.shows(job_ids[-1]), 5.0)
+
+    made = len(running.bus.digests) - before
+    print(f"30 submissions in {time.monotonic() - began_s:.2f} s: {made} digests")
+    assert made <= time.monotonic() - began_s + 2
+
+
+def test_a_killed_slurmctld_is_told_and_outlived(running, caplog):
+    caplog.set_level(logging.INFO)
+    running.slurm.submit("--gres=gpu:t4:1")
+    running.slurm.kill_slurmctld()
+    eventually("the silence is told", lambda: "does not answer" in caplog.text, 30.0)
+    assert len(running.bus.digests) >= 1
+
+    running.slurm.start_slurmctld()
+    began_s = time.monotonic()
+    eventually("the return is told", lambda: "Slurm answers again." in caplog.text, 30.0)
+    print(f"slurmctld started to agent recovered: {time.monotonic() - began_s:.2f} s")
+    job_id = running.slurm.submit("--gres=gpu:t4:1")
+    eventually("the new job is published", lambda: running.shows(job_id), 5.0)
+
+
+def test_a_job_that_slips_in_before_a_release_lives_and_keeps_its_node(running):
+    name, free = fresh_name(), fresh_name()
+    running.slurm.join(name, free)
+    job_id = running.slurm.submit("-w", name, "--gres=gpu:t4:1")
+    eventually("the job runs", lambda: running.slurm.state(job_id) == "RUNNING")
+
+    order_id = running.order(OrderKind.RELEASE, name, free)
+
+    results = running.results(order_id)
+    assert results[name].outcome is OrderOutcome.KEPT
+    assert results[name].detail == f"Job {job_id} runs here."
+    assert results[free].outcome is OrderOutcome.DONE
+    assert running.slurm.state(job_id) == "RUNNING"
+    assert "DRAIN" not in running.slurm.node_words(name)
+    assert running.slurm.node_words(free) == frozenset()
+
+
+def test_a_race_between_releases_and_jobs_never_ends_a_job(running):
+    """Orders at about the moment when Slurm starts a job; whoever wins, no job is lost."""
+    outcomes: list[str] = []
+    for number in range(15):
+        name = fresh_name()
+        running.slurm.join(name)
+        # Any node serves: a job that insists on this one would keep it by that alone.
+        job_id = running.slurm.submit("--gres=gpu:t4:4")
+        running.slurm.port.poke([name])
+        time.sleep(0.03 * number)
+        order_id = running.order(OrderKind.RELEASE, name)
+        result = running.results(order_id)[name]
+        outcomes.append(result.outcome.value)
+        wanted = "RUNNING" if result.outcome is OrderOutcome.KEPT else "PENDING"
+        assert running.slurm.state(job_id) == wanted, result.detail
+        running.slurm.clear()
+    print(f"outcomes of the race: {outcomes}")
+
+
+def test_an_undrained_gang_starts_whole(running):
+    gang = [fresh_name() for _ in range(3)]
+    running.slurm.join(*gang, gpu_type="a10g", is_drained=True)
+    wide = running.slurm.submit("-N3", "--gres=gpu:a10g:4", "--priority=1000")
+    small = running.slurm.submit("--gres=gpu:a10g:1", "--priority=10")
+    time.sleep(2)
+    assert running.slurm.state(wide) == running.slurm.state(small) == "PENDING"
+    began_s = time.monotonic()
+
+    order_id = running.order(OrderKind.UNDRAIN, *gang)
+
+    eventually("the gang runs", lambda: running.slurm.state(wide) == "RUNNING")
+    print(f"undrain ordered to gang running: {time.monotonic() - began_s:.2f} s")
+    results = running.results(order_id)
+    assert {one.outcome for one in results.values()} == {OrderOutcome.DONE}
+    assert running.slurm.state(small) == "PENDING"
+    running.slurm.cancel(wide, small)
+
+
+def test_a_requeued_job_runs_again_within_seconds(running):
+    name = fresh_name()
+    running.slurm.join(name)
+    # The script outlives SIGTERM, so that the old run ends only after KillWait (2 s here).
+    script = "trap '' TERM; sleep 300 & wait; sleep 300"
+    job_id = running.slurm.submit("-w", name, "--gres=gpu:t4:1", script=script)
+    eventually("the job runs", lambda: running.slurm.state(job_id) == "RUNNING")
+    time.sleep(0.5)
+    began_s = time.monotonic()
+
+    running.order(OrderKind.REQUEUE, job_id, only_if=("RUNNING",))
+
+    eventually("the old run ends", lambda: running.slurm.state(job_id) != "RUNNING")
+    eventually("the job runs again", lambda: running.slurm.state(job_id) == "RUNNING", 20.0)
+    print(f"requeue ordered to running again: {time.monotonic() - began_s:.2f} s")
+
+
+def test_a_joining_node_starts_the_waiting_job_at_once(running):
+    job_id = running.slurm.submit("--gres=gpu:t4:4", "--exclusive")
+    time.sleep(4)  # the passes that follow a submission are over
+    began_s = time.monotonic()
+
+    running.slurm.join(fresh_name())
+
+    eventually("the job runs", lambda: running.slurm.state(job_id) == "RUNNING", 15.0)
+    print(f"boot begun to job running: {time.monotonic() - began_s:.2f} s")

@@ -1,0 +1,312 @@
+"""The port `Slurm` on Slurm's own commands: argv lists, one command for many names.
+
+Verified on 22.05 and 24.11. What the commands do that one would not expect:
+- `scontrol update` changes nothing at all when one name of the list is unknown;
+- `scontrol delete` deletes all it can, then reports one error for the rest;
+- `scancel --signal` to a job that is not running tries again for minutes.
+"""
+
+import re
+import secrets
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tidegate.adapters import slurm_queue, slurm_text
+from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.slurm import Job, Node, Reading
+
+MAX_COMMENT_CHARS = 1_000
+# Linux takes at most 128 KiB in one argument.
+MAX_ARGUMENT_BYTES = 100_000
+READ_TIMEOUT_S = 30.0
+UPDATE_TIMEOUT_S = 20.0
+SIGNAL_TIMEOUT_S = 8.0
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+_JOB_ID = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?", re.ASCII)
+_SIGNAL = re.compile(r"(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\s]+")
+_FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
+_TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
+_KILL = re.compile(r"on job id ([0-9]+(?:_[0-9]+)?): (.+)$", re.MULTILINE)
+_MEMORY = re.compile(r" MinMemory(CPU|Node)=[0-9.]+[KMGTP]? ")
+# What says that slurmctld, not the request, is at fault: the same call may go through later.
+_NO_ANSWER = re.compile(
+    r"Unable to contact|Unexpected message|Socket timed out|Zero Bytes|standby"
+    r"|onnection (refused|reset|failure)|Unable to establish|Could not establish"
+    r"|authentication|Insane message|temporarily|fetch_config|Message (send|receive)|munge",
+    re.IGNORECASE,
+)
+_UNKNOWN_NODE = "Invalid node name"
+
+
+def is_node_name(name: str) -> bool:
+    """Whether this can be the name of a node, and so may become an argument."""
+    return _NODE_NAME.fullmatch(name) is not None
+
+
+def is_job_id(job_id: str) -> bool:
+    """Whether this is `7` or `7_3`."""
+    return _JOB_ID.fullmatch(job_id) is not None
+
+
+def is_signal(name: str) -> bool:
+    """Whether scancel knows this signal by name."""
+    return _SIGNAL.fullmatch(name) is not None
+
+
+def one_line(text: str) -> str:
+    """The text without control characters, at most 1,000 characters long."""
+    return _CONTROL.sub(" ", text).strip()[:MAX_COMMENT_CHARS]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command's exit code and what it printed; code -1: it was stopped at its time-out."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """Its last words: Slurm prints the cause after the details."""
+        lines = [line for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
+        return one_line(lines[-1]) if lines else f"exit code {self.code} without a word"
+
+
+# Runs an argv list for at most so many seconds. Errors: SlurmUnavailable (no such command).
+type Runner = Callable[[Sequence[str], float], Finished]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRunner:
+    """Runs Slurm's commands with a fixed environment: UTC, English, uncut task lists.
+
+    `prefix` stands before every command, for example `nsenter` into a test's namespaces.
+    """
+
+    slurm_conf: str = ""
+    prefix: tuple[str, ...] = ()
+
+    def __call__(self, argv: Sequence[str], timeout_s: float) -> Finished:
+        try:
+            done = subprocess.run(
+                [*self.prefix, *argv],
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            return Finished(-1, _decode(error.stdout), _decode(error.stderr))
+        except OSError as error:
+            raise SlurmUnavailable(f"{argv[0]} cannot be run: {error}.") from error
+        return Finished(done.returncode, _decode(done.stdout), _decode(done.stderr))
+
+    def _environment(self) -> dict[str, str]:
+        # Nothing is inherited: SQUEUE_FORMAT, SLURM_TIME_FORMAT or TZ would change the text.
+        conf = {"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {}
+        return {
+            "PATH": "/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+            "TZ": "UTC",
+            "LC_ALL": "C",
+            "SLURM_BITSTR_LEN": "0",
+            **conf,
+        }
+
+
+def _decode(raw: bytes | str | None) -> str:
+    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
+
+
+class SlurmCli:
+    """The head's Slurm. Safe to use from several threads: it only remembers what stays true."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+        self._version = ""
+        self._memory_per_cpu: dict[str, bool] = {}
+
+    def read(self) -> Reading:
+        # Nodes first: a job that starts in between makes its node look idle, and every order
+        # reads again before it acts. The other way round the job would look unserved and
+        # buy a node.
+        nodes = self._nodes()
+        jobs = self._jobs()
+        limits = self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
+        return Reading(
+            version=self._read_version(),
+            jobs=jobs,
+            nodes=nodes,
+            associations=slurm_text.associations(limits),
+        )
+
+    def drain(self, names: Sequence[str], reason: str) -> None:
+        # Slurm refuses to drain without a reason.
+        self._update_nodes(names, "state=drain", f"reason={one_line(reason) or 'tidegate'}")
+
+    def undrain(self, names: Sequence[str]) -> None:
+        self._update_nodes(names, "state=undrain")
+
+    def poke(self, names: Sequence[str]) -> None:
+        # A node update leaves the pending reasons alone, a job update would blank them; a
+        # weight would undo the planner's hints.
+        self._update_nodes(names, "comment=tidegate")
+
+    def delete(self, names: Sequence[str]) -> dict[str, str]:
+        refused = {name: "is no node name" for name in names if not is_node_name(name)}
+        for chunk in _chunks([name for name in names if name not in refused]):
+            done = self._run(
+                ["scontrol", "delete", f"nodename={','.join(chunk)}"], UPDATE_TIMEOUT_S
+            )
+            if done.code == 0:
+                continue
+            _raise_if_unanswered(done)
+            # One error stands for all names; what exists now tells whom it was about.
+            left = {node.name for node in self._nodes()}
+            why = done.complaint.rpartition(": ")[2]
+            why = "Requested nodes are busy" if _UNKNOWN_NODE in why else why
+            refused |= {name: why for name in chunk if name in left}
+        return refused
+
+    def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """As the port says; a job that is pending already only gets its StartTime.
+
+        Slurm sets the start two minutes ahead again when the old run has ended, so callers
+        repeat this while the job waits for BeginTime.
+        """
+        refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
+        for chunk in _chunks([job_id for job_id in job_ids if job_id not in refused]):
+            done = self._run(
+                ["scontrol", "requeue", "Incomplete", ",".join(chunk)], UPDATE_TIMEOUT_S
+            )
+            if done.code:
+                _raise_if_unanswered(done)
+            errors = _job_errors(done) if done.code else {}
+            refused |= {job_id: why for job_id, why in errors.items() if "pending" not in why}
+            waiting = [job_id for job_id in chunk if job_id not in refused]
+            if waiting:
+                # A failure here only means that the job starts two minutes later.
+                self._run(
+                    ["scontrol", "update", f"jobid={','.join(waiting)}", "starttime=now"],
+                    UPDATE_TIMEOUT_S,
+                )
+        return refused
+
+    def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
+        if not is_signal(signal):
+            return {job_id: f"{one_line(signal)!r} is no signal" for job_id in job_ids}
+        refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
+        for chunk in _chunks([job_id for job_id in job_ids if job_id not in refused]):
+            done = self._run(["scancel", "--full", f"--signal={signal}", *chunk], SIGNAL_TIMEOUT_S)
+            if done.code > 0:
+                _raise_if_unanswered(done)
+            refused |= {job_id: why for job_id, why in _KILL.findall(done.err) if job_id in chunk}
+            if done.code < 0:
+                late = "scancel gave no answer in time, a job of the order is not running"
+                refused |= {job_id: late for job_id in chunk if job_id not in refused}
+        return refused
+
+    def comment(self, job_id: str, text: str) -> None:
+        if not is_job_id(job_id):
+            return
+        # AdminComment is out of the user's reach; Comment is the user's own.
+        done = self._run(
+            ["scontrol", "update", f"jobid={job_id}", f"admincomment={one_line(text)}"],
+            UPDATE_TIMEOUT_S,
+        )
+        if done.code:
+            _raise_if_unanswered(done)
+
+    def _nodes(self) -> tuple[Node, ...]:
+        return slurm_text.nodes(self._ask(["scontrol", "show", "nodes", "-d", "-o"]))
+
+    def _jobs(self) -> tuple[Job, ...]:
+        separator = f"~{secrets.token_hex(8)}~"
+        text = self._ask(["squeue", "-h", "-a", "-O", slurm_queue.output_format(separator)])
+        rows = slurm_queue.rows(text, separator)
+        unclear = slurm_queue.unclear_memory(rows)
+        self._learn_memory(unclear)
+        unfolded = self._unfold(slurm_queue.hostlists(rows))
+        return slurm_queue.jobs(rows, unfolded, self._memory_per_cpu)
+
+    def _learn_memory(self, unclear: Sequence[str]) -> None:
+        """Ask about each job once whether its memory is per CPU; forget jobs that left."""
+        known = {job_id: per for job_id, per in self._memory_per_cpu.items() if job_id in unclear}
+        for job_id in unclear:
+            if job_id not in known:
+                done = self._run(["scontrol", "show", "job", "-o", job_id], READ_TIMEOUT_S)
+                # The user's own words (the job's name) stand before Slurm's.
+                found = _MEMORY.findall(done.out) if done.code == 0 else []
+                known |= {job_id: found[-1] == "CPU"} if found else {}
+        self._memory_per_cpu = known
+
+    def _unfold(self, folded: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The names in each hostlist, as Slurm itself reads them."""
+        mark = f"mark{secrets.token_hex(4)}x"
+        found: dict[str, tuple[str, ...]] = {}
+        for chunk in _chunks(folded, extra_bytes=len(mark) + 1):
+            text = self._ask(["scontrol", "show", "hostnames", f",{mark},".join(chunk)])
+            parts = text.split(f"{mark}\n")
+            if len(parts) == len(chunk):
+                found |= {
+                    name: tuple(part.split()) for name, part in zip(chunk, parts, strict=True)
+                }
+        return found
+
+    def _read_version(self) -> str:
+        if not self._version:
+            self._version = self._ask(["scontrol", "--version"]).split()[-1]
+        return self._version
+
+    def _ask(self, argv: Sequence[str]) -> str:
+        done = self._run(argv, READ_TIMEOUT_S)
+        if done.code != 0:
+            raise SlurmUnavailable(f"{' '.join(argv[:3])} failed: {done.complaint}")
+        return done.out
+
+    def _update_nodes(self, names: Sequence[str], *changes: str) -> None:
+        """Change all named nodes that exist, in one command per 100,000 bytes of names."""
+        for chunk in _chunks([name for name in names if is_node_name(name)]):
+            left = chunk
+            for _ in range(3):
+                if not left:
+                    break
+                done = self._run(
+                    ["scontrol", "update", f"nodename={','.join(left)}", *changes],
+                    UPDATE_TIMEOUT_S,
+                )
+                if done.code == 0:
+                    break
+                if _UNKNOWN_NODE not in done.err + done.out:
+                    raise SlurmUnavailable(f"scontrol update node failed: {done.complaint}")
+                existing = {node.name for node in self._nodes()}
+                left = [name for name in left if name in existing]
+
+
+def _chunks(names: Sequence[str], extra_bytes: int = 1) -> Iterator[list[str]]:
+    """The names, without repetition, in groups that fit one argument."""
+    chunk: list[str] = []
+    size = 0
+    for name in dict.fromkeys(names):
+        if chunk and size + len(name) + extra_bytes > MAX_ARGUMENT_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(name)
+        size += len(name) + extra_bytes
+    if chunk:
+        yield chunk
+
+
+def _job_errors(done: Finished) -> dict[str, str]:
+    """Job id -> what scontrol said about it."""
+    text = done.err + "\n" + done.out
+    return {job_id: why for why, job_id in _FOR_JOB.findall(text)} | dict(_TASK.findall(text))
+
+
+def _raise_if_unanswered(done: Finished) -> None:
+    if done.code < 0 or _NO_ANSWER.search(done.err + done.out):
+        raise SlurmUnavailable(f"slurmctld does not answer: {done.complaint}")

@@ -1,0 +1,214 @@
+"""The head's agent: reads Slurm, publishes digests, carries out orders. No threads of its own.
+
+`tick` and `on_order` may be called from different threads; each does one step and returns.
+"""
+
+import logging
+import threading
+import time
+from dataclasses import replace
+
+from tidegate.agent.change import Fingerprint, fingerprint
+from tidegate.agent.orders import Sleep, carry_out
+from tidegate.agent.release import Pace
+from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.digest import Digest, Stamp
+from tidegate.core.errors import SlurmUnavailable, TidegateError
+from tidegate.core.slurm import Node, Reading
+from tidegate.ports import Bus, Clock, Slurm
+
+HEARTBEAT_S = 60.0
+IDLE_HEARTBEAT_S = 300.0
+RESULTS_KEPT_S = 600.0
+MAX_RESULTS = 500
+# How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
+REQUEUE_CARE_S = 300.0
+
+logger = logging.getLogger(__name__)
+
+
+class Agent:
+    """One start of the agent on one head."""
+
+    def __init__(
+        self,
+        *,
+        slurm: Slurm,
+        bus: Bus,
+        clock: Clock,
+        cluster: str,
+        head_instance_id: str,
+        agent_started_at_s: float,
+        sleep: Sleep = time.sleep,
+        pace: Pace | None = None,
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
+        self._slurm = slurm
+        self._bus = bus
+        self._clock = clock
+        self._cluster = cluster
+        self._stamp = Stamp(head_instance_id, agent_started_at_s, 0)
+        self._sleep = sleep
+        self._pace = pace or Pace()
+        self._heartbeat_s = heartbeat_s
+        self._lock = threading.Lock()
+        self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}
+        self._has_news = False
+        self._requeued: dict[str, float] = {}
+        self._open_names: frozenset[str] = frozenset()
+        self._published: Fingerprint | None = None
+        self._published_at_s = 0.0
+        self._is_slurm_silent = False
+        self._is_bus_silent = False
+        self._is_settling = False
+
+    @property
+    def is_settling(self) -> bool:
+        """Something is about to change without a word in slurmctld's log: look again soon."""
+        return self._is_settling
+
+    def tick(self) -> Digest | None:
+        """Look at Slurm once; the digest that was published, None when there was nothing new.
+
+        Raises nothing for a silent slurmctld or bus: it says so once and tries again.
+        """
+        try:
+            reading = self._slurm.read()
+            self._nudge(reading)
+        except SlurmUnavailable as error:
+            self._slurm_is_silent(error)
+            return None
+        self._slurm_answers()
+        return self._publish(reading)
+
+    def on_order(self, order: Order) -> tuple[OrderResult, ...]:
+        """Carry an order out, once: a repetition gives the same results and does nothing.
+
+        Errors: SlurmUnavailable; then do not acknowledge the order, so that it comes again.
+        """
+        with self._lock:
+            known = self._done.get(order.order_id)
+        if known is not None:
+            return known[1]
+        results = carry_out(
+            order, self._slurm, self._clock.now_s(), sleep=self._sleep, pace=self._pace
+        )
+        now_s = self._clock.now_s()
+        with self._lock:
+            self._done[order.order_id] = (now_s, results)
+            self._has_news = True
+            if order.kind is OrderKind.REQUEUE:
+                done = (one.name for one in results if one.outcome is OrderOutcome.DONE)
+                self._requeued |= dict.fromkeys(done, now_s + REQUEUE_CARE_S)
+        for result in results:
+            logger.info(
+                "Order %s on %s: %s. %s",
+                order.kind.value,
+                result.name,
+                result.outcome.value,
+                result.detail,
+                extra={"order_id": order.order_id},
+            )
+        return results
+
+    # -- what Slurm does not do by itself ---------------------------------------------------
+
+    def _nudge(self, reading: Reading) -> None:
+        """Make waiting jobs start on nodes that just opened, and requeued jobs at once."""
+        open_names = frozenset(node.name for node in reading.nodes if _is_open(node))
+        has_pending = any(job.is_pending for job in reading.jobs)
+        fresh = sorted(open_names - self._open_names)
+        if fresh and has_pending:
+            self._slurm.poke(fresh)
+            logger.info("%d nodes take jobs now; told Slurm to look at its queue.", len(fresh))
+        self._open_names = open_names
+        silent = any(node.state.takes_jobs and not _is_open(node) for node in reading.nodes)
+        self._is_settling = self._start_requeued(reading) or (silent and has_pending)
+
+    def _start_requeued(self, reading: Reading) -> bool:
+        """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.
+
+        It sets them again when the old run has ended, hence here and not only in the order.
+        """
+        now_s = self._clock.now_s()
+        queue = {job.job_id: job for job in reading.jobs}
+        with self._lock:
+            for job_id, until_s in list(self._requeued.items()):
+                job = queue.get(job_id)
+                has_settled = job is None or job.is_running or _waits_for_nodes(job.reason)
+                if now_s > until_s or has_settled:
+                    del self._requeued[job_id]
+            left = list(self._requeued)
+        delayed = [name for name in left if queue[name].reason.startswith("BeginTime")]
+        if delayed:
+            self._slurm.requeue(delayed)
+        return bool(left)
+
+    # -- the digest -------------------------------------------------------------------------
+
+    def _publish(self, reading: Reading) -> Digest | None:
+        now_s = self._clock.now_s()
+        seen = fingerprint(reading)
+        with self._lock:
+            has_news = self._has_news
+            results = self._recent_results(now_s)
+            is_due = now_s - self._published_at_s >= self._heartbeat(reading)
+            if seen == self._published and not has_news and not is_due:
+                return None
+            self._has_news = False
+        # Each attempt has its own number: the store may hold an attempt that seemed to fail.
+        self._stamp = replace(self._stamp, sequence=self._stamp.sequence + 1)
+        digest = Digest(self._cluster, self._stamp, now_s, reading, results)
+        try:
+            self._bus.put_digest(digest)
+        except TidegateError as error:
+            self._bus_is_silent(error, has_news=has_news)
+            return None
+        if self._is_bus_silent:
+            logger.info("Digests reach the planner again.")
+        self._is_bus_silent = False
+        self._published, self._published_at_s = seen, now_s
+        return digest
+
+    def _recent_results(self, now_s: float) -> tuple[OrderResult, ...]:
+        """The results of the last ten minutes, the newest 500; older ones are forgotten."""
+        since_s = now_s - RESULTS_KEPT_S
+        self._done = {key: done for key, done in self._done.items() if done[0] >= since_s}
+        results = [result for _, found in self._done.values() for result in found]
+        return tuple(results[-MAX_RESULTS:])
+
+    def _heartbeat(self, reading: Reading) -> float:
+        """The heartbeat is the planner's periodic look; an empty cluster needs fewer."""
+        is_empty = not reading.jobs and not reading.nodes
+        return max(self._heartbeat_s, IDLE_HEARTBEAT_S) if is_empty else self._heartbeat_s
+
+    # -- outages, said once -----------------------------------------------------------------
+
+    def _slurm_is_silent(self, error: SlurmUnavailable) -> None:
+        if not self._is_slurm_silent:
+            logger.warning("Slurm does not answer; nothing is published until it does: %s", error)
+        self._is_slurm_silent = self._is_settling = True
+
+    def _slurm_answers(self) -> None:
+        if self._is_slurm_silent:
+            logger.info("Slurm answers again.")
+        self._is_slurm_silent = False
+
+    def _bus_is_silent(self, error: TidegateError, *, has_news: bool) -> None:
+        with self._lock:
+            self._has_news = self._has_news or has_news
+        self._published = None
+        self._is_settling = True
+        if not self._is_bus_silent:
+            logger.warning("The digest could not be sent, trying again: %s", error)
+        self._is_bus_silent = True
+
+
+def _is_open(node: Node) -> bool:
+    """Jobs start here at the next pass; after an undrain Slurm first waits for a ping."""
+    return node.state.takes_jobs and "NOT_RESPONDING" not in node.state.words
+
+
+def _waits_for_nodes(reason: str) -> bool:
+    """A requeued job whose delay is over: Slurm has looked at it and said something else."""
+    return reason not in ("", "None") and not reason.startswith(("BeginTime", "NodeDown"))

@@ -1,0 +1,106 @@
+"""The agent on a real head: settings, composition, logs, signals."""
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from types import FrameType
+from typing import override
+
+from tidegate.adapters.clock import SystemClock
+from tidegate.adapters.imds import instance_id
+from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
+from tidegate.agent.loop import Agent
+from tidegate.agent.run import Service
+from tidegate.agent.settings import Settings
+from tidegate.agent.users import UserList
+from tidegate.agent.watch import Waker
+from tidegate.core.errors import BadConfig, TidegateError
+from tidegate.wiring import agent_bus
+
+logger = logging.getLogger("tidegate.agent")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line; `message` is a sentence."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "thread": record.threadName,
+        }
+        if order_id := getattr(record, "order_id", None):
+            line["order_id"] = order_id
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def main() -> None:
+    """Run until SIGTERM; exit 2: bad settings, exit 1: broken, systemd starts it again."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # They tell where they found credentials and endpoints, at every start.
+    for name in ("boto3", "botocore"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        settings = Settings.from_environment(os.environ)
+    except BadConfig as error:
+        logger.critical("%s", error)
+        sys.exit(2)
+    try:
+        run(settings)
+    except Exception:
+        logger.critical("The agent ends and has to be started again.", exc_info=True)
+        sys.exit(1)
+
+
+def run(settings: Settings) -> None:
+    """Compose the agent for this head and run it until SIGTERM or SIGINT."""
+    started_at_s = time.time()
+    head_instance_id = settings.head_instance_id or _ask_instance_id()
+    bus = agent_bus(settings)
+    agent = Agent(
+        slurm=SlurmCli(CommandRunner(str(settings.slurm_conf or ""))),
+        bus=bus,
+        clock=SystemClock(),
+        cluster=settings.cluster,
+        head_instance_id=head_instance_id,
+        agent_started_at_s=started_at_s,
+        heartbeat_s=settings.heartbeat_s,
+    )
+    users = UserList(settings.shared_dir)
+    with Waker(settings.slurmctld_log) as waker:
+        service = Service(agent, bus, waker, every_poll=users.refresh)
+
+        def stop(signum: int, frame: FrameType | None) -> None:
+            service.stop()
+
+        signal.signal(signal.SIGTERM, stop)
+        signal.signal(signal.SIGINT, stop)
+        logger.info("The agent of %s runs on head %s.", settings.cluster, head_instance_id)
+        service.run()
+    logger.info("The agent was asked to stop and has stopped.")
+
+
+def _ask_instance_id() -> str:
+    """The head's instance id; waits for a metadata service that is late, as at boot."""
+    said = False
+    while True:
+        try:
+            return instance_id()
+        except TidegateError as error:
+            if not said:
+                logger.warning("Waiting for the head's instance id: %s", error)
+            said = True
+            time.sleep(2.0)
+
+
+if __name__ == "__main__":
+    main()

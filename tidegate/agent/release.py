@@ -1,0 +1,142 @@
+"""The order `release`: drain, see that nothing runs, delete. A job that slipped in wins."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.slurm import Job, Node, Reading
+from tidegate.ports import Slurm
+
+HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often to look whether a node has become free, and how long to wait in between.
+
+    COMPLETING and PLANNED pass by themselves within seconds; 22.05's slurmctld crashes when
+    a PLANNED node is deleted, so it is waited for.
+    """
+
+    tries: int = 20
+    pause_s: float = 0.5
+
+
+def release(
+    order: Order,
+    names: Sequence[str],
+    slurm: Slurm,
+    sleep: Callable[[float], None],
+    pace: Pace,
+) -> tuple[OrderResult, ...]:
+    """Delete those of the named nodes on which nothing runs. Errors: SlurmUnavailable."""
+    work = _Release(order, slurm, mark=f"tidegate release {order.order_id}")
+    waiting = work.begin(names)
+    for number in range(pace.tries):
+        if number:
+            sleep(pace.pause_s)
+        waiting = work.advance(waiting)
+        if not waiting:
+            break
+    work.give_up(waiting)
+    return tuple(work.results)
+
+
+@dataclass(slots=True)
+class _Release:
+    """`mark` is the drain reason: it tells our drain from one that somebody else wants."""
+
+    order: Order
+    slurm: Slurm
+    mark: str
+    results: list[OrderResult] = field(default_factory=list)
+
+    def begin(self, names: Sequence[str]) -> list[str]:
+        """Drain what may go; the names to wait for."""
+        reading = self.slurm.read()
+        nodes = {node.name: node for node in reading.nodes}
+        going: list[str] = []
+        for name in names:
+            node = nodes.get(name)
+            if node is None:
+                self._settle(name, OrderOutcome.DONE, "The node is gone from Slurm.")
+            elif why := self._why_not(node, reading):
+                self._keep([node], why)
+            else:
+                going.append(name)
+        fresh = [name for name in going if not nodes[name].state.is_drain]
+        if fresh:
+            self.slurm.drain(fresh, self.mark)
+        return going
+
+    def advance(self, names: Sequence[str]) -> list[str]:
+        """Read, settle what has changed, delete what is free; the names still to wait for."""
+        reading = self.slurm.read()
+        nodes = {node.name: node for node in reading.nodes}
+        waiting: list[str] = []
+        free: list[str] = []
+        for name in names:
+            node = nodes.get(name)
+            if node is None:
+                self._settle(name, OrderOutcome.DONE, "The node is gone from Slurm.")
+            elif why := self._why_stop(node, reading):
+                self._keep([node], why)
+            elif node.state.is_deletable:
+                free.append(name)
+            else:
+                waiting.append(name)
+        refused = self.slurm.delete(free) if free else {}
+        for name in free:
+            if name not in refused:
+                self._settle(name, OrderOutcome.DONE, "The node was drained and deleted.")
+        return waiting + [name for name in free if name in refused]
+
+    def give_up(self, names: Sequence[str]) -> None:
+        """What is still not free after all tries goes on as it was."""
+        if not names:
+            return
+        known = {node.name: node for node in self.slurm.read().nodes}
+        for name in names:
+            if name not in known:
+                self._settle(name, OrderOutcome.DONE, "The node is gone from Slurm.")
+                continue
+            self._keep([known[name]], f"The node is still {known[name].state}.")
+
+    def _why_not(self, node: Node, reading: Reading) -> str:
+        """Why this node stays as it is, before anything was touched; "" when it may go."""
+        only_if = self.order.only_if
+        if only_if and not node.state.words & set(only_if):
+            return f"The node is {node.state}, not {' or '.join(only_if)}."
+        return self._why_stop(node, reading, begins=True)
+
+    def _why_stop(self, node: Node, reading: Reading, *, begins: bool = False) -> str:
+        if node.state.words & HOLDS_A_JOB:
+            return _runs_here(node, reading)
+        if job := _insists_on(node.name, reading):
+            # Slurm cancels a pending job at its next restart when a node of its list is gone.
+            return f"Job {job.job_id} waits for this very node (-w); deleting it would end the job."
+        if not begins and not node.state.is_drain and not node.state.is_down:
+            return "Somebody undrained the node meanwhile."
+        return ""
+
+    def _keep(self, nodes: Sequence[Node], why: str) -> None:
+        ours = [node.name for node in nodes if node.state.is_drain and self.mark in node.reason]
+        if ours:
+            self.slurm.undrain(ours)
+        for node in nodes:
+            self._settle(node.name, OrderOutcome.KEPT, why)
+
+    def _settle(self, name: str, outcome: OrderOutcome, detail: str) -> None:
+        order = self.order
+        self.results.append(OrderResult(order.order_id, order.kind, name, outcome, detail))
+
+
+def _runs_here(node: Node, reading: Reading) -> str:
+    jobs = [job.job_id for job in reading.jobs if node.name in job.node_names]
+    return f"Job {', '.join(jobs[:5])} runs here." if jobs else f"The node is {node.state}."
+
+
+def _insists_on(name: str, reading: Reading) -> Job | None:
+    return next(
+        (job for job in reading.jobs if job.is_pending and name in job.required_nodes), None
+    )

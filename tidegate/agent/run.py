@@ -1,0 +1,124 @@
+"""The agent's threads: one that looks at Slurm, and one for each queue of orders."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate.agent.loop import Agent
+from tidegate.agent.watch import Waker
+from tidegate.core.errors import SlurmUnavailable, TidegateError
+from tidegate.ports import Bus, ReceivedOrder
+
+# slurmctld logs a submission a little before squeue shows it, and a batch of sbatch calls
+# makes one digest instead of many.
+SETTLE_S = 0.2
+# At most one digest a second.
+MIN_PERIOD_S = 1.0
+# No more than a fifth of the time goes into reading a large queue.
+READ_SHARE = 5.0
+POLL_S = 10.0
+SETTLING_POLL_S = 1.0
+LONG_POLL_S = 20
+RETRY_S = 5.0
+STOP_PATIENCE_S = 15.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Service:
+    """Runs until `stop`. `every_poll` is called now and then by the looking thread."""
+
+    agent: Agent
+    bus: Bus
+    waker: Waker
+    every_poll: Callable[[], None] = lambda: None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _has_lost_thread: bool = False
+    _has_trouble: dict[bool, bool] = field(default_factory=dict)
+    _in_hand: threading.Lock = field(default_factory=threading.Lock)
+    _num_in_hand: int = 0
+
+    def stop(self) -> None:
+        """Finish the orders in hand and return from `run`; safe in a signal handler."""
+        self._stopping.set()
+        self.waker.wake()
+
+    def run(self) -> None:
+        """Look until stopped."""
+        for urgent in (True, False):
+            name = "urgent orders" if urgent else "routine orders"
+            # Daemons: a long poll takes up to 20 s to notice that we stop, and loses nothing.
+            threading.Thread(
+                target=self._take_orders, args=(urgent,), name=name, daemon=True
+            ).start()
+        while not self._stopping.is_set():
+            self._look()
+        self._wait_for_orders()
+        assert not self._has_lost_thread, "a thread of orders died; its traceback is above"
+
+    def _look(self) -> None:
+        """One look, then wait for the next: a change of Slurm's log, or the slow poll."""
+        began_s = time.monotonic()
+        self.waker.clear()
+        has_published = self.agent.tick() is not None
+        self.every_poll()
+        took_s = time.monotonic() - began_s
+        is_settling = self.agent.is_settling
+        # A slow read means a large queue, unless Slurm is silent: its return must be noticed.
+        rest_s = 0.0 if is_settling else min(took_s * (READ_SHARE - 1), POLL_S)
+        self._stopping.wait(max(rest_s, MIN_PERIOD_S - took_s if has_published else 0.0))
+        if self.waker.wait(SETTLING_POLL_S if is_settling else POLL_S):
+            self._stopping.wait(SETTLE_S)
+
+    def _take_orders(self, urgent: bool) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._take_batch(urgent)
+        finally:
+            # A thread that dies alone would leave an agent that looks alive and obeys nothing.
+            if not self._stopping.is_set():
+                self._has_lost_thread = True
+                self.stop()
+
+    def _take_batch(self, urgent: bool) -> None:
+        try:
+            for received in self.bus.receive_orders(urgent=urgent, wait_s=LONG_POLL_S):
+                if self._stopping.is_set():
+                    return
+                self._carry_out(received)
+        except TidegateError as error:
+            self._say_once(urgent, error)
+            self._stopping.wait(RETRY_S)
+            return
+        if self._has_trouble.pop(urgent, None):
+            logger.info("Orders arrive again.")
+
+    def _say_once(self, urgent: bool, error: TidegateError) -> None:
+        """Tell the first failure of a row; the order is not acknowledged, so it comes again."""
+        if not self._has_trouble.get(urgent):
+            what = (
+                "An order has to wait, Slurm does not answer"
+                if isinstance(error, SlurmUnavailable)
+                else "Orders cannot be received, trying again"
+            )
+            logger.warning("%s: %s", what, error)
+        self._has_trouble[urgent] = True
+
+    def _carry_out(self, received: ReceivedOrder) -> None:
+        with self._in_hand:
+            self._num_in_hand += 1
+        try:
+            self.agent.on_order(received.order)
+            self.bus.acknowledge(received)
+            self.waker.wake()
+        finally:
+            with self._in_hand:
+                self._num_in_hand -= 1
+
+    def _wait_for_orders(self) -> None:
+        until_s = time.monotonic() + STOP_PATIENCE_S
+        while self._num_in_hand and time.monotonic() < until_s:
+            time.sleep(0.05)
