@@ -1,0 +1,1 @@
+"""The demo: one story, told on real parts or on simulated ones."""

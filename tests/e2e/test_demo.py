@@ -1,0 +1,73 @@
+"""The two demos, as a user starts them; every figure of the report is there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local.namespaces import can_enter
+
+REPOSITORY = Path(__file__).parents[2]
+DURATIONS = (
+    "submit_to_launch_s",
+    "launch_to_registered_s",
+    "registered_to_running_s",
+    "notice_to_drained_s",
+    "idle_to_terminated_s",
+)
+
+
+def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
+    """Run the demo in an empty folder; its output and its report."""
+    done = subprocess.run(
+        [sys.executable, "-m", "local.demo"],
+        cwd=where,
+        env={**os.environ, "SLURM": slurm, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    report = where / "demo-report.json"
+    return done, json.loads(report.read_text()) if report.exists() else {}
+
+
+def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slurm: str) -> None:
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert re.fullmatch(slurm, str(report["slurm"]))
+    assert report["jobs_submitted"] == report["jobs_completed"] == 8
+    assert report["jobs_requeued"] == 1
+    assert report["instances_left"] == 0
+    assert report["instances_launched"] in range(6, 13)
+    for key in DURATIONS:
+        assert report[key], f"{key} holds no value"
+    assert "limited to 4 nodes" in done.stdout
+    assert "Requested node configuration is not available" in done.stdout
+
+
+def test_the_simulated_demo_tells_the_whole_story(tmp_path: Path) -> None:
+    done, report = play(tmp_path, "sim")
+
+    check(done, report, "sim")
+
+
+def test_the_real_demo_tells_the_whole_story(tmp_path: Path) -> None:
+    why_not = can_enter()
+    if why_not:
+        pytest.skip(f"real path: {why_not}")
+
+    done, report = play(tmp_path, "real")
+
+    check(done, report, r"\d+\.\d+\.\d+")
+
+
+def test_an_unknown_world_is_refused_with_what_is_expected(tmp_path: Path) -> None:
+    done, report = play(tmp_path, "marvin")
+
+    assert done.returncode == 2
+    assert "SLURM must be real, sim or auto, is 'marvin'" in done.stdout
+    assert report == {}
