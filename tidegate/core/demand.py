@@ -34,6 +34,8 @@ HELD_BECAUSE = {
     "PartitionNodeLimit": "it asks more nodes than its partition allows",
     "Licenses": "it waits for licences",
     "Reservation": "it waits for its reservation",
+    "Assoc": "it is over a limit of its account or association",
+    "QOS": "it is over a limit of its QOS",
     "BadConstraints": "its constraints can never be met",
 }
 
