@@ -101,6 +101,9 @@ class RealSlurm:
     def submit(self, *options: str, script: str = "sleep 300") -> str:
         return self.run("sbatch", "--parsable", "-o", "/dev/null", *options, "--wrap", script)
 
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     def cancel(self, *job_ids: str) -> None:
         self.run("scancel", *job_ids)
 

@@ -1,4 +1,7 @@
-"""What every implementation of `ports.Slurm` promises, held against real slurmctld."""
+"""What every implementation of `ports.Slurm` promises: the real slurmctld and the simulated.
+
+Tests of `real_bench` are about the text of Slurm's commands, which the simulation has not.
+"""
 
 import time
 from collections.abc import Iterator
@@ -9,6 +12,7 @@ from typing import Protocol
 import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.sim_slurm import SimBench
 from tidegate.core.slurm import Job, Node
 from tidegate.ports import Slurm
 
@@ -21,7 +25,7 @@ class Bench(Protocol):
 
     def submit(self, *options: str, script: str = ...) -> str: ...
 
-    def cancel(self, *job_ids: str) -> None: ...
+    def pause(self, seconds: float) -> None: ...
 
     def join(
         self, *names: str, gpu_type: str = ..., gpus: int = ..., is_drained: bool = ...
@@ -38,9 +42,18 @@ def cluster() -> Iterator[RealSlurm]:
 
 
 @pytest.fixture
-def bench(cluster: RealSlurm) -> Iterator[Bench]:
+def real_bench(cluster: RealSlurm) -> Iterator[RealSlurm]:
     yield cluster
     cluster.clear()
+
+
+@pytest.fixture(params=["simulated", "real"])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """The same promises, kept by the simulated slurmctld and by the real one."""
+    if request.param == "simulated":
+        return SimBench()
+    real: RealSlurm = request.getfixturevalue("real_bench")
+    return real
 
 
 _numbers = iter(range(1, 1_000))
@@ -90,10 +103,10 @@ def test_a_pending_job_is_read_with_its_shape(bench):
     assert (found.shape.memory_mib, found.time_limit_s) == (20_480, 5_400.0)
 
 
-def test_a_comment_cannot_forge_a_row(bench):
-    job_id = bench.submit("--comment=a|b\n99~99~\n~PENDING~", "--gres=gpu:t4:1")
+def test_a_comment_cannot_forge_a_row(real_bench):
+    job_id = real_bench.submit("--comment=a|b\n99~99~\n~PENDING~", "--gres=gpu:t4:1")
 
-    jobs = bench.port.read().jobs
+    jobs = real_bench.port.read().jobs
 
     assert [one.job_id for one in jobs] == [job_id]
     assert jobs[0].comment == "a|b\n99~99~\n~PENDING~"
@@ -105,19 +118,19 @@ def test_an_array_counts_no_more_than_its_throttle(bench):
     assert job(bench, job_id).count == 3
 
 
-def test_a_long_list_of_tasks_is_read_in_full(bench):
-    job_id = bench.submit("--array=1-999:3", "--gres=gpu:t4:1")
+def test_a_long_list_of_tasks_is_read_in_full(real_bench):
+    job_id = real_bench.submit("--array=1-999:3", "--gres=gpu:t4:1")
 
-    assert job(bench, job_id).count == 333
+    assert job(real_bench, job_id).count == 333
 
 
-def test_memory_per_cpu_and_per_node_are_told_apart_under_cpus_per_gpu(bench):
+def test_memory_per_cpu_and_per_node_are_told_apart_under_cpus_per_gpu(real_bench):
     options = ("-N1", "--gpus-per-node=2", "--cpus-per-gpu=4")
-    per_node = bench.submit(*options, "--mem=1500")
-    per_cpu = bench.submit(*options, "--mem-per-cpu=1500")
+    per_node = real_bench.submit(*options, "--mem=1500")
+    per_cpu = real_bench.submit(*options, "--mem-per-cpu=1500")
 
-    assert job(bench, per_node).shape.memory_mib == 1_500
-    assert job(bench, per_cpu).shape.memory_mib == 12_000
+    assert job(real_bench, per_node).shape.memory_mib == 1_500
+    assert job(real_bench, per_cpu).shape.memory_mib == 12_000
 
 
 def test_a_joined_node_is_read_with_what_is_used(bench):
@@ -218,15 +231,15 @@ def test_requeue_reports_the_jobs_that_it_could_not_requeue(bench):
     assert state(bench, stubborn) == "RUNNING"
 
 
-def test_a_signal_reaches_the_batch_script(bench, tmp_path):
+def test_a_signal_reaches_the_batch_script(real_bench, tmp_path):
     name = fresh_name()
-    bench.join(name)
+    real_bench.join(name)
     got = f"/tmp/{name}"
     script = f"trap 'touch {got}; exit 0' USR1; for i in $(seq 300); do sleep 0.1; done"
-    job_id = running_job(bench, name, script=script)
+    job_id = running_job(real_bench, name, script=script)
     time.sleep(0.5)  # the trap is set by the script, not by Slurm
 
-    assert bench.port.signal([job_id], "USR1") == {}
+    assert real_bench.port.signal([job_id], "USR1") == {}
 
     eventually("the trap ran", lambda: Path(got).exists())
     Path(got).unlink()
@@ -249,7 +262,7 @@ def test_a_comment_is_one_line_out_of_the_users_reach(bench):
 
 def test_a_poke_starts_a_job_that_registration_alone_would_not(bench):
     job_id = bench.submit("--gres=gpu:t4:1")
-    time.sleep(4)  # the pass that follows a submission is over
+    bench.pause(4)  # the pass that follows a submission is over
     name = fresh_name()
     bench.join(name)
     began_s = time.monotonic()

@@ -13,6 +13,7 @@ from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
 
 BACKFILL_INTERVAL_S = 30.0  # bf_interval's default
 REQUEUE_DELAY_S = 120.0
+COMPLETING_S = 2.0  # TERM, KillWait and epilog of a requeued job's old run
 SLURMD_TIMEOUT_S = 120.0
 NODES_DOWN = (
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
@@ -78,6 +79,9 @@ class SimSlurm:
         ended = [job for job in self._running() if self._finishes(job, now_s)]
         for job in ended:
             self._end(job, "COMPLETED")
+        for job in self.jobs.values():
+            if job.state == "COMPLETING" and now_s >= job.ended_at_s + COMPLETING_S:
+                self._end(job, "PENDING")
         for node in self.nodes.values():
             if node.died_at_s is not None and now_s - node.died_at_s > SLURMD_TIMEOUT_S:
                 self._set_down(node)
@@ -91,7 +95,8 @@ class SimSlurm:
 
     def read(self) -> Reading:
         self._must_be_up("read")
-        jobs = tuple(row for row in self._rows() if row.state in ("PENDING", "RUNNING"))
+        shown = ("PENDING", "RUNNING", "COMPLETING")
+        jobs = tuple(row for row in self._rows() if row.state in shown)
         nodes = tuple(self._node(node) for _, node in sorted(self.nodes.items()))
         return Reading("sim", jobs, nodes, self.associations)
 
@@ -115,14 +120,17 @@ class SimSlurm:
         return busy
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """A running job first ends; StartTime=now holds only once it is pending again."""
         self._must_be_up("requeue")
         refused: dict[str, str] = {}
         for job_id in job_ids:
             job = self.jobs.get(job_id)
-            if job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
+            if job is not None and job.state == "PENDING":
+                job.eligible_at_s, job.reason = self.clock.now_s(), "None"
+            elif job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
                 refused[job_id] = "Requested operation is presently disabled"
             else:
-                self._requeue(job, eligible_in_s=0.0)
+                self._requeue(job, completes=True)
         self._main_pass()
         return refused
 
@@ -181,7 +189,8 @@ class SimSlurm:
         return [job for job in self.jobs.values() if job.state == "RUNNING"]
 
     def _on(self, name: str) -> list[SimJob]:
-        return [job for job in self._running() if name in job.node_names]
+        """The jobs that hold the node."""
+        return [job for job in self.jobs.values() if name in job.node_names]
 
     def _known(self, names: Sequence[str]) -> list[SimNode]:
         return [self.nodes[name] for name in names if name in self.nodes]
@@ -197,17 +206,21 @@ class SimSlurm:
             node.last_busy_at_s = now_s
         job.state, job.ended_at_s, job.node_names = state, now_s, ()
 
-    def _requeue(self, job: SimJob, *, eligible_in_s: float) -> None:
-        self._end(job, "PENDING")
+    def _requeue(self, job: SimJob, *, completes: bool) -> None:
+        """Back into the queue, for two minutes not eligible; an old run that lives ends first."""
+        now_s = self.clock.now_s()
         job.requeues += 1
-        job.reason = "BeginTime" if eligible_in_s else "None"
-        job.eligible_at_s = self.clock.now_s() + eligible_in_s
+        job.reason, job.eligible_at_s = "BeginTime", now_s + REQUEUE_DELAY_S
+        if completes:
+            job.state, job.ended_at_s = "COMPLETING", now_s
+        else:
+            self._end(job, "PENDING")
 
     def _set_down(self, node: SimNode) -> None:
         node.is_down, node.reason = True, "Not responding"
         for job in self._on(node.name):
-            if job.submit.is_requeueable:
-                self._requeue(job, eligible_in_s=REQUEUE_DELAY_S)
+            if job.state == "COMPLETING" or job.submit.is_requeueable:
+                self._requeue(job, completes=False)
             else:
                 self._end(job, "NODE_FAIL")
 
@@ -255,6 +268,8 @@ class SimSlurm:
         shape = asked.shape
         if node.is_drain or node.is_down or not satisfies(asked.constraint, node.features):
             return False
+        if asked.node_name not in ("", node.name):
+            return False
         partition = self.cluster.partition(self._partition(asked))
         if partition is None or not set(partition.pools) & set(node.features):
             return False
@@ -284,6 +299,9 @@ class SimSlurm:
         base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if self._on(node.name) else "IDLE"
         words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
         words |= {"DRAIN"} if node.is_drain else set()
+        words |= (
+            {"COMPLETING"} if any(j.state == "COMPLETING" for j in self._on(node.name)) else set()
+        )
         return Node(
             name=node.name,
             state=NodeState(frozenset(words)),
@@ -334,6 +352,7 @@ class SimSlurm:
             reason=job.reason,
             priority=asked.priority,
             constraint=asked.constraint,
+            time_limit_s=asked.time_limit_s,
             comment=asked.comment,
             node_names=job.node_names,
             is_requeueable=asked.is_requeueable,

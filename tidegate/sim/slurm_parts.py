@@ -11,7 +11,10 @@ class SubmitRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """What a user asks with sbatch. `array`: number of tasks; `throttle`: its %limit."""
+    """What a user asks with sbatch.
+
+    `array`: number of tasks; `throttle`: its %limit; `node_name`: -w.
+    """
 
     user: str
     shape: Shape
@@ -24,6 +27,8 @@ class Submit:
     priority: int = 1
     comment: str = ""
     is_requeueable: bool = True
+    time_limit_s: float | None = None
+    node_name: str = ""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,80 @@
+"""The simulated slurmctld behind the same questions as the real one."""
+
+import argparse
+import re
+import shlex
+from dataclasses import replace
+
+from tests.make import T4_BIG, cluster, pool
+from tidegate.core.slurm import Reading, Shape
+from tidegate.sim.clock import SimClock
+from tidegate.sim.slurm import SimSlurm
+from tidegate.sim.slurm_parts import SimNode, Submit
+
+STEP_S = 0.5
+
+
+class TickingSlurm(SimSlurm):
+    """Half a second passes with every look, so that waiting for something works."""
+
+    def read(self) -> Reading:
+        assert isinstance(self.clock, SimClock)
+        self.clock.advance(STEP_S)
+        self.step()
+        return super().read()
+
+
+class SimBench:
+    """A bench of the contract on SimSlurm; understands the sbatch options that it uses."""
+
+    def __init__(self) -> None:
+        self.clock = SimClock()
+        of = cluster(replace(pool("gpu", (T4_BIG,)), labels=("t4",)))
+        self.port = TickingSlurm(of, self.clock)
+
+    def submit(self, *options: str, script: str = "sleep 300") -> str:
+        asked = _parser().parse_args(options)
+        gres = re.fullmatch(r"gpu:(\w+):(\d+)", asked.gres or "gpu:t4:0")
+        assert gres, asked.gres
+        array = re.fullmatch(r"0-(\d+)%(\d+)", asked.array or "")
+        return self.port.submit(
+            Submit(
+                "root",
+                Shape(int(gres[2]), gres[1], asked.c, _mib(asked.mem)),
+                duration_s=float(shlex.split(script)[1]) if script.startswith("sleep") else 0.0,
+                nodes=asked.N,
+                constraint=asked.C,
+                array=int(array[1]) + 1 if array else 0,
+                throttle=int(array[2]) if array else 0,
+                comment=asked.comment,
+                is_requeueable=not asked.no_requeue,
+                time_limit_s=asked.t * 60.0 if asked.t else None,
+                node_name=asked.w,
+            )
+        )
+
+    def pause(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.port.step()
+
+    def join(
+        self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
+    ) -> None:
+        for name in names:
+            features = ("gpu", gpu_type)
+            node = SimNode(name, 48, 180_000, gpus, gpu_type, features, is_drain=is_drained)
+            self.port.register(node)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    for option in ("-w", "--gres", "--mem", "-C", "--array", "--comment"):
+        parser.add_argument(option, default="")
+    for option, default in (("-N", 1), ("-c", 1), ("-t", 0)):
+        parser.add_argument(option, type=int, default=default)
+    parser.add_argument("--no-requeue", action="store_true")
+    return parser
+
+
+def _mib(text: str) -> int:
+    return int(text.removesuffix("G")) * 1024 if text else 0
