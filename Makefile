@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint clean
+.PHONY: help setup demo test lint bench clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -9,6 +9,7 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
+	@echo "make bench   how long the planner takes"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -23,6 +24,9 @@ test:
 
 lint:
 	@scripts/test.sh --lint
+
+bench:
+	@scripts/setup.sh && .venv/bin/python -m bench.planner
 
 clean:
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

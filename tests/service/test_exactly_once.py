@@ -156,3 +156,23 @@ def test_a_gang_that_ec2_cannot_give_whole_leaves_nothing_behind(world: World) -
 
     assert world.compute.live() == ()
     assert "InsufficientInstanceCapacity" in looked.rounds[-1].plan.unmet[0].reason
+
+
+def test_more_launches_than_a_plan_holds_are_bought_by_further_plans(world: World) -> None:
+    world.report([job(n, nodes=2, gpus=4, gpu_type="a10g") for n in range(50)])
+
+    looked = world.look()
+
+    assert [len(each.outcome.launched) for each in looked.rounds] == [40, 40, 20]
+    assert len(world.compute.live()) == 100
+
+
+def test_a_look_that_runs_out_of_rounds_asks_for_another(world: World) -> None:
+    world.report([job(n, nodes=2, gpus=4, gpu_type="a10g") for n in range(100)])
+    world.bus.take_looks()
+
+    world.look()
+
+    assert world.bus.take_looks() == ("more to launch than one look can",)
+    world.look()
+    assert len(world.compute.live()) == 200

@@ -199,9 +199,13 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer to a look: what to do, and one verdict for every pending job."""
+    """The answer to a look: what to do, and one verdict for every pending job.
+
+    `is_cut`: the plan is as long as a plan may be; making another at once goes on from it.
+    """
 
     actions: tuple[Action, ...]
     served: tuple[Served, ...]
     unmet: tuple[Unmet, ...]
     notes: tuple[str, ...] = ()
+    is_cut: bool = False

@@ -1,6 +1,6 @@
 """Bins: nodes that exist, are on their way or are being bought, and what still fits in them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -100,13 +100,35 @@ def bin_of_type(
     )
 
 
-def best_bin(bins: Iterable[Bin], need: Need) -> Bin | None:
-    """Where a one-node job goes: what exists first, then the tightest fit."""
-    fitting = [each for each in bins if each.takes(need)]
-    return min(fitting, key=lambda b: (b.kind, b.gpus, b.cpus, b.name), default=None)
+class Bins:
+    """All bins of one plan; those without a free GPU are passed over for jobs that need one."""
+
+    def __init__(self) -> None:
+        self.all: list[Bin] = []
+        self._with_gpus: dict[str, Bin] = {}
+
+    def add(self, bins: Iterable[Bin]) -> None:
+        for each in bins:
+            self.all.append(each)
+            if each.gpus:
+                self._with_gpus[each.name] = each
+
+    def put(self, need: Need, into: Bin) -> None:
+        into.put(need)
+        if not into.gpus:
+            self._with_gpus.pop(into.name, None)
+
+    def roomy(self, need: Need) -> Iterable[Bin]:
+        """Every bin that may have room for the need, and few that have not."""
+        return self._with_gpus.values() if need.shape.gpus else self.all
+
+    def best(self, need: Need) -> Bin | None:
+        """Where a one-node job goes: what exists first, then the tightest fit."""
+        fitting = (each for each in self.roomy(need) if each.takes(need))
+        return min(fitting, key=lambda b: (b.kind, b.gpus, b.cpus, b.name), default=None)
 
 
-def gang_members(bins: Sequence[Bin], need: Need) -> list[Bin]:
+def gang_members(bins: Iterable[Bin], need: Need) -> list[Bin]:
     """The nodes a gang may count on: of one pool and zone, its own gated ones first.
 
     A gang is not spread over zones: its ranks talk to each other all the time.

@@ -26,7 +26,7 @@ from tidegate.core.buy import Shop
 from tidegate.core.demand import Need, demand
 from tidegate.core.limits import Usage
 from tidegate.core.members import Member, members
-from tidegate.core.pack import Bin, BinKind, best_bin, bin_of_node, bin_of_type, gang_members
+from tidegate.core.pack import Bin, BinKind, Bins, bin_of_node, bin_of_type, gang_members
 from tidegate.core.reconcile import Judged, Use, judge
 from tidegate.core.snapshot import Snapshot
 
@@ -45,7 +45,7 @@ class _Planning:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._usage = Usage(snapshot.cluster)
-        self._bins: list[Bin] = []
+        self._bins = Bins()
         self._actions: list[Action] = []
         self._served: dict[str, Served] = {}
         self._unmet: dict[str, Unmet] = {}
@@ -67,7 +67,7 @@ class _Planning:
         self._actions.extend(self._shop.launches(str(snapshot.epoch)))
         served = tuple(self._served[key] for key in sorted(self._served))
         unmet = tuple(self._unmet[key] for key in sorted(self._unmet))
-        return Plan(self._sorted_actions(), served, unmet)
+        return Plan(self._sorted_actions(), served, unmet, is_cut=self._shop.is_cut)
 
     def _staleness(self) -> str:
         snapshot, bound_s = self._snapshot, self._snapshot.cluster.timings.digest_stale_s
@@ -94,7 +94,7 @@ class _Planning:
                 usd_per_hour_each=launch.usd_per_hour_each,
             )
             if pool and instance_type:
-                self._bins.extend(
+                self._bins.add(
                     bin_of_type(
                         f"{launch.launch_id}.{number}",
                         BinKind.IN_FLIGHT,
@@ -162,20 +162,19 @@ class _Planning:
             return
         if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
             gated_for = member.gated_for if judged.use is Use.GATED else ""
-            self._bins.append(bin_of_node(member.node, pool, member.offering, gated_for))
+            self._bins.add([bin_of_node(member.node, pool, member.offering, gated_for)])
         elif judged.use is Use.IN_FLIGHT:
             instance_type = self._snapshot.cluster.instance_type(member.offering.instance_type)
             if instance_type:
-                self._bins.append(
-                    bin_of_type(
-                        member.instance_id,
-                        BinKind.IN_FLIGHT,
-                        pool,
-                        member.offering,
-                        of=instance_type,
-                        gated_for=member.gated_for,
-                    )
+                booting = bin_of_type(
+                    member.instance_id,
+                    BinKind.IN_FLIGHT,
+                    pool,
+                    member.offering,
+                    of=instance_type,
+                    gated_for=member.gated_for,
                 )
+                self._bins.add([booting])
 
     def _requeue_lost(self, judged: Sequence[Judged]) -> None:
         """Jobs on nodes that are gone for good run again elsewhere without waiting for Slurm."""
@@ -222,20 +221,20 @@ class _Planning:
                     break
 
     def _serve_one(self, need: Need) -> bool:
-        found = best_bin(self._bins, need)
+        found = self._bins.best(need)
         if found is None:
             bought = self._shop.buy(need, 1)
             if not bought.bins:
                 return self._refuse(need, bought.reason)
-            self._bins.extend(bought.bins)
+            self._bins.add(bought.bins)
             found = bought.bins[0]
-        found.put(need)
+        self._bins.put(need, found)
         self._note_served(need, (found,))
         return True
 
     def _serve_gang(self, need: Need) -> bool:
         """All nodes of a gang, or none of the missing ones."""
-        found = gang_members(self._bins, need)
+        found = gang_members(self._bins.roomy(need), need)
         missing = need.nodes - len(found)
         if missing:
             within = (found[0].pool, found[0].offering.zone) if found else None
@@ -244,10 +243,10 @@ class _Planning:
                 found, bought = [], self._shop.buy(need, need.nodes)
             if not bought.bins:
                 return self._refuse(need, bought.reason)
-            self._bins.extend(bought.bins)
+            self._bins.add(bought.bins)
             found = [*found, *bought.bins]
         for each in found:
-            each.put(need)
+            self._bins.put(need, each)
         self._note_served(need, found)
         return True
 
@@ -278,12 +277,12 @@ class _Planning:
     def _open_gangs(self) -> None:
         """Undrain the members of each complete gang in one command; free those of gone gangs."""
         gated: dict[str, list[Bin]] = {}
-        for each in self._bins:
+        for each in self._bins.all:
             if each.gated_for and each.kind is BinKind.EXISTING:
                 gated.setdefault(each.gated_for, []).append(each)
         records = {record.instance_id: record for record in self._snapshot.nodes}
         for job_id, bins in sorted(gated.items()):
-            members_of = [b for b in self._bins if job_id in b.jobs]
+            members_of = [b for b in self._bins.all if job_id in b.jobs]
             if any(b.kind is not BinKind.EXISTING for b in members_of):
                 continue
             reason = (
@@ -305,7 +304,7 @@ class _Planning:
 
     def _release_idle(self, judged: Sequence[Judged]) -> None:
         """Let go of nodes that no pending job will use and that idled for their pool's time."""
-        unused = {b.name for b in self._bins if not b.jobs and not b.gated_for}
+        unused = {b.name for b in self._bins.all if not b.jobs and not b.gated_for}
         by_reason: dict[str, list[str]] = {}
         assert self._snapshot.digest is not None
         for each in judged:

@@ -15,8 +15,10 @@ from tidegate.service.apply import Applier, Outcome
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement
 
-# After a refusal the plan is made anew without the refused offering, in the same look.
+# After a refusal the plan is made anew without the refused offering, in the same look; so is
+# one that was cut. No round starts after the budget: a planner lives 45 s.
 ROUNDS_MAX = 4
+BUDGET_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,10 @@ class Round:
     plan: Plan
     outcome: Outcome
     notes: tuple[str, ...] = ()
+
+    @property
+    def wants_another(self) -> bool:
+        return bool(self.outcome.refused) or self.plan.is_cut
 
 
 @dataclass(slots=True)
@@ -60,12 +66,14 @@ class Control:
     def look(self) -> Looked:
         """Observe, plan, apply; never raises for trouble outside: the next look is near."""
         looked = Looked()
+        until_s = self.clock.now_s() + BUDGET_S
         try:
-            for _ in range(ROUNDS_MAX):
+            while len(looked.rounds) < ROUNDS_MAX and self.clock.now_s() < until_s:
                 done = self._round()
                 looked.rounds.append(done)
-                if done.outcome.is_stale or not done.outcome.refused:
-                    break
+                if done.outcome.is_stale or not done.wants_another:
+                    return looked
+            self.bus.look("more to launch than one look can")
         except TidegateError as trouble:
             looked.trouble = f"{type(trouble).__name__}: {trouble}"
         return looked
