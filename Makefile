@@ -26,7 +26,7 @@ lint:
 	@scripts/test.sh --lint
 
 bench:
-	@scripts/setup.sh && .venv/bin/python -m bench.planner
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.planner
 
 clean:
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

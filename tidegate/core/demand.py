@@ -10,7 +10,8 @@ from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Job, Reading, Shape
 
 # Slurm's pending reasons, matched by prefix because squeue prints long texts for some.
-# `None` and `Priority` mean "not evaluated yet"; `NodeDown` and `BeginTime` follow a requeue.
+# `None` and `Priority` mean "not evaluated yet"; `NodeDown` follows a requeue, as `BeginTime`
+# does: the agent cuts that one short for the jobs that we requeue.
 NEEDS_CAPACITY = (
     "Nodes required for job are DOWN",
     "ReqNodeNotAvail",
@@ -20,8 +21,6 @@ NEEDS_CAPACITY = (
     "None",
     "NodeDown",
 )
-# A requeued job becomes eligible 120 s later; a node takes about as long to boot.
-ELIGIBLE_SOON_S = 150.0
 
 HELD_BECAUSE = {
     "Dependency": "it waits for another job",
@@ -68,7 +67,7 @@ def rank(job: Job) -> tuple[object, ...]:
     return (-job.priority, -job.nodes * max(job.shape.gpus, 1), natural(job.job_id))
 
 
-def holds(job: Job, now_s: float) -> str:
+def holds(job: Job) -> str:
     """Why this pending job would not start even if nodes were up, "" when it would."""
     if job.unreadable:
         return job.unreadable
@@ -76,8 +75,6 @@ def holds(job: Job, now_s: float) -> str:
         return HELD_BECAUSE["JobArrayTaskLimit"]
     if not is_readable(job.constraint):
         return f"its constraint {job.constraint!r} cannot be planned for yet: counts, brackets"
-    if job.reason.startswith("BeginTime") and job.eligible_at_s is not None:
-        return "" if job.eligible_at_s <= now_s + ELIGIBLE_SOON_S else HELD_BECAUSE["BeginTime"]
     if not job.reason or job.reason.startswith(NEEDS_CAPACITY):
         return ""
     for prefix, sentence in HELD_BECAUSE.items():
@@ -87,7 +84,7 @@ def holds(job: Job, now_s: float) -> str:
 
 
 def demand(
-    reading: Reading, cluster: Cluster, now_s: float, lost: frozenset[str]
+    reading: Reading, cluster: Cluster, lost: frozenset[str]
 ) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
     """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
 
@@ -101,7 +98,7 @@ def demand(
             needs.append(_need(job, 1, cluster, "its node is being reclaimed"))
         if not job.is_pending:
             continue
-        sentence = holds(job, now_s)
+        sentence = holds(job)
         admitted, stopped_by = (0, sentence) if sentence else caps.admit(job)
         if admitted:
             needs.append(_need(job, admitted, cluster, job.reason or "None"))

@@ -213,7 +213,7 @@ class _Planning:
         snapshot = self._snapshot
         assert snapshot.digest is not None
         lost = frozenset(j.member.instance_id for j in judged if j.use is Use.LOST)
-        needs, unmet = demand(snapshot.digest.reading, snapshot.cluster, snapshot.now_s, lost)
+        needs, unmet = demand(snapshot.digest.reading, snapshot.cluster, lost)
         self._unmet.update({each.job_id: each for each in unmet})
         for need in needs:
             for _ in range(need.count):

@@ -114,7 +114,6 @@ class Job:
     account: str = ""
     qos: str = ""
     time_limit_s: float | None = None
-    eligible_at_s: float | None = None
     comment: str = ""
     node_names: tuple[str, ...] = ()
     is_requeueable: bool = True

@@ -356,5 +356,4 @@ class SimSlurm:
             comment=asked.comment,
             node_names=job.node_names,
             is_requeueable=asked.is_requeueable,
-            eligible_at_s=job.eligible_at_s,
         )
