@@ -66,11 +66,15 @@ def play_simulated(console: Console) -> int:
 
 
 def play_real(console: Console) -> int:
-    from local.demo.real_stage import RealStage
+    from local.demo.real_stage import HeadDidNotBoot, RealStage
 
-    with RealStage(scaled_cluster()) as stage:
-        stage.wait(0)
-        return play(stage, console, slurm=stage.seen.reading.version)
+    try:
+        with RealStage(scaled_cluster()) as stage:
+            stage.wait(0)
+            return play(stage, console, slurm=stage.seen.reading.version)
+    except HeadDidNotBoot as trouble:
+        console.print(f"[bold red]The demo failed:[/] {trouble}")
+        return 1
 
 
 def play(stage: Stage, console: Console, *, slurm: str) -> int:

@@ -93,6 +93,22 @@ def test_a_boot_that_never_finishes_is_replaced_after_its_bound() -> None:
     assert len(w.compute.everything) == 2
 
 
+def test_a_gang_with_a_member_that_never_comes_starts_once_that_one_is_replaced() -> None:
+    boots = iter((60.0, 60.0, 10_000.0))
+    w = SimWorld(cluster(pool("a10g", (A10G,))), lambda instance: next(boots, 60.0))
+    gang_id = w.slurm.submit(gang())
+    small = w.slurm.submit(Submit("bob", Shape(1, "a10g", 1, 1000), 2000.0))
+    run(w, 800)
+    waiting = w.slurm.jobs[gang_id].state
+
+    run(w, 300)
+
+    assert waiting == "PENDING"
+    assert w.slurm.jobs[gang_id].state in ("RUNNING", "COMPLETED")
+    assert w.slurm.jobs[small].state == "RUNNING"
+    assert len(w.compute.everything) == 5
+
+
 def test_a_notice_moves_the_job_in_time() -> None:
     w = world()
     job_id = w.slurm.submit(one_gpu(duration_s=400.0, comment="tidegate:ckpt=USR1@20"))
