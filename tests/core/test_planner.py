@@ -20,6 +20,7 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.actions import (
+    Adopt,
     LaunchRecord,
     Mark,
     OrderKind,
@@ -229,7 +230,7 @@ def test_a_job_that_slipped_in_keeps_its_node() -> None:
 
 
 def test_a_node_that_never_registers_is_ended_after_its_boot_bound() -> None:
-    made = plan(snapshot(instances=[instance()], records=[record(phase=Phase.LAUNCHED, age_s=901)]))
+    made = plan(snapshot(instances=[instance()], records=[record(phase=Phase.LAUNCHED, age_s=902)]))
 
     assert ended(made) == ["i-1"]
 
@@ -298,13 +299,65 @@ def test_a_busy_node_that_ec2_does_not_show_keeps_its_job_and_gets_no_new_one() 
     assert orders(made, OrderKind.DRAIN)[0].names == ("i-1",)
 
 
-def test_an_instance_without_a_record_counts_and_does_not_live_for_ever() -> None:
-    young, old = instance(age_s=100), instance(age_s=901)
-    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM", reason="none")
+def test_an_instance_without_a_record_counts_and_is_taken_into_the_ledger() -> None:
+    made = plan(snapshot([job()], instances=[instance()]))
 
-    assert launches(plan(snapshot([job()], instances=[young]))) == []
-    assert ended(plan(snapshot([], instances=[old]))) == ["i-1"]
-    assert orders(plan(snapshot([], [drained], instances=[old])), OrderKind.RELEASE)
+    assert launches(made) == []
+    assert [a.record.instance_id for a in made.actions if isinstance(a, Adopt)] == ["i-1"]
+
+
+def test_a_node_drained_without_a_reason_is_a_forgotten_gate_and_is_released() -> None:
+    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM")
+
+    made = plan(snapshot([], [drained], instances=[instance()], records=[record()]))
+
+    assert orders(made, OrderKind.RELEASE)[0].names == ("i-1",)
+
+
+def test_a_gated_node_that_an_operator_drained_stays_drained() -> None:
+    drained = node(state="IDLE+DRAIN+DYNAMIC_NORM", reason="bad ECC")
+
+    made = plan(snapshot([], [drained], instances=[instance()], records=[record(gated_for="9")]))
+
+    assert made.actions == ()
+
+
+def test_an_old_digest_does_not_prove_that_a_node_never_registered() -> None:
+    booting = record(phase=Phase.LAUNCHED, age_s=905)
+
+    made = plan(snapshot(instances=[instance(age_s=905)], records=[booting], age_s=290))
+
+    assert ended(made) == []
+
+
+def test_a_node_of_a_pool_that_left_the_cluster_file_is_let_go() -> None:
+    made = plan(
+        snapshot(
+            [], [node(idle_s=1)], instances=[instance(pool="old")], records=[record(pool="old")]
+        )
+    )
+
+    assert "not in the cluster file" in orders(made, OrderKind.RELEASE)[0].text
+
+
+def test_an_answered_release_is_not_asked_again_at_once() -> None:
+    kept = OrderResult("o-1", OrderKind.RELEASE, "i-1", OrderOutcome.KEPT, "job 99 wants it")
+    known = record(order=PendingOrder("o-1", OrderKind.RELEASE, NOW_S + 30))
+
+    made = plan(
+        snapshot([], [node(idle_s=500)], instances=[instance()], records=[known], results=[kept])
+    )
+
+    assert orders(made, OrderKind.RELEASE) == []
+
+
+def test_a_node_that_one_describe_leaves_out_still_counts_against_the_limit() -> None:
+    small = cluster(pool(types=(T4,), limits=Limits(nodes=1)))
+    busy = node(state="ALLOCATED", gpus_alloc=1)
+
+    made = plan(snapshot([job(1, on=["i-1"]), job(2)], [busy], of=small, records=[record()]))
+
+    assert launches(made) == []
 
 
 def test_the_order_of_the_snapshot_does_not_matter() -> None:

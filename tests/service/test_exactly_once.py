@@ -1,11 +1,15 @@
 """The same demand never buys twice: killed anywhere, run twice at once, told twice."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.make import job
+from tests.make import NOW_S, job, snapshot
 from tests.service.conftest import World
-from tidegate.core.actions import Phase
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.actions import Phase, Resting
+from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
+from tidegate.core.errors import NotAuthorized
+from tidegate.service.apply import rested
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
 GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")
@@ -176,3 +180,52 @@ def test_a_look_that_runs_out_of_rounds_asks_for_another(world: World) -> None:
     assert world.bus.take_looks() == ("more to launch than one look can",)
     world.look()
     assert len(world.compute.live()) == 200
+
+
+def test_a_fleet_that_shows_only_in_part_is_not_taken_for_whole(world: World) -> None:
+    def kill(point: str) -> None:
+        if point == "after create_fleet":
+            raise Killed(point)
+
+    world.report([GANG])
+    world.break_with(kill)
+    with pytest.raises(Killed):
+        world.look()
+    world.break_with(no_faults)
+    late = next(iter(world.compute.everything))
+    shown = world.compute.everything[late]
+    world.compute.everything[late] = replace(shown, launched_at_s=world.clock.now_s() + 60)
+    world.clock.advance(50.0)
+    world.report([GANG])
+
+    world.look()
+
+    assert len(world.compute.everything) == 3
+    assert len(world.ledger.view().nodes) == 3
+
+
+def test_a_broken_template_of_one_pool_does_not_stop_the_others(world: World) -> None:
+    calls: list[str] = []
+
+    def refuse(point: str) -> None:
+        calls.append(point)
+        if calls.count("before create_fleet") == 1 and point == "before create_fleet":
+            raise NotAuthorized("the template's key is gone")
+
+    world.report([job(1, gpus=4, gpu_type="a10g", priority=9), job(2)])
+    world.break_with(refuse)
+
+    looked = world.look()
+
+    assert "template's key is gone" in looked.rounds[0].outcome.trouble[0]
+    bought = sorted(str(one.offering) for one in world.compute.live())
+    assert bought == ["g4dn.xlarge/us-east-1a/spot", "g5.12xlarge/us-east-1a/on-demand"]
+
+
+def test_a_thousand_refusals_do_not_overflow(world: World) -> None:
+    before = Resting(Offering("g4dn.xlarge", "us-east-1a", Market.SPOT), 0.0, 1100, "x", "y")
+    refusal = Refusal(before.offering, RefusalKind.CAPACITY, "x", "y")
+
+    made = rested(refusal, before, snapshot())
+
+    assert made.until_s == NOW_S + 1800

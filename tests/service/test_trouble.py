@@ -7,7 +7,8 @@ from tests.service.conftest import World
 from tidegate.core.actions import OrderKind, Phase
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import Throttled
-from tidegate.core.interruption import Notice
+from tidegate.core.interruption import Notice, orders_for
+from tidegate.core.pool import Timings
 
 
 def test_an_older_digest_is_ignored(world: World) -> None:
@@ -119,3 +120,12 @@ def test_a_notice_for_a_foreign_instance_is_counted_and_left_alone() -> None:
 
     assert (done.node_names, done.foreign) == ((), 1)
     assert world.bus.orders == []
+
+
+def test_two_batches_of_notices_never_share_an_order() -> None:
+    both = [Notice("i-a", NOW_S + 120), Notice("i-b", NOW_S + 120)]
+    other = [Notice("i-a", NOW_S + 120), Notice("i-c", NOW_S + 120)]
+
+    ids = {orders_for(tuple(n), None, NOW_S, Timings())[0].order_id for n in (both, other)}
+
+    assert len(ids) == 2

@@ -213,14 +213,13 @@ class DynamoLedger:
             TableName=self.table,
             ConsistentRead=True,
             KeyConditionExpression="pk = :pk",
-            FilterExpression="sk <> :epoch"
-            " AND (attribute_not_exists(#status) OR #status = :recorded)"
+            # No key attribute in here: DynamoDB refuses the query, and moto would not.
+            FilterExpression="(attribute_not_exists(#status) OR #status = :recorded)"
             " AND (attribute_not_exists(phase) OR phase < :terminated)",
             ExpressionAttributeNames={"#status": "status"},
             ExpressionAttributeValues=_packed(
                 {
                     ":pk": PARTITION,
-                    ":epoch": "epoch",
                     ":recorded": LaunchStatus.RECORDED.value,
                     ":terminated": int(Phase.TERMINATED),
                 }

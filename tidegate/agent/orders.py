@@ -129,13 +129,21 @@ def _drain_checked(order: Order, nodes: Sequence[Node], slurm: Slurm) -> Iterabl
 
 
 def _undrain(work: _NodeWork, slurm: Slurm) -> tuple[OrderResult, ...]:
-    names = [node.name for node in work.nodes if node.state.is_drain]
+    drained = [node for node in work.nodes if node.state.is_drain]
+    # A gate has no reason; who drained the node since then gave one, and wants it drained.
+    names = [node.name for node in drained if not node.reason]
+    others = [node for node in drained if node.reason]
     open_names = [node.name for node in work.nodes if not node.state.is_drain]
     if names:
         # One command for all: a gang whose members open one by one loses them to small jobs.
         slurm.undrain(names)
     opened = _all(work.order, names, "The node takes jobs.")
-    return (*work.settled, *opened, *_all(work.order, open_names, "The node took jobs already."))
+    kept = (
+        _result(work.order, node.name, OrderOutcome.KEPT, f"It is drained: {node.reason}.")
+        for node in others
+    )
+    already = _all(work.order, open_names, "The node took jobs already.")
+    return (*work.settled, *opened, *kept, *already)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,9 @@ class _JobWork:
                 settled.append(_result(order, name, OrderOutcome.KEPT, detail))
             elif not _is_allowed(order, frozenset({job.state})):
                 detail = f"The job is {job.state}, not {_either(order.only_if)}."
+                settled.append(_result(order, name, OrderOutcome.KEPT, detail))
+            elif order.on_nodes and not set(order.on_nodes) & set(job.node_names):
+                detail = f"The job does not run on {_either(order.on_nodes)} any more."
                 settled.append(_result(order, name, OrderOutcome.KEPT, detail))
             else:
                 jobs.append(job)

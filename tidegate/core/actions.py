@@ -141,16 +141,32 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Write down what was seen: a node moved to `phase`, or its order or gate is settled."""
+    """Write down what was seen: a node moved to `phase`, or its gate is open."""
 
     instance_id: str
     phase: Phase
     reason: str
-    is_order_settled: bool = False
     is_ungated: bool = False
 
 
-type Action = Launch | Resume | Send | Terminate | Mark
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Give a ledger record to an instance that carries our tags and has none."""
+
+    record: NodeRecord
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Do not buy this offering for a while: what came of it was of no use."""
+
+    offering: Offering
+    code: str
+    reason: str
+
+
+type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest
 
 
 class LaunchStatus(StrEnum):

@@ -70,7 +70,7 @@ class _Draft:
     for_jobs: list[str] = field(default_factory=list)
 
 
-type _DraftKey = tuple[str, tuple[Offering, ...], str]
+type _DraftKey = tuple[str, tuple[Offering, ...], str, int]
 type _MenuKey = tuple[Shape, str, tuple[str, ...], tuple[str, str] | None]
 
 
@@ -107,7 +107,15 @@ class Shop:
         return Bought((), _refusal(need, blocked or menu.unfit))
 
     def _is_full(self, need: Need, option: "_Option") -> bool:
-        return len(self._drafts) >= LAUNCHES_MAX and _key(need, option) not in self._drafts
+        return len(self._drafts) >= LAUNCHES_MAX and self._key(need, option) not in self._drafts
+
+    def _key(self, need: Need, option: "_Option") -> "_DraftKey":
+        """Needs with the same key share a request; a gang, or one task of an array of gangs,
+        has its own, since EC2 gives all of a request's minimum or nothing.
+        """
+        number = len(self._drafts) if need.is_gang else -1
+        gated_for = need.job_id if need.is_gang else ""
+        return option.best.pool.name, option.offerings, gated_for, number
 
     def _menu(self, need: Need, within: tuple[str, str] | None) -> "_Menu":
         """What could be bought; equal needs share it, since nothing of it changes in a plan."""
@@ -141,9 +149,8 @@ class Shop:
 
     def _take(self, need: Need, nodes: int, option: "_Option") -> Bought:
         best = option.best
-        key = _key(need, option)
-        gated_for = key[2]
-        draft = self._drafts.setdefault(key, _Draft(option, gated_for))
+        gated_for = need.job_id if need.is_gang else ""
+        draft = self._drafts.setdefault(self._key(need, option), _Draft(option, gated_for))
         self._usage.debit(
             best.pool.name,
             nodes=nodes,
@@ -166,11 +173,6 @@ class Shop:
         draft.count += nodes
         draft.for_jobs.append(need.job_id)
         return Bought(tuple(bins), f"{best.offering} is the cheapest that fits")
-
-
-def _key(need: Need, option: _Option) -> _DraftKey:
-    """Needs with the same key are bought in one request; each gang has its own."""
-    return option.best.pool.name, option.offerings, need.job_id if need.is_gang else ""
 
 
 def _rest_reason(resting: Resting, now_s: float) -> str:

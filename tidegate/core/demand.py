@@ -1,7 +1,7 @@
 """Which pending jobs need capacity, and which would not start even with it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
@@ -41,7 +41,11 @@ HELD_BECAUSE = {
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist."""
+    """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
+
+    `is_gang`: all of them at once, or none. `beside`: nodes that the gang has already, when
+    only those that it lost are needed.
+    """
 
     job_id: str
     count: int
@@ -50,10 +54,8 @@ class Need:
     constraint: str
     pools: tuple[str, ...]
     why: str
-
-    @property
-    def is_gang(self) -> bool:
-        return self.nodes > 1
+    is_gang: bool = False
+    beside: tuple[str, ...] = ()
 
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
@@ -94,8 +96,11 @@ def demand(
     unmet: list[Unmet] = []
     caps = Caps(reading)
     for job in sorted(reading.jobs, key=rank):
-        if job.is_running and job.is_requeueable and lost.intersection(job.node_names):
-            needs.append(_need(job, 1, cluster, "its node is being reclaimed"))
+        gone = lost.intersection(job.node_names)
+        if job.is_running and job.is_requeueable and gone:
+            kept = tuple(name for name in job.node_names if name not in gone)
+            need = _need(job, 1, cluster, "its node is being reclaimed")
+            needs.append(replace(need, nodes=len(gone), beside=kept))
         if not job.is_pending:
             continue
         sentence = holds(job)
@@ -112,4 +117,13 @@ def _need(job: Job, count: int, cluster: Cluster, why: str) -> Need:
     for name in job.partitions:
         partition = cluster.partition(name)
         pools.extend(pool for pool in (partition.pools if partition else ()) if pool not in pools)
-    return Need(job.job_id, count, job.nodes, job.shape, job.constraint, tuple(pools), why)
+    return Need(
+        job.job_id,
+        count,
+        job.nodes,
+        job.shape,
+        job.constraint,
+        tuple(pools),
+        why,
+        is_gang=job.nodes > 1,
+    )

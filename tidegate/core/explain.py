@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from tidegate.core.actions import Action, Launch, Mark, Plan, Resume, Send, Terminate
+from tidegate.core.actions import Action, Adopt, Launch, Mark, Plan, Rest, Resume, Send, Terminate
 
 
 def sentence(action: Action) -> str:
@@ -18,6 +18,10 @@ def sentence(action: Action) -> str:
             return f"terminate {', '.join(action.instance_ids)}: {action.reason}"
         case Mark():
             return f"note {action.instance_id} as {action.phase.name.lower()}: {action.reason}"
+        case Adopt():
+            return f"adopt {action.record.instance_id}: {action.reason}"
+        case Rest():
+            return f"rest {action.offering}: {action.reason}"
         case _:
             assert_never(action)
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.pool import Timings
@@ -52,7 +53,7 @@ def orders_for(
         return ()
     last_s = max(notice.reclaim_at_s for notice in notices)
     names = tuple(sorted({notice.instance_id for notice in notices}))
-    stamp = f"{names[0]}-{len(names)}-{last_s:.0f}"
+    stamp = f"{sha256(' '.join(names).encode()).hexdigest()[:16]}-{last_s:.0f}"
     reason = "tidegate: EC2 reclaims this spot instance"
     orders = [Order(f"{stamp}-drain", OrderKind.DRAIN, names, last_s, text=reason)]
     by_node = {notice.instance_id: notice.reclaim_at_s for notice in notices}

@@ -57,6 +57,11 @@ class Member:
             and now_s <= order.not_after_s
         )
 
+    def was_told(self, kind: OrderKind, now_s: float) -> bool:
+        """An order of this kind went out lately, answered or not: asking again is no use yet."""
+        order = self.record.order if self.record else None
+        return order is not None and order.kind is kind and now_s <= order.not_after_s
+
 
 def members(snapshot: Snapshot) -> tuple[Member, ...]:
     """Every node that is ours, by instance id. Slurm nodes of others are left out."""

@@ -128,15 +128,19 @@ class Bins:
         return min(fitting, key=lambda b: (b.kind, b.gpus, b.cpus, b.name), default=None)
 
 
-def gang_members(bins: Iterable[Bin], need: Need) -> list[Bin]:
+def gang_members(
+    bins: Iterable[Bin], need: Need, within: tuple[str, str] | None = None
+) -> list[Bin]:
     """The nodes a gang may count on: of one pool and zone, its own gated ones first.
 
-    A gang is not spread over zones: its ranks talk to each other all the time.
+    A gang is not spread over zones: its ranks talk to each other all the time. `within`:
+    the pool and zone in which the gang has nodes already.
     """
     groups: dict[tuple[str, str], list[Bin]] = {}
     for each in bins:
-        if each.is_empty and each.takes(need):
-            groups.setdefault((each.pool, each.offering.zone), []).append(each)
+        place = (each.pool, each.offering.zone)
+        if each.is_empty and each.takes(need) and within in (None, place):
+            groups.setdefault(place, []).append(each)
     ordered = [
         sorted(group, key=lambda b: (not b.gated_for, b.kind, b.name))[: need.nodes]
         for _, group in sorted(groups.items())

@@ -49,6 +49,7 @@ class _Planning:
         self._actions: list[Action] = []
         self._served: dict[str, Served] = {}
         self._unmet: dict[str, Unmet] = {}
+        self._gangs: dict[str, int] = {}
         self._orders = 0
         self._shop = Shop(snapshot, self._usage)
 
@@ -90,7 +91,7 @@ class _Planning:
             self._usage.debit(
                 launch.pool,
                 nodes=launch.count,
-                gpus_each=instance_type.gpus if instance_type else 0,
+                gpus_each=max(self._gpus(each.instance_type) for each in launch.offerings),
                 usd_per_hour_each=launch.usd_per_hour_each,
             )
             if pool and instance_type:
@@ -143,17 +144,23 @@ class _Planning:
         snapshot = self._snapshot
         is_counted = member.instance is not None and member.instance.launch_id in in_doubt
         is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
-        if is_gone or (member.record is None and is_counted):
+        # One Describe may leave out a node that lives: Slurm's word counts as well.
+        is_seen = member.instance is None and member.node is not None
+        is_seen = is_seen and member.node is not None and not member.node.state.is_down
+        if (is_gone and not is_seen) or (member.record is None and is_counted):
             return
-        instance_type = snapshot.cluster.instance_type(member.offering.instance_type)
         record = member.record
         usd = record.usd_per_hour if record else snapshot.cluster.prices.get(member.offering, 0.0)
         self._usage.debit(
             member.pool,
             nodes=1,
-            gpus_each=instance_type.gpus if instance_type else 0,
+            gpus_each=self._gpus(member.offering.instance_type),
             usd_per_hour_each=usd,
         )
+
+    def _gpus(self, instance_type: str) -> int:
+        found = self._snapshot.cluster.instance_type(instance_type)
+        return found.gpus if found else 0
 
     def _add_bin(self, judged: Judged) -> None:
         member = judged.member
@@ -201,7 +208,7 @@ class _Planning:
             if node is None or each.order is None:
                 continue
             if each.order is OrderKind.RELEASE and not node.state.is_busy:
-                if not each.member.has_order(OrderKind.RELEASE, now_s):
+                if not each.member.was_told(OrderKind.RELEASE, now_s):
                     by_reason.setdefault(each.reason, []).append(node.name)
             elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
                 self._send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
@@ -234,13 +241,15 @@ class _Planning:
 
     def _serve_gang(self, need: Need) -> bool:
         """All nodes of a gang, or none of the missing ones."""
-        found = gang_members(self._bins.roomy(need), need)
+        self._gangs[need.job_id] = need.nodes + len(need.beside)
+        within = self._place(need.beside)
+        found = gang_members(self._bins.roomy(need), need, within)
         missing = need.nodes - len(found)
         if missing:
-            within = (found[0].pool, found[0].offering.zone) if found else None
+            within = (found[0].pool, found[0].offering.zone) if found else within
             bought = self._shop.buy(need, missing, within=within)
-            if not bought.bins and found:
-                found, bought = [], self._shop.buy(need, need.nodes)
+            if not bought.bins and within:
+                found, bought = [], self._shop.buy(need, need.nodes + len(need.beside))
             if not bought.bins:
                 return self._refuse(need, bought.reason)
             self._bins.add(bought.bins)
@@ -249,6 +258,14 @@ class _Planning:
             self._bins.put(need, each)
         self._note_served(need, found)
         return True
+
+    def _place(self, names: Sequence[str]) -> tuple[str, str] | None:
+        """Pool and zone of the first of these nodes; None when none is known."""
+        wanted = set(names)
+        for each in self._bins.all if wanted else ():
+            if each.name in wanted:
+                return each.pool, each.offering.zone
+        return None
 
     def _refuse(self, need: Need, reason: str) -> bool:
         if need.job_id in self._served:
@@ -282,19 +299,23 @@ class _Planning:
                 gated.setdefault(each.gated_for, []).append(each)
         records = {record.instance_id: record for record in self._snapshot.nodes}
         for job_id, bins in sorted(gated.items()):
-            members_of = [b for b in self._bins.all if job_id in b.jobs]
-            if any(b.kind is not BinKind.EXISTING for b in members_of):
-                continue
-            reason = (
-                f"all {len(members_of)} nodes of job {job_id} are there"
-                if members_of
-                else f"job {job_id} no longer waits for this node"
-            )
-            names = sorted(b.name for b in bins)
+            names, reason = self._to_open(job_id, bins)
             orders = [records[name].order for name in names]
             if any(o and o.kind is OrderKind.UNDRAIN and self._is_open(o) for o in orders):
                 continue
-            self._send(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",))
+            if names:
+                self._send(OrderKind.UNDRAIN, names, reason, only_if=("DRAIN",))
+
+    def _to_open(self, job_id: str, gated: Sequence[Bin]) -> tuple[tuple[str, ...], str]:
+        """Which of a gang's gated nodes open now, and why; an array of gangs opens one by one."""
+        names = sorted(b.name for b in gated)
+        nodes = self._gangs.get(job_id, 0)
+        there = [b for b in self._bins.all if job_id in b.jobs and b.kind is BinKind.EXISTING]
+        if not nodes or not any(job_id in b.jobs for b in self._bins.all):
+            return tuple(names), f"job {job_id} no longer waits for this node"
+        num_open = sum(not b.gated_for for b in there)
+        num_opening = max(len(there) // nodes * nodes - num_open, 0)
+        return tuple(names[:num_opening]), f"all {nodes} nodes of job {job_id} are there"
 
     def _is_open(self, order: PendingOrder) -> bool:
         """Neither answered in the digest nor expired."""
@@ -309,11 +330,16 @@ class _Planning:
         assert self._snapshot.digest is not None
         for each in judged:
             node, pool = each.member.node, self._snapshot.cluster.pool(each.member.pool)
-            if each.use is not Use.CAPACITY or node is None or pool is None:
+            if each.use is not Use.CAPACITY or node is None or not node.state.is_idle:
+                continue
+            if each.member.was_told(OrderKind.RELEASE, self._snapshot.now_s):
                 continue
             since_s = max(node.last_busy_at_s, each.member.launched_at_s)
             idle_s = self._snapshot.digest.written_at_s - since_s
-            if node.state.is_idle and node.name in unused and idle_s >= pool.idle_s:
+            if pool is None:
+                reason = f"its pool {each.member.pool} is not in the cluster file any more"
+                by_reason.setdefault(reason, []).append(node.name)
+            elif node.name in unused and idle_s >= pool.idle_s:
                 reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
                 by_reason.setdefault(reason, []).append(node.name)
         for reason, names in sorted(by_reason.items()):

@@ -5,14 +5,19 @@ from enum import Enum, auto
 
 from tidegate.core.actions import (
     Action,
+    Adopt,
     Mark,
+    NodeRecord,
     OrderKind,
     OrderOutcome,
+    OrderResult,
     Phase,
+    Rest,
     Terminate,
 )
 from tidegate.core.members import Member
-from tidegate.core.pool import Timings
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
 OUR_REASON = "tidegate"
@@ -55,59 +60,63 @@ def _settled(member: Member) -> tuple[Action, ...]:
     if record is None:
         return ()
     marks: list[Action] = []
-    if result is not None:
-        is_released = (result.kind, result.outcome) == (OrderKind.RELEASE, OrderOutcome.DONE)
-        phase = max(record.phase, Phase.RELEASED if is_released else record.phase)
-        said = f"{result.kind} {result.outcome}" + (f": {result.detail}" if result.detail else "")
-        marks.append(Mark(member.instance_id, phase, said, is_order_settled=True))
+    if _is_done_release(result) and record.phase < Phase.RELEASED:
+        marks.append(Mark(member.instance_id, Phase.RELEASED, "Slurm has let it go"))
     if record.gated_for and node is not None and not node.state.is_drain:
         reason = f"open for job {record.gated_for}"
         marks.append(Mark(member.instance_id, record.phase, reason, is_ungated=True))
     return tuple(marks)
 
 
+def _is_done_release(result: OrderResult | None) -> bool:
+    done = (OrderKind.RELEASE, OrderOutcome.DONE)
+    return result is not None and (result.kind, result.outcome) == done
+
+
 def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
     timings, now_s = snapshot.cluster.timings, snapshot.now_s
+    seen_at_s = now_s - snapshot.digest_age_s
     if member.record is None:
-        return _judge_unrecorded(member, timings, now_s, in_doubt)
+        return _judge_unrecorded(member, snapshot, in_doubt)
     if member.is_gone(now_s, timings.describe_lag_s):
         return _judge_gone(member)
     if _is_released(member):
         return _end(member, "released by Slurm")
     if member.node is not None:
-        return _judge_registered(member, now_s)
+        return _judge_registered(member, snapshot)
     if member.record.phase is not Phase.LAUNCHED:
         return _end(member, "Slurm no longer knows this node")
-    age_s = now_s - member.launched_at_s
-    if age_s > timings.boot_bound_s:
-        return _end(member, f"did not register within {timings.boot_bound_s:.0f} s")
+    # The digest's own age counts: the node may have registered since it was written.
+    if seen_at_s - member.launched_at_s > timings.boot_bound_s:
+        why = f"did not register within {timings.boot_bound_s:.0f} s"
+        return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
     return Judged(member, Use.IN_FLIGHT)
 
 
 def _is_released(member: Member) -> bool:
-    record, result = member.record, member.result
-    assert record is not None
-    return record.phase is Phase.RELEASED or (
-        result is not None
-        and (result.kind, result.outcome) == (OrderKind.RELEASE, OrderOutcome.DONE)
-    )
+    assert member.record is not None
+    return member.record.phase is Phase.RELEASED or _is_done_release(member.result)
 
 
-def _judge_unrecorded(
-    member: Member, timings: Timings, now_s: float, in_doubt: frozenset[str]
-) -> Judged:
+def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
+    """An instance with our tags whose record was lost is taken in; from now on it is known."""
     instance = member.instance
     assert instance is not None
     if not instance.is_alive or instance.launch_id in in_doubt:
         return Judged(member, Use.NONE)
-    if member.node is not None:
-        if member.node.state.takes_jobs:
-            return Judged(member, Use.CAPACITY)
-        reason = "no launch record knows it"
-        return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
-    if now_s - instance.launched_at_s > timings.boot_bound_s:
-        return _end(member, "no launch record knows it and it never registered")
-    return Judged(member, Use.IN_FLIGHT)
+    usd = snapshot.cluster.prices.get(instance.offering, 0.0)
+    record = NodeRecord(
+        instance.instance_id,
+        instance.launch_id,
+        instance.pool,
+        instance.offering,
+        instance.launched_at_s,
+        usd,
+    )
+    adopted = (Adopt(record, "it carries our tags and no record knows it"),)
+    if member.node is not None and member.node.state.takes_jobs:
+        return Judged(member, Use.CAPACITY, adopted)
+    return Judged(member, Use.LEAVING if member.node else Use.IN_FLIGHT, adopted)
 
 
 def _judge_gone(member: Member) -> Judged:
@@ -123,13 +132,16 @@ def _judge_gone(member: Member) -> Judged:
     return Judged(member, Use.LOST, order=OrderKind.RELEASE, reason="its instance is gone")
 
 
-def _judge_registered(member: Member, now_s: float) -> Judged:
-    record, node = member.record, member.node
+def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
+    record, node, now_s = member.record, member.node, snapshot.now_s
     assert record is not None
     assert node is not None
     joined: tuple[Action, ...] = ()
     if record.phase is Phase.LAUNCHED:
-        joined = (Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),)
+        joined = (
+            Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),
+            *_disappoints(node, member, snapshot.cluster),
+        )
     if record.phase is Phase.INTERRUPTED:
         reason = "EC2 reclaims it"
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
@@ -140,16 +152,33 @@ def _judge_registered(member: Member, now_s: float) -> Judged:
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
     if not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined)
-    if record.gated_for:
+    if record.gated_for and not node.reason:
         return Judged(member, Use.GATED, joined)
-    if node.reason.startswith(OUR_REASON):
-        reason = f"drained by us: {node.reason}"
+    if node.reason.startswith(OUR_REASON) or not node.reason:
+        # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
+        reason = f"drained by us: {node.reason or 'at its gate'}"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     return Judged(member, Use.LEAVING, joined, reason=f"drained by an operator: {node.reason}")
 
 
-def _end(member: Member, why: str) -> Judged:
+def _disappoints(node: Node, member: Member, cluster: Cluster) -> tuple[Action, ...]:
+    """A node that joins DOWN or smaller than its type would be bought again and again."""
+    expected = cluster.instance_type(member.offering.instance_type)
+    if node.state.is_down:
+        what = f"a node joined {node.state}: {node.reason or 'no reason given'}"
+        return (Rest(member.offering, "NodeJoinedDown", what),)
+    if expected and (
+        node.memory_mib < expected.slurm_memory_mib
+        or node.gpus < expected.gpus
+        or node.cpus < expected.vcpus
+    ):
+        what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
+        return (Rest(member.offering, "NodeTooSmall", what),)
+    return ()
+
+
+def _end(member: Member, why: str, *also: Action) -> Judged:
     """End the instance; it counts for nothing from now on."""
     alive = member.instance is not None and member.instance.is_alive
     ending = (Terminate((member.instance_id,), why),) if alive else ()
-    return Judged(member, Use.NONE, ending)
+    return Judged(member, Use.NONE, (*ending, *also))

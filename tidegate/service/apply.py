@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.actions import (
     Action,
+    Adopt,
     Launch,
     LaunchRecord,
     LaunchStatus,
@@ -17,17 +18,21 @@ from tidegate.core.actions import (
     OrderKind,
     PendingOrder,
     Plan,
+    Rest,
     Resting,
     Resume,
     Send,
     Terminate,
 )
-from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal
-from tidegate.core.errors import RequestMismatch
+from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
+from tidegate.core.errors import Permanent, Transient
 from tidegate.core.snapshot import Snapshot
 from tidegate.ports import Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
 
+# A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
+BROKEN_REST_FACTOR = 8.0
+DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
 ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE)
 
 
@@ -60,6 +65,9 @@ class Applier:
         if not self.ledger.commit(snapshot.epoch, tuple(records.values())):
             outcome.is_stale = True
             return outcome
+        for action in plan.actions:
+            if isinstance(action, Adopt):  # first, so that an order can be noted on it
+                self._adopt(action)
         self._send(plan.actions)
         for action in plan.actions:
             match action:
@@ -68,12 +76,14 @@ class Applier:
                     outcome.ended.extend(action.instance_ids)
                 case Mark():
                     self._mark(action)
+                case Rest():
+                    self._rest_broken(action, snapshot)
                 case Launch():
                     self._launch(records[action.launch_id], snapshot, outcome)
                 case Resume():
                     self._resume(action, snapshot, outcome)
-                case Send():
-                    pass  # sent above, all in one batch
+                case Send() | Adopt():
+                    pass  # done above
         return outcome
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
@@ -98,10 +108,11 @@ class Applier:
 
     def _mark(self, mark: Mark) -> None:
         self.ledger.advance_node(mark.instance_id, mark.phase)
-        if mark.is_order_settled:
-            self.ledger.set_order(mark.instance_id, None)
         if mark.is_ungated:
             self.ledger.ungate(mark.instance_id)
+
+    def _adopt(self, adopt: Adopt) -> None:
+        self.ledger.finish_launch(adopt.record.launch_id, LaunchStatus.DONE, (adopt.record,))
 
     def _launch(self, record: LaunchRecord, snapshot: Snapshot, outcome: Outcome) -> None:
         """Ask EC2; an offering refused earlier in this plan is not tried again in it."""
@@ -112,26 +123,47 @@ class Applier:
         self._buy(record, snapshot, outcome)
 
     def _resume(self, action: Resume, snapshot: Snapshot, outcome: Outcome) -> None:
-        """The tag tells what the dead planner bought; only if nothing shows, ask again.
+        """The tag tells what the dead planner bought; unless all of it shows, ask again.
 
         The identical request under the same token buys nothing twice even when EC2 has the
         instances and does not show them yet.
         """
         record = next(r for r in snapshot.launches if r.launch.launch_id == action.launch_id)
         bought = tuple(i for i in snapshot.instances if i.launch_id == action.launch_id)
-        if bought:
+        if len(bought) >= record.launch.count:
             self._finish(record, FleetResult(bought, ()), snapshot, outcome)
         else:
-            self._buy(record, snapshot, outcome)
+            self._buy(record, snapshot, outcome, known=bought)
 
-    def _buy(self, record: LaunchRecord, snapshot: Snapshot, outcome: Outcome) -> None:
+    def _buy(
+        self,
+        record: LaunchRecord,
+        snapshot: Snapshot,
+        outcome: Outcome,
+        known: tuple[Instance, ...] = (),
+    ) -> None:
+        """Ask EC2. `known`: what this launch is seen to have brought already.
+
+        Trouble with one launch is told and leaves the others alone: a broken template of one
+        pool must not stop the rest. What may pass is tried again after the lease.
+        """
         try:
             result = self.compute.create_fleet(record.request)
-        except RequestMismatch as mismatch:
-            outcome.trouble.append(f"launch {record.launch.launch_id} given up: {mismatch}")
-            self.ledger.finish_launch(record.launch.launch_id, LaunchStatus.FAILED, ())
+        except Transient as trouble:
+            outcome.trouble.append(f"launch {record.launch.launch_id} has to wait: {trouble}")
             return
-        self._finish(record, result, snapshot, outcome)
+        except Permanent as trouble:
+            outcome.trouble.append(f"launch {record.launch.launch_id} given up: {trouble}")
+            code, said = type(trouble).__name__, str(trouble)
+            result = FleetResult(
+                (),
+                tuple(
+                    Refusal(each, RefusalKind.OTHER, code, said) for each in record.launch.offerings
+                ),
+            )
+        instances = {one.instance_id: one for one in (*known, *result.instances)}
+        whole = FleetResult(tuple(instances.values()), result.refusals)
+        self._finish(record, whole, snapshot, outcome)
 
     def _finish(
         self, record: LaunchRecord, result: FleetResult, snapshot: Snapshot, outcome: Outcome
@@ -147,17 +179,25 @@ class Applier:
         if not nodes and not result.refusals:
             outcome.trouble.append(f"launch {launch.launch_id}: EC2 gave nothing and said nothing")
 
+    def _rest_broken(self, rest: Rest, snapshot: Snapshot) -> None:
+        refusal = Refusal(rest.offering, RefusalKind.OTHER, rest.code, rest.reason)
+        before = next((one for one in snapshot.resting if one.offering == rest.offering), None)
+        self.ledger.rest(rested(refusal, before, snapshot, factor=BROKEN_REST_FACTOR))
+
     def _rest(self, refusals: Sequence[Refusal], snapshot: Snapshot) -> None:
         known = {resting.offering: resting for resting in snapshot.resting}
         for refusal in {r.offering: r for r in refusals}.values():
             self.ledger.rest(rested(refusal, known.get(refusal.offering), snapshot))
 
 
-def rested(refusal: Refusal, before: Resting | None, snapshot: Snapshot) -> Resting:
+def rested(
+    refusal: Refusal, before: Resting | None, snapshot: Snapshot, *, factor: float = 1.0
+) -> Resting:
     """How long a refused offering rests: twice as long with each refusal, up to a bound."""
     timings = snapshot.cluster.timings
     failures = (before.failures if before else 0) + 1
-    rest_s = min(timings.rest_min_s * 2 ** (failures - 1), timings.rest_max_s)
+    doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
+    rest_s = factor * min(doubled_s, timings.rest_max_s)
     return Resting(
         refusal.offering, snapshot.now_s + rest_s, failures, refusal.code, refusal.message
     )

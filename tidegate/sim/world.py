@@ -23,12 +23,16 @@ HEAD_INSTANCE_ID = "i-00000000000000head"
 
 @dataclass(slots=True)
 class SimWorld:
-    """One cluster under virtual time. `boot_s` says how long an instance takes to register."""
+    """One cluster under virtual time. `boot_s` says how long an instance takes to register.
+
+    `booted`: what becomes of a node before it registers; a test may spoil it.
+    """
 
     cluster: Cluster
     boot_s: Callable[[Instance], float]
     on_look: Callable[[Looked], None] = lambda looked: None
     heartbeat_s: float = 60.0
+    booted: Callable[[SimNode], SimNode] = lambda node: node
     clock: SimClock = field(default_factory=SimClock)
     compute: SimCompute = field(init=False)
     ledger: SimLedger = field(init=False)
@@ -111,18 +115,17 @@ class SimWorld:
         shape = self.cluster.instance_type(instance.offering.instance_type)
         if not is_alive or pool is None or shape is None:
             return
-        self.slurm.register(
-            SimNode(
-                name=instance.instance_id,
-                cpus=shape.vcpus,
-                memory_mib=shape.slurm_memory_mib,
-                gpus=shape.gpus,
-                gpu_type=shape.gpu_type,
-                features=pool.features(shape.name, Market(instance.offering.market)),
-                weight=1 + shape.gpus,
-                is_drain=self._is_gated(instance),
-            )
+        node = SimNode(
+            name=instance.instance_id,
+            cpus=shape.vcpus,
+            memory_mib=shape.slurm_memory_mib,
+            gpus=shape.gpus,
+            gpu_type=shape.gpu_type,
+            features=pool.features(shape.name, Market(instance.offering.market)),
+            weight=1 + shape.gpus,
+            is_drain=self._is_gated(instance),
         )
+        self.slurm.register(self.booted(node))
 
     def _is_gated(self, instance: Instance) -> bool:
         """The gate travels as a tag of the fleet request, as on EC2."""

@@ -17,7 +17,7 @@ from tidegate.core.errors import BadEvent
 
 # 100,000 queue rows take about 40 MB of text and no cluster of ours has so many; what is
 # larger was not written by our agent. Bounds the memory that a few gzip bytes can claim.
-MAX_BYTES = 20 * 1024 * 1024
+MAX_BYTES = 100 * 1024 * 1024
 
 GZIP = 16 + zlib.MAX_WBITS
 
