@@ -3,7 +3,7 @@
 
 # shellcheck disable=SC2034  # used by setup.sh
 readonly real_path_packages=(
-    slurmctld slurmd slurm-client slurmdbd mariadb-server munge
+    slurmctld slurmd slurm-client slurmdbd mariadb-server munge python3
     nftables dnsmasq-base iproute2 libnss-extrausers
     jq curl procps util-linux shellcheck
 )

@@ -23,7 +23,7 @@ CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
 REPORT_FILE = Path("demo-report.json")
 
 # A smaller terminal gets a line per step instead of the live table.
-MIN_LINES = 30
+MIN_LINES = 40
 
 
 def main() -> int:
@@ -43,6 +43,7 @@ def main() -> int:
     console.print(
         "Real Slurm daemons in namespaces, moto as AWS: root and Debian's Slurm are here."
     )
+    console.print("Booting the head: munged, slurmctld and the agent (about 10 s) ...")
     enter()
     return play_real(console)
 
@@ -103,6 +104,7 @@ def play(stage: Stage, console: Console, *, slurm: str) -> int:
     console.print(summary(figures))
     if failure:
         console.print(f"[bold red]The demo failed:[/] {failure}")
+        console.print(render(stage, started_s, failure))
         for at_s, text in list(stage.seen.decisions)[-12:]:
             console.print(f"{at_s - started_s:6.1f} s  {text}")
         return 1

@@ -91,6 +91,20 @@ def test_a_notice_drains_signals_and_requeues_in_time() -> None:
     assert world.bus.take_looks()[-1] == "spot interruption notice"
 
 
+def test_a_job_that_starts_as_the_notice_comes_is_saved_by_the_next_look() -> None:
+    world = running_world()
+    late = job(11, on=["i-1"], comment="tidegate:ckpt=USR1@20")
+    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+    world.report([late], [node("i-1", state="MIXED+DRAIN", gpus_alloc=1)])
+    world.bus.orders.clear()
+
+    world.look()
+
+    sent = {(o.kind, o.names): o.delay_s for o in world.bus.orders}
+    assert sent[OrderKind.SIGNAL, ("11",)] == 0
+    assert sent[OrderKind.REQUEUE, ("11",)] == 20
+
+
 def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
     world = running_world()
     world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])

@@ -56,6 +56,19 @@ def orders_for(
     stamp = f"{sha256(' '.join(names).encode()).hexdigest()[:16]}-{last_s:.0f}"
     reason = "tidegate: EC2 reclaims this spot instance"
     orders = [Order(f"{stamp}-drain", OrderKind.DRAIN, names, last_s, text=reason)]
+    return (*orders, *saves(notices, reading, now_s, timings))
+
+
+def saves(
+    notices: tuple[Notice, ...], reading: Reading | None, now_s: float, timings: Timings
+) -> tuple[Order, ...]:
+    """Signals and requeues for the jobs that run on these nodes now.
+
+    A job may start just as its node's notice comes, and is then in no digest yet: every look
+    asks again until the reclaim. The same job gets the same orders, which the agent carries
+    out once.
+    """
+    orders: list[Order] = []
     by_node = {notice.instance_id: notice.reclaim_at_s for notice in notices}
     for job in sorted(reading.jobs if reading else (), key=lambda j: j.job_id):
         on = tuple(sorted(by_node.keys() & set(job.node_names)))

@@ -4,7 +4,7 @@ The passes run in a written order: finish what is in doubt, judge every node, se
 (existing nodes, then nodes in flight, then new ones), open complete gangs, release the idle.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tidegate.core.actions import (
     Action,
@@ -24,10 +24,11 @@ from tidegate.core.actions import (
 )
 from tidegate.core.buy import Shop
 from tidegate.core.demand import Need, demand
+from tidegate.core.interruption import Notice, saves
 from tidegate.core.limits import Usage
 from tidegate.core.members import Member, members
 from tidegate.core.pack import Bin, BinKind, Bins, bin_of_node, bin_of_type, gang_members
-from tidegate.core.reconcile import Judged, Use, judge
+from tidegate.core.reconcile import Judged, Use, judge, merged
 from tidegate.core.snapshot import Snapshot
 
 
@@ -134,7 +135,8 @@ class _Planning:
         for each in judged:
             self._debit(each.member, in_doubt)
             self._add_bin(each)
-        self._actions.extend(_merged(action for each in judged for action in each.actions))
+        self._actions.extend(merged(action for each in judged for action in each.actions))
+        self._save_jobs(judged)
         self._requeue_lost(judged)
         self._order_out(judged)
         return judged
@@ -183,12 +185,25 @@ class _Planning:
                 )
                 self._bins.add([booting])
 
+    def _save_jobs(self, judged: Sequence[Judged]) -> None:
+        """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
+        snapshot = self._snapshot
+        assert snapshot.digest is not None
+        notices = tuple(
+            Notice(record.instance_id, record.reclaim_at_s)
+            for record in (j.member.record for j in judged if j.use is Use.LOST)
+            if record and record.reclaim_at_s and record.reclaim_at_s > snapshot.now_s
+        )
+        reading, timings = snapshot.digest.reading, snapshot.cluster.timings
+        for order in saves(notices, reading, snapshot.now_s, timings):
+            self._actions.append(Send(order, "EC2 reclaims its node"))
+
     def _requeue_lost(self, judged: Sequence[Judged]) -> None:
         """Jobs on nodes that are gone for good run again elsewhere without waiting for Slurm."""
         gone = {
             j.member.instance_id
             for j in judged
-            if j.use is Use.LOST and (j.member.instance is None or not j.member.instance.is_alive)
+            if j.use is Use.LOST and j.member.is_gone(self._snapshot.now_s, 0.0)
         }
         assert self._snapshot.digest is not None
         for job in sorted(self._snapshot.digest.reading.jobs, key=lambda j: j.job_id):
@@ -372,15 +387,3 @@ class _Planning:
         """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
         rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
         return tuple(sorted(self._actions, key=lambda action: rank.get(type(action), 4)))
-
-
-def _merged(actions: Iterable[Action]) -> list[Action]:
-    """The actions with all terminations of one reason in one: an API call takes many ids."""
-    ends: dict[str, list[str]] = {}
-    others: list[Action] = []
-    for action in actions:
-        if isinstance(action, Terminate):
-            ends.setdefault(action.reason, []).extend(action.instance_ids)
-        else:
-            others.append(action)
-    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]

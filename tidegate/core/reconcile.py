@@ -1,5 +1,6 @@
 """Three-way comparison of Slurm, EC2 and ledger, node by node: what each node is good for."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -123,7 +124,9 @@ def _judge_gone(member: Member) -> Judged:
     if member.node is None:
         mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
         return Judged(member, Use.NONE, (mark,))
-    if member.instance is None and member.node.state.is_busy and not member.node.state.is_down:
+    is_announced = member.record is not None and member.record.phase is Phase.INTERRUPTED
+    looks_alive = member.node.state.is_busy and not member.node.state.is_down
+    if member.instance is None and looks_alive and not is_announced:
         # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
         # DOWN by itself after SlurmdTimeout.
         reason = "EC2 does not show its instance"
@@ -182,3 +185,15 @@ def _end(member: Member, why: str, *also: Action) -> Judged:
     alive = member.instance is not None and member.instance.is_alive
     ending = (Terminate((member.instance_id,), why),) if alive else ()
     return Judged(member, Use.NONE, (*ending, *also))
+
+
+def merged(actions: Iterable[Action]) -> list[Action]:
+    """The actions with all terminations of one reason in one: an API call takes many ids."""
+    ends: dict[str, list[str]] = {}
+    others: list[Action] = []
+    for action in actions:
+        if isinstance(action, Terminate):
+            ends.setdefault(action.reason, []).extend(action.instance_ids)
+        else:
+            others.append(action)
+    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]

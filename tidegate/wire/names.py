@@ -37,7 +37,7 @@ def _slurm_version(value: str) -> str:
     tested = f"{', '.join(TESTED_SLURM_VERSIONS[:-1])} or {TESTED_SLURM_VERSIONS[-1]}"
     if value.startswith(("20.", "21.")):
         raise ValueError(f"{value} has no dynamic nodes (they came with 22.05); must be {tested}")
-    raise ValueError(f"must be {tested}, the tested versions, is {shown(value)}")
+    raise ValueError(f"must be {tested}, is {shown(value)}")
 
 
 def _gpu_instance_type(value: str) -> str:

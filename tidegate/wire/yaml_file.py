@@ -52,6 +52,8 @@ def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
 
 
 def _read_text(path: Path) -> str:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise BadConfig(f"{path}: is not a regular file")
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError as error:
