@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import random
+from dataclasses import replace
 
 from tests.core.reading import ended, launches, orders, why
 from tests.make import (
@@ -243,6 +244,14 @@ def test_a_reclaimed_nodes_job_gets_a_replacement_in_the_same_plan() -> None:
 
     assert launches(made)[0].for_jobs == ("7",)
     assert orders(made, OrderKind.RELEASE) == []
+
+
+def test_a_node_whose_notice_came_before_its_first_digest_is_not_ended_under_its_job() -> None:
+    known = replace(record(phase=Phase.INTERRUPTED), reclaim_at_s=NOW_S + 100)
+    over = replace(known, reclaim_at_s=NOW_S - 100)
+
+    assert ended(plan(snapshot(instances=[instance()], records=[known]))) == []
+    assert ended(plan(snapshot(instances=[instance()], records=[over]))) == ["i-1"]
 
 
 def test_a_dead_instance_leaves_slurm_and_its_job_runs_elsewhere() -> None:

@@ -85,8 +85,12 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         return _end(member, "released by Slurm")
     if member.node is not None:
         return _judge_registered(member, snapshot)
-    if member.record.phase is not Phase.LAUNCHED:
+    if member.record.phase is Phase.JOINED:
         return _end(member, "Slurm no longer knows this node")
+    if member.record.phase is Phase.INTERRUPTED:
+        # Its notice may have come before the first digest that shows it, with a job on it.
+        is_over = seen_at_s > (member.record.reclaim_at_s or 0.0)
+        return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
     # The digest's own age counts: the node may have registered since it was written.
     if seen_at_s - member.launched_at_s > timings.boot_bound_s:
         why = f"did not register within {timings.boot_bound_s:.0f} s"
