@@ -143,3 +143,16 @@ def test_two_batches_of_notices_never_share_an_order() -> None:
     ids = {orders_for(tuple(n), None, NOW_S, Timings())[0].order_id for n in (both, other)}
 
     assert len(ids) == 2
+
+
+def test_an_order_to_an_adopted_node_is_remembered() -> None:
+    world = World()
+    launched_at_s = world.clock.now_s() - 2000
+    world.compute.everything["i-1"] = replace(instance("i-1"), launched_at_s=launched_at_s)
+    idle = replace(node("i-1"), last_busy_at_s=0.0)
+    for _ in range(3):
+        world.clock.advance(1.0)
+        world.report([], [idle])
+        world.look()
+
+    assert [order.kind for order in world.bus.orders] == [OrderKind.RELEASE]

@@ -147,8 +147,8 @@ class _Planning:
         is_counted = member.instance is not None and member.instance.launch_id in in_doubt
         is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
         # One Describe may leave out a node that lives: Slurm's word counts as well.
-        is_seen = member.instance is None and member.node is not None
-        is_seen = is_seen and member.node is not None and not member.node.state.is_down
+        node = member.node
+        is_seen = member.instance is None and node is not None and not node.state.is_down
         if (is_gone and not is_seen) or (member.record is None and is_counted):
             return
         record = member.record
