@@ -10,7 +10,8 @@ from tests.wire.cluster_files import GOOD, complaint, good, load, problems
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Limits, Timings
-from tidegate.wire.config import load_cluster
+from tidegate.wire.calendar import Schedules
+from tidegate.wire.config import Head, Network, load_cluster
 from tidegate.wire.models import ClusterModel, TimingsModel
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
@@ -20,7 +21,7 @@ def test_a_good_file_becomes_a_cluster(tmp_path):
     loaded = load(tmp_path, GOOD)
 
     pool = loaded.cluster.pools[0]
-    assert (loaded.region, loaded.slurm_version, loaded.shared_dir) == (
+    assert (loaded.region, loaded.slurm.version, loaded.shared_dir) == (
         "us-east-1",
         "23.11",
         "/shared",
@@ -50,9 +51,19 @@ def test_everything_can_be_set(tmp_path):
         tmp_path,
         good(
             {
-                "slurm": {"version": "24.11"},
+                "slurm.version": "24.11",
+                "slurm.settings": {"ProctrackType": "proctrack/linuxproc"},
+                "slurm.cgroup": {"ConstrainDevices": "no"},
                 "shared_dir": "/fsx/home",
-                "network.subnets": {"us-east-1a": "subnet-0a1b2c3d"},
+                "network": {"vpc": "vpc-0a1b2c3d", "subnets": {"us-east-1a": "subnet-0a1b2c3d"}},
+                "head": {"instance_type": "m7i.xlarge", "volume_gib": 200},
+                "image": "ami-0a1b2c3d",
+                "schedules": {
+                    "time_zone": "Asia/Tokyo",
+                    "stop": "0 20 * * MON-FRI",
+                    "start": "0 8 * * MON-FRI",
+                },
+                "alarm_email": "ops@example.org",
                 "limits": {"gpus": 64, "nodes": 32, "usd_per_hour": 100},
                 "timings": {"boot_bound_s": 600},
                 "pools.t4.weight": 50,
@@ -65,8 +76,13 @@ def test_everything_can_be_set(tmp_path):
     )
 
     pool = loaded.cluster.pools[0]
-    assert (loaded.slurm_version, loaded.shared_dir) == ("24.11", "/fsx/home")
-    assert loaded.subnets == {"us-east-1a": "subnet-0a1b2c3d"}
+    assert (loaded.slurm.version, loaded.shared_dir) == ("24.11", "/fsx/home")
+    assert loaded.slurm.settings == (("ProctrackType", "proctrack/linuxproc"),)
+    assert loaded.slurm.cgroup == (("ConstrainDevices", "no"),)
+    assert loaded.network == Network("vpc-0a1b2c3d", {"us-east-1a": "subnet-0a1b2c3d"})
+    assert (loaded.head, loaded.image_id) == (Head("m7i.xlarge", 200), "ami-0a1b2c3d")
+    assert loaded.schedules == Schedules("Asia/Tokyo", "0 20 * * MON-FRI", "0 8 * * MON-FRI")
+    assert loaded.alarm_email == "ops@example.org"
     assert loaded.cluster.limits == Limits(gpus=64, nodes=32, usd_per_hour=100.0)
     assert loaded.cluster.timings == Timings(boot_bound_s=600.0)
     assert (pool.weight, pool.limits, pool.idle_s) == (50, Limits(gpus=8), 30.0)
@@ -84,7 +100,7 @@ def test_versions_and_names_mean_what_they_look_like(tmp_path):
 
     loaded = load(tmp_path, text)
 
-    assert (loaded.slurm_version, loaded.cluster.name) == ("22.05", "no")
+    assert (loaded.slurm.version, loaded.cluster.name) == ("22.05", "no")
 
 
 def test_pools_may_share_settings_by_merge(tmp_path):

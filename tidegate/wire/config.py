@@ -9,21 +9,59 @@ from pydantic import ValidationError
 
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
+from tidegate.wire.calendar import Schedules
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.problems import Problem, problems_of, render
 from tidegate.wire.rules import problems_across
-from tidegate.wire.yaml_file import read_yaml
+from tidegate.wire.yaml_file import parse_yaml, read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmFile:
+    """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf."""
+
+    version: str
+    settings: tuple[tuple[str, str], ...] = ()
+    cgroup: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """An existing network. `subnets`: zone -> subnet id."""
+
+    vpc_id: str
+    subnets: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head's instance type and the size of its data volume."""
+
+    instance_type: str
+    volume_gib: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """One cluster file, validated: the planner's part, and what deployment needs beside it."""
+    """One cluster file, validated: the planner's part, and what deployment needs beside it.
+
+    None: `network` the stack makes its own, `image_id` AWS's own image, `schedules` always up.
+    """
 
     cluster: Cluster
     region: str
-    slurm_version: str
+    slurm: SlurmFile
     shared_dir: str
-    subnets: Mapping[str, str]
+    head: Head
+    network: Network | None = None
+    image_id: str | None = None
+    schedules: Schedules | None = None
+    alarm_email: str | None = None
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """The availability zones that any pool uses, in order."""
+        return tuple(sorted({zone for pool in self.cluster.pools for zone in pool.zones}))
 
     def summary(self) -> str:
         """`2 pools, 3 instance types, up to 16 nodes`."""
@@ -41,7 +79,15 @@ class ClusterFile:
 
 def load_cluster(path: Path | str) -> ClusterFile:
     """Read and check a cluster file. Errors: BadConfig, whose message lists every problem."""
-    data, problems = read_yaml(Path(path))
+    return _checked(*read_yaml(Path(path)), name=path)
+
+
+def parse_cluster(text: str, name: str) -> ClusterFile:
+    """Check a cluster file that was read before, called `name`. Errors: as `load_cluster`."""
+    return _checked(*parse_yaml(text, name), name=name)
+
+
+def _checked(data: dict[str, object], problems: list[Problem], *, name: object) -> ClusterFile:
     model: ClusterModel | None = None
     try:
         model = ClusterModel.model_validate(data)
@@ -49,13 +95,22 @@ def load_cluster(path: Path | str) -> ClusterFile:
         problems += problems_of(error, ClusterModel)
     problems += problems_across(data)
     if problems or model is None:
-        raise BadConfig(render(path, _in_order(problems)))
+        raise BadConfig(render(name, _in_order(problems)))
+    return _cluster_file(model)
+
+
+def _cluster_file(model: ClusterModel) -> ClusterFile:
+    slurm, network = model.slurm, model.network
     return ClusterFile(
         cluster=model.cluster(),
         region=model.region,
-        slurm_version=model.slurm.version,
+        slurm=SlurmFile(slurm.version, tuple(slurm.settings.items()), tuple(slurm.cgroup.items())),
         shared_dir=model.shared_dir,
-        subnets=MappingProxyType(dict(model.network.subnets) if model.network else {}),
+        head=Head(model.head.instance_type, model.head.volume_gib),
+        network=Network(network.vpc, MappingProxyType(dict(network.subnets))) if network else None,
+        image_id=model.image,
+        schedules=model.schedules.schedules() if model.schedules else None,
+        alarm_email=model.alarm_email,
     )
 
 

@@ -4,13 +4,14 @@ Defaults of pools and timings are those of `tidegate.core.pool`, so they are sta
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
 from tidegate.wire import names
+from tidegate.wire.calendar import Schedules
 from tidegate.wire.catalogue import load_catalogue
 
 _POOL = Pool(name="", instance_types=(), zones=(), markets=())
@@ -34,11 +35,46 @@ class SlurmModel(_Section):
     version: names.SlurmVersion = Field(
         default="23.11", description="Slurm release of head and nodes: 22.05, 23.11 or 24.11"
     )
+    settings: dict[names.SlurmSetting, names.SettingValue] = Field(
+        default_factory=dict, description="lines of slurm.conf, over the usual ones"
+    )
+    cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
+        default_factory=dict, description="lines of cgroup.conf, over the usual ones"
+    )
+
+
+class HeadModel(_Section):
+    """The head node: slurmctld and the agent."""
+
+    instance_type: names.HeadInstanceType = Field(
+        default="m6i.large", description="an x86 instance type, like m6i.large"
+    )
+    volume_gib: Annotated[int, Field(ge=8, le=16384)] = Field(
+        default=50, description="GiB of its data volume"
+    )
+
+
+class SchedulesModel(_Section):
+    """When the cluster is up; cron with five fields, in the cluster's own time zone."""
+
+    time_zone: names.TimeZone = Field(description="an IANA name, like Asia/Tokyo")
+    stop: names.Cron = Field(description='when nodes go and then the head, like "0 20 * * MON-FRI"')
+    start: names.Cron = Field(description='when the head comes back, like "0 8 * * MON-FRI"')
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.stop.split() == self.start.split():
+            raise ValueError("stop and start are the same: the cluster would never be stopped")
+        return self
+
+    def schedules(self) -> Schedules:
+        return Schedules(self.time_zone, self.stop, self.start)
 
 
 class NetworkModel(_Section):
-    """Where nodes are started."""
+    """An existing network; without this section the stack makes its own."""
 
+    vpc: names.VpcId = Field(description="the VPC that the subnets are in")
     subnets: Annotated[dict[names.Zone, names.SubnetId], Field(min_length=1)] = Field(
         description="a subnet for each availability zone"
     )
@@ -154,7 +190,18 @@ class ClusterModel(_Section):
     shared_dir: names.SharedDir = Field(
         default="/shared", description="directory that head and nodes share"
     )
-    network: NetworkModel | None = Field(default=None, description="where nodes are started")
+    head: HeadModel = Field(default=HeadModel(), description="the head node")
+    image: names.ImageId | None = Field(
+        default=None,
+        description="machine image of head and nodes; AWS's own for Ubuntu 24.04 when left out",
+    )
+    network: NetworkModel | None = Field(
+        default=None, description="an existing network; made by the stack when left out"
+    )
+    schedules: SchedulesModel | None = Field(
+        default=None, description="when the cluster is up; always when left out"
+    )
+    alarm_email: names.Email | None = Field(default=None, description="who hears of alarms")
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of the whole cluster")
     partitions: Annotated[dict[names.PartitionName, PartitionModel], Field(min_length=1)] = Field(
         description="Slurm partitions by name"

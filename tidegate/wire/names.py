@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from tidegate.wire.calendar import check_cron, check_time_zone
 from tidegate.wire.catalogue import Kind, load_catalogue
 from tidegate.wire.problems import did_you_mean, shown
 
@@ -14,6 +15,23 @@ SLURM_RESERVED = ("default", "all")
 
 # Nodes carry their market as a Slurm feature; the last two are kept for later versions.
 MARKET_WORDS = ("spot", "on-demand", "reserved", "capacity-block")
+
+
+# Tidegate writes these lines itself: another value would cut head, nodes and agent apart.
+OWN_SETTINGS = frozenset(
+    {
+        *("authtype", "clustername", "controladdr", "controlmachine", "include", "maxnodecount"),
+        *("nodename", "nodeset", "partitionname", "prolog", "returntoservice", "slurmctldhost"),
+        *("slurmctldlogfile", "slurmctldparameters", "slurmctldport", "slurmuser", "treewidth"),
+        *("statesavelocation", "downnodes", "frontendname", "selecttype", "grestypes"),
+    }
+)
+
+
+def _setting(value: str) -> str:
+    if value.lower() in OWN_SETTINGS:
+        raise ValueError(f"{value} is written by Tidegate itself")
+    return value
 
 
 def _name(value: str) -> str:
@@ -102,6 +120,23 @@ Zone = Annotated[
 SubnetId = Annotated[str, _pattern(r"^subnet-[0-9a-f]{8,17}$", "a subnet id like subnet-0a1b2c3d")]
 SharedDir = Annotated[
     str, _pattern(r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", "an absolute path like /shared")
+]
+VpcId = Annotated[str, _pattern(r"^vpc-[0-9a-f]{8,17}$", "a VPC id like vpc-0a1b2c3d")]
+ImageId = Annotated[str, _pattern(r"^ami-[0-9a-f]{8,17}$", "an image id like ami-0a1b2c3d")]
+HeadInstanceType = Annotated[
+    str,
+    _pattern(
+        r"^[a-z][a-z]*[1-9][0-9]*[a-f,h-z]*(-[a-z0-9]+)?\.[a-z0-9-]+$",
+        "an x86 instance type like m6i.large",
+    ),
+]
+Email = Annotated[str, _pattern(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an e-mail address")]
+TimeZone = Annotated[str, AfterValidator(check_time_zone)]
+Cron = Annotated[str, AfterValidator(check_cron)]
+CgroupSetting = Annotated[str, _pattern(r"^[A-Za-z][A-Za-z0-9]*$", "a setting's name")]
+SlurmSetting = Annotated[CgroupSetting, AfterValidator(_setting)]
+SettingValue = Annotated[
+    str, _pattern(r"^[A-Za-z0-9_./:,=()*%+@-]+$", "one word, in quotes where YAML needs them")
 ]
 SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
 GpuInstanceType = Annotated[str, AfterValidator(_gpu_instance_type)]

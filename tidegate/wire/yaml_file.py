@@ -33,7 +33,11 @@ def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
 
     Errors: BadConfig, when there is no mapping to speak of.
     """
-    text = _read_text(path)
+    return parse_yaml(_read_text(path), path)
+
+
+def parse_yaml(text: str, path: object) -> tuple[dict[str, object], list[Problem]]:
+    """The same for text that was read before; `path` says what it is called."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()

@@ -1,0 +1,18 @@
+"""What the calendar says about a cluster: up or stopped, and until when."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What should be now. `until_s`: when that changes, None: never.
+
+    `sentence` is for users: "stopped until Tue 24 Nov 08:00 Asia/Tokyo".
+    """
+
+    is_up: bool
+    sentence: str
+    until_s: float | None = None
+
+
+ALWAYS_UP = Wanted(is_up=True, sentence="up: the cluster file has no schedules")

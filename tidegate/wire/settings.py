@@ -1,0 +1,79 @@
+"""What the deployed stack tells a Lambda function, as environment variables.
+
+The stack writes them with `environment()`, the function reads them with `from_environment()`:
+neither knows their names.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
+
+from tidegate.core.errors import BadConfig
+
+PREFIX = "TIDEGATE_"
+
+# Lambda refuses more over all variables of a function.
+MAX_ENVIRONMENT_BYTES = 4096
+
+Filled = Annotated[str, Field(min_length=1)]
+
+
+class FunctionSettings(BaseModel):
+    """Where a function finds its cluster. All values are names and ids, none is a secret.
+
+    `cluster_bucket`, `cluster_key`: the cluster file as it was deployed. `templates`: pool ->
+    (launch template id, version). `subnets`: zone -> subnet id.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster_bucket: Filled
+    cluster_key: Filled
+    table: Filled
+    bucket: Filled
+    bus: Filled
+    look_queue_url: Filled
+    dead_look_queue_url: Filled
+    urgent_queue_url: Filled
+    routine_queue_url: Filled
+    templates: Json[dict[str, tuple[Filled, Filled]]]
+    subnets: Json[dict[str, Filled]]
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Errors: BadConfig, with one line per problem."""
+        given = {
+            name: value
+            for name in cls.model_fields
+            if (value := environment.get(f"{PREFIX}{name.upper()}")) is not None
+        }
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            lines = [
+                f"  {PREFIX}{str(problem['loc'][0]).upper()}  {problem['msg']}"
+                for problem in error.errors()
+            ]
+            raise BadConfig("\n".join(["the function's environment is wrong:", *lines])) from error
+
+
+def environment(
+    *, templates: Mapping[str, tuple[str, str]], subnets: Mapping[str, str], **names: str
+) -> dict[str, str]:
+    """The variables of a function. The values may be CDK tokens. Errors: ValueError, too long."""
+    fields = {
+        **names,
+        "templates": json.dumps({pool: list(pair) for pool, pair in templates.items()}),
+        "subnets": json.dumps(dict(subnets)),
+    }
+    assert fields.keys() == FunctionSettings.model_fields.keys(), "names must be the model's"
+    found = {f"{PREFIX}{name.upper()}": value for name, value in fields.items()}
+    size = sum(len(name) + len(value) for name, value in found.items())
+    if size > MAX_ENVIRONMENT_BYTES:
+        raise ValueError(
+            f"{len(templates)} pools need {size} bytes in the functions' environment, "
+            f"Lambda takes {MAX_ENVIRONMENT_BYTES}: use fewer pools"
+        )
+    return found
