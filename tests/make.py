@@ -10,6 +10,7 @@ from tidegate.core.actions import (
     Phase,
     Resting,
 )
+from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
@@ -160,6 +161,7 @@ def snapshot(
     results: Sequence[OrderResult] = (),
     associations: Sequence[Association] = (),
     age_s: float = 1.0,
+    wanted: Wanted = ALWAYS_UP,
 ) -> Snapshot:
     return Snapshot(
         now_s=NOW_S,
@@ -171,6 +173,7 @@ def snapshot(
         nodes=tuple(records),
         launches=tuple(launches),
         resting=tuple(resting),
+        wanted=wanted,
     )
 
 

@@ -17,8 +17,9 @@ from tidegate.core.actions import (
     Phase,
     Resting,
 )
+from tidegate.core.calendar import Wanted
 from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import FleetRequest, FleetResult, Instance
+from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
 
@@ -27,6 +28,31 @@ class Clock(Protocol):
     """The time of day, in epoch seconds."""
 
     def now_s(self) -> float: ...
+
+
+class Calendar(Protocol):
+    """When the cluster should be up; nothing of it is kept anywhere."""
+
+    def wanted(self, now_s: float) -> Wanted: ...
+
+
+class Head(Protocol):
+    """The head's instance. A replaced head is found too: it carries the same tags.
+
+    Every method may raise Throttled or NotAuthorized.
+    """
+
+    def state(self) -> InstanceState | None:
+        """EC2's word for it; None when there is none that has not been terminated."""
+        ...
+
+    def start(self) -> str:
+        """Start it. "": EC2 took it, also when it ran already; else EC2's words why not now."""
+        ...
+
+    def stop(self) -> str:
+        """Stop it, as `start`; its volumes stay."""
+        ...
 
 
 class Compute(Protocol):
@@ -142,6 +168,14 @@ class Bus(Protocol):
 
     def acknowledge(self, received: "ReceivedOrder") -> None:
         """Head: the order was carried out, expired or failed for good."""
+        ...
+
+
+class DeadLooks(Protocol):
+    """Where bodies of the look queue go that nothing can read."""
+
+    def keep(self, body: str, *, message_id: str, reason: str) -> None:
+        """Keep it for people, with the reason. Errors: Throttled, NotAuthorized, Permanent."""
         ...
 
 

@@ -169,6 +169,19 @@ def test_a_drained_node_takes_no_job_and_an_undrained_one_does(bench):
     running_job(bench, name)
 
 
+def test_a_drain_reason_that_names_an_hour_comes_back_letter_for_letter(bench):
+    """In the morning a node is opened only when it still carries the reason of the evening."""
+    name, reason = (
+        fresh_name(),
+        "tidegate: the cluster is stopped until Tue 24 Nov 08:00 Asia/Tokyo",
+    )
+    bench.join(name)
+
+    bench.port.drain([name], reason)
+
+    assert node(bench, name).reason == reason
+
+
 def test_unknown_and_impossible_names_do_not_keep_the_others_from_a_drain(bench):
     name = fresh_name()
     bench.join(name)

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.make import NOW_S, instance, job, node, record
 from tests.service.conftest import World
 from tidegate.core.actions import OrderKind, Phase
 from tidegate.core.digest import Digest, Stamp
-from tidegate.core.errors import Throttled
+from tidegate.core.errors import NotAuthorized, Throttled
 from tidegate.core.interruption import Notice, orders_for
 from tidegate.core.pool import Timings
 
@@ -134,6 +136,43 @@ def test_a_notice_for_a_foreign_instance_is_counted_and_left_alone() -> None:
 
     assert (done.node_names, done.foreign) == ((), 1)
     assert world.bus.orders == []
+
+
+@pytest.mark.parametrize("trouble", [NotAuthorized("no s3:GetObject"), Throttled("slow down")])
+def test_a_digest_that_may_not_be_read_delays_no_drain(trouble: Exception) -> None:
+    world = running_world()
+
+    def refuse(point: str) -> None:
+        if point == "before newest_digest":
+            raise trouble
+
+    world.break_with(refuse)
+    done = world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+
+    assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
+    assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
+    assert str(trouble) in done.trouble
+    assert world.bus.take_looks()[-1] == "spot interruption notice"
+
+
+def test_the_drain_is_on_its_way_before_the_digest_is_read() -> None:
+    world = running_world()
+    seen: list[str] = []
+    world.break_with(seen.append)
+
+    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+
+    assert seen.index("after send_orders") < seen.index("before newest_digest")
+
+
+def test_an_event_about_instances_asks_for_a_look_only_when_one_is_ours() -> None:
+    world = running_world()
+    world.bus.take_looks()
+
+    assert world.control().look_if_ours({"i-other"}, "it stops") == ()
+    assert world.bus.take_looks() == ()
+    assert world.control().look_if_ours({"i-other", "i-2"}, "it stops") == ("i-2",)
+    assert world.bus.take_looks() == ("it stops",)
 
 
 def test_two_batches_of_notices_never_share_an_order() -> None:

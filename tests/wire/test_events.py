@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import BadEvent
-from tidegate.wire.events import Look, SpotInterruption, encode_look, parse_event
+from tidegate.wire.events import (
+    InstanceWarning,
+    Look,
+    SpotInterruption,
+    StateChange,
+    UnknownEvent,
+    encode_look,
+    parse_event,
+)
 
 # Shape: EC2 user guide, "Spot Instance interruption notices"; the ARN carries zone, no account.
 SPOT_WARNING: dict[str, Any] = {
@@ -47,6 +56,28 @@ REBALANCE: dict[str, Any] = SPOT_WARNING | {
     "detail": {"instance-id": "i-0b662ef9931388ba0"},
 }
 
+RESERVATION = REBALANCE | {"detail-type": "EC2 Capacity Reservation Instance Interruption Warning"}
+
+STATE_CHANGE: dict[str, Any] = SPOT_WARNING | {
+    "detail-type": "EC2 Instance State-change Notification",
+    "detail": {"instance-id": "i-0b662ef9931388ba0", "state": "stopping"},
+}
+
+HEALTH: dict[str, Any] = SPOT_WARNING | {
+    "detail-type": "AWS Health Event",
+    "source": "aws.health",
+    "resources": ["i-0b662ef9931388ba0"],
+    "detail": {
+        "service": "EC2",
+        "eventTypeCode": "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
+        "eventTypeCategory": "scheduledChange",
+        "affectedEntities": [
+            {"entityValue": "i-0b662ef9931388ba0", "tags": {}},
+            {"entityValue": "vol-0b662ef9931388ba0"},
+        ],
+    },
+}
+
 
 def test_a_stored_digest_asks_for_a_look() -> None:
     assert parse_event(json.dumps(DIGEST_PUT)) == Look("digest 12 of i-head")
@@ -60,6 +91,31 @@ def test_a_look_of_our_own_keeps_its_reason() -> None:
 
 def test_a_spot_warning_names_the_instance_and_the_time_of_the_event() -> None:
     assert parse_event(json.dumps(SPOT_WARNING)) == SpotInterruption("i-0b662ef9931388ba0", 123.0)
+
+
+def test_a_state_change_names_the_instance_and_its_state() -> None:
+    changed = StateChange("i-0b662ef9931388ba0", InstanceState.STOPPING)
+
+    assert parse_event(json.dumps(STATE_CHANGE)) == changed
+
+
+@pytest.mark.parametrize("event", [REBALANCE, RESERVATION, HEALTH])
+def test_a_warning_names_the_instances_it_is_about(event: dict[str, Any]) -> None:
+    warning = InstanceWarning(event["detail-type"], ("i-0b662ef9931388ba0",))
+
+    assert parse_event(json.dumps(event)) == warning
+
+
+def test_a_health_event_without_instances_is_about_none() -> None:
+    warning = InstanceWarning("AWS Health Event", ())
+
+    assert parse_event(json.dumps(HEALTH | {"detail": {"service": "RDS"}})) == warning
+
+
+def test_an_event_of_another_kind_is_named() -> None:
+    event = SPOT_WARNING | {"detail-type": "Something New"}
+
+    assert parse_event(json.dumps(event)) == UnknownEvent("Something New", "aws.ec2")
 
 
 def test_fields_that_aws_adds_are_ignored() -> None:
@@ -78,8 +134,13 @@ def test_fields_that_aws_adds_are_ignored() -> None:
         "{}",
         '{"look": 7, "id": "1"}',
         '{"look": "why"}',
-        json.dumps(REBALANCE),
+        json.dumps({"detail-type": "Something New"}),
+        json.dumps({"detail-type": ["Something New"], "source": "aws.ec2"}),
+        json.dumps(REBALANCE | {"detail": {}}),
+        json.dumps(HEALTH | {"detail": {"affectedEntities": [{"entityValue": 7}]}}),
+        json.dumps(STATE_CHANGE | {"detail": STATE_CHANGE["detail"] | {"state": "asleep"}}),
         json.dumps(SPOT_WARNING | {"source": "someone.else"}),
+        json.dumps(DIGEST_PUT | {"source": "aws.ec2"}),
         json.dumps(SPOT_WARNING | {"detail": {}}),
         json.dumps(SPOT_WARNING | {"detail": {"instance-id": "i-1; rm -rf /"}}),
         json.dumps(SPOT_WARNING | {"time": "yesterday"}),
@@ -105,7 +166,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from([SPOT_WARNING, DIGEST_PUT]), st.data())
+@given(st.sampled_from([SPOT_WARNING, DIGEST_PUT, STATE_CHANGE, HEALTH]), st.data())
 def test_an_event_with_any_field_replaced_is_an_event_or_a_bad_one(
     event: dict[str, Any], data: st.DataObject
 ) -> None:

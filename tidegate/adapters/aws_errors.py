@@ -101,6 +101,7 @@ ACCESS_DENIED = frozenset(
         "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
+        "InvalidAccessKeyId",
         "InvalidClientTokenId",
         "NotAuthorized",
         "SignatureDoesNotMatch",
@@ -110,6 +111,9 @@ ACCESS_DENIED = frozenset(
 )
 
 INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
+
+# StartInstances and StopInstances: the instance is still on its way to another state.
+WRONG_STATE = frozenset({"IncorrectInstanceState", "IncorrectState"})
 OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
 IDEMPOTENCY_MISMATCH = frozenset(
     {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
@@ -150,6 +154,12 @@ def is_refusal(error: ClientError) -> bool:
 
 def is_instance_not_found(error: ClientError) -> bool:
     return code_of(error) in INSTANCE_NOT_FOUND
+
+
+def is_not_now(error: ClientError) -> bool:
+    """Whether EC2 would start or stop this instance at another time."""
+    code = code_of(error)
+    return code in WRONG_STATE | INSTANCE_NOT_FOUND or refusal_kind(code) is not RefusalKind.OTHER
 
 
 def is_object_not_found(error: ClientError) -> bool:

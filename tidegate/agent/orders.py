@@ -130,9 +130,11 @@ def _drain_checked(order: Order, nodes: Sequence[Node], slurm: Slurm) -> Iterabl
 
 def _undrain(work: _NodeWork, slurm: Slurm) -> tuple[OrderResult, ...]:
     drained = [node for node in work.nodes if node.state.is_drain]
-    # A gate has no reason; who drained the node since then gave one, and wants it drained.
-    names = [node.name for node in drained if not node.reason]
-    others = [node for node in drained if node.reason]
+    # A gate has no reason; who drained the node since then gave one, and wants it drained,
+    # unless it is the very one that the order is to lift.
+    may_open = ("", work.order.text)
+    names = [node.name for node in drained if node.reason in may_open]
+    others = [node for node in drained if node.reason not in may_open]
     open_names = [node.name for node in work.nodes if not node.state.is_drain]
     if names:
         # One command for all: a gang whose members open one by one loses them to small jobs.

@@ -28,7 +28,8 @@ class Order:
     `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
     `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING").
     `delay_s`: how long the queue keeps it back.
-    `text`: the drain reason, the signal's name or the comment.
+    `text`: the drain reason, the signal's name or the comment; of an undrain, the one drain
+    reason that it lifts besides a gate, which has none.
     `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
     that a late repeat cannot hit a job that has long started elsewhere.
     """
@@ -117,10 +118,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Finish a launch whose planner died between its record and its result."""
+    """Finish a launch whose planner died between its record and its result.
+
+    `may_buy` False: with what EC2 shows of it, without asking for the rest.
+    """
 
     launch_id: str
     reason: str
+    may_buy: bool = True
 
 
 @dataclass(frozen=True, slots=True)

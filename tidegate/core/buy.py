@@ -88,6 +88,8 @@ class Shop:
 
     def buy(self, need: Need, nodes: int, *, within: tuple[str, str] | None = None) -> Bought:
         """Buy all of `nodes` for this need, or none. `within`: only this (pool, zone)."""
+        if not self._snapshot.wanted.is_up:
+            return Bought((), self._snapshot.wanted.reason)
         menu = self._menu(need, within)
         blocked = list(menu.blocked)
         for number in range(len(menu.awake)):

@@ -14,5 +14,10 @@ class Wanted:
     sentence: str
     until_s: float | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why nothing is bought and no job starts, for users."""
+        return f"the cluster is {self.sentence}"
+
 
 ALWAYS_UP = Wanted(is_up=True, sentence="up: the cluster file has no schedules")

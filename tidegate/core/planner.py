@@ -28,7 +28,7 @@ from tidegate.core.interruption import Notice, saves
 from tidegate.core.limits import Usage
 from tidegate.core.members import Member, members
 from tidegate.core.pack import Bin, BinKind, Bins, bin_of_node, bin_of_type, gang_members
-from tidegate.core.reconcile import Judged, Use, judge, merged
+from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
 from tidegate.core.snapshot import Snapshot
 
 
@@ -57,7 +57,7 @@ class _Planning:
     def plan(self) -> Plan:
         snapshot = self._snapshot
         self._resume()
-        stale = self._staleness()
+        stale = snapshot.staleness
         if stale:
             self._end_released()
             return Plan(self._sorted_actions(), (), (), (stale,))
@@ -71,20 +71,12 @@ class _Planning:
         unmet = tuple(self._unmet[key] for key in sorted(self._unmet))
         return Plan(self._sorted_actions(), served, unmet, is_cut=self._shop.is_cut)
 
-    def _staleness(self) -> str:
-        snapshot, bound_s = self._snapshot, self._snapshot.cluster.timings.digest_stale_s
-        if snapshot.digest is None:
-            return "the head has not reported yet: nothing is launched or released"
-        if snapshot.digest_age_s > bound_s:
-            return (
-                f"the head was last heard {snapshot.digest_age_s:.0f} s ago (bound {bound_s:.0f} "
-                "s): nothing is launched and nothing busy is touched"
-            )
-        return ""
-
     def _resume(self) -> None:
         """Pick up launches whose planner died; until then their nodes count as in flight."""
-        lease_s = self._snapshot.cluster.timings.apply_lease_s
+        wanted, timings = self._snapshot.wanted, self._snapshot.cluster.timings
+        lease_s = timings.apply_lease_s
+        if not wanted.is_up:  # nothing is asked of EC2 again, so all of it must show by then
+            lease_s = max(lease_s, timings.describe_lag_s)
         for record in self._in_doubt():
             launch = record.launch
             pool = self._snapshot.cluster.pool(launch.pool)
@@ -95,7 +87,7 @@ class _Planning:
                 gpus_each=max(self._gpus(each.instance_type) for each in launch.offerings),
                 usd_per_hour_each=launch.usd_per_hour_each,
             )
-            if pool and instance_type:
+            if pool and instance_type and wanted.is_up:
                 self._bins.add(
                     bin_of_type(
                         f"{launch.launch_id}.{number}",
@@ -110,7 +102,7 @@ class _Planning:
             age_s = self._snapshot.now_s - record.created_at_s
             if age_s >= lease_s:
                 reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
-                self._actions.append(Resume(launch.launch_id, reason))
+                self._actions.append(Resume(launch.launch_id, reason, may_buy=wanted.is_up))
 
     def _in_doubt(self) -> list[LaunchRecord]:
         open_records = (r for r in self._snapshot.launches if r.status is LaunchStatus.RECORDED)
@@ -139,6 +131,7 @@ class _Planning:
         self._save_jobs(judged)
         self._requeue_lost(judged)
         self._order_out(judged)
+        self._reopen(judged)
         return judged
 
     def _debit(self, member: Member, in_doubt: frozenset[str]) -> None:
@@ -172,7 +165,7 @@ class _Planning:
         if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
             gated_for = member.gated_for if judged.use is Use.GATED else ""
             self._bins.add([bin_of_node(member.node, pool, member.offering, gated_for)])
-        elif judged.use is Use.IN_FLIGHT:
+        elif judged.use is Use.IN_FLIGHT and self._snapshot.wanted.is_up:
             instance_type = self._snapshot.cluster.instance_type(member.offering.instance_type)
             if instance_type:
                 booting = bin_of_type(
@@ -220,7 +213,7 @@ class _Planning:
         by_reason: dict[str, list[str]] = {}
         for each in judged:
             node = each.member.node
-            if node is None or each.order is None:
+            if node is None or each.order in (None, OrderKind.UNDRAIN):
                 continue
             if each.order is OrderKind.RELEASE and not node.state.is_busy:
                 if not each.member.was_told(OrderKind.RELEASE, now_s):
@@ -229,6 +222,11 @@ class _Planning:
                 self._send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
         for reason, names in sorted(by_reason.items()):
             self._send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}")
+
+    def _reopen(self, judged: Sequence[Judged]) -> None:
+        """Undrain what was drained for the night; the guard is the reason it was drained with."""
+        for reason, names in sorted(to_reopen(judged, self._snapshot.now_s).items()):
+            self._send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",))
 
     def _serve(self, judged: Sequence[Judged]) -> None:
         """Give every pending job, in Slurm's order, a place or a reason."""
@@ -346,6 +344,8 @@ class _Planning:
         for each in judged:
             node, pool = each.member.node, self._snapshot.cluster.pool(each.member.pool)
             if each.use is not Use.CAPACITY or node is None or not node.state.is_idle:
+                continue
+            if each.order is OrderKind.UNDRAIN:
                 continue
             if each.member.was_told(OrderKind.RELEASE, self._snapshot.now_s):
                 continue

@@ -23,6 +23,9 @@ from tidegate.core.snapshot import Snapshot
 
 OUR_REASON = "tidegate"
 
+# Whatever the hour says after it: nodes that were drained for the night open in the morning.
+STOPPED_REASON = "tidegate: the cluster is stopped"
+
 
 class Use(Enum):
     """What the planner may do with a node."""
@@ -119,7 +122,7 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
         usd,
     )
     adopted = (Adopt(record, "it carries our tags and no record knows it"),)
-    if member.node is not None and member.node.state.takes_jobs:
+    if member.node is not None and member.node.state.takes_jobs and snapshot.wanted.is_up:
         return Judged(member, Use.CAPACITY, adopted)
     return Judged(member, Use.LEAVING if member.node else Use.IN_FLIGHT, adopted)
 
@@ -157,10 +160,17 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
     if member.has_order(OrderKind.RELEASE, now_s):
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
+    is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
+    if not snapshot.wanted.is_up and (is_gated or not node.state.is_drain):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     if not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined)
-    if record.gated_for and not node.reason:
+    if is_gated:
         return Judged(member, Use.GATED, joined)
+    if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
     if node.reason.startswith(OUR_REASON) or not node.reason:
         # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
         reason = f"drained by us: {node.reason or 'at its gate'}"
@@ -201,3 +211,15 @@ def merged(actions: Iterable[Action]) -> list[Action]:
         else:
             others.append(action)
     return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]
+
+
+def to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
+    """Nodes that were drained for the night, by the very reason that they carry."""
+    by_reason: dict[str, list[str]] = {}
+    for each in judged:
+        node = each.member.node
+        if node is None or each.order is not OrderKind.UNDRAIN:
+            continue
+        if not each.member.has_order(OrderKind.UNDRAIN, now_s):
+            by_reason.setdefault(node.reason, []).append(node.name)
+    return by_reason

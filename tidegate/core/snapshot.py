@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tidegate.core.actions import LaunchRecord, NodeRecord, Resting
+from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance
 from tidegate.core.pool import Cluster
@@ -35,3 +36,19 @@ class Snapshot:
     nodes: tuple[NodeRecord, ...] = ()
     launches: tuple[LaunchRecord, ...] = ()
     resting: tuple[Resting, ...] = ()
+    wanted: Wanted = ALWAYS_UP
+
+    @property
+    def staleness(self) -> str:
+        """Why this digest is too old to act on; "" when it is not."""
+        bound_s = self.cluster.timings.digest_stale_s
+        if not self.wanted.is_up and self.digest_age_s > bound_s:
+            return f"{self.wanted.reason}: its head may be silent"
+        if self.digest is None:
+            return "the head has not reported yet: nothing is launched or released"
+        if self.digest_age_s > bound_s:
+            return (
+                f"the head was last heard {self.digest_age_s:.0f} s ago (bound {bound_s:.0f} s): "
+                "nothing is launched and nothing busy is touched"
+            )
+        return ""

@@ -130,7 +130,7 @@ class Applier:
         """
         record = next(r for r in snapshot.launches if r.launch.launch_id == action.launch_id)
         bought = tuple(i for i in snapshot.instances if i.launch_id == action.launch_id)
-        if len(bought) >= record.launch.count:
+        if len(bought) >= record.launch.count or not action.may_buy:
             self._finish(record, FleetResult(bought, ()), snapshot, outcome)
         else:
             self._buy(record, snapshot, outcome, known=bought)
@@ -163,6 +163,9 @@ class Applier:
             )
         instances = {one.instance_id: one for one in (*known, *result.instances)}
         whole = FleetResult(tuple(instances.values()), result.refusals)
+        if not instances and not result.refusals:
+            launch_id = record.launch.launch_id
+            outcome.trouble.append(f"launch {launch_id}: EC2 gave nothing and said nothing")
         self._finish(record, whole, snapshot, outcome)
 
     def _finish(
@@ -176,8 +179,6 @@ class Applier:
         self.ledger.finish_launch(launch.launch_id, status, nodes)
         outcome.launched.extend(result.instances)
         outcome.refused.extend(result.refusals)
-        if not nodes and not result.refusals:
-            outcome.trouble.append(f"launch {launch.launch_id}: EC2 gave nothing and said nothing")
 
     def _rest_broken(self, rest: Rest, snapshot: Snapshot) -> None:
         refusal = Refusal(rest.offering, RefusalKind.OTHER, rest.code, rest.reason)

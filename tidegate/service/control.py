@@ -1,16 +1,16 @@
 """The entry points of the loop: a look, and a batch of interruption notices."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import NodeRecord, Plan, Resting
-from tidegate.core.errors import BadEvent, TidegateError
-from tidegate.core.interruption import Notice, orders_for
+from tidegate.core.errors import TidegateError
+from tidegate.core.interruption import Notice, orders_for, saves
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Snapshot
-from tidegate.ports import Bus, Clock, Compute, Ledger, LedgerView
+from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView
 from tidegate.service.apply import Applier, Outcome
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement
@@ -45,7 +45,10 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """What a batch of notices did: nodes that are ours, and how many were not."""
+    """What a batch of notices did: nodes that are ours, and how many were not.
+
+    `trouble`: why the jobs on them could not be saved at once.
+    """
 
     node_names: tuple[str, ...]
     foreign: int
@@ -62,6 +65,7 @@ class Control:
     bus: Bus
     clock: Clock
     placement: Placement
+    calendar: Calendar | None = None
 
     def look(self) -> Looked:
         """Observe, plan, apply; never raises for trouble outside: the next look is near."""
@@ -85,6 +89,7 @@ class Control:
             ledger=self.ledger,
             bus=self.bus,
             clock=self.clock,
+            calendar=self.calendar,
         )
         made = plan(snapshot)
         applier = Applier(self.compute, self.ledger, self.bus, self.placement)
@@ -96,28 +101,50 @@ class Control:
     def interrupt(self, notices: Sequence[Notice]) -> Interrupted:
         """Save what runs on nodes that EC2 reclaims; replacing them is the next look's work.
 
-        Orders go out before anything else: two minutes are short. Errors: Transient, so that
+        Drains go out before anything else: two minutes are short. Errors: Transient, so that
         the queue delivers the batch again; every step may be repeated.
         """
+        if not notices:
+            return Interrupted((), 0)
+        trouble = ""
         view = self.ledger.view()
         records = {record.instance_id: record for record in view.nodes}
         ours = tuple(notice for notice in notices if notice.instance_id in records)
         if ours:
-            orders = orders_for(ours, self._reading(), self.clock.now_s(), self.cluster.timings)
-            self.bus.send_orders(orders)
+            now_s, timings = self.clock.now_s(), self.cluster.timings
+            self.bus.send_orders(orders_for(ours, None, now_s, timings))
+            reading, trouble = self._reading()
+            self.bus.send_orders(saves(ours, reading, now_s, timings))
             for notice in ours:
                 self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)
             self._rest(ours, records, view)
             self.bus.look("spot interruption notice")
-        return Interrupted(tuple(n.instance_id for n in ours), len(notices) - len(ours))
+        foreign = len(notices) - len(ours)
+        return Interrupted(tuple(n.instance_id for n in ours), foreign, trouble)
 
-    def _reading(self) -> Reading | None:
-        """The last digest's queue; a digest that cannot be read must not stop the drain."""
+    def look_if_ours(self, instance_ids: Collection[str], why: str) -> tuple[str, ...]:
+        """Ask for a look when any of these instances is a node of ours; returns those.
+
+        Errors: Throttled, NotAuthorized.
+        """
+        if not instance_ids:
+            return ()
+        known = {record.instance_id for record in self.ledger.view().nodes}
+        ours = tuple(sorted(known.intersection(instance_ids)))
+        if ours:
+            self.bus.look(why)
+        return ours
+
+    def _reading(self) -> tuple[Reading | None, str]:
+        """The last digest's queue, or why there is none.
+
+        Whatever is wrong with it must not stop the notice: the next looks save the jobs.
+        """
         try:
             received = self.bus.newest_digest()
-        except BadEvent:
-            return None
-        return received.digest.reading if received else None
+        except TidegateError as trouble:
+            return None, f"the digest cannot be read: {trouble}"
+        return (received.digest.reading if received else None), ""
 
     def _rest(
         self, ours: Sequence[Notice], records: dict[str, NodeRecord], view: LedgerView

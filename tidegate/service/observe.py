@@ -1,26 +1,35 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
+from tidegate.core.calendar import ALWAYS_UP
 from tidegate.core.digest import supersedes
 from tidegate.core.errors import BadEvent
 from tidegate.core.pool import Cluster
 from tidegate.core.snapshot import Snapshot
-from tidegate.ports import Bus, Clock, Compute, Ledger, LedgerView, ReceivedDigest
+from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
 NEVER_HEARD_S = float("inf")
 
 
 def observe(
-    cluster: Cluster, *, compute: Compute, ledger: Ledger, bus: Bus, clock: Clock
+    cluster: Cluster,
+    *,
+    compute: Compute,
+    ledger: Ledger,
+    bus: Bus,
+    clock: Clock,
+    calendar: Calendar | None = None,
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
+    `calendar` None: the cluster file has no schedules.
     Errors: Throttled, NotAuthorized of the ports.
     """
     view = ledger.view()
     received, notes = _digest(cluster, bus, view)
+    now_s = clock.now_s()
     snapshot = Snapshot(
-        now_s=clock.now_s(),
+        now_s=now_s,
         cluster=cluster,
         epoch=view.epoch,
         digest=received.digest if received else None,
@@ -29,6 +38,7 @@ def observe(
         nodes=view.nodes,
         launches=view.launches,
         resting=view.resting,
+        wanted=calendar.wanted(now_s) if calendar else ALWAYS_UP,
     )
     return snapshot, notes
 

@@ -117,3 +117,15 @@ class SimBus:
 
     def _queue(self, *, urgent: bool) -> SimQueue:
         return self.urgent if urgent else self.routine
+
+
+@dataclass(slots=True)
+class SimDeadLooks:
+    """What was put aside: message id -> (body, reason)."""
+
+    faults: Faults = no_faults
+    kept: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def keep(self, body: str, *, message_id: str, reason: str) -> None:
+        with effect(self.faults, "keep"):
+            self.kept[message_id] = (body, reason)

@@ -9,11 +9,14 @@ from tidegate.agent.loop import Agent
 from tidegate.core.ec2 import Instance, Market
 from tidegate.core.interruption import Notice
 from tidegate.core.pool import Cluster
+from tidegate.ports import Calendar
 from tidegate.service.control import Control, Looked
+from tidegate.service.hours import Hours
 from tidegate.service.requests import Placement, Template
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
 from tidegate.sim.ec2 import SimCompute
+from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode
@@ -26,6 +29,7 @@ class SimWorld:
     """One cluster under virtual time. `boot_s` says how long an instance takes to register.
 
     `booted`: what becomes of a node before it registers; a test may spoil it.
+    `calendar` None: no schedules. While the head is stopped neither slurmctld nor agent run.
     """
 
     cluster: Cluster
@@ -33,16 +37,20 @@ class SimWorld:
     on_look: Callable[[Looked], None] = lambda looked: None
     heartbeat_s: float = 60.0
     booted: Callable[[SimNode], SimNode] = lambda node: node
+    calendar: Calendar | None = None
     clock: SimClock = field(default_factory=SimClock)
+    head: SimHead = field(init=False)
     compute: SimCompute = field(init=False)
     ledger: SimLedger = field(init=False)
     bus: SimBus = field(init=False)
     slurm: SimSlurm = field(init=False)
     agent: Agent = field(init=False)
     control: Control = field(init=False)
+    hours: Hours = field(init=False)
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _notices: list[Notice] = field(default_factory=list)
+    _was_head_up: bool = True
 
     def __post_init__(self) -> None:
         self.compute = SimCompute(self.clock)
@@ -51,16 +59,8 @@ class SimWorld:
         self.ledger = SimLedger(self.clock)
         self.bus = SimBus(self.clock)
         self.slurm = SimSlurm(self.cluster, self.clock)
-        self.agent = Agent(
-            slurm=self.slurm,
-            bus=self.bus,
-            clock=self.clock,
-            cluster=self.cluster.name,
-            head_instance_id=HEAD_INSTANCE_ID,
-            agent_started_at_s=self.clock.now_s(),
-            sleep=self._pass_time,
-            heartbeat_s=self.heartbeat_s,
-        )
+        self.head = SimHead(self.clock)
+        self.agent = self._started_agent()
         self.control = Control(
             self.cluster,
             self.compute,
@@ -68,6 +68,16 @@ class SimWorld:
             self.bus,
             self.clock,
             _placement(self.cluster),
+            self.calendar,
+        )
+        self.hours = Hours(
+            cluster=self.cluster,
+            calendar=self.calendar,
+            head=self.head,
+            compute=self.compute,
+            ledger=self.ledger,
+            bus=self.bus,
+            clock=self.clock,
         )
 
     def step(self, seconds: float) -> None:
@@ -78,8 +88,10 @@ class SimWorld:
             self.clock.set(max(at_s, self.clock.now_s()))
             happen()
         self.clock.set(until_s)
-        self.slurm.step()
-        self._agent()
+        self._head()
+        if self.head.is_up:
+            self.slurm.step()
+            self._agent()
         if self._notices:
             notices, self._notices = tuple(self._notices), []
             self.control.interrupt(notices)
@@ -96,6 +108,24 @@ class SimWorld:
         """The agent waits within an order: Slurm goes on meanwhile."""
         self.clock.advance(seconds)
         self.slurm.step()
+
+    def _head(self) -> None:
+        """Slurmctld keeps its state on the head's volume; the agent begins anew."""
+        if self.head.is_up is not self._was_head_up:
+            self._was_head_up = self.slurm.is_up = self.head.is_up
+            self.agent = self._started_agent()
+
+    def _started_agent(self) -> Agent:
+        return Agent(
+            slurm=self.slurm,
+            bus=self.bus,
+            clock=self.clock,
+            cluster=self.cluster.name,
+            head_instance_id=HEAD_INSTANCE_ID,
+            agent_started_at_s=self.clock.now_s(),
+            sleep=self._pass_time,
+            heartbeat_s=self.heartbeat_s,
+        )
 
     def _agent(self) -> None:
         for urgent in (True, False):

@@ -24,6 +24,10 @@ OWN_SETTINGS = frozenset(
         *("nodename", "nodeset", "partitionname", "prolog", "returntoservice", "slurmctldhost"),
         *("slurmctldlogfile", "slurmctldparameters", "slurmctldport", "slurmuser", "treewidth"),
         *("statesavelocation", "downnodes", "frontendname", "selecttype", "grestypes"),
+        *("authinfo", "backupaddr", "backupcontroller", "credtype", "logtimeformat"),
+        *("resumefailprogram", "resumeprogram", "slurmctldaddr", "slurmctldpidfile"),
+        *("slurmdlogfile", "slurmdpidfile", "slurmdspooldir", "slurmduser"),
+        *("suspendprogram", "suspendtime"),
     }
 )
 

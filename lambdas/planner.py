@@ -1,0 +1,41 @@
+"""The planner: one look, however many messages asked for it; a look never fails its messages."""
+
+from tidegate.core.errors import BadEvent, TidegateError
+from tidegate.service.describe import look_figures, look_record
+from tidegate.wire.events import Look, parse_event
+from tidegate.wiring import Answer, Event, Function, entry
+
+
+def on_looks(made: Function, event: Event) -> Answer:
+    for message in event.get("Records", ()):
+        _read(made, message)
+    try:
+        looked = made.control.look()
+    except Exception:
+        # A mistake of ours must not lock the queue's one group: the next look is near.
+        made.logger.exception("the look failed")
+        made.count(Looks=1, LookFailed=1)
+    else:
+        made.logger.info("look", extra={"look": look_record(looked)})
+        made.count(**look_figures(looked, made.control.calendar))
+    return {"batchItemFailures": []}
+
+
+def _read(made: Function, message: Event) -> None:
+    """A failed message would lock its group too, so what nothing can read is put aside here."""
+    body, message_id = message["body"], message["messageId"]
+    try:
+        asked = parse_event(body)
+        if not isinstance(asked, Look):
+            raise BadEvent(f"the event is no look: {asked}")
+    except BadEvent as bad:
+        made.count(BadEvents=1)
+        said = {"reason": str(bad), "message_id": message_id, "body": body[:1000]}
+        made.logger.warning("a message of the look queue cannot be read", extra=said)
+        try:
+            made.dead_looks.keep(body, message_id=message_id, reason=str(bad))
+        except TidegateError as trouble:
+            made.logger.error(f"the message cannot be put aside: {trouble}")
+
+
+handler = entry(on_looks, correlation="Records[0].messageId")

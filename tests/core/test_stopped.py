@@ -1,0 +1,244 @@
+"""What the planner does while the calendar says stopped, and when it says up again."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import ended, launches, orders, why
+from tests.core.test_planner import shuffled
+from tests.make import NOW_S, digest, instance, job, node, placement, record, snapshot
+from tidegate.core.actions import (
+    LaunchRecord,
+    OrderKind,
+    OrderOutcome,
+    OrderResult,
+    PendingOrder,
+    Phase,
+    Plan,
+    Resume,
+    Send,
+)
+from tidegate.core.calendar import Wanted
+from tidegate.core.explain import describe
+from tidegate.core.planner import plan
+from tidegate.core.slurm import Job, Node
+from tidegate.core.snapshot import Snapshot
+from tidegate.service.requests import fleet_request
+
+STOPPED = Wanted(False, "stopped until Tue 24 Nov 08:00 Asia/Tokyo", NOW_S + 3600)
+UP = Wanted(True, "up until Tue 24 Nov 20:00 Asia/Tokyo", NOW_S + 3600)
+SENTENCE = "the cluster is stopped until Tue 24 Nov 08:00 Asia/Tokyo"
+REASON = f"tidegate: {SENTENCE}"
+
+
+def seen(
+    jobs: list[Job] | None = None,
+    nodes: list[Node] | None = None,
+    *,
+    wanted: Wanted = STOPPED,
+    gated_for: str = "",
+    order: PendingOrder | None = None,
+    results: tuple[OrderResult, ...] = (),
+    age_s: float = 1.0,
+) -> Snapshot:
+    """A cluster whose nodes are all ours and run."""
+    names = [each.name for each in nodes or []]
+    return snapshot(
+        jobs or [],
+        nodes or [],
+        instances=[instance(name) for name in names],
+        records=[record(name, gated_for=gated_for, order=order) for name in names],
+        results=results,
+        age_s=age_s,
+        wanted=wanted,
+    )
+
+
+def names_of(made: Plan, kind: OrderKind) -> list[str]:
+    return [name for order in orders(made, kind) for name in order.names]
+
+
+def recorded(age_s: float) -> LaunchRecord:
+    """A launch whose planner died before it knew the result."""
+    bought = snapshot([job(1)])
+    (launch,) = launches(plan(bought))
+    request = fleet_request(launch, "test", placement(bought.cluster))
+    return LaunchRecord(launch, NOW_S - age_s, request)
+
+
+def test_nothing_is_bought_and_every_job_knows_until_when_it_waits() -> None:
+    made = plan(seen([job(1), job(2, nodes=3, gpus=4, gpu_type="a10g"), job(3, count=5)]))
+
+    assert launches(made) == []
+    assert {each.reason for each in made.unmet} == {SENTENCE}
+    assert [each.job_id for each in made.unmet] == ["1", "2", "3"]
+
+
+def test_a_job_that_waits_for_another_reason_keeps_that_reason() -> None:
+    assert why(plan(seen([job(1, reason="Dependency")]))) == "it waits for another job"
+
+
+def test_idle_nodes_go_at_once() -> None:
+    made = plan(seen([job(1)], [node("i-1", idle_s=0.0)]))
+
+    assert names_of(made, OrderKind.RELEASE) == ["i-1"]
+    assert why(made) == SENTENCE
+
+
+def test_busy_nodes_are_drained_and_their_jobs_left_alone() -> None:
+    busy = node("i-1", state="MIXED", gpus_alloc=1)
+    made = plan(seen([job(1, on=["i-1"]), job(2)], [busy]))
+
+    (drain,) = orders(made, OrderKind.DRAIN)
+    assert (drain.names, drain.text) == (("i-1",), REASON)
+    assert [each for each in made.actions if not isinstance(each, Send)] == []
+    assert {action.order.kind for action in made.actions if isinstance(action, Send)} == {
+        OrderKind.DRAIN
+    }
+
+
+def test_a_drain_on_its_way_is_not_repeated() -> None:
+    busy = node("i-1", state="MIXED", gpus_alloc=1)
+    order = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 30)
+
+    assert plan(seen([job(1, on=["i-1"])], [busy], order=order)).actions == ()
+
+
+def test_a_drained_node_goes_when_its_job_has_ended() -> None:
+    made = plan(seen([], [node("i-1", state="IDLE+DRAIN", reason=REASON)]))
+
+    assert names_of(made, OrderKind.RELEASE) == ["i-1"]
+
+
+def test_gated_nodes_of_a_gang_go() -> None:
+    gang = job(9, nodes=2)
+    gated = [node(name, state="IDLE+DRAIN") for name in ("i-1", "i-2")]
+    made = plan(seen([gang], gated, gated_for="9"))
+
+    assert names_of(made, OrderKind.RELEASE) == ["i-1", "i-2"]
+    assert names_of(made, OrderKind.UNDRAIN) == []
+
+
+def test_a_node_that_an_operator_drained_stays_his() -> None:
+    made = plan(seen([], [node("i-1", state="IDLE+DRAIN", reason="bad fan, ada")]))
+
+    assert made.actions == ()
+
+
+def test_booting_nodes_serve_no_job_and_are_not_ended_under_one() -> None:
+    made = plan(
+        snapshot(
+            [job(1)],
+            instances=[instance("i-1")],
+            records=[record("i-1", phase=Phase.LAUNCHED)],
+            wanted=STOPPED,
+        )
+    )
+
+    assert why(made) == SENTENCE
+    assert ended(made) == []
+
+
+def test_a_node_without_a_record_is_taken_in_and_serves_no_job() -> None:
+    made = plan(
+        snapshot([job(1)], [node("i-1")], instances=[instance("i-1")], wanted=STOPPED),
+    )
+
+    assert why(made) == SENTENCE
+    assert "adopt i-1" in describe(made)
+
+
+def test_jobs_on_reclaimed_nodes_are_saved_as_before() -> None:
+    losing = replace(record("i-1", phase=Phase.INTERRUPTED), reclaim_at_s=NOW_S + 90)
+    made = plan(
+        snapshot(
+            [job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20")],
+            [node("i-1", state="MIXED+DRAIN", gpus_alloc=1, reason="tidegate: EC2 reclaims")],
+            instances=[instance("i-1")],
+            records=[losing],
+            wanted=STOPPED,
+        )
+    )
+
+    assert names_of(made, OrderKind.SIGNAL) == ["1"]
+    assert names_of(made, OrderKind.REQUEUE) == ["1"]
+    assert launches(made) == []
+
+
+def test_a_launch_in_doubt_is_finished_with_what_shows_and_nothing_is_asked_of_ec2() -> None:
+    young = replace(seen([job(1)]), launches=(recorded(50),))
+    old = replace(young, launches=(recorded(70),))
+
+    assert [each for each in plan(young).actions if isinstance(each, Resume)] == []
+    assert [each.may_buy for each in plan(old).actions if isinstance(each, Resume)] == [False]
+    assert why(plan(old)) == SENTENCE
+
+
+def test_up_again_a_launch_in_doubt_may_buy() -> None:
+    found = replace(seen([job(1)], wanted=UP), launches=(recorded(50),))
+
+    assert [each.may_buy for each in plan(found).actions if isinstance(each, Resume)] == [True]
+
+
+def test_a_silent_head_is_told_as_expected() -> None:
+    made = plan(seen([job(1)], age_s=40_000.0))
+    never = plan(replace(seen([]), digest=None, digest_age_s=float("inf")))
+
+    assert made.notes == (f"{SENTENCE}: its head may be silent",)
+    assert never.notes == made.notes
+
+
+def test_in_the_morning_nodes_that_we_drained_open_again_and_only_those() -> None:
+    nodes = [
+        node("i-1", state="MIXED+DRAIN", gpus_alloc=1, reason=REASON),
+        node("i-2", state="MIXED+DRAIN", gpus_alloc=1, reason="bad fan, ada"),
+        node("i-3", state="MIXED+DRAIN", gpus_alloc=1, reason="tidegate: EC2 reclaims it"),
+    ]
+    running = [job(number, on=[each.name]) for number, each in enumerate(nodes)]
+    made = plan(seen(running, nodes, wanted=UP))
+
+    (undrain,) = orders(made, OrderKind.UNDRAIN)
+    assert (undrain.names, undrain.text, undrain.only_if) == (("i-1",), REASON, ("DRAIN",))
+
+
+def test_in_the_morning_a_node_that_opens_serves_a_job_and_is_not_released() -> None:
+    idle = node("i-1", state="IDLE+DRAIN", idle_s=4000.0, reason=REASON)
+
+    made = plan(seen([job(1)], [idle], wanted=UP))
+    unneeded = plan(seen([], [idle], wanted=UP))
+
+    assert launches(made) == []
+    assert made.served[0].by == ("i-1",)
+    for each in (made, unneeded):
+        assert names_of(each, OrderKind.UNDRAIN) == ["i-1"]
+        assert names_of(each, OrderKind.RELEASE) == []
+
+
+def test_an_undrain_on_its_way_is_not_repeated_and_one_that_failed_is() -> None:
+    drained = node("i-1", state="MIXED+DRAIN", gpus_alloc=1, reason=REASON)
+    order = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S + 30)
+    kept = OrderResult("o-1", OrderKind.UNDRAIN, "i-1", OrderOutcome.KEPT)
+    jobs = [job(1, on=["i-1"])]
+
+    waiting = plan(seen(jobs, [drained], wanted=UP, order=order))
+    failed = plan(seen(jobs, [drained], wanted=UP, order=order, results=(kept,)))
+
+    assert names_of(waiting, OrderKind.UNDRAIN) == []
+    assert names_of(failed, OrderKind.UNDRAIN) == ["i-1"]
+
+
+@pytest.mark.parametrize("wanted", [STOPPED, UP])
+def test_the_same_snapshot_in_any_order_gives_the_same_plan(wanted: Wanted) -> None:
+    nodes = [
+        node("i-1", state="MIXED+DRAIN", gpus_alloc=1, reason=REASON),
+        node("i-2", state="IDLE+DRAIN", reason=f"{REASON} "),
+        node("i-3"),
+        node("i-4", state="MIXED", gpus_alloc=1),
+        node("i-5", state="IDLE+DRAIN", reason=REASON),
+    ]
+    jobs = [job(1, on=["i-1"]), job(2), job(3, nodes=2), job(4, on=["i-4"])]
+    whole = replace(seen(jobs, nodes, wanted=wanted), digest=digest(jobs, nodes))
+    first = describe(plan(whole))
+
+    for seed in range(10):
+        assert describe(plan(shuffled(whole, seed))) == first

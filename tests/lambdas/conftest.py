@@ -1,0 +1,104 @@
+"""A Lambda function composed of simulated ports, and what AWS hands to it."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics
+
+from tests.contracts.conftest import cloud, names
+from tests.service.conftest import World
+from tidegate.ports import Calendar
+from tidegate.service.hours import Hours
+from tidegate.sim.bus import SimDeadLooks
+from tidegate.sim.faults import Faults
+from tidegate.sim.head import SimHead
+from tidegate.wiring import Event, Function
+
+__all__ = ["cloud", "names"]
+
+NUMBERS = count()
+
+
+@dataclass
+class Context:
+    """What Lambda passes as the second argument."""
+
+    function_name: str = "planner"
+    memory_limit_in_mb: int = 512
+    invoked_function_arn: str = "arn:aws:lambda:us-east-1:123456789012:function:planner"
+    aws_request_id: str = "request-1"
+
+
+@dataclass
+class Deployed:
+    """One function of a small cluster; `calendar` None: it has no schedules."""
+
+    calendar: Calendar | None = None
+    world: World = field(default_factory=World)
+    log: io.StringIO = field(default_factory=io.StringIO)
+
+    def __post_init__(self) -> None:
+        self.head = SimHead(self.world.clock)
+        self.dead = SimDeadLooks()
+        metrics = EphemeralMetrics(namespace="Tidegate", service="test")
+        metrics.set_default_dimensions(cluster="test")
+        control = self.world.control()
+        self.function = Function(
+            control=control,
+            hours=Hours(
+                cluster=control.cluster,
+                calendar=self.calendar,
+                head=self.head,
+                compute=control.compute,
+                ledger=control.ledger,
+                bus=control.bus,
+                clock=control.clock,
+            ),
+            dead_looks=self.dead,
+            # Loggers of one name share a handler within a process.
+            logger=Logger(service=f"test-{next(NUMBERS)}", stream=self.log),
+            metrics=metrics,
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    def figures(self) -> dict[str, float]:
+        """Metric name -> sum of what was counted."""
+        metric_set = self.function.metrics.metric_set
+        return {name: sum(metric["Value"]) for name, metric in metric_set.items()}
+
+    def break_with(self, faults: Faults) -> None:
+        self.world.break_with(faults)
+        self.head.faults = faults
+        self.dead.faults = faults
+
+
+def messages(*bodies: object) -> Event:
+    """An event of SQS with these bodies; what is no text is written as JSON."""
+    return {
+        "Records": [
+            {
+                "messageId": f"m-{number}",
+                "receiptHandle": f"r-{number}",
+                "body": body if isinstance(body, str) else json.dumps(body),
+                "attributes": {"ApproximateReceiveCount": "1"},
+                "messageAttributes": {},
+                "md5OfBody": "",
+                "eventSource": "aws:sqs",
+                "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:queue",
+                "awsRegion": "us-east-1",
+            }
+            for number, body in enumerate(bodies)
+        ]
+    }
+
+
+@pytest.fixture
+def deployed() -> Deployed:
+    return Deployed()

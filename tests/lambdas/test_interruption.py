@@ -1,0 +1,108 @@
+"""The interruption function's handler: notices first, and nothing it cannot read stops it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lambdas.interruption import on_events
+from tests.lambdas.conftest import Deployed, messages
+from tests.make import record
+from tests.wire.test_events import HEALTH, REBALANCE, RESERVATION, SPOT_WARNING, STATE_CHANGE
+from tidegate.core.actions import OrderKind, Phase
+from tidegate.core.errors import NotAuthorized, Throttled, TidegateError
+
+DONE: dict[str, list[object]] = {"batchItemFailures": []}
+OURS = "i-0b662ef9931388ba0"
+SECOND = "i-0b662ef9931388bb1"
+
+
+@pytest.fixture
+def fleet(deployed: Deployed) -> Deployed:
+    """Two nodes that are ours."""
+    for name in (OURS, SECOND):
+        deployed.world.ledger.all_nodes[name] = record(name)
+    return deployed
+
+
+def notice(of: Deployed, instance_id: str) -> dict[str, Any]:
+    at = datetime.fromtimestamp(of.world.clock.now_s(), UTC).isoformat()
+    return SPOT_WARNING | {"time": at, "detail": {"instance-id": instance_id}}
+
+
+def test_all_notices_of_a_batch_are_one_drain(fleet: Deployed) -> None:
+    event = messages(notice(fleet, OURS), notice(fleet, SECOND), notice(fleet, "i-0123456789"))
+
+    assert on_events(fleet.function, event) == DONE
+
+    (drain,) = fleet.world.bus.orders
+    assert (drain.kind, drain.names) == (OrderKind.DRAIN, (OURS, SECOND))
+    assert drain.not_after_s == fleet.world.clock.now_s() + 120
+    assert fleet.world.ledger.all_nodes[OURS].phase is Phase.INTERRUPTED
+    assert fleet.figures() == {"Interrupted": 2, "ForeignNotices": 1}
+    assert fleet.lines()[-1]["interruption"]["nodes"] == [OURS, SECOND]
+
+
+@pytest.mark.parametrize("body", ["{not json", "[]", SPOT_WARNING | {"detail": {}}])
+def test_only_the_body_that_cannot_be_read_comes_again(fleet: Deployed, body: object) -> None:
+    answer = on_events(fleet.function, messages(body, notice(fleet, OURS)))
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
+    assert [order.names for order in fleet.world.bus.orders] == [(OURS,)]
+    assert fleet.figures()["BadEvents"] == 1
+    assert fleet.lines()[0]["message"] == "an event cannot be read"
+
+
+def test_a_batch_of_nothing_readable_comes_again_whole(fleet: Deployed) -> None:
+    answer = on_events(fleet.function, messages("{not json", ""))
+
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}, {"itemIdentifier": "m-1"}]}
+
+
+@pytest.mark.parametrize("trouble", [Throttled("slow down"), NotAuthorized("no")])
+def test_trouble_with_the_table_fails_the_batch(fleet: Deployed, trouble: TidegateError) -> None:
+    def refuse(point: str) -> None:
+        if point == "before view":
+            raise trouble
+
+    fleet.break_with(refuse)
+
+    with pytest.raises(type(trouble)):
+        on_events(fleet.function, messages(notice(fleet, OURS)))
+
+
+@pytest.mark.parametrize("event", [STATE_CHANGE, REBALANCE, RESERVATION, HEALTH])
+def test_other_events_about_our_nodes_lead_to_a_look(
+    fleet: Deployed, event: dict[str, Any]
+) -> None:
+    assert on_events(fleet.function, messages(event)) == DONE
+
+    assert fleet.world.bus.take_looks() == ("EC2 says that nodes change",)
+    assert fleet.world.bus.orders == []
+
+
+@pytest.mark.parametrize(
+    ("event", "foreign"),
+    [
+        (STATE_CHANGE | {"detail": {"instance-id": OURS, "state": "running"}}, 0),
+        (STATE_CHANGE | {"detail": {"instance-id": "i-0123456789", "state": "stopping"}}, 1),
+        (HEALTH | {"detail": {"service": "RDS"}}, 0),
+    ],
+)
+def test_events_that_change_none_of_our_nodes_are_acknowledged(
+    fleet: Deployed, event: dict[str, Any], foreign: int
+) -> None:
+    assert on_events(fleet.function, messages(event)) == DONE
+
+    assert fleet.world.bus.take_looks() == ()
+    assert fleet.figures()["ForeignNotices"] == foreign
+
+
+def test_an_event_of_an_unknown_kind_is_said_counted_and_acknowledged(fleet: Deployed) -> None:
+    unknown = SPOT_WARNING | {"detail-type": "EC2 Something New"}
+
+    assert on_events(fleet.function, messages(unknown)) == DONE
+
+    assert "EC2 Something New" in fleet.lines()[0]["message"]
+    assert fleet.figures()["BadEvents"] == 1
+    assert fleet.world.bus.orders == []

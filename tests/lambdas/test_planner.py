@@ -1,0 +1,113 @@
+"""The planner's handler: what it makes of its messages, whatever is in them."""
+
+import pytest
+
+from lambdas.planner import on_looks
+from tests.lambdas.conftest import Context, Deployed, messages
+from tests.make import job
+from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
+from tidegate.core.errors import NotAuthorized, Throttled
+from tidegate.wire.events import encode_look
+from tidegate.wiring import serve
+
+LOOK = encode_look("reconcile", look_id="1", at="2026-01-06T00:00:00+00:00")
+DONE: dict[str, list[object]] = {"batchItemFailures": []}
+
+
+def test_ten_messages_are_one_look(deployed: Deployed) -> None:
+    deployed.world.report([job(1)])
+
+    assert on_looks(deployed.function, messages(*[LOOK, DIGEST_PUT] * 5)) == DONE
+
+    (line,) = deployed.lines()
+    assert line["message"] == "look"
+    assert len(line["look"]["rounds"]) == 1
+    assert len(deployed.world.compute.requests) == 1
+    assert deployed.figures()["Looks"] == 1
+    assert deployed.figures()["Launched"] == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{not json", "", '{"look": 7}', SPOT_WARNING, DIGEST_PUT | {"detail": "no object"}],
+)
+def test_a_body_that_is_no_look_is_put_aside_and_the_look_happens(
+    deployed: Deployed, body: object
+) -> None:
+    event = messages(LOOK, body)
+
+    assert on_looks(deployed.function, event) == DONE
+
+    ((kept, reason),) = deployed.dead.kept.values()
+    assert kept == event["Records"][1]["body"]
+    assert reason.startswith("the event")
+    assert [line["message"] for line in deployed.lines()] == [
+        "a message of the look queue cannot be read",
+        "look",
+    ]
+    assert deployed.figures()["BadEvents"] == 1
+    assert deployed.figures()["Looks"] == 1
+
+
+def test_a_body_that_cannot_be_put_aside_is_in_the_log_and_the_look_happens(
+    deployed: Deployed,
+) -> None:
+    def refuse(point: str) -> None:
+        if point == "before keep":
+            raise NotAuthorized("no sqs:SendMessage")
+
+    deployed.break_with(refuse)
+
+    assert on_looks(deployed.function, messages("{not json")) == DONE
+
+    first, second, third = deployed.lines()
+    assert first["body"] == "{not json"
+    assert "no sqs:SendMessage" in second["message"]
+    assert third["message"] == "look"
+
+
+def test_a_throttled_table_fails_the_look_and_not_its_messages(deployed: Deployed) -> None:
+    def throttle(point: str) -> None:
+        if point == "before view":
+            raise Throttled("ProvisionedThroughputExceededException")
+
+    deployed.break_with(throttle)
+
+    assert on_looks(deployed.function, messages(LOOK)) == DONE
+
+    (line,) = deployed.lines()
+    assert "ProvisionedThroughputExceeded" in line["look"]["trouble"]
+    assert deployed.figures()["LookFailed"] == 1
+
+
+def test_a_mistake_of_ours_is_logged_with_its_place_and_fails_no_message(
+    deployed: Deployed,
+) -> None:
+    def mistake(point: str) -> None:
+        if point == "before view":
+            raise ZeroDivisionError(point)
+
+    deployed.break_with(mistake)
+
+    assert on_looks(deployed.function, messages(LOOK)) == DONE
+
+    (line,) = deployed.lines()
+    assert (line["level"], line["exception_name"]) == ("ERROR", "ZeroDivisionError")
+    assert deployed.figures() == {"Looks": 1, "LookFailed": 1}
+
+
+def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
+    deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handler = serve(on_looks, deployed.function, correlation="Records[0].messageId")
+
+    for _ in range(2):
+        handler(messages(LOOK), Context())
+
+    for line in deployed.lines():
+        assert (line["function_request_id"], line["correlation_id"]) == ("request-1", "m-0")
+    figures = capsys.readouterr().out.splitlines()
+    assert len(figures) == 2
+    for each in figures:
+        assert '"Dimensions":[["cluster","service"]]' in each
+        assert '"Looks":[1.0]' in each

@@ -1,0 +1,165 @@
+"""The one log record of a look, and its figures."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.make import NOW_S, job, node, snapshot
+from tests.service.conftest import World
+from tidegate.core.actions import Plan, Served, Unmet
+from tidegate.core.calendar import Wanted
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.errors import Throttled
+from tidegate.service.apply import Outcome
+from tidegate.service.control import Looked, Round
+from tidegate.service.describe import look_figures, look_record
+
+CLOUDWATCH_BYTES = 256 * 1024
+
+
+class Switch:
+    """A calendar that was stopped until a moment."""
+
+    def __init__(self, up_from_s: float) -> None:
+        self.up_from_s = up_from_s
+
+    def wanted(self, now_s: float) -> Wanted:
+        return Wanted(now_s >= self.up_from_s, "as a test wants it")
+
+
+def record_of(looked: Looked) -> Any:
+    return look_record(looked)
+
+
+def looked_at(*rounds: Round, trouble: str = "") -> Looked:
+    return Looked(list(rounds), trouble)
+
+
+def test_a_look_that_buys_says_what_for_and_what_ec2_refused(world: World) -> None:
+    spot = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+    world.compute.shortages[spot] = 0
+    world.report([job(1), job(2, gpus=64)])
+
+    record = record_of(world.look())
+
+    first, second = record["rounds"]
+    assert first["refused"][0]["offering"] == str(spot)
+    assert first["refused"][0]["code"] == "InsufficientInstanceCapacity"
+    launched = first["launched"] + second["launched"]
+    assert [each["jobs"] for each in launched] == [["1"]]
+    assert launched[0]["instance_id"] == world.compute.live()[0].instance_id
+    assert any(line.startswith("launch ") for line in first["decisions"])
+    assert (first["digest"], first["is_stale"]) == (1, False)
+    assert set(record["unmet"]) == {"2"}
+    assert set(record["served"]) == {"1"}
+
+
+def test_a_look_that_failed_says_why(world: World) -> None:
+    def throttle(point: str) -> None:
+        if point == "before view":
+            raise Throttled("slow down")
+
+    world.break_with(throttle)
+    looked = world.look()
+
+    assert look_record(looked) == {
+        "rounds": [],
+        "trouble": "Throttled: slow down",
+        "unmet": None,
+        "served": None,
+    }
+    assert look_figures(looked, None)["LookFailed"] == 1
+    assert "DigestAge" not in look_figures(looked, None)
+
+
+def test_a_look_that_knows_no_queue_says_so_instead_of_an_empty_one(world: World) -> None:
+    record = record_of(world.look())
+
+    assert record["unmet"] is None
+    assert "has not reported yet" in str(record["rounds"])
+
+
+def test_a_round_that_lost_its_race_has_no_verdicts_and_no_figures() -> None:
+    unmet = Plan((), (), (Unmet("1", "no room"),))
+    lost = Round(snapshot([job(1)]), unmet, Outcome(is_stale=True, ended=["i-1"]))
+
+    record = record_of(looked_at(lost))
+
+    assert record["unmet"] is None
+    assert record["rounds"][0]["is_stale"]
+    assert "UnmetJobs" not in look_figures(looked_at(lost), None)
+    assert look_figures(looked_at(lost), None)["Terminated"] == 0
+
+
+def test_ten_thousand_jobs_fit_into_a_log_line_that_says_what_it_left_out() -> None:
+    why = "every offering rests until 12:00: InsufficientInstanceCapacity \u00fc" * 3
+    verdicts = Plan(
+        (),
+        tuple(Served(str(number), (), why) for number in range(10_000)),
+        tuple(Unmet(str(number), why) for number in range(10_000)),
+        notes=("n" * 50_000,) * 10,
+    )
+    trouble = Outcome(trouble=["t" * 50_000] * 10, ended=[f"i-{n:017x}" for n in range(5000)])
+    each = Round(snapshot(), verdicts, trouble)
+
+    record = record_of(looked_at(*[each] * 4))
+
+    assert len(json.dumps(record)) < CLOUDWATCH_BYTES - 10_000
+    assert len(record["unmet"]) + record["unmet_left_out"] == 10_000
+    assert len(record["unmet"]) > 100
+    ended = record["rounds"][0]
+    assert len(ended["ended"]) + ended["ended_left_out"] == 5000
+
+
+def test_a_launch_for_ten_thousand_jobs_names_its_instances(world: World) -> None:
+    world.report([job(number) for number in range(3000)])
+
+    record = record_of(world.look())
+
+    assert len(json.dumps(record)) < CLOUDWATCH_BYTES - 10_000
+    assert record["rounds"][0]["launched"]
+
+
+@pytest.mark.parametrize(
+    ("up_from_s", "is_up", "age_s"),
+    [
+        (NOW_S - 86_400, True, 700.0),
+        (NOW_S + 60, False, 0.0),  # stopped: a silent head is as it should be
+        (NOW_S - 300, True, 0.0),  # started just now: it has not had the time
+    ],
+)
+def test_the_age_of_the_digest_is_that_of_a_head_that_should_talk(
+    up_from_s: float, is_up: bool, age_s: float
+) -> None:
+    wanted = Wanted(is_up, "as a test wants it")
+    seen = Round(snapshot(age_s=700.0, wanted=wanted), Plan((), (), ()), Outcome())
+
+    figures = look_figures(looked_at(seen), Switch(up_from_s))
+
+    assert figures["DigestAge"] == age_s
+
+
+def test_a_head_that_was_never_heard_has_an_age_that_cloudwatch_takes() -> None:
+    never = replace(snapshot([], [node()]), digest=None, digest_age_s=float("inf"))
+
+    figures = look_figures(looked_at(Round(never, Plan((), (), ()), Outcome())), None)
+
+    assert figures["DigestAge"] == 86_400
+
+
+def test_the_figures_count_what_was_done(world: World) -> None:
+    world.report([job(1), job(2), job(3, gpus=64)])
+
+    figures = look_figures(world.look(), None)
+
+    assert figures == {
+        "Looks": 1,
+        "LookFailed": 0,
+        "Launched": 2,
+        "Terminated": 0,
+        "Refused": 0,
+        "UnmetJobs": 1,
+        "DigestAge": 0,
+    }

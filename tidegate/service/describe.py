@@ -1,0 +1,147 @@
+"""One look as one structured log record, and as figures for CloudWatch.
+
+The record is all that screens, reports and people get to know of a look. CloudWatch Logs cuts
+an event at 256 KB, so every list has a share of that and says how many entries it left out.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from tidegate.core.actions import Launch, Mark
+from tidegate.core.explain import sentence
+from tidegate.ports import Calendar
+from tidegate.service.control import Looked, Round
+
+# Bytes of JSON for each list; four rounds and both verdicts stay below 220 KB in all.
+DECISIONS_BYTES = 12_000
+LAUNCHED_BYTES = 10_000
+OTHER_BYTES = 3_000
+UNMET_BYTES = 60_000
+SERVED_BYTES = 30_000
+TEXT_MAX_CHARS = 1_000
+JOBS_MAX = 50
+
+# A head that was started this long ago reports by now.
+HEAD_START_S = 900.0
+
+# An age that CloudWatch takes for a head that was never heard.
+DIGEST_AGE_MAX_S = 86_400.0
+
+
+def look_record(looked: Looked) -> dict[str, object]:
+    """What a look saw and did.
+
+    `unmet`, `served`: job -> reason, of the last round that knew the queue; None: none did.
+    """
+    known = _last_known(looked)
+    verdicts: dict[str, object] = {"unmet": None, "served": None}
+    if known:
+        unmet = ((each.job_id, each.reason) for each in known.plan.unmet)
+        served = ((each.job_id, each.reason) for each in known.plan.served)
+        verdicts = {
+            **_bounded_map("unmet", unmet, UNMET_BYTES),
+            **_bounded_map("served", served, SERVED_BYTES),
+        }
+    return {
+        "rounds": [_round_record(each) for each in looked.rounds],
+        "trouble": _cut(looked.trouble),
+        **verdicts,
+    }
+
+
+def look_figures(looked: Looked, calendar: Calendar | None) -> dict[str, float]:
+    """Metric name -> value. Rounds that lost their race did nothing and count for nothing."""
+    done = [each.outcome for each in looked.rounds if not each.outcome.is_stale]
+    figures = {
+        "Looks": 1.0,
+        "LookFailed": 1.0 if looked.trouble else 0.0,
+        "Launched": float(sum(len(each.launched) for each in done)),
+        "Terminated": float(sum(len(each.ended) for each in done)),
+        "Refused": float(sum(len(each.refused) for each in done)),
+    }
+    if known := _last_known(looked):
+        figures["UnmetJobs"] = float(len(known.plan.unmet))
+    if looked.rounds:
+        figures["DigestAge"] = _digest_age_s(looked.rounds[-1], calendar)
+    return figures
+
+
+def _digest_age_s(last: Round, calendar: Calendar | None) -> float:
+    """How long the head has been silent that should not be: 0 while it is, or just was, stopped."""
+    seen = last.snapshot
+    was_up = calendar is None or calendar.wanted(seen.now_s - HEAD_START_S).is_up
+    is_due = seen.wanted.is_up and was_up
+    return min(seen.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0
+
+
+def _last_known(looked: Looked) -> Round | None:
+    known = [
+        each
+        for each in looked.rounds
+        if each.snapshot.digest is not None and not each.outcome.is_stale
+    ]
+    return known[-1] if known else None
+
+
+def _round_record(done: Round) -> dict[str, object]:
+    digest, outcome = done.snapshot.digest, done.outcome
+    decisions = (sentence(each) for each in done.plan.actions if not isinstance(each, Mark))
+    jobs = {
+        action.launch_id: action.for_jobs
+        for action in done.plan.actions
+        if isinstance(action, Launch)
+    }
+    launched = (
+        {
+            "instance_id": one.instance_id,
+            "offering": str(one.offering),
+            "jobs": list(jobs.get(one.launch_id, ()))[:JOBS_MAX],
+        }
+        for one in outcome.launched
+    )
+    refused = (
+        {"offering": str(one.offering), "code": one.code, "message": _cut(one.message)}
+        for one in outcome.refused
+    )
+    return {
+        "epoch": str(done.snapshot.epoch),
+        "digest": digest.stamp.sequence if digest else None,
+        "is_stale": outcome.is_stale,
+        "calendar": done.snapshot.wanted.sentence,
+        **_bounded("decisions", map(_cut, decisions), DECISIONS_BYTES),
+        **_bounded("launched", launched, LAUNCHED_BYTES),
+        **_bounded("refused", refused, OTHER_BYTES),
+        **_bounded("ended", outcome.ended, OTHER_BYTES),
+        **_bounded("notes", map(_cut, (*done.notes, *done.plan.notes)), OTHER_BYTES),
+        **_bounded("trouble", map(_cut, outcome.trouble), OTHER_BYTES),
+    }
+
+
+def _bounded(name: str, entries: Iterable[object], room_bytes: int) -> dict[str, object]:
+    """`name` with the entries that fit, and how many did not under `name_left_out`."""
+    every = list(entries)
+    fitting = every[: _how_many_fit(every, room_bytes)]
+    left_out = len(every) - len(fitting)
+    return {name: fitting} | ({f"{name}_left_out": left_out} if left_out else {})
+
+
+def _bounded_map(
+    name: str, entries: Iterable[tuple[str, str]], room_bytes: int
+) -> dict[str, object]:
+    every = [(key, _cut(value)) for key, value in entries]
+    fitting = dict(every[: _how_many_fit(every, room_bytes)])
+    left_out = len(every) - len(fitting)
+    return {name: fitting} | ({f"{name}_left_out": left_out} if left_out else {})
+
+
+def _how_many_fit(entries: Sequence[object], room_bytes: int) -> int:
+    left = room_bytes
+    for number, entry in enumerate(entries):
+        left -= len(json.dumps(entry)) + 2
+        if left < 0:
+            return number
+    return len(entries)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX_CHARS else f"{text[:TEXT_MAX_CHARS]}..."

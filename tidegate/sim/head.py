@@ -1,0 +1,69 @@
+"""The head's instance with EC2's habits: starting and stopping take their time."""
+
+from dataclasses import dataclass
+
+from tidegate.core.ec2 import InstanceState
+from tidegate.ports import Clock
+from tidegate.sim.faults import Faults, effect, no_faults
+
+# EC2's way through a change: the state meanwhile, and the one after it.
+_CHANGES = {
+    InstanceState.PENDING: InstanceState.RUNNING,
+    InstanceState.STOPPING: InstanceState.STOPPED,
+}
+
+
+@dataclass(slots=True)
+class SimHead:
+    """One head. `exists` False: it was never launched. `shortage`: what EC2 says to a start."""
+
+    clock: Clock
+    exists: bool = True
+    start_s: float = 30.0
+    stop_s: float = 60.0
+    shortage: str = ""
+    faults: Faults = no_faults
+    num_starts: int = 0
+    num_stops: int = 0
+    _state: InstanceState = InstanceState.RUNNING
+    _until_s: float = 0.0
+
+    @property
+    def is_up(self) -> bool:
+        """Whether slurmctld and the agent can run on it."""
+        return self.exists and self._now() is InstanceState.RUNNING
+
+    def state(self) -> InstanceState | None:
+        with effect(self.faults, "state"):
+            return self._now() if self.exists else None
+
+    def start(self) -> str:
+        with effect(self.faults, "start"):
+            if not self.exists:
+                return "EC2 shows no instance with the head's tags"
+            if self._now() is InstanceState.STOPPING:
+                return "The instance is not in a state from which it can be started."
+            if self._now() is InstanceState.STOPPED and self.shortage:
+                return self.shortage
+            if self._now() is InstanceState.STOPPED:
+                self.num_starts += 1
+                self._change(InstanceState.PENDING, self.start_s)
+        return ""
+
+    def stop(self) -> str:
+        with effect(self.faults, "stop"):
+            if not self.exists:
+                return "EC2 shows no instance with the head's tags"
+            if self._now() is InstanceState.PENDING:
+                return "The instance is not in a state from which it can be stopped."
+            if self._now() is InstanceState.RUNNING:
+                self.num_stops += 1
+                self._change(InstanceState.STOPPING, self.stop_s)
+        return ""
+
+    def _change(self, to: InstanceState, wait_s: float) -> None:
+        self._state, self._until_s = to, self.clock.now_s() + wait_s
+
+    def _now(self) -> InstanceState:
+        is_over = self.clock.now_s() >= self._until_s
+        return _CHANGES.get(self._state, self._state) if is_over else self._state
