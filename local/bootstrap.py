@@ -20,11 +20,14 @@ UNLIMITED_NODES = 1000
 
 # A machine in namespaces shares this computer's cgroups and claims GPUs and memory that this
 # computer lacks, so slurmd must believe what it is told.
-LOCAL_SLURM_LINES = (
-    "SlurmdParameters=config_overrides",
-    "JobAcctGatherType=jobacct_gather/none",
-    "MpiDefault=none",
+LOCAL_SETTINGS = (
+    ("ProctrackType", "proctrack/linuxproc"),
+    ("TaskPlugin", "task/none"),
+    ("SlurmdParameters", "config_overrides"),
+    ("JobAcctGatherType", "jobacct_gather/none"),
+    ("MpiDefault", "none"),
 )
+LOCAL_CGROUP = (("CgroupPlugin", "cgroup/v1"),)
 
 
 def shapes(pool: Pool) -> tuple[NodeShape, ...]:
@@ -42,9 +45,7 @@ def shapes(pool: Pool) -> tuple[NodeShape, ...]:
     )
 
 
-def slurm_values(
-    file: ClusterFile, *, extra: tuple[str, ...] = (), cgroup_plugin: str = "cgroup/v1"
-) -> SlurmConfValues:
+def slurm_values(file: ClusterFile) -> SlurmConfValues:
     """slurm.conf of the cluster file, for daemons in local machines."""
     cluster = file.cluster
     return SlurmConfValues(
@@ -64,10 +65,8 @@ def slurm_values(
             SlurmPartition(each.name, each.pools, each.is_default) for each in cluster.partitions
         ),
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
-        proctrack="proctrack/linuxproc",
-        task_plugin="task/none",
-        extra=(*LOCAL_SLURM_LINES, *extra),
-        cgroup_conf=(f"CgroupPlugin={cgroup_plugin}",),
+        settings=LOCAL_SETTINGS,
+        cgroup=LOCAL_CGROUP,
     )
 
 

@@ -3,10 +3,12 @@
 import base64
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from local.hosted_zones import address_records
+from local.instance_roles import InstanceRoles
 from local.machine import Machine, MachineSpec
 from local.world import World
 from tidegate.core.ec2 import HEAD_ROLE, ROLE_TAG
@@ -15,14 +17,21 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client
     from mypy_boto3_ec2.type_defs import InstanceTypeDef
 
-_ALIVE = ("pending", "running")
+_RUNNING = ("pending", "running")
+_STOPPED = ("stopping", "stopped")
+_NAMES_POLL_S = 1.0
+
+type Instances = dict[str, "InstanceTypeDef"]
 
 
 class Hypervisor:
     """A thread that boots a machine for each new instance, and ends both together.
 
     An instance tagged `tidegate:role` = `head` becomes the head (10.77.0.1,
-    head.ec2.internal). `adjust` may change what is about to boot: a fault, an environment.
+    head.ec2.internal). A stopped instance keeps its machine's disk, address and name, and
+    boots from that disk when it is started. `adjust` may change what is about to boot: a
+    fault, an environment. With `clients` (service -> client) instances get credentials of
+    their role, and A records of Route 53's hosted zones resolve in machines.
     """
 
     def __init__(
@@ -33,6 +42,7 @@ class Hypervisor:
         poll_s: float = 0.2,
         boot_delay_s: float = 0.0,
         adjust: Callable[[MachineSpec], MachineSpec] = lambda spec: spec,
+        clients: Callable[[str], Any] | None = None,
     ) -> None:
         self._ec2 = ec2
         self._world = world
@@ -42,6 +52,12 @@ class Hypervisor:
         self._gpus = cache(self._gpus_of_type)
         self._seen_at_s: dict[str, float] = {}
         self._booted: set[str] = set()
+        self._stopped: set[str] = set()
+        self._route53 = clients("route53") if clients else None
+        self._names_due_at_s = 0.0
+        if clients:
+            roles = InstanceRoles(ec2, clients("iam"), clients("sts"))
+            world.imds.credentials_of = roles.credentials_of
         self._reclaim_at_s: dict[str, float] = {}
         self._is_stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="hypervisor", daemon=True)
@@ -73,25 +89,30 @@ class Hypervisor:
 
     def step(self) -> None:
         """One look at EC2 and at the machines."""
-        alive = self._alive_instances()
+        listed = self._instances()
         now_s = time.monotonic()
         due = [name for name, at_s in self._reclaim_at_s.items() if at_s <= now_s]
         for instance_id in due:
             del self._reclaim_at_s[instance_id]
             self._world.power_off(instance_id)
-        for instance_id in self._booted - alive.keys():
-            self._world.power_off(instance_id)
-            self._booted.discard(instance_id)
-        self._terminate_ended(alive)
-        for instance_id, instance in alive.items():
+        for instance_id in self._booted - listed.keys():
+            self._forget(instance_id)
+        running = {key: one for key, one in listed.items() if one["State"]["Name"] in _RUNNING}
+        self._stop(listed.keys() - running.keys())
+        self._note_ended(running)
+        for instance_id, instance in running.items():
             seen_at_s = self._seen_at_s.setdefault(instance_id, now_s)
-            if instance_id not in self._booted and now_s - seen_at_s >= self._boot_delay_s:
+            if instance_id in self._stopped:
+                self._stopped.discard(instance_id)
+                self._world.start(instance_id)
+            elif instance_id not in self._booted and now_s - seen_at_s >= self._boot_delay_s:
                 self._booted.add(instance_id)
                 self._world.boot(self._adjust(self._spec(instance)))
+        self._publish_names(listed, now_s)
 
-    def _alive_instances(self) -> dict[str, "InstanceTypeDef"]:
+    def _instances(self) -> Instances:
         pages = self._ec2.get_paginator("describe_instances").paginate(
-            Filters=[{"Name": "instance-state-name", "Values": list(_ALIVE)}]
+            Filters=[{"Name": "instance-state-name", "Values": [*_RUNNING, *_STOPPED]}]
         )
         return {
             instance["InstanceId"]: instance
@@ -100,22 +121,51 @@ class Hypervisor:
             for instance in reservation["Instances"]
         }
 
-    def _terminate_ended(self, alive: dict[str, "InstanceTypeDef"]) -> None:
-        """A machine that powered itself off terminates its instance.
+    def _forget(self, instance_id: str) -> None:
+        self._world.power_off(instance_id)
+        self._booted.discard(instance_id)
+        self._stopped.discard(instance_id)
 
-        Source: InstanceInitiatedShutdownBehavior=terminate in our launch templates.
+    def _stop(self, instance_ids: Set[str]) -> None:
+        for instance_id in instance_ids & self._booted - self._stopped:
+            self._stopped.add(instance_id)
+            self._world.stop(instance_id)
+
+    def _note_ended(self, running: Instances) -> None:
+        """A machine that powered itself off terminates its instance, a head's stops it.
+
+        Source: InstanceInitiatedShutdownBehavior, `terminate` in our launch templates, EC2's
+        default `stop` for a head.
         """
-        ended = []
-        for instance_id in self._booted & alive.keys():
+        for instance_id in self._booted & running.keys() - self._stopped:
             machine = self._world.machine(instance_id)
-            if machine is None or not machine.is_alive:
-                ended.append(instance_id)
-        if ended:
-            self._ec2.terminate_instances(InstanceIds=ended)
-        for instance_id in ended:
-            self._world.power_off(instance_id)
-            self._booted.discard(instance_id)
-            alive.pop(instance_id)
+            if machine and machine.is_alive:
+                continue
+            del running[instance_id]
+            if machine and machine.spec.is_head:
+                self._ec2.stop_instances(InstanceIds=[instance_id])
+                self._stopped.add(instance_id)
+            else:
+                self._ec2.terminate_instances(InstanceIds=[instance_id])
+                self._forget(instance_id)
+
+    def _publish_names(self, listed: Instances, now_s: float) -> None:
+        """Records hold EC2's addresses; the world gave the machines others."""
+        if self._route53 is None or now_s < self._names_due_at_s:
+            return
+        self._names_due_at_s = now_s + _NAMES_POLL_S
+        address_of = {
+            one["PrivateIpAddress"]: machine.ip
+            for key, one in listed.items()
+            if (machine := self._world.machine(key)) and "PrivateIpAddress" in one
+        }
+        self._world.dns.set_records(
+            {
+                name: address_of[address]
+                for name, address in address_records(self._route53).items()
+                if address in address_of
+            }
+        )
 
     def _spec(self, instance: "InstanceTypeDef") -> MachineSpec:
         instance_id = instance["InstanceId"]

@@ -8,12 +8,13 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ADDRESS = "169.254.169.254"
+_ROLES = "meta-data/iam/security-credentials/"
 _TOKEN_S = "X-aws-ec2-metadata-token-ttl-seconds"
 
 
@@ -41,10 +42,43 @@ class Identity:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What an instance gets of its role; good until `expires_at_s` (epoch seconds)."""
+
+    role: str
+    access_key_id: str
+    secret_access_key: str
+    token: str
+    expires_at_s: float
+
+    def document(self) -> str:
+        return json.dumps(
+            {
+                "Code": "Success",
+                "Type": "AWS-HMAC",
+                "AccessKeyId": self.access_key_id,
+                "SecretAccessKey": self.secret_access_key,
+                "Token": self.token,
+                "LastUpdated": _iso(time.time()),
+                "Expiration": _iso(self.expires_at_s),
+            }
+        )
+
+
+def local_credentials(_instance_id: str) -> Credentials:
+    """For instances without a role: the local cloud lets this key do anything."""
+    return Credentials("local", "ASIALOCAL", "local", "local", time.time() + 6 * 3600)
+
+
 class Imds:
-    """Answers at 169.254.169.254:80 of the namespace it is started in."""
+    """Answers at 169.254.169.254:80 of the namespace it is started in.
+
+    `credentials_of` an instance id is asked at each request for credentials.
+    """
 
     def __init__(self) -> None:
+        self.credentials_of: Callable[[str], Credentials] = local_credentials
         self._identities: dict[str, Identity] = {}
         self._reclaim_at_s: dict[str, float] = {}
         self._tokens: set[tuple[str, str]] = set()
@@ -90,14 +124,18 @@ class Imds:
             return None
         if path.startswith("meta-data/tags/instance/"):
             return identity.tags.get(path.removeprefix("meta-data/tags/instance/"))
+        if path.startswith(_ROLES):
+            credentials = self.credentials_of(identity.instance_id)
+            return {"": credentials.role, credentials.role: credentials.document()}.get(
+                path.removeprefix(_ROLES)
+            )
         return {**_facts(identity), **self._notice(identity)}.get(path)
 
     def _notice(self, identity: Identity) -> dict[str, str]:
         at_s = self._reclaim_at_s.get(identity.instance_id)
         if at_s is None:
             return {}
-        when = datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        notice = json.dumps({"action": "terminate", "time": when})
+        notice = json.dumps({"action": "terminate", "time": _iso(at_s)})
         return {"meta-data/spot/instance-action": notice}
 
 
@@ -111,24 +149,11 @@ def _facts(identity: Identity) -> dict[str, str]:
         "meta-data/placement/availability-zone": identity.zone,
         "meta-data/placement/region": identity.zone[:-1],
         "meta-data/tags/instance": "\n".join(identity.tags),
-        "meta-data/iam/security-credentials/": "local",
-        "meta-data/iam/security-credentials/local": _credentials(),
     }
 
 
-def _credentials() -> str:
-    expires = datetime.fromtimestamp(time.time() + 6 * 3600, UTC)
-    return json.dumps(
-        {
-            "Code": "Success",
-            "Type": "AWS-HMAC",
-            "AccessKeyId": "ASIALOCAL",
-            "SecretAccessKey": "local",
-            "Token": "local",
-            "LastUpdated": "2026-01-01T00:00:00Z",
-            "Expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }
-    )
+def _iso(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class _Server(ThreadingHTTPServer):

@@ -3,6 +3,7 @@
 import os
 import select
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _INIT = Path(__file__).parent / "machine_init.sh"
+_POWER_OFF = signal.SIGRTMIN + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,10 @@ class Place:
 
 
 class Machine:
-    """Boots once, and is gone once powered off. `root` stays readable afterwards."""
+    """An instance's disk and address, and while it runs its processes.
+
+    `root` stays readable after the end, and a machine that was shut down boots from it again.
+    """
 
     def __init__(self, spec: MachineSpec, place: Place) -> None:
         self.spec = spec
@@ -62,8 +67,9 @@ class Machine:
         self._init_pid = 0
 
     def boot(self) -> None:
-        """Returns when process 1 is about to start the user data."""
-        self._make_root()
+        """Returns when process 1 is about to start the user data, or at a later boot the units."""
+        if not self.root.exists():
+            self._make_root()
         place, spec = self._place, self.spec
         namespaces = ("--net", "--uts", "--mount", "--pid", "--ipc")
         init = ["bash", str(_INIT), str(self.root), spec.instance_id, place.ip, place.gateway]
@@ -97,8 +103,12 @@ class Machine:
 
     def _plug_in(self) -> None:
         card = "v" + self.spec.instance_id.removeprefix("i-")[-14:]
+        # One address of the card for one of the machine, as others remember it between boots.
+        mac = ":".join(["02:00", *(f"{int(part):02x}" for part in self.ip.split("."))])
+        # The kernel takes a while to clear away the card of the boot before.
+        subprocess.run(["ip", "link", "del", card], stderr=subprocess.DEVNULL, check=False)
         lines = (
-            f"link add {card} type veth peer name eth0 netns {self._init_pid}",
+            f"link add {card} type veth peer name eth0 address {mac} netns {self._init_pid}",
             f"link set {card} master {self._place.bridge} up",
         )
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
@@ -124,6 +134,13 @@ class Machine:
             env=self._env,
             check=False,
         )
+
+    def shut_down(self, patience_s: float = 20.0) -> None:
+        """End it as StopInstances does: units are stopped, then the plug is pulled."""
+        if self.is_alive:
+            os.kill(self._init_pid, _POWER_OFF)
+            self.wait_for_end(patience_s)
+        self.power_off()
 
     def power_off(self) -> None:
         """Pull the plug: nothing in the machine gets to say good-bye."""

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
-# orphans, and ends with `systemctl poweroff`.
+# orphans, and ends with `systemctl poweroff`. User data runs at the first boot of an instance
+# only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start.
 # usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS CONSOLE BIND...
 # BIND: SOURCE:TARGET[:ro], a folder of this computer that the machine shall see.
 set -euo pipefail
@@ -61,8 +62,18 @@ link set eth0 up
 route add default via $gateway
 EOF_IP
 
-trap 'exit 0' SIGRTMIN+4 # what poweroff sends to systemd as well
-setsid /var/lib/cloud/user-data </dev/null &
+shut_down() {
+    timeout -s KILL 15 systemctl shut-down || true
+    exit 0
+}
+
+trap shut_down SIGRTMIN+4 # what poweroff sends to systemd as well
+if [[ -e /var/lib/cloud/booted ]]; then
+    setsid systemctl boot </dev/null &
+else
+    touch /var/lib/cloud/booted
+    setsid /var/lib/cloud/user-data </dev/null &
+fi
 while :; do
     sleep 1000000 &
     wait $! || true

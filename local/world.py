@@ -1,5 +1,6 @@
 """A small cloud in one network namespace: a bridge, IMDS, DNS, a shared folder, machines."""
 
+import shlex
 import subprocess
 import sys
 import threading
@@ -22,9 +23,16 @@ HEAD_ADDRESS = "10.77.0.1"
 # it, and the others would talk to nobody until their ARP entry runs out.
 _BRIDGE_MAC = "02:00:0a:4d:ff:fe"
 _REPOSITORY = Path(__file__).parent.parent
+# Where AWS's image has the agent; the interpreter and the code are this checkout's.
+_AGENT = Path("opt/tidegate/bin/tidegate-agent")
 _SHIMS = (("systemctl", "usr/bin"), ("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin"))
 # What this computer's own Slurm and Munge left behind must not get into a machine.
-_HIDDEN = ("etc/munge/munge.key", "etc/slurm", "var/lib/slurm", "var/log/slurm", "var/log/munge")
+_HIDDEN = (
+    *("etc/munge/munge.key", "etc/slurm", "var/lib/slurm", "var/log/slurm", "var/log/munge"),
+    *("etc/systemd/system/multi-user.target.wants", "var/lib/cloud"),
+)
+# What Debian's packages enable when they are installed.
+_ENABLED = ("munge", "slurmctld", "slurmd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class World:
         self.shared_dir = WORLD_DIR / "efs" / "shared"
         self.log_dir = settings.log_dir or WORLD_DIR / "console"
         self.imds = Imds()
-        self.dns = Dns(WORLD_DIR / "dns", address=BRIDGE_ADDRESS, domain=settings.domain)
+        self.dns = Dns(WORLD_DIR / "dns", address=BRIDGE_ADDRESS)
         self._settings = settings
         self._machines: dict[str, Machine] = {}
         self._lock = threading.Lock()
@@ -90,7 +98,8 @@ class World:
             tags=spec.tags,
         )
         self.imds.register(identity)
-        self.dns.register(ip, spec.instance_id, *(["head"] if spec.is_head else []))
+        names = [spec.instance_id, *(["head"] if spec.is_head else [])]
+        self.dns.register(ip, *(f"{name}.{self._settings.domain}" for name in names))
         machine.console.touch()
         self._machines[spec.instance_id] = machine
         machine.boot()
@@ -103,6 +112,14 @@ class World:
             machine.power_off()
             self.dns.forget(machine.ip)
             self.imds.forget(machine.ip)
+
+    def stop(self, instance_id: str) -> None:
+        """End a machine's processes; disk, address, name and identity stay."""
+        self._machines[instance_id].shut_down()
+
+    def start(self, instance_id: str) -> None:
+        """Boot a machine that was stopped."""
+        self._machines[instance_id].boot()
 
     def machine(self, instance_id: str) -> Machine | None:
         return self._machines.get(instance_id)
@@ -160,6 +177,10 @@ class World:
         _run("rm", "-rf", *(str(root / path) for path in _HIDDEN))
         for name, target in _SHIMS:
             _run("install", "-m", "755", str(_REPOSITORY / "local/bin" / name), str(root / target))
+        wants = root / "etc/systemd/system/multi-user.target.wants"
+        wants.mkdir(parents=True)
+        for name in _ENABLED:
+            (wants / f"{name}.service").symlink_to(f"/lib/systemd/system/{name}.service")
         owner = ("-o", "munge", "-g", "munge")
         _run("install", "-d", *owner, "-m", "700", str(root / "var/log/munge"))
         (root / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
@@ -167,6 +188,10 @@ class World:
         (root / "etc/resolv.conf").write_text(
             f"nameserver {BRIDGE_ADDRESS}\nsearch {self._settings.domain}\n"
         )
+        (root / _AGENT).parent.mkdir(parents=True, exist_ok=True)
+        argv = shlex.join([sys.executable, "-m", "tidegate.agent.main"])
+        (root / _AGENT).write_text(f'#!/bin/sh\nexec {argv} "$@"\n')
+        (root / _AGENT).chmod(0o755)
         (root / ".efs").mkdir(mode=0o700)
         _open_way_to(Path(sys.base_prefix), root)
         _open_way_to(_REPOSITORY, root)

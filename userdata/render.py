@@ -45,7 +45,15 @@ MAX_USER_DATA_BYTES = 16_384  # EC2's limit, before base64
 MIN_NODE_TABLE = 1024
 
 _HERE = Path(__file__).parent
+_END_OF_PARAMETERS = "\n# What could be bought."
+_CGROUP_CONF = """\
+CgroupPlugin=autodetect
+ConstrainCores=yes
+ConstrainRAMSpace=yes
+ConstrainDevices=yes
+"""
 _NODE_STAGES = (
+    "node/reboot",
     "both/identity",
     "node/shape",
     "both/owner_rule",
@@ -58,6 +66,7 @@ _NODE_STAGES = (
     "node/spot",
 )
 _HEAD_STAGES = (
+    "head/again",
     "both/identity",
     "both/owner_rule",
     "both/shared",
@@ -102,7 +111,7 @@ def head_user_data(values: HeadValues) -> str:
     }
     files = {
         "SLURM_CONF_GZ": _packed(slurm_conf(values.slurm)),
-        "CGROUP_CONF": _lines(values.slurm.cgroup_conf),
+        "CGROUP_CONF": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
         "AGENT_ENV": _lines(f'{name}="{value}"' for name, value in values.agent_env),
     }
     title = f"Tidegate: the head of cluster {values.slurm.cluster}"
@@ -124,7 +133,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
     ).from_string(_read("head/slurm.conf.j2"))
     placeholders = tuple(_placeholders(values.pools))
     shapes = [shape for pool in values.pools for shape in pool.shapes]
-    return template.render(
+    text = template.render(
         v=values,
         placeholders=placeholders,
         max_node_count=max(
@@ -133,6 +142,27 @@ def slurm_conf(values: SlurmConfValues) -> str:
         ),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
     )
+    parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
+    assert mark
+    return _with_settings(parameters, values.settings) + mark + rest
+
+
+def _with_settings(text: str, settings: Iterable[tuple[str, str]]) -> str:
+    """`text` with each of `settings` in the place of the line of its key, or at the end."""
+    wanted = {_slot(key): f"{key}={value}" for key, value in settings}
+    lines = []
+    for line in text.splitlines():
+        lines.append(wanted.pop(_slot(line.partition("=")[0]), line))
+    return "".join(f"{line}\n" for line in (*lines, *wanted.values()))
+
+
+def _slot(key: str) -> str:
+    """What stands for `key` in a configuration file, where keys have no case.
+
+    Slurm knows one default amount of memory, by CPU, GPU or node (slurm.conf(5)).
+    """
+    slot = key.lower()
+    return "defmem" if slot.startswith("defmemper") else slot
 
 
 def _placeholders(pools: Iterable[SlurmPool]) -> Iterable[tuple[NodeShape, str, int]]:
@@ -187,7 +217,7 @@ def _script(
         parts += ["", f"file_{name}() {{", f"    cat <<'END_OF_{name}'", text.rstrip("\n")]
         parts += [f"END_OF_{name}", "}"]
     for path in ("both/run", *stages):
-        parts += ["", _without_directives(_read(f"{path}.sh"))]
+        parts += ["", _without_comments(_read(f"{path}.sh"))]
     names = " ".join(stage.split("/")[1] for stage in stages)
     script = "\n".join([*parts, "", f"run_stages {names}", ""])
     size = len(script.encode())
@@ -196,9 +226,10 @@ def _script(
     return script
 
 
-def _without_directives(text: str) -> str:
-    lines = text.splitlines()
-    return "\n".join(line for line in lines if not line.startswith("# shellcheck shell="))
+def _without_comments(text: str) -> str:
+    """Room for a hundred more instance types; whoever reads the scripts reads userdata/."""
+    lines = text.strip().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("#"))
 
 
 def _read(path: str) -> str:

@@ -16,7 +16,10 @@ _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 _FINGERPRINT = re.compile(rf"[0-9a-f]{{16}}|{_CDK_TOKEN}|")
-_CONF_LINE = re.compile(r"[A-Za-z#][ -~]*")
+_CONF_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# One word: Slurm would read what follows a blank as a further setting, a # as a comment, and a
+# \ at the end as a continued line.
+_CONF_VALUE = re.compile(r"[A-Za-z0-9_./:,=()*%+@-]+")
 _ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _ENV_VALUE = re.compile(rf"(?:[^\x00-\x1f\x7f\"'\\$`]|{_CDK_TOKEN})*")
 
@@ -34,6 +37,17 @@ def _check_each(name: str, values: Iterable[str], pattern: re.Pattern[str]) -> N
 def _check_positive(name: str, *values: float) -> None:
     if any(value <= 0 for value in values):
         raise ValueError(f"{name}: must be above 0, is {values}")
+
+
+def _check_settings(name: str, settings: tuple[tuple[str, str], ...]) -> None:
+    """Each key once, whatever its case: Slurm prints an error on stderr for a repeat."""
+    seen: set[str] = set()
+    for key, value in settings:
+        _check(f"{name} key", key, _CONF_KEY)
+        _check(f"{name} {key}", value, _CONF_VALUE)
+        if key.lower() in seen:
+            raise ValueError(f"{name} {key}: must be given once")
+        seen.add(key.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +188,37 @@ class SlurmPartition:
             raise ValueError(f"partition {self.name}: needs a pool")
 
 
+# What the cluster file already says, what nodes and the agent rely on, and Slurm's own power
+# saving, which would start and stop nodes beside Tidegate.
+_OURS = frozenset(
+    {
+        *("authinfo", "authtype", "backupaddr", "backupcontroller", "clustername", "controladdr"),
+        *("controlmachine", "credtype", "downnodes", "frontendname", "grestypes", "include"),
+        *("logtimeformat", "maxnodecount", "nodename", "nodeset", "partitionname", "prolog"),
+        *("resumefailprogram", "resumeprogram", "returntoservice", "selecttype", "slurmctldaddr"),
+        *("slurmctldhost", "slurmctldlogfile", "slurmctldpidfile", "slurmctldport"),
+        *("slurmdlogfile", "slurmdpidfile", "slurmdspooldir", "slurmduser", "slurmuser"),
+        *("statesavelocation", "suspendprogram", "suspendtime", "treewidth"),
+    }
+)
+
+
+def _check_ours(settings: tuple[tuple[str, str], ...]) -> None:
+    for key, value in settings:
+        if key.lower() in _OURS:
+            raise ValueError(f"settings {key}: must not be set, Tidegate sets it")
+        if key.lower() == "slurmctldparameters" and "enable_configless" not in value.split(","):
+            raise ValueError(f"settings {key}: must keep enable_configless, is {value!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class SlurmConfValues:
     """What slurm.conf is made of. The defaults are those of a cluster on EC2.
 
     `head_host`: the name by which nodes reach the head; its first label becomes the head's
-    own host name. `max_nodes`: the most live nodes the cluster may have. `extra`: further
-    lines, as they are. `accounting_host`: where slurmdbd runs, "" for no accounting.
+    own host name. `max_nodes`: the most live nodes the cluster may have. `accounting_host`:
+    where slurmdbd runs, "" for no accounting. `settings` and `cgroup`: keys and values for
+    slurm.conf and cgroup.conf, which take the place of our defaults of the same key.
     """
 
     cluster: str
@@ -191,15 +229,8 @@ class SlurmConfValues:
     accounting_host: str = ""
     slurmctld_port: int = 6817
     state_dir: str = "/var/spool/slurmctld"
-    proctrack: str = "proctrack/cgroup"
-    task_plugin: str = "task/affinity,task/cgroup"
-    extra: tuple[str, ...] = ()
-    cgroup_conf: tuple[str, ...] = (
-        "CgroupPlugin=autodetect",
-        "ConstrainCores=yes",
-        "ConstrainRAMSpace=yes",
-        "ConstrainDevices=yes",
-    )
+    settings: tuple[tuple[str, str], ...] = ()
+    cgroup: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         _check("cluster", self.cluster, _NAME)
@@ -207,8 +238,9 @@ class SlurmConfValues:
         if self.accounting_host:
             _check("accounting_host", self.accounting_host, _HOST)
         _check("state_dir", self.state_dir, _PATH)
-        _check_each("proctrack, task_plugin", (self.proctrack, self.task_plugin), _WORD)
-        _check_each("extra, cgroup_conf", (*self.extra, *self.cgroup_conf), _CONF_LINE)
+        _check_settings("settings", self.settings)
+        _check_settings("cgroup", self.cgroup)
+        _check_ours(self.settings)
         _check_positive("max_nodes, slurmctld_port", self.max_nodes, self.slurmctld_port)
         known = {pool.name for pool in self.pools}
         unknown = {name for part in self.partitions for name in part.pools} - known
@@ -233,7 +265,7 @@ class HeadValues:
     slurm: SlurmConfValues
     munge: MungeSecret
     shared: Shared
-    agent_command: tuple[str, ...] = ()
+    agent_command: tuple[str, ...] = ("/opt/tidegate/bin/tidegate-agent",)
     agent_env: tuple[tuple[str, str], ...] = field(default=())
     agent_user: str = "slurm"
     boot_bound_s: int = 900

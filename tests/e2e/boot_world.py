@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import boto3
 from moto.server import ThreadedMotoServer
 
 from local import namespaces
+from local.bootstrap import LOCAL_CGROUP, LOCAL_SETTINGS
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
@@ -35,10 +37,8 @@ THROTTLED_PORT = 5001
 READY = "ready after"
 LOCAL_SLURM = replace(
     SLURM,
-    proctrack="proctrack/linuxproc",
-    task_plugin="task/none",
-    cgroup_conf=("CgroupPlugin=cgroup/v1",),
-    extra=("SlurmdParameters=config_overrides",),
+    settings=LOCAL_SETTINGS,
+    cgroup=LOCAL_CGROUP,
 )
 LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=20)
 
@@ -61,6 +61,7 @@ scontrol show job "$SLURM_JOB_ID" | grep -o ' TRES=.*' >~/tres
 class Cloud:
     """moto, the secrets in it, and clients to it."""
 
+    client: Callable[[str], Any]
     ec2: Any
     munge: MungeSecret
     other: MungeSecret
@@ -71,14 +72,17 @@ def start_cloud() -> Cloud:
     ThreadedMotoServer(ip_address="0.0.0.0", port=AWS_PORT, verbose=False).start()
     os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
     url = f"http://127.0.0.1:{AWS_PORT}"
-    secrets: Any = boto3.client("secretsmanager", region_name="us-east-1", endpoint_url=url)
+    make: Any = boto3.client
+
+    @cache
+    def client(service: str) -> Any:
+        return make(service, region_name="us-east-1", endpoint_url=url)
 
     def secret(name: str) -> MungeSecret:
-        made = secrets.create_secret(Name=name, SecretBinary=os.urandom(1024))
+        made = client("secretsmanager").create_secret(Name=name, SecretBinary=os.urandom(1024))
         return MungeSecret(made["ARN"])
 
-    ec2: Any = boto3.client("ec2", region_name="us-east-1", endpoint_url=url)
-    return Cloud(ec2, secret("munge"), secret("other"))
+    return Cloud(client, client("ec2"), secret("munge"), secret("other"))
 
 
 def start_throttled_service() -> None:
@@ -108,11 +112,13 @@ def wait_for(test: Callable[[], object], seconds: float) -> bool:
     return False
 
 
-def template(cloud: Cloud, name: str, user_data: str) -> str:
-    data = {
+def template(cloud: Cloud, name: str, user_data: str, *, profile: str = "") -> str:
+    data: dict[str, Any] = {
         "ImageId": "ami-12345678",
         "UserData": base64.b64encode(user_data.encode()).decode(),
     }
+    if profile:
+        data["IamInstanceProfile"] = {"Name": profile}
     made = cloud.ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
     return str(made["LaunchTemplate"]["LaunchTemplateId"])
 
@@ -209,7 +215,8 @@ def run_job(head: Machine, world: World, names: list[str]) -> dict[str, list[str
 def show_nodes(head: Machine) -> dict[str, dict[str, str]]:
     shown = head.run(["scontrol", "-o", "show", "nodes"]).stdout.splitlines()
     rows = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in shown]
-    return {row["NodeName"]: row for row in rows if not row["NodeName"].startswith("ph-")}
+    named = {row["NodeName"]: row for row in rows if "NodeName" in row}
+    return {name: row for name, row in named.items() if not name.startswith("ph-")}
 
 
 def imds_from_head(head: Machine, user: str) -> bool:

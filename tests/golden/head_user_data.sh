@@ -40,14 +40,11 @@ TIDEGATE_BUS="tidegate-dev"
 END_OF_AGENT_ENV
 }
 
-# Runs stages one after the other. A node that cannot become ready never idles for money:
-# whatever ends this script before `ready` is named on the console and powers the node off,
-# which terminates it. The head stays up, so that someone can look at it.
 
 readonly LOG_DIR=/var/log/tidegate
+readonly MAY_START=/run/tidegate/may-start
 stage=start
 
-# Appends: where /dev/console is a file, `>` would cut it.
 console() {
     printf 'tidegate %s %s\n' "$(date -u +%FT%T.%3NZ)" "$*" >>/dev/console
 }
@@ -69,7 +66,6 @@ on_exit() {
     give_up
 }
 
-# Nothing may hang for ever either. cloud-init leaves this child alone when it is done.
 start_dead_man() {
     setsid bash -c "sleep $BOOT_BOUND_S
         echo 'tidegate not ready after $BOOT_BOUND_S s' >>/dev/console
@@ -77,8 +73,6 @@ start_dead_man() {
     dead_man=$!
 }
 
-# retry SECONDS COMMAND...: until it succeeds, for at most SECONDS. The pauses double up to
-# 20 s with full jitter: a hundred nodes that boot together must not ask together.
 retry() {
     local deadline=$((SECONDS + $1)) pause_ms=1000 wait_ms
     shift
@@ -103,8 +97,34 @@ run_stages() {
     console "ready after $SECONDS s"
 }
 
-# Who am I: from the metadata service, IMDSv2 only. Sets INSTANCE_ID. The node's host name is its instance id, as its Slurm name and its DNS name
-# are; the head keeps its own name, because slurmctld runs under no other.
+
+readonly AGAIN=/usr/local/sbin/tidegate-boot
+
+stage_again() {
+    [[ $0 -ef $AGAIN ]] || install -m 700 "$0" "$AGAIN"
+    cat >/etc/systemd/system/tidegate-boot.service <<EOF_UNIT
+[Unit]
+Description=Tidegate: the head, from the owner rule to the agent
+Wants=network-online.target
+After=network-online.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=$AGAIN
+Restart=on-failure
+RestartSec=30
+[Install]
+WantedBy=multi-user.target
+EOF_UNIT
+    install -d /etc/systemd/system/slurmctld.service.d
+    cat >/etc/systemd/system/slurmctld.service.d/tidegate.conf <<EOF_UNIT
+[Unit]
+ConditionPathExists=$MAY_START
+EOF_UNIT
+    systemctl daemon-reload
+    systemctl enable tidegate-boot
+}
+
 
 readonly IMDS=http://169.254.169.254/latest
 
@@ -131,13 +151,6 @@ stage_identity() {
     echo "$name" >/etc/hostname
 }
 
-# Only the users in METADATA_USERS reach the metadata service. Any job that did could take the
-# instance's role, with it the Munge key, and with that be root on the cluster. Before every
-# Slurm daemon, so that no job is ever ahead of it.
-#
-# Only packets that open a connection are asked for their owner. The last packets of a closed
-# one have none: were they refused, the metadata service would keep the connection half open
-# and the next one from the same port would hang.
 
 stage_owner_rule() {
     local users=${METADATA_USERS// /, }
@@ -166,8 +179,6 @@ table inet tidegate {
 EOF_NFT
 }
 
-# The shared file system. One fresh mount target takes minutes to be resolvable, a hanging
-# mount is cut and tried again.
 
 mount_shared() {
     timeout --kill-after=5 30 mount -t efs -o "$1" "$FILE_SYSTEM:/" "$SHARED_DIR" &&
@@ -181,16 +192,9 @@ stage_shared() {
     mountpoint -q "$SHARED_DIR" || retry "$SHARED_WAIT_S" mount_shared "$options"
 }
 
-# The Munge key is root on the cluster: it goes from Secrets Manager into a file that only
-# munge reads, and never to the console, a log or the shared folder. Its fingerprint is no
-# secret. Without comparing it, a node with the key of another cluster would only fail after
-# a minute of slurmd's tries.
 
 readonly FINGERPRINT_FILE=$SHARED_DIR/.tidegate/munge.fingerprint
 
-# Our own retry has jitter, so the CLI's is switched off; but it shall be patient with the
-# metadata service, which it otherwise asks for credentials once and for one second. Both kinds of secret are the key as
-# it stands; only binary ones are wrapped in base64 by the API.
 fetch_munge_key() {
     AWS_MAX_ATTEMPTS=1 AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=3 \
         timeout 60 aws secretsmanager get-secret-value \
@@ -233,10 +237,9 @@ stage_munge() {
     munge -n | unmunge >/dev/null
 }
 
-# Slurm's configuration. Nodes get theirs from slurmctld (configless), all but the line of
-# gres.conf that points at a file of their own.
 
 stage_config() {
+    [[ ! -e /etc/tidegate/configured ]] || return 0
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
@@ -245,9 +248,10 @@ stage_config() {
     echo 'Include /etc/slurm/gres.node.conf' >/etc/slurm/gres.conf
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     : >/etc/slurm/gres.node.conf
+    install -d -m 755 /etc/tidegate
+    touch /etc/tidegate/configured
 }
 
-# slurmctld, up and answering.
 
 is_answering() {
     [[ $(timeout 5 scontrol ping) == *'is UP'* ]]
@@ -255,6 +259,7 @@ is_answering() {
 
 stage_slurmctld() {
     local deadline=$((SECONDS + 60))
+    touch "$MAY_START"
     systemctl start slurmctld
     until is_answering; do
         if ((SECONDS >= deadline)); then
@@ -265,11 +270,6 @@ stage_slurmctld() {
     done
 }
 
-# The agent runs as SlurmUser (`slurm`), and the owner rule lets that user reach the head's
-# role. Only root and SlurmUser may delete nodes: a user of its own would need sudo, and as
-# root the agent would hold more than it uses (root reads the Munge key and every home).
-# Letting `slurm` have the role gives nothing away: who controls slurmctld can start jobs as
-# anyone already. No job runs as `slurm`: it cannot log in, and Slurm runs a job as who sent it.
 
 stage_agent() {
     install -d -m 755 /etc/tidegate
@@ -287,11 +287,9 @@ StateDirectory=tidegate
 ExecStart=$AGENT_COMMAND
 Restart=always
 RestartSec=2
-[Install]
-WantedBy=multi-user.target
 EOF_UNIT
     systemctl daemon-reload
     systemctl start tidegate-agent
 }
 
-run_stages identity owner_rule shared munge config slurmctld agent
+run_stages again identity owner_rule shared munge config slurmctld agent

@@ -63,14 +63,11 @@ done
 END_OF_SPOT_WATCH
 }
 
-# Runs stages one after the other. A node that cannot become ready never idles for money:
-# whatever ends this script before `ready` is named on the console and powers the node off,
-# which terminates it. The head stays up, so that someone can look at it.
 
 readonly LOG_DIR=/var/log/tidegate
+readonly MAY_START=/run/tidegate/may-start
 stage=start
 
-# Appends: where /dev/console is a file, `>` would cut it.
 console() {
     printf 'tidegate %s %s\n' "$(date -u +%FT%T.%3NZ)" "$*" >>/dev/console
 }
@@ -92,7 +89,6 @@ on_exit() {
     give_up
 }
 
-# Nothing may hang for ever either. cloud-init leaves this child alone when it is done.
 start_dead_man() {
     setsid bash -c "sleep $BOOT_BOUND_S
         echo 'tidegate not ready after $BOOT_BOUND_S s' >>/dev/console
@@ -100,8 +96,6 @@ start_dead_man() {
     dead_man=$!
 }
 
-# retry SECONDS COMMAND...: until it succeeds, for at most SECONDS. The pauses double up to
-# 20 s with full jitter: a hundred nodes that boot together must not ask together.
 retry() {
     local deadline=$((SECONDS + $1)) pause_ms=1000 wait_ms
     shift
@@ -126,8 +120,20 @@ run_stages() {
     console "ready after $SECONDS s"
 }
 
-# Who am I: from the metadata service, IMDSv2 only. Sets INSTANCE_ID. The node's host name is its instance id, as its Slurm name and its DNS name
-# are; the head keeps its own name, because slurmctld runs under no other.
+
+stage_reboot() {
+    cat >/etc/systemd/system/tidegate-rebooted.service <<'EOF_UNIT'
+[Unit]
+Description=Tidegate: end a node that was rebooted
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'echo "tidegate node was rebooted: powers off" >>/dev/console; systemctl poweroff'
+[Install]
+WantedBy=multi-user.target
+EOF_UNIT
+    systemctl enable tidegate-rebooted
+}
+
 
 readonly IMDS=http://169.254.169.254/latest
 
@@ -154,8 +160,6 @@ stage_identity() {
     echo "$name" >/etc/hostname
 }
 
-# shellcheck disable=SC2034,SC2153  # what is read here is used by the stages after this one
-# What am I: instance type and market from EC2, pool and gate from the tags of the launch.
 
 stage_shape() {
     INSTANCE_TYPE=$(imds instance-type)
@@ -169,8 +173,6 @@ stage_shape() {
     read -r _ LABELS <<<"$ROW"
 }
 
-# row_of KEY TABLE: the row that starts with KEY, in ROW. What a tag says is only ever looked
-# up, so it cannot become an argument of a command.
 row_of() {
     while read -r ROW; do
         [[ ${ROW%% *} != "$1" ]] || return 0
@@ -179,13 +181,6 @@ row_of() {
     return 1
 }
 
-# Only the users in METADATA_USERS reach the metadata service. Any job that did could take the
-# instance's role, with it the Munge key, and with that be root on the cluster. Before every
-# Slurm daemon, so that no job is ever ahead of it.
-#
-# Only packets that open a connection are asked for their owner. The last packets of a closed
-# one have none: were they refused, the metadata service would keep the connection half open
-# and the next one from the same port would hang.
 
 stage_owner_rule() {
     local users=${METADATA_USERS// /, }
@@ -214,8 +209,6 @@ table inet tidegate {
 EOF_NFT
 }
 
-# The shared file system. One fresh mount target takes minutes to be resolvable, a hanging
-# mount is cut and tried again.
 
 mount_shared() {
     timeout --kill-after=5 30 mount -t efs -o "$1" "$FILE_SYSTEM:/" "$SHARED_DIR" &&
@@ -229,16 +222,9 @@ stage_shared() {
     mountpoint -q "$SHARED_DIR" || retry "$SHARED_WAIT_S" mount_shared "$options"
 }
 
-# The Munge key is root on the cluster: it goes from Secrets Manager into a file that only
-# munge reads, and never to the console, a log or the shared folder. Its fingerprint is no
-# secret. Without comparing it, a node with the key of another cluster would only fail after
-# a minute of slurmd's tries.
 
 readonly FINGERPRINT_FILE=$SHARED_DIR/.tidegate/munge.fingerprint
 
-# Our own retry has jitter, so the CLI's is switched off; but it shall be patient with the
-# metadata service, which it otherwise asks for credentials once and for one second. Both kinds of secret are the key as
-# it stands; only binary ones are wrapped in base64 by the API.
 fetch_munge_key() {
     AWS_MAX_ATTEMPTS=1 AWS_METADATA_SERVICE_TIMEOUT=5 AWS_METADATA_SERVICE_NUM_ATTEMPTS=3 \
         timeout 60 aws secretsmanager get-secret-value \
@@ -281,9 +267,6 @@ stage_munge() {
     munge -n | unmunge >/dev/null
 }
 
-# Users exist on the head; its agent publishes them into the shared folder and nodes read a
-# copy (libnss-extrausers). A copy, since a link would make every login hang together with the
-# shared folder; the Prolog renews it, so that a user is known when their first job starts.
 
 stage_users() {
     local database
@@ -291,8 +274,6 @@ stage_users() {
     {
         printf '#!/bin/bash\nreadonly published=%q\n' "$SHARED_DIR/.tidegate/users"
         cat <<'END_OF_PROLOG'
-# Never fails: a job whose user has no name yet runs all the same, by number. Ids below 1000
-# are the node's own; some versions of libnss-extrausers would take group 0 from the file.
 for database in passwd group; do
     new=/var/lib/extrausers/.$database.$$
     timeout 5 awk -F: '$3 >= 1000 && $3 < 60000' "$published/$database" >"$new" &&
@@ -309,8 +290,6 @@ END_OF_PROLOG
     done
 }
 
-# The GPUs, and the node's own gres.conf. The head's gres.conf is one line that includes this
-# file: one file for the whole cluster fails as soon as a GPU type comes in two sizes.
 
 stage_gpu() {
     install -d -m 755 /etc/slurm
@@ -323,7 +302,6 @@ stage_gpu() {
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
 }
 
-# The gate before Slurm: fails closed, because a sick node costs more jobs than a missing one.
 
 check_gpus() {
     local listed=0 seen
@@ -349,7 +327,6 @@ check_owner_rule() {
     fi
 }
 
-# Munge refuses a credential that is 300 s off.
 check_clock() {
     local header there
     header=$(curl -s -m 2 -o /dev/null -D - "$IMDS/" | tr -d '\r' | sed -n 's/^Date: //Ip')
@@ -367,10 +344,7 @@ stage_health() {
     check_clock
 }
 
-# slurmd as a dynamic node under the instance id. Never enabled: after a reboot it would start
-# ahead of the health gate.
 
-# slurmd_conf: what the node tells slurmctld about itself.
 slurmd_conf() {
     local features=$POOL,$INSTANCE_TYPE,${INSTANCE_TYPE%%.*},$MARKET
     [[ $LABELS == - ]] || features+=",$LABELS"
@@ -383,9 +357,10 @@ slurmd_conf() {
 write_slurmd_service() {
     install -d -m 755 /etc/systemd/system/slurmd.service.d
     # The packaged unit starts only where there is a slurm.conf; a configless node has none.
-    cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<'EOF_UNIT'
+    cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<EOF_UNIT
 [Unit]
 ConditionPathExists=
+ConditionPathExists=$MAY_START
 [Service]
 Restart=on-failure
 RestartSec=2
@@ -396,7 +371,6 @@ EOF_UNIT
     systemctl daemon-reload
 }
 
-# INVAL: slurmctld knows the node and finds fault with it.
 is_registered() {
     local shown
     shown=$(timeout 10 scontrol -o show node "$INSTANCE_ID" 2>&1) &&
@@ -406,6 +380,7 @@ is_registered() {
 stage_slurmd() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
     write_slurmd_service
+    touch "$MAY_START"
     systemctl start slurmd
     until is_registered; do
         if ((SECONDS >= deadline)); then
@@ -417,7 +392,6 @@ stage_slurmd() {
     done
 }
 
-# Watches for the spot notice on nodes that can get one.
 
 stage_spot() {
     [[ $MARKET == spot ]] || return 0
@@ -435,4 +409,4 @@ EOF_UNIT
     systemctl start tidegate-spot-watch
 }
 
-run_stages identity shape owner_rule shared munge users gpu health slurmd spot
+run_stages reboot identity shape owner_rule shared munge users gpu health slurmd spot

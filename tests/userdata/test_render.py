@@ -15,10 +15,12 @@ from tests.userdata.values import A10GX4, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
 from tidegate.core.ec2 import GATE_TAG, POOL_TAG
 from userdata.render import (
     MAX_USER_DATA_BYTES,
+    HeadValues,
     MungeSecret,
     NodePool,
     NodeShape,
     Shared,
+    SlurmConfValues,
     SlurmPartition,
     SlurmPool,
     head_user_data,
@@ -124,9 +126,72 @@ def test_an_environment_value_cannot_leave_its_quotes(value):
         replace(HEAD, agent_env=(("A", value),))
 
 
-def test_a_configuration_line_stays_one_line():
-    with pytest.raises(ValueError, match="extra"):
-        replace(SLURM, extra=("SlurmdDebug=info\nSlurmUser=root",))
+def with_lines(where: str, *lines: tuple[str, str]) -> SlurmConfValues:
+    """A cluster with these lines for slurm.conf (`settings`) or cgroup.conf (`cgroup`)."""
+    return replace(SLURM, settings=lines) if where == "settings" else replace(SLURM, cgroup=lines)
+
+
+@pytest.mark.parametrize("value", ["info\nSlurmUser=root", "info SlurmUser=root", "a#", "a\\", ""])
+@pytest.mark.parametrize("where", ["settings", "cgroup"])
+def test_a_setting_cannot_bring_another_one_along(where, value):
+    with pytest.raises(ValueError, match=f"{where} SlurmdDebug: .* must match"):
+        with_lines(where, ("SlurmdDebug", value))
+
+
+@pytest.mark.parametrize(
+    "key", ["ClusterName", "slurmctldhost", "NODENAME", "StateSaveLocation", "Prolog", "AuthType"]
+)
+def test_settings_that_tidegate_writes_itself_are_refused(key):
+    with pytest.raises(ValueError, match=f"settings {key}: must not be set"):
+        replace(SLURM, settings=((key, "x"),))
+
+
+def test_slurmctld_stays_configless():
+    with pytest.raises(ValueError, match="must keep enable_configless"):
+        replace(SLURM, settings=(("SlurmctldParameters", "idle_on_node_suspend"),))
+
+    both = (("SlurmctldParameters", "enable_configless,idle_on_node_suspend"),)
+    assert "\nSlurmctldParameters=enable_configless,idle_on_node_suspend\n" in slurm_conf(
+        replace(SLURM, settings=both)
+    )
+
+
+def test_a_setting_takes_the_place_of_the_default_of_its_key():
+    settings = (("proctracktype", "proctrack/linuxproc"), ("PriorityType", "priority/basic"))
+
+    usual = slurm_conf(SLURM).splitlines()
+    asked = slurm_conf(replace(SLURM, settings=settings)).splitlines()
+
+    at = usual.index("ProctrackType=proctrack/cgroup")
+    assert asked[at] == "proctracktype=proctrack/linuxproc"
+    assert set(usual) - set(asked) == {"ProctrackType=proctrack/cgroup"}
+    assert set(asked) - set(usual) == {"=".join(setting) for setting in settings}
+    assert len(asked) == len(usual) + 1
+
+
+def test_there_is_one_default_amount_of_memory():
+    asked = slurm_conf(replace(SLURM, settings=(("DefMemPerNode", "1000"),)))
+
+    assert re.findall(r"(?m)^DefMem.*", asked) == ["DefMemPerNode=1000"]
+
+
+@pytest.mark.parametrize("where", ["settings", "cgroup"])
+def test_a_setting_is_given_once(where):
+    with pytest.raises(ValueError, match=f"{where} taskplugin: must be given once"):
+        with_lines(where, ("TaskPlugin", "task/none"), ("taskplugin", "task/affinity"))
+
+
+def test_a_cgroup_setting_takes_the_place_of_the_default_of_its_key():
+    cgroup = (("cgroupplugin", "cgroup/v1"), ("AllowedRAMSpace", "95"))
+
+    text = head_user_data(replace(HEAD, slurm=replace(SLURM, cgroup=cgroup)))
+
+    found = re.search(r"'END_OF_CGROUP_CONF'\n(.*?)END_OF", text, re.DOTALL)
+    assert found
+    assert found[1].split() == [
+        *("cgroupplugin=cgroup/v1", "ConstrainCores=yes", "ConstrainRAMSpace=yes"),
+        *("ConstrainDevices=yes", "AllowedRAMSpace=95"),
+    ]
 
 
 def test_a_value_that_cloudformation_fills_in_later_is_taken():
@@ -157,15 +222,12 @@ def test_the_node_table_has_room_for_placeholders_and_four_times_the_nodes():
     assert "MaxNodeCount=4064\n" in large
 
 
-def test_accounting_and_extra_lines_appear_only_when_asked_for():
+def test_accounting_appears_only_when_asked_for():
     plain = slurm_conf(SLURM)
-    asked = slurm_conf(
-        replace(SLURM, accounting_host="head", extra=("PriorityType=priority/basic",))
-    )
+    asked = slurm_conf(replace(SLURM, accounting_host="head"))
 
     assert "Accounting" not in plain
     assert "AccountingStorageHost=head\n" in asked
-    assert "\nPriorityType=priority/basic\n" in asked
 
 
 def test_nodes_read_the_tags_that_the_planner_writes():
@@ -183,6 +245,17 @@ def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
         node.index("owner_rule") < node.index("munge") < node.index("health") < node.index("slurmd")
     )
     assert head.index("owner_rule") < head.index("munge") < head.index("slurmctld")
+
+
+def test_what_happens_at_a_later_boot_is_settled_before_anything_else():
+    assert node_user_data(NODE).splitlines()[-1].startswith("run_stages reboot ")
+    assert head_user_data(HEAD).splitlines()[-1].startswith("run_stages again ")
+
+
+def test_the_head_starts_the_agent_of_its_image():
+    text = head_user_data(HeadValues(slurm=SLURM, munge=MUNGE, shared=SHARED))
+
+    assert "readonly AGENT_COMMAND=/opt/tidegate/bin/tidegate-agent\n" in text
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, *SHIMS], ids=lambda path: path.name)

@@ -4,6 +4,10 @@
 # which terminates it. The head stays up, so that someone can look at it.
 
 readonly LOG_DIR=/var/log/tidegate
+# Made right before Slurm's daemon is started, which starts only where it is: the packages enable
+# their units, and /run is empty after a reboot.
+# shellcheck disable=SC2034  # the last stages use it
+readonly MAY_START=/run/tidegate/may-start
 stage=start
 
 # Appends: where /dev/console is a file, `>` would cut it.

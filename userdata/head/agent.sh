@@ -21,8 +21,6 @@ StateDirectory=tidegate
 ExecStart=$AGENT_COMMAND
 Restart=always
 RestartSec=2
-[Install]
-WantedBy=multi-user.target
 EOF_UNIT
     systemctl daemon-reload
     systemctl start tidegate-agent

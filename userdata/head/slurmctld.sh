@@ -7,6 +7,7 @@ is_answering() {
 
 stage_slurmctld() {
     local deadline=$((SECONDS + 60))
+    touch "$MAY_START"
     systemctl start slurmctld
     until is_answering; do
         if ((SECONDS >= deadline)); then

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# slurmd as a dynamic node under the instance id. Never enabled: after a reboot it would start
-# ahead of the health gate.
+# slurmd as a dynamic node under the instance id, behind the health gate.
 
 # slurmd_conf: what the node tells slurmctld about itself.
 slurmd_conf() {
@@ -15,9 +14,10 @@ slurmd_conf() {
 write_slurmd_service() {
     install -d -m 755 /etc/systemd/system/slurmd.service.d
     # The packaged unit starts only where there is a slurm.conf; a configless node has none.
-    cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<'EOF_UNIT'
+    cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<EOF_UNIT
 [Unit]
 ConditionPathExists=
+ConditionPathExists=$MAY_START
 [Service]
 Restart=on-failure
 RestartSec=2
@@ -38,6 +38,7 @@ is_registered() {
 stage_slurmd() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
     write_slurmd_service
+    touch "$MAY_START"
     systemctl start slurmd
     until is_registered; do
         if ((SECONDS >= deadline)); then

@@ -1,0 +1,268 @@
+"""A head that is stopped and started, under a role and a name, and a node that is rebooted.
+
+A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
+"""
+
+import json
+import re
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local import namespaces
+from local.hypervisor import Hypervisor
+from local.instance_roles import install_instance_profiles
+from local.machine import Machine
+from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    LOCAL_NODE,
+    LOCAL_SLURM,
+    READY,
+    Cloud,
+    buy,
+    instance_state,
+    show_nodes,
+    start_cloud,
+    tags,
+    template,
+    wait_for,
+)
+from tests.userdata.values import HEAD, T4X1
+from tidegate.wire.digest import decode_digest
+from userdata.render import head_user_data, node_user_data
+
+ZONE = "tidegate-dev.internal"
+HEAD_HOST = f"head.{ZONE}"
+BUCKET, BUS = "digests", "tidegate-dev"
+
+# Stands before a daemon and notes at each start whether the owner rule was there.
+NOTING = """#!/bin/sh
+if nft list table inet tidegate >/dev/null 2>&1; then echo behind; else echo ahead; fi >>/starts
+exec "$0.real" "$@"
+"""
+# What boots in place of the user data, if anything does.
+USER_DATA_AGAIN = "#!/bin/sh\necho user data ran again >>/dev/console\n"
+
+
+@dataclass
+class Cluster:
+    cloud: Cloud
+    world: World
+    hypervisor: Hypervisor
+    s3: Any
+    head: Machine | None = None
+
+    def booted_head(self, times: int) -> Machine:
+        """The head's machine, ready for the `times`-th time."""
+
+        def is_ready() -> bool:
+            head = self.world.head
+            return head is not None and head.console.read_text().count(READY) >= times
+
+        assert wait_for(is_ready, 30), self.world.head and self.world.head.console.read_text()
+        assert self.world.head
+        return self.world.head
+
+    def digest_start_s(self) -> float:
+        """When the agent of the newest digest started; 0 before there is one."""
+        try:
+            answer = self.s3.get_object(Bucket=BUCKET, Key="digest/dev.json.gz")
+        except ClientError:
+            return 0.0
+        return decode_digest(answer["Body"].read()).stamp.agent_started_at_s
+
+
+def make_roles(cloud: Cloud) -> None:
+    iam = cloud.client("iam")
+    for name in ("head", "node"):
+        iam.create_role(RoleName=f"{name}-role", AssumeRolePolicyDocument="{}")
+        iam.create_instance_profile(InstanceProfileName=f"{name}-profile")
+        iam.add_role_to_instance_profile(
+            InstanceProfileName=f"{name}-profile", RoleName=f"{name}-role"
+        )
+
+
+def make_agents_way(cloud: Cloud) -> tuple[tuple[str, str], ...]:
+    """Bucket, bus and queues; the agent's environment that names them."""
+    cloud.client("s3").create_bucket(Bucket=BUCKET)
+    cloud.client("events").create_event_bus(Name=BUS)
+    urgent, routine = (
+        f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/123456789012/{name}" for name in ("urgent", "routine")
+    )
+    for name in ("urgent", "routine"):
+        cloud.client("sqs").create_queue(QueueName=name)
+    return (
+        ("TIDEGATE_CLUSTER", "dev"),
+        ("TIDEGATE_BUCKET", BUCKET),
+        ("TIDEGATE_BUS", BUS),
+        ("TIDEGATE_URGENT_QUEUE_URL", urgent),
+        ("TIDEGATE_ROUTINE_QUEUE_URL", routine),
+        ("TIDEGATE_SHARED_DIR", "/shared"),
+        ("TIDEGATE_SLURMCTLD_LOG", "/var/log/slurm/slurmctld.log"),
+        ("TIDEGATE_HEARTBEAT_S", "1"),
+    )
+
+
+def name_head(cloud: Cloud, address: str) -> None:
+    """What the stack says of the head in Route 53."""
+    route53 = cloud.client("route53")
+    zone = route53.create_hosted_zone(
+        Name=ZONE, CallerReference="1", VPC={"VPCRegion": "us-east-1", "VPCId": "vpc-12345678"}
+    )
+    record = {"Name": HEAD_HOST, "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": address}]}
+    route53.change_resource_record_sets(
+        HostedZoneId=zone["HostedZone"]["Id"],
+        ChangeBatch={"Changes": [{"Action": "CREATE", "ResourceRecordSet": record}]},
+    )
+
+
+def launch_head(cluster: Cluster) -> str:
+    cloud = cluster.cloud
+    values = replace(
+        HEAD,
+        slurm=replace(LOCAL_SLURM, head_host=HEAD_HOST),
+        munge=cloud.munge,
+        agent_command=("/opt/tidegate/bin/tidegate-agent",),
+        agent_env=make_agents_way(cloud),
+    )
+    template_id = template(cloud, "head", head_user_data(values), profile="head-profile")
+    made = cloud.ec2.run_instances(
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="m7i.large",
+        LaunchTemplate={"LaunchTemplateId": template_id, "Version": "1"},
+        TagSpecifications=tags(role="head"),
+    )["Instances"][0]
+    name_head(cloud, made["PrivateIpAddress"])
+    return str(made["InstanceId"])
+
+
+def run(machine: Machine, line: str) -> str:
+    done = machine.run(["bash", "-c", line])
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout.strip()
+
+
+def watch_daemon(machine: Machine, daemon: str) -> None:
+    run(machine, f"mv /usr/sbin/{daemon} /usr/sbin/{daemon}.real")
+    path = machine.root / "usr/sbin" / daemon
+    path.write_text(NOTING)
+    path.chmod(0o755)
+    (machine.root / "var/lib/cloud/user-data").write_text(USER_DATA_AGAIN)
+
+
+def starts(machine: Machine) -> list[str]:
+    noted = machine.root / "starts"
+    return noted.read_text().split() if noted.exists() else []
+
+
+def role_of(machine: Machine) -> str:
+    """As whom the AWS CLI acts in the machine."""
+    caller = run(machine, "aws sts get-caller-identity --output json")
+    return str(json.loads(caller)["Arn"])
+
+
+def look_at(cluster: Cluster, head: Machine) -> dict[str, Any]:
+    wait_for(cluster.digest_start_s, 20)
+    return {
+        "ip": head.ip,
+        "job": run(head, "squeue -h -o '%i %j %T'"),
+        "digest_start_s": cluster.digest_start_s(),
+        "key": run(head, "sha256sum /etc/munge/munge.key"),
+        "owner_rule": run(head, "nft list table inet tidegate"),
+    }
+
+
+def stop_and_start(cluster: Cluster, instance_id: str) -> dict[str, Any]:
+    """A night without a head, with a job in the queue."""
+    head = cluster.booted_head(1)
+    run(head, "sbatch --job-name=waits --gres=gpu:a10g:1 --wrap=true")
+    run(head, "echo '# by the administrator' >>/etc/slurm/slurm.conf")
+    watch_daemon(head, "slurmctld")
+    before = look_at(cluster, head)
+    cluster.cloud.ec2.stop_instances(InstanceIds=[instance_id])
+    stopped = wait_for(lambda: not head.is_alive, 20)
+    time.sleep(1)  # the hypervisor looks several times meanwhile
+    evening_s = time.time()
+    state = instance_state(cluster.cloud, instance_id)
+    log = (head.root / "var/log/slurm/slurmctld.log").read_text()
+    cluster.cloud.ec2.start_instances(InstanceIds=[instance_id])
+    again = cluster.booted_head(2)
+    wait_for(lambda: cluster.digest_start_s() > evening_s, 20)
+    return {
+        "before": before,
+        "stopped": stopped,
+        "state": state,
+        "clean_end": "Terminate signal" in log,
+        "same_machine": again is head,
+        "starts": starts(again),
+        "slurm_conf": run(again, "tail -n 1 /etc/slurm/slurm.conf"),
+        "console": again.console.read_text(),
+        "evening_s": evening_s,
+        "after": look_at(cluster, again),
+    }
+
+
+def join_node(cluster: Cluster, head: Machine) -> Machine:
+    values = replace(LOCAL_NODE, munge=cluster.cloud.munge, head_host=HEAD_HOST)
+    template_id = template(cluster.cloud, "node", node_user_data(values), profile="node-profile")
+    instance_id = buy(cluster.cloud, template_id, T4X1, "spot", pool="cheap")
+    assert wait_for(lambda: instance_id in show_nodes(head), 20)
+    found = cluster.hypervisor.machine(instance_id)
+    assert found
+    assert wait_for(lambda: READY in found.console.read_text(), 10)
+    return found
+
+
+def reboot(cluster: Cluster, node: Machine) -> dict[str, Any]:
+    """A reboot that nobody asked for; the hypervisor must not watch it."""
+    watch_daemon(node, "slurmd")
+    cluster.world.stop(node.spec.instance_id)
+    cluster.world.start(node.spec.instance_id)
+    ended = node.wait_for_end(15)
+    found = {"ended": ended, "console": node.console.read_text()}
+    # Once more, for whoever gets to slurmd before the node is off.
+    wants = node.root / "etc/systemd/system/multi-user.target.wants"
+    (wants / "tidegate-rebooted.service").unlink(missing_ok=True)
+    cluster.world.stop(node.spec.instance_id)
+    cluster.world.start(node.spec.instance_id)
+    wait_for(lambda: not node.run(["test", "-e", "/var/lib/cloud/booted"]).returncode, 10)
+    run(node, "systemctl start slurmd")
+    return {**found, "starts": starts(node)}
+
+
+def scenario() -> dict[str, Any]:
+    install_instance_profiles()
+    cloud = start_cloud()
+    make_roles(cloud)
+    with World(WorldSettings(AWS_PORT)) as world:
+        hypervisor = Hypervisor(cloud.ec2, world, clients=cloud.client)
+        hypervisor.start()
+        cluster = Cluster(cloud, world, hypervisor, cloud.client("s3"))
+        instance_id = launch_head(cluster)
+        night = stop_and_start(cluster, instance_id)
+        head = cluster.booted_head(2)
+        node = join_node(cluster, head)
+        seen = {
+            "night": night,
+            "head_id": instance_id,
+            "node_id": node.spec.instance_id,
+            "head_role": role_of(head),
+            "node_role": role_of(node),
+            "head_name": run(node, f"getent hosts {HEAD_HOST}").split()[0],
+            "node_joined": re.sub(r"\+.*", "", show_nodes(head)[node.spec.instance_id]["State"]),
+        }
+        head.run(["systemctl", "poweroff"])
+        wait_for(lambda: instance_state(cloud, instance_id) == "stopped", 20)
+        seen["state_after_poweroff"] = instance_state(cloud, instance_id)
+        hypervisor.stop()
+        seen["reboot"] = reboot(cluster, node)
+    return seen
+
+
+if __name__ == "__main__":
+    namespaces.enter()
+    print(json.dumps(scenario()))
