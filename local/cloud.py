@@ -23,6 +23,8 @@ from werkzeug.serving import BaseWSGIServer, make_server
 
 from local.capacity import CapacityModel, install_capacity_model
 from local.front import OBSERVER_KEY, Front
+from local.iam.authorizer import Authorizer
+from local.instance_roles import install_instance_profiles
 from local.resources import CloudNames, create_resources
 from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.wire.events import SPOT_DETAIL_TYPE
@@ -67,6 +69,7 @@ class LocalCloud:
 
     def start(self) -> None:
         install_capacity_model(self.capacity)
+        install_instance_profiles()
         self._server = make_server(
             self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler
         )
@@ -85,6 +88,11 @@ class LocalCloud:
         """Where clients and machines reach this cloud."""
         assert self._server, "the local cloud is not running"
         return f"http://{self.host}:{self._server.server_port}"
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """IAM's answers about the roles that are deployed here."""
+        return self._front.authorizer
 
     @property
     def environment(self) -> dict[str, str]:

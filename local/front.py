@@ -1,14 +1,22 @@
-"""The front of the local cloud: counts API calls, and lets them at moto one by one."""
+"""The front of the local cloud: counts API calls, asks IAM, and lets them at moto one by one."""
 
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 from urllib.parse import parse_qs
 
+from local.iam.authorizer import Authorizer
+from local.iam.gate import Gate
+from local.iam.managed import install_managed_policies
+from local.iam.requests import signer_of
+
 # The access key of clients that only watch, such as the demo's screen.
 OBSERVER_KEY = "observer"
+
+# Keys that may do everything. ASIALOCAL is what machines without a role are given.
+ADMINISTRATORS = frozenset({"local", OBSERVER_KEY, "ASIALOCAL"})
 
 type Environ = dict[str, Any]
 type App = Callable[[Environ, Any], Iterable[bytes]]
@@ -23,36 +31,36 @@ class Front:
     moto's server runs a thread per request and its backends take no locks: of 30 rounds of
     eight planners that committed at once, one had two winners. SQS stays outside the lock,
     since a long poll would keep everybody waiting; its queues have a lock of their own.
+
+    Who signs with credentials of an assumed role may do what that role's policies allow.
+    `authorizer.log` holds what was asked of IAM.
     """
 
     def __init__(self, app: App) -> None:
         self.app = app
         self.calls: Counter[str] = Counter()
         self.counting = Lock()
-        self.serving = Lock()
+        # Reentrant: what moto does in answer to a request may ask the authorizer itself.
+        self.serving = RLock()
+        self.authorizer = Authorizer(lock=self.serving)
+        self.gate = Gate(self.authorizer, ADMINISTRATORS)
+        install_managed_policies()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         name = call_name(environ)
         with self.counting:
             self.calls.update([name] if name else [])
-        _, service = signed_by(environ)
-        if service == "sqs":
-            return self.app(environ, start_response)
         with self.serving:
-            return self.app(environ, start_response)
+            refusal = self.gate.refusal(environ)
+            if refusal:
+                return refusal.send(start_response)
+            if signer_of(environ).service != "sqs":
+                return self.app(environ, start_response)
+        return self.app(environ, start_response)
 
     def snapshot(self) -> Counter[str]:
         with self.counting:
             return Counter(self.calls)
-
-
-def signed_by(environ: Environ) -> tuple[str, str]:
-    """Access key and service in the scope of a request's signature; "" for unsigned ones."""
-    scope = environ.get("HTTP_AUTHORIZATION", "").split("Credential=")[-1].split(",")[0]
-    parts = scope.split("/")
-    if len(parts) != len(("key", "date", "region", "service", "aws4_request")):
-        return "", ""
-    return parts[0], parts[3]
 
 
 def call_name(environ: Environ) -> str:
@@ -61,8 +69,9 @@ def call_name(environ: Environ) -> str:
     JSON services name it in X-Amz-Target, query services in the form's Action, S3 by method
     and path.
     """
-    key, service = signed_by(environ)
-    if not service or key == OBSERVER_KEY:
+    signer = signer_of(environ)
+    service = signer.service
+    if not service or signer.key == OBSERVER_KEY:
         return ""
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
         return f"{service}:{target.split('.')[-1]}"

@@ -1,0 +1,157 @@
+"""How each service says no, in its own shape.
+
+Sources: IAM user guide, "Troubleshoot access denied error messages" (the words); botocore's
+parsers (the shapes); for fleets the reports of Karpenter's users (aws/karpenter-provider-aws
+issues 1488 and 7370), whose denied launches came back among a fleet's errors.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.sax.saxutils import escape
+
+from local.iam.evaluate import Decision, Verdict
+from local.iam.requests import Call, Check, Signer
+
+JSON_SERVICES = frozenset({"dynamodb", "events", "logs", "secretsmanager", "sqs", "ssm"})
+REST_JSON_SERVICES = frozenset({"lambda", "scheduler"})
+REQUEST_ID = "00000000-0000-0000-0000-000000000000"
+EC2_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back over HTTP. `status` as WSGI writes it."""
+
+    status: str
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def send(self, start_response: Any) -> Iterable[bytes]:
+        start_response(self.status, [("Content-Length", str(len(self.body))), *self.headers])
+        return [self.body]
+
+
+def sentence(session_arn: str, check: Check, decision: Decision) -> str:
+    """What IAM says of a denial."""
+    said = f"User: {session_arn} is not authorized to perform: {check.action}"
+    if check.resource != "*":
+        said += f" on resource: {check.resource}"
+    if decision.verdict is Verdict.DENIED:
+        named = ", ".join(decision.statements)
+        return f"{said} with an explicit deny in an identity-based policy ({named})"
+    return f"{said} because no identity-based policy allows the {check.action} action"
+
+
+def access_denied(service: str, message: str, *, is_head: bool = False) -> Answer:
+    """The service's own access-denied error; a HEAD has no body to say more in."""
+    if service == "ec2":
+        said = f"You are not authorized to perform this operation. {message}"
+        return _ec2("403 Forbidden", "UnauthorizedOperation", said)
+    if service == "s3":
+        return _s3("AccessDenied", message, is_head=is_head)
+    if service in REST_JSON_SERVICES:
+        return _rest_json("AccessDeniedException", message)
+    if service in JSON_SERVICES:
+        return _json(service, "AccessDeniedException", message, query_code="AccessDenied")
+    return _query("AccessDenied", message)
+
+
+def unknown_key(service: str, *, is_head: bool = False) -> Answer:
+    """The service's own words for a key that nobody gave out."""
+    said = "The security token included in the request is invalid."
+    if service == "ec2":
+        return _ec2("401 Unauthorized", "AuthFailure", said)
+    if service == "s3":
+        return _s3("InvalidAccessKeyId", said, is_head=is_head)
+    if service in REST_JSON_SERVICES:
+        return _rest_json("UnrecognizedClientException", said)
+    if service in JSON_SERVICES:
+        code = "UnrecognizedClientException"
+        return _json(service, code, said, query_code="InvalidClientTokenId")
+    return _query("InvalidClientTokenId", said)
+
+
+def unsigned() -> Answer:
+    return _query("MissingAuthenticationToken", "Request is missing Authentication Token")
+
+
+def failed_fleet(call: Call, message: str) -> Answer:
+    """A fleet whose launches were denied: it is made, has no instance, and says so."""
+    said = f"You are not authorized to perform this operation. {message}"
+    items = "".join(_fleet_errors(call, said))
+    body = (
+        f'<CreateFleetResponse xmlns="{EC2_NAMESPACE}"><requestId>{REQUEST_ID}</requestId>'
+        f"<fleetId>fleet-{REQUEST_ID}</fleetId><errorSet>{items}</errorSet>"
+        "<fleetInstanceSet/></CreateFleetResponse>"
+    )
+    return _xml("200 OK", body)
+
+
+def _fleet_errors(call: Call, message: str) -> Iterator[str]:
+    market = call.params["TargetCapacitySpecification"].get("DefaultTargetCapacityType")
+    for config in call.params["LaunchTemplateConfigs"]:
+        template = config.get("LaunchTemplateSpecification") or {}
+        for override in config.get("Overrides") or [{}]:
+            yield (
+                "<item><launchTemplateAndOverrides>"
+                f"<launchTemplateSpecification>{_elements(template)}"
+                f"</launchTemplateSpecification><overrides>{_elements(override)}</overrides>"
+                f"</launchTemplateAndOverrides><lifecycle>{market}</lifecycle>"
+                f"<errorCode>UnauthorizedOperation</errorCode>"
+                f"<errorMessage>{escape(message)}</errorMessage></item>"
+            )
+
+
+def _elements(fields: Mapping[str, Any]) -> str:
+    """The plain fields as EC2 writes them, with a small first letter."""
+    plain = {name: value for name, value in fields.items() if isinstance(value, str | float)}
+    return "".join(
+        f"<{name[0].lower()}{name[1:]}>{escape(str(value))}</{name[0].lower()}{name[1:]}>"
+        for name, value in plain.items()
+    )
+
+
+def _ec2(status: str, code: str, message: str) -> Answer:
+    error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+    body = f"<Response><Errors>{error}</Errors><RequestID>{REQUEST_ID}</RequestID></Response>"
+    return _xml(status, body)
+
+
+def _query(code: str, message: str) -> Answer:
+    error = f"<Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message>"
+    return _xml(
+        "403 Forbidden",
+        f"<ErrorResponse><Error>{error}</Error><RequestId>{REQUEST_ID}</RequestId></ErrorResponse>",
+    )
+
+
+def _s3(code: str, message: str, *, is_head: bool) -> Answer:
+    if is_head:
+        return Answer("403 Forbidden")
+    error = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
+    return _xml("403 Forbidden", f"<Error>{error}<RequestId>{REQUEST_ID}</RequestId></Error>")
+
+
+def _xml(status: str, body: str) -> Answer:
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'
+    return Answer(status, text.encode(), (("Content-Type", "text/xml;charset=UTF-8"),))
+
+
+def _json(service: str, code: str, message: str, *, query_code: str) -> Answer:
+    """SQS also sends the code that it had when it still spoke the query protocol."""
+    headers = [("Content-Type", "application/x-amz-json-1.0")]
+    if service == "sqs":
+        headers.append(("x-amzn-query-error", f"{query_code};Sender"))
+    body = {"__type": f"com.amazonaws.{service}#{code}", "message": message}
+    return Answer("400 Bad Request", json.dumps(body).encode(), tuple(headers))
+
+
+def _rest_json(code: str, message: str) -> Answer:
+    headers = (("Content-Type", "application/json"), ("x-amzn-ErrorType", code))
+    return Answer("403 Forbidden", json.dumps({"message": message}).encode(), headers)
+
+
+def is_head(environ: Mapping[str, Any], signer: Signer) -> bool:
+    return signer.service == "s3" and environ.get("REQUEST_METHOD") == "HEAD"

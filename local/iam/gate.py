@@ -1,0 +1,75 @@
+"""The gate before the local cloud: lets a request through, or says how AWS refuses it."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moto.core.models import DEFAULT_ACCOUNT_ID
+
+from local.iam import answers, s3_rules
+from local.iam.answers import Answer
+from local.iam.authorizer import Authorizer
+from local.iam.patterns import NotModelledError
+from local.iam.requests import Call, Check, Signer, read_call, signer_of, token_of
+from local.iam.roles import Session, session_of
+from local.iam.rules import checks_of
+
+logger = logging.getLogger(__name__)
+
+# moto's own pages, which are no part of AWS.
+MOTO_PAGES = "/moto-api"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Keys of `administrators` may do everything; others are sessions of roles, or unknown.
+
+    What the evaluator cannot judge is refused, and stands in the log's `not_modelled`.
+    """
+
+    authorizer: Authorizer
+    administrators: frozenset[str]
+
+    def refusal(self, environ: dict[str, Any]) -> Answer | None:
+        """The answer to a request that may not pass; None: it may."""
+        signer = signer_of(environ)
+        if signer.key in self.administrators or environ["PATH_INFO"].startswith(MOTO_PAGES):
+            return None
+        if not signer.key:
+            return answers.unsigned()
+        is_head = answers.is_head(environ, signer)
+        try:
+            session = session_of(signer.key, DEFAULT_ACCOUNT_ID)
+            if session is None or session.token != token_of(environ):
+                return answers.unknown_key(signer.service, is_head=is_head)
+            return self._judge(read_call(environ, DEFAULT_ACCOUNT_ID), session, is_head=is_head)
+        except NotModelledError as gap:
+            return self._not_modelled(signer, gap, is_head=is_head)
+
+    def _judge(self, call: Call, session: Session, *, is_head: bool) -> Answer | None:
+        refused = self._first_refused(checks_of(call), session)
+        if refused is None and call.service == "s3":
+            missing = s3_rules.check_of_missing(call)
+            refused = self._first_refused([missing] if missing else [], session)
+        if refused is None:
+            return None
+        check, message = refused
+        if check.is_launch and call.name == "CreateFleet":
+            return answers.failed_fleet(call, message)
+        return answers.access_denied(call.service, message, is_head=is_head)
+
+    def _first_refused(self, checks: Sequence[Check], session: Session) -> tuple[Check, str] | None:
+        for check in checks:
+            decision = self.authorizer.decide(
+                session.role_arn, check.action, check.resource, check.context
+            )
+            if not decision.is_allowed:
+                return check, answers.sentence(session.session_arn, check, decision)
+        return None
+
+    def _not_modelled(self, signer: Signer, gap: NotModelledError, *, is_head: bool) -> Answer:
+        message = f"unknown to the evaluator: {gap}"
+        logger.error("refused a request to %s: %s", signer.service, message)
+        self.authorizer.log.add_gap(str(gap))
+        return answers.access_denied(signer.service, message, is_head=is_head)
