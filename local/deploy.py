@@ -1,0 +1,198 @@
+"""Deploys a synthesized assembly (`cdk.out`) into the local cloud, as `cdk deploy` does into AWS.
+
+with LocalCloud() as cloud:
+    deployment = deploy(cloud, Path("cdk.out"), "tidegate-dev")
+    deployment.outputs["HeadInstanceId"]
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from moto.cloudformation.models import cloudformation_backends
+from moto.ssm.models import Parameter
+
+from local.cloud import REGION, LocalCloud
+from local.shims.install import install_shims
+from local.shims.resource import Place
+
+# Of the bootstrap template; the CDK asks for at least 6.
+BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"
+BOOTSTRAP_VERSION = "30"
+
+# What Canonical and AWS publish, with ids that name no image of theirs.
+AMI_PARAMETERS = {
+    "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id": (
+        "ami-00000000000024040"
+    ),
+    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id": (
+        "ami-00000000000024041"
+    ),
+}
+
+# The earliest time a zip file can say.
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class NotDeployed(Exception):
+    """Resources of the template that the local cloud did not make: logical id (type) of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A stack as it stands. `resources`: logical id -> (type, physical id)."""
+
+    stack_name: str
+    resources: Mapping[str, tuple[str, str]]
+    outputs: Mapping[str, str]
+    resources_in_template: int
+
+    @property
+    def resources_deployed(self) -> int:
+        return len(self.resources)
+
+    def physical_ids(self, resource_type: str) -> list[str]:
+        """Of all resources of one type, in the order of the template."""
+        return [physical for kind, physical in self.resources.values() if kind == resource_type]
+
+
+def deploy(cloud: LocalCloud, assembly: Path, stack_name: str) -> Deployment:
+    """Create the stack, or update it when it exists, and check that nothing of it is missing.
+
+    Raises NotDeployed. A failure inside moto is raised as botocore's ClientError, and moto
+    prints its cause.
+    """
+    install_shims()
+    template = (assembly / f"{stack_name}.template.json").read_text()
+    publish_assets(cloud, assembly, stack_name)
+    publish_image_parameters(place_of(cloud))
+    _put_parameter(place_of(cloud), BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION)
+    formation = _formation(cloud)
+    change = formation.update_stack if _exists(formation, stack_name) else formation.create_stack
+    change(StackName=stack_name, TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
+    return describe(cloud, stack_name)
+
+
+def describe(cloud: LocalCloud, stack_name: str) -> Deployment:
+    """The stack as it is deployed now. Raises NotDeployed."""
+    formation = _formation(cloud)
+    stack = formation.describe_stacks(StackName=stack_name)["Stacks"][0]
+    template = _wanted(cloud, stack_name)
+    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
+    listed = [each for page in pages for each in page["StackResourceSummaries"]]
+    made = {each["LogicalResourceId"]: each.get("PhysicalResourceId", "") for each in listed}
+    missing = [f"{name} ({kind})" for name, kind in template.items() if not made.get(name)]
+    if missing:
+        raise NotDeployed(", ".join(missing))
+    return Deployment(
+        stack_name=stack_name,
+        resources={name: (kind, made[name]) for name, kind in template.items()},
+        outputs={each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])},
+        resources_in_template=len(template),
+    )
+
+
+def destroy(cloud: LocalCloud, stack_name: str) -> None:
+    """Delete the stack, except what its template retains."""
+    _formation(cloud).delete_stack(StackName=stack_name)
+
+
+def publish_assets(cloud: LocalCloud, assembly: Path, stack_name: str) -> None:
+    """Put the files and folders of the stack's asset manifest into the buckets it names."""
+    manifest = json.loads((assembly / f"{stack_name}.assets.json").read_text())
+    s3, place = cloud.observer("s3"), place_of(cloud)
+    buckets = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}
+    for file in manifest["files"].values():
+        for destination in file["destinations"].values():
+            bucket = _resolved(destination["bucketName"], place)
+            if bucket not in buckets:
+                s3.create_bucket(Bucket=bucket)
+                buckets.add(bucket)
+            key = _resolved(destination["objectKey"], place)
+            s3.put_object(Bucket=bucket, Key=key, Body=_body(assembly, file["source"]))
+
+
+def publish_image_parameters(place: Place) -> None:
+    """The images that AWS has public parameters of in every account.
+
+    Put into moto directly: its API refuses names under /aws, as AWS does.
+    """
+    for name, value in AMI_PARAMETERS.items():
+        _put_parameter(place, name, value)
+
+
+def place_of(cloud: LocalCloud) -> Place:
+    return Place(str(cloud.observer("sts").get_caller_identity()["Account"]), REGION)
+
+
+def zip_folder(folder: Path) -> bytes:
+    """The files of `folder` as a zip that depends on nothing but their names, modes and bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), ZIP_EPOCH)
+            entry.external_attr = (path.stat().st_mode & 0o777) << 16
+            archive.writestr(entry, path.read_bytes())
+    return packed.getvalue()
+
+
+def _body(assembly: Path, source: Mapping[str, str]) -> bytes:
+    path = assembly / source["path"]
+    return zip_folder(path) if source["packaging"] == "zip" else path.read_bytes()
+
+
+def _resolved(text: str, place: Place) -> str:
+    """Manifests of stacks without an account or region of their own hold these two."""
+    return text.replace("${AWS::AccountId}", place.account).replace("${AWS::Region}", place.region)
+
+
+def _put_parameter(place: Place, name: str, value: str) -> None:
+    make: Any = Parameter
+    parameter = make(
+        account_id=place.account,
+        name=name,
+        value=value,
+        parameter_type="String",
+        description=None,
+        allowed_pattern=None,
+        keyid=None,
+        last_modified_date=datetime.now(UTC),
+        version=1,
+        data_type="aws:ec2:image" if value.startswith("ami-") else "text",
+    )
+    place.backend("ssm")._parameters[name] = [parameter]
+
+
+def _wanted(cloud: LocalCloud, stack_name: str) -> dict[str, str]:
+    """Logical id -> type of everything in the template whose condition holds."""
+    place = place_of(cloud)
+    stack = cloudformation_backends[place.account][place.region].get_stack(stack_name)
+    conditions = stack.resource_map.lazy_condition_map
+    return {
+        name: resource["Type"]
+        for name, resource in stack.template_dict["Resources"].items()
+        if "Condition" not in resource or conditions[resource["Condition"]]
+    }
+
+
+def _exists(formation: Any, stack_name: str) -> bool:
+    pages = formation.get_paginator("list_stacks").paginate()
+    return any(
+        each["StackName"] == stack_name and each["StackStatus"] != "DELETE_COMPLETE"
+        for page in pages
+        for each in page["StackSummaries"]
+    )
+
+
+def _formation(cloud: LocalCloud) -> Any:
+    """A client that asks once: a failed deployment must not be tried again in silence."""
+    make: Any = boto3.Session("local", "local", region_name=REGION).client
+    config = Config(read_timeout=120, retries={"total_max_attempts": 1})
+    return make("cloudformation", endpoint_url=cloud.endpoint_url, config=config)

@@ -1,0 +1,1 @@
+"""Carries events, messages and schedules of the deployed stack to its Lambda functions."""

@@ -1,0 +1,171 @@
+"""Invokes the deployed functions: a process each, under the deployed role and environment."""
+
+import io
+import json
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.cloud import REGION, LocalCloud
+from local.router.clock import VirtualClock
+from local.router.deployed import Deployed, FunctionSettings
+from local.router.process import FunctionFailed, FunctionProcess
+from local.router.roles import Roles
+
+# What of a zip is ours. The rest of it is built for the functions' own processors, and taken
+# from this interpreter's packages instead.
+OWN_CODE = ("tidegate", "lambdas")
+
+type OnLog = Callable[[str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One run of a function. `error` is "" when it went well; `at_s` is the router's clock."""
+
+    function_name: str
+    event: Any
+    answer: Any
+    error: str
+    at_s: float
+    duration_s: float
+    is_cold: bool
+    lines: Sequence[str]
+
+    @property
+    def is_ok(self) -> bool:
+        return not self.error
+
+
+@dataclass(slots=True)
+class _Function:
+    """The process of one function, if it is warm; `lock`: one invocation at a time."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    process: FunctionProcess | None = None
+    good_until_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Functions:
+    """Everything that was invoked, in the order in which it ended, is in `invocations`."""
+
+    cloud: LocalCloud
+    deployed: Deployed
+    roles: Roles
+    clock: VirtualClock
+    code_folder: Path
+    own_code: Sequence[str] = OWN_CODE
+    on_log: OnLog | None = None
+    invocations: list[Invocation] = field(default_factory=list)
+    _functions: dict[str, _Function] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def invoke(self, function_arn: str, event: Any) -> Invocation:
+        """Run the function to its end; whatever goes wrong is in the invocation's `error`."""
+        settings = self.deployed.function(function_arn)
+        with self._lock:
+            function = self._functions.setdefault(settings.name, _Function())
+        with function.lock:
+            invocation = self._run(function, settings, event)
+        self.invocations.append(invocation)
+        self._report(settings, invocation)
+        return invocation
+
+    def stop(self) -> None:
+        """End all processes."""
+        with self._lock:
+            functions = list(self._functions.values())
+        for function in functions:
+            if function.process:
+                function.process.kill()
+                function.process = None
+
+    def _run(self, function: _Function, settings: FunctionSettings, event: Any) -> Invocation:
+        began_s, at_s = time.monotonic(), self.clock.now_s()
+        request_id = str(uuid.uuid4())
+        answer, error, lines = None, "", list[str]()
+        is_cold = not self._is_warm(function, settings)
+        try:
+            process = self._start(function, settings) if is_cold else function.process
+            assert process
+            answer, printed = process.invoke(
+                event, request_id=request_id, offset_s=self.clock.offset_s
+            )
+            lines = list(printed)
+        except FunctionFailed as failed:
+            error, lines = str(failed.args[0]), list(failed.args[1])
+        return Invocation(
+            function_name=settings.name,
+            event=event,
+            answer=answer,
+            error=error,
+            at_s=at_s,
+            duration_s=time.monotonic() - began_s,
+            is_cold=is_cold,
+            lines=lines,
+        )
+
+    def _is_warm(self, function: _Function, settings: FunctionSettings) -> bool:
+        process = function.process
+        return bool(
+            process
+            and process.is_alive
+            and process.settings == settings
+            and time.time() < function.good_until_s
+        )
+
+    def _start(self, function: _Function, settings: FunctionSettings) -> FunctionProcess:
+        if function.process:
+            function.process.kill()
+            function.process = None
+        session = self.roles.session(settings.role_arn, settings.arn)
+        if session is None:
+            why = f"{settings.role_arn} may not be assumed by lambda.amazonaws.com"
+            raise FunctionFailed(why, [])
+        environment = {
+            "AWS_LAMBDA_FUNCTION_NAME": settings.name,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.cloud.endpoint_url,
+            **session.environment,
+        }
+        function.good_until_s = session.good_until_s
+        function.process = FunctionProcess(settings, self._unpack(settings), environment)
+        return function.process
+
+    def _unpack(self, settings: FunctionSettings) -> Path:
+        """The folder with our part of the deployed zip; one per code, kept."""
+        folder = self.code_folder / "".join(filter(str.isalnum, settings.code_sha256))
+        with self._lock:
+            if folder.exists():
+                return folder
+            folder.mkdir(parents=True)
+            with zipfile.ZipFile(io.BytesIO(self.deployed.code(settings.name))) as packed:
+                ours = [name for name in packed.namelist() if self._is_ours(name)]
+                packed.extractall(folder, ours)
+            return folder
+
+    def _is_ours(self, name: str) -> bool:
+        return name.split("/", maxsplit=1)[0].removesuffix(".py") in self.own_code
+
+    def _report(self, settings: FunctionSettings, invocation: Invocation) -> None:
+        """To the callback what is a JSON object, and to CloudWatch Logs what the role may."""
+        if self.on_log:
+            for line in invocation.lines:
+                if isinstance(record := _parsed(line), dict):
+                    self.on_log(settings.name, record)
+        if invocation.lines:
+            self.roles.put_logs(settings, invocation.lines)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
