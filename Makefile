@@ -9,7 +9,7 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
-	@echo "make bench   how long the planner takes"
+	@echo "make bench   how long the planner takes, and the functions to start"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -26,8 +26,8 @@ lint:
 	@scripts/test.sh --lint
 
 bench:
-	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.planner
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.planner && .venv/bin/python -m bench.cold_start
 
 clean:
-	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

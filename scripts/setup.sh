@@ -5,7 +5,8 @@
 #   scripts/setup.sh             everything
 #   SLURM=sim scripts/setup.sh   only what the simulated path needs: no apt, no root
 #
-# uv is kept in .tools/, Python packages in .venv/; both are deleted by `make clean`.
+# uv is kept in .tools/, Python packages in .venv/, the CDK's command line in node_modules/;
+# all are deleted by `make clean`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -116,6 +117,21 @@ sync_packages() {
         fail "the Python packages could not be installed (see above)."
 }
 
+# The CDK's command line, on the virtual environment's node, and bytecode for what the app
+# imports of the CDK: its modules are so large that reading them without takes seconds, and
+# where PYTHONDONTWRITEBYTECODE is set they would never get any.
+sync_cdk() {
+    local stamp=node_modules/.tidegate-stamp
+    if [[ -e $stamp && $(cat package-lock.json uv.lock | cksum) == "$(<"$stamp")" ]]; then
+        return 0
+    fi
+    mkdir -p "$tools"
+    PATH="$PWD/.venv/bin:$PATH" .venv/bin/npm ci --no-progress >"$tools/npm.log" 2>&1 ||
+        fail "the CDK's command line could not be installed (.tools/npm.log)."
+    PATH="$PWD/.venv/bin:$PATH" env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -c 'import cdk.app'
+    cat package-lock.json uv.lock | cksum >"$stamp"
+}
+
 # Slurm and its company, for the real path. Not having them is no failure: the simulated
 # path needs none, and `make test` says what it left out.
 add_slurm() {
@@ -143,5 +159,6 @@ trap 'exit 130' INT TERM HUP
 find_uv
 find_python
 sync_packages
+sync_cdk
 add_slurm
 say "ready"

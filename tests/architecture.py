@@ -27,7 +27,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     # The simulator runs the real agent.
     "tidegate.sim": ("tidegate.agent", "tidegate.service", "tidegate.ports", CORE),
     "lambdas": ENTRY,
-    "cdk": ("tidegate.wire.config", "tidegate.core.pool", "userdata"),
+    # More than the cluster file: see docs/decisions.md.
+    "cdk": ("tidegate.wire", CORE, "userdata"),
     "userdata": (),
     "local": ("tidegate", "lambdas", "cdk", "userdata"),
 }

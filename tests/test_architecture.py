@@ -45,7 +45,7 @@ MISTAKES = [
     (architecture.import_directions, "tidegate/sim/a.py", "import tidegate.adapters.ec2"),
     (architecture.import_directions, "tidegate/new.py", "import tidegate.core.pool"),
     (architecture.import_directions, "userdata/a.py", "import tidegate.core.pool"),
-    (architecture.import_directions, "cdk/a.py", "from tidegate.wire import events"),
+    (architecture.import_directions, "cdk/a.py", "from tidegate.service import control"),
     (architecture.import_directions, "lambdas/a.py", "import local.cloud"),
     (architecture.import_directions, "local/a.py", "import tests.make"),
     (architecture.purity_of_core, "tidegate/core/a.py", "import os.path"),

@@ -1,0 +1,1 @@
+"""The deployment: one CloudFormation stack per cluster file, built with the AWS CDK."""

@@ -1,0 +1,135 @@
+"""Alarms: what somebody must look at, sent to one topic."""
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk.functions import METRICS_NAMESPACE, Functions
+from cdk.queues import Queues
+from tidegate.wire.config import ClusterFile
+
+MINUTE = Duration.minutes(1)
+FIVE_MINUTES = Duration.minutes(5)
+
+# The agent's slowest heartbeat is five minutes.
+SILENT_AFTER_S = 300
+
+
+class Alarms(Construct):
+    """`topic`: subscribe to it what shall hear of alarms besides the file's `alarm_email`."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, file: ClusterFile, functions: Functions, queues: Queues
+    ) -> None:
+        super().__init__(scope, id)
+        self._cluster = file.cluster.name
+        self.topic = sns.Topic(
+            self, "Topic", display_name=f"Tidegate {self._cluster}", enforce_ssl=True
+        )
+        self._let_cloudwatch_publish()
+        if file.alarm_email:
+            sns.Subscription(
+                self,
+                "Email",
+                topic=self.topic,
+                endpoint=file.alarm_email,
+                protocol=sns.SubscriptionProtocol.EMAIL,
+            )
+        self._dead_letters(queues)
+        self._failing_functions(functions)
+        self._looks()
+
+    def _let_cloudwatch_publish(self) -> None:
+        stack = Stack.of(self)
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="Alarms",
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+            )
+        )
+
+    def _dead_letters(self, queues: Queues) -> None:
+        for name, queue in (("Dead", queues.dead), ("DeadLooks", queues.dead_looks)):
+            self._alarm(
+                f"{name}NotEmpty",
+                f"messages that nobody could handle wait in the queue of {name}",
+                queue.metric_approximate_number_of_messages_visible(
+                    period=FIVE_MINUTES, statistic="Maximum"
+                ),
+            )
+
+    def _failing_functions(self, functions: Functions) -> None:
+        for name, function in functions.all.items():
+            self._alarm(
+                f"{name.capitalize()}Errors",
+                f"the function {name} fails",
+                function.metric_errors(period=FIVE_MINUTES),
+            )
+            self._alarm(
+                f"{name.capitalize()}Throttles",
+                f"the function {name} is not let run",
+                function.metric_throttles(period=FIVE_MINUTES),
+            )
+
+    def _looks(self) -> None:
+        """The planner says itself when a look failed: the function's own result is success."""
+        self._alarm(
+            "LookFailed",
+            "no look of the planner succeeded for three minutes",
+            self._of_planner("LookFailed", "Sum", MINUTE),
+            periods=3,
+        )
+        self._alarm(
+            "AgentSilent",
+            "the head's agent has sent no digest for a while",
+            self._of_planner("DigestAge", "Maximum", FIVE_MINUTES),
+            above=SILENT_AFTER_S,
+            periods=2,
+        )
+
+    def _of_planner(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
+        """Powertools adds the dimension `service` to those that the handlers set."""
+        return cloudwatch.Metric(
+            namespace=METRICS_NAMESPACE,
+            metric_name=name,
+            dimensions_map={"cluster": self._cluster, "service": "planner"},
+            statistic=statistic,
+            period=period,
+        )
+
+    def _alarm(
+        self,
+        name: str,
+        description: str,
+        metric: cloudwatch.Metric,
+        *,
+        above: float = 0,
+        periods: int = 1,
+    ) -> None:
+        alarm = cloudwatch.CfnAlarm(
+            self,
+            name,
+            alarm_name=f"tidegate-{self._cluster}-{name}",
+            alarm_description=f"Cluster {self._cluster}: {description}.",
+            namespace=metric.namespace,
+            metric_name=metric.metric_name,
+            dimensions=[
+                cloudwatch.CfnAlarm.DimensionProperty(name=key, value=str(value))
+                for key, value in sorted((metric.dimensions or {}).items())
+            ],
+            statistic=metric.statistic,
+            period=int(metric.period.to_seconds()),
+            threshold=above,
+            comparison_operator="GreaterThanThreshold",
+            evaluation_periods=periods,
+            datapoints_to_alarm=periods,
+            treat_missing_data="notBreaching",
+            alarm_actions=[self.topic.topic_arn],
+            ok_actions=[self.topic.topic_arn],
+        )
+        assert alarm

@@ -1,0 +1,32 @@
+"""From cluster files to a cloud assembly."""
+
+from pathlib import Path
+
+from aws_cdk import App
+
+from cdk.clusters import cluster_paths, load_clusters
+from cdk.packaging import own_code_package, package
+from cdk.stack import ClusterStack
+from tidegate.core.errors import BadConfig
+
+# `-c package=source`: functions without third-party packages, for tests of the template.
+SOURCE_ONLY = "source"
+
+
+def synthesize(root: Path, *, account: str | None, app: App | None = None) -> App:
+    """Synthesize a stack per cluster file. Errors: BadConfig, and then nothing is written.
+
+    `app`: with its context and output folder; None: those that the CDK's CLI asks for.
+    """
+    app = app or App()
+    context = app.node.try_get_context
+    paths = cluster_paths(root, cluster=context("cluster"), pattern=context("clusters"))
+    files = load_clusters(paths)
+    code = own_code_package(root) if context("package") == SOURCE_ONLY else package(root)
+    for path, file in files.items():
+        try:
+            ClusterStack(app, path=path, file=file, package=code, account=account)
+        except ValueError as error:
+            raise BadConfig(f"{path}: {error}") from error
+    app.synth()
+    return app

@@ -1,0 +1,125 @@
+"""From the cluster file to what head and nodes are told at their first boot.
+
+Free of the CDK: the names may be tokens or plain text.
+"""
+
+from dataclasses import dataclass
+
+from tidegate.core.pool import Pool
+from tidegate.wire.config import ClusterFile
+from userdata.render import (
+    HeadValues,
+    MungeSecret,
+    NodePool,
+    NodeShape,
+    NodeValues,
+    Shared,
+    SlurmConfValues,
+    SlurmPartition,
+    SlurmPool,
+)
+
+# slurm.conf needs a bound on nodes even where the cluster file has none.
+UNLIMITED_NODES = 1000
+SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedNames:
+    """What head and nodes both need: the Munge secret's ARN and the file system's id."""
+
+    munge_secret: str
+    file_system_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNames:
+    """Where the agent puts digests and hears orders."""
+
+    bucket: str
+    bus: str
+    urgent_queue_url: str
+    routine_queue_url: str
+
+
+def zone_name(cluster: str) -> str:
+    """The private DNS zone of a cluster."""
+    return f"tidegate-{cluster}.internal"
+
+
+def head_host(cluster: str) -> str:
+    """The name under which nodes find the head, whatever its address."""
+    return f"head.{zone_name(cluster)}"
+
+
+def shapes(pool: Pool) -> tuple[NodeShape, ...]:
+    """The pool's instance types for Slurm; small nodes fill first, so that large ones empty."""
+    return tuple(
+        NodeShape(
+            each.name,
+            each.vcpus,
+            each.slurm_memory_mib,
+            each.gpus,
+            each.gpu_type,
+            weight=1 + each.gpus,
+        )
+        for each in pool.instance_types
+    )
+
+
+def slurm_values(file: ClusterFile) -> SlurmConfValues:
+    """slurm.conf of the cluster."""
+    cluster = file.cluster
+    return SlurmConfValues(
+        cluster=cluster.name,
+        head_host=head_host(cluster.name),
+        pools=tuple(
+            SlurmPool(
+                name=pool.name,
+                shapes=shapes(pool),
+                markets=tuple(market.value for market in pool.markets),
+                labels=pool.labels,
+                max_job_nodes=pool.max_job_nodes,
+            )
+            for pool in cluster.pools
+        ),
+        partitions=tuple(
+            SlurmPartition(each.name, each.pools, each.is_default) for each in cluster.partitions
+        ),
+        max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
+        settings=file.slurm.settings,
+        cgroup=file.slurm.cgroup,
+    )
+
+
+def head_values(file: ClusterFile, shared: SharedNames, agent: AgentNames) -> HeadValues:
+    """What the head is told; the agent finds its way in the cloud by its environment."""
+    environment = {
+        "TIDEGATE_CLUSTER": file.cluster.name,
+        "TIDEGATE_BUCKET": agent.bucket,
+        "TIDEGATE_BUS": agent.bus,
+        "TIDEGATE_URGENT_QUEUE_URL": agent.urgent_queue_url,
+        "TIDEGATE_ROUTINE_QUEUE_URL": agent.routine_queue_url,
+        "TIDEGATE_SHARED_DIR": file.shared_dir,
+        "TIDEGATE_SLURMCTLD_LOG": SLURMCTLD_LOG,
+        "AWS_DEFAULT_REGION": file.region,
+    }
+    return HeadValues(
+        slurm=slurm_values(file),
+        munge=MungeSecret(shared.munge_secret),
+        shared=Shared(shared.file_system_id, file.shared_dir),
+        agent_env=tuple(environment.items()),
+    )
+
+
+def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValues:
+    """What every node of a pool is told."""
+    return NodeValues(
+        cluster=file.cluster.name,
+        head_host=head_host(file.cluster.name),
+        shapes=shapes(pool),
+        pools=(NodePool(pool.name, pool.labels),),
+        munge=MungeSecret(shared.munge_secret),
+        shared=Shared(shared.file_system_id, file.shared_dir),
+        boot_bound_s=int(file.cluster.timings.boot_bound_s),
+    )

@@ -1,0 +1,81 @@
+"""The buses: digests of the agent on the cluster's own, EC2's news on the default one."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from constructs import Construct
+
+from cdk.queues import KEPT, Queues
+from tidegate.wire.events import (
+    DIGEST_DETAIL_TYPE,
+    DIGEST_SOURCE,
+    HEALTH_DETAIL_TYPE,
+    REBALANCE_DETAIL_TYPE,
+    RESERVATION_DETAIL_TYPE,
+    SPOT_DETAIL_TYPE,
+    STATE_DETAIL_TYPE,
+)
+
+# EventBridge's own default is a day: no look and no notice is worth anything by then.
+DELIVERY_ATTEMPTS = 20
+LOOK_DELIVERED_WITHIN = Duration.minutes(5)
+
+EC2_NEWS = {
+    "SpotInterruption": SPOT_DETAIL_TYPE,
+    "Rebalance": REBALANCE_DETAIL_TYPE,
+    "StateChange": STATE_DETAIL_TYPE,
+    "ReservationInterruption": RESERVATION_DETAIL_TYPE,
+}
+
+
+class Events(Construct):
+    """The cluster's bus, and the rules from both buses into the queues."""
+
+    def __init__(self, scope: Construct, id: str, *, cluster: str, queues: Queues) -> None:
+        super().__init__(scope, id)
+        self.bus = events.EventBus(self, "Bus", event_bus_name=f"tidegate-{cluster}")
+        events.Rule(
+            self,
+            "Digest",
+            description=f"a new digest of {cluster}: look",
+            event_bus=self.bus,
+            event_pattern=events.EventPattern(
+                source=[DIGEST_SOURCE], detail_type=[DIGEST_DETAIL_TYPE]
+            ),
+            targets=[
+                targets.SqsQueue(
+                    queues.looks,
+                    message_group_id=cluster,
+                    dead_letter_queue=queues.dead,
+                    retry_attempts=DELIVERY_ATTEMPTS,
+                    max_event_age=LOOK_DELIVERED_WITHIN,
+                )
+            ],
+        )
+        for name, detail_type in EC2_NEWS.items():
+            self._tell(
+                name, queues, events.EventPattern(source=["aws.ec2"], detail_type=[detail_type])
+            )
+        self._tell(
+            "Health",
+            queues,
+            events.EventPattern(
+                source=["aws.health"], detail_type=[HEALTH_DETAIL_TYPE], detail={"service": ["EC2"]}
+            ),
+        )
+
+    def _tell(self, name: str, queues: Queues, pattern: events.EventPattern) -> None:
+        """News of the account; which of it is about this cluster only the function knows."""
+        events.Rule(
+            self,
+            name,
+            event_pattern=pattern,
+            targets=[
+                targets.SqsQueue(
+                    queues.interruptions,
+                    dead_letter_queue=queues.dead,
+                    retry_attempts=DELIVERY_ATTEMPTS,
+                    max_event_age=KEPT,
+                )
+            ],
+        )

@@ -1,0 +1,194 @@
+"""The four functions, each with a role and a log of its own, and what starts them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.aws_s3_assets import Asset
+from constructs import Construct
+
+from cdk import statements
+from cdk.events import Events
+from cdk.network import Network
+from cdk.nodes import Nodes
+from cdk.queues import FUNCTION_TIMEOUT_S, Queues
+from cdk.storage import Storage
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.settings import environment
+
+MEMORY_MIB = 512
+BATCH_SIZE = 10
+METRICS_NAMESPACE = "Tidegate"
+
+type Statements = Sequence[iam.PolicyStatement]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What the functions work with."""
+
+    file: ClusterFile
+    network: Network
+    storage: Storage
+    queues: Queues
+    events: Events
+    nodes: Nodes
+    cluster_asset: Asset
+
+
+class Functions(Construct):
+    """planner, interruption, schedule and reconcile. `code`: one package for all of them."""
+
+    def __init__(self, scope: Construct, id: str, *, around: Around, code: lambda_.Code) -> None:
+        super().__init__(scope, id)
+        self._around = around
+        self._code = code
+        self._environment = _environment(around)
+        queues = around.queues
+        self.planner = self._function("planner", self._planner_statements())
+        self.interruption = self._function("interruption", self._interruption_statements())
+        self.schedule = self._function("schedule", self._hours_statements(), dead=queues.dead)
+        self.reconcile = self._function("reconcile", self._hours_statements(), dead=queues.dead)
+        self._feed(self.planner, queues.looks)
+        self._feed(self.interruption, queues.interruptions)
+
+    @property
+    def all(self) -> Mapping[str, lambda_.Function]:
+        return {
+            "planner": self.planner,
+            "interruption": self.interruption,
+            "schedule": self.schedule,
+            "reconcile": self.reconcile,
+        }
+
+    def _function(
+        self, name: str, own: Statements, *, dead: sqs.Queue | None = None
+    ) -> lambda_.Function:
+        """`dead`: for functions that are invoked without waiting, which Lambda tries thrice."""
+        cluster = self._around.file.cluster.name
+        log_name = f"/tidegate/{cluster}/{name}"
+        log_group = logs.LogGroup(
+            self,
+            f"{name.capitalize()}Log",
+            log_group_name=log_name,
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = statements.role(
+            self,
+            f"{name.capitalize()}Role",
+            service="lambda",
+            statements=[*own, *self._common_statements(log_name)],
+        )
+        return lambda_.Function(
+            self,
+            name.capitalize(),
+            function_name=f"tidegate-{cluster}-{name}",
+            description=f"Tidegate, cluster {cluster}: {name}",
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"lambdas.{name}.handler",
+            code=self._code,
+            memory_size=MEMORY_MIB,
+            timeout=Duration.seconds(FUNCTION_TIMEOUT_S),
+            # What the CDK would add by itself to the role, it has already.
+            role=role.without_policy_updates(),
+            log_group=log_group,
+            dead_letter_queue=dead,
+            environment=self._environment | {"POWERTOOLS_SERVICE_NAME": name},
+        )
+
+    def _feed(self, function: lambda_.Function, queue: sqs.Queue) -> None:
+        lambda_.EventSourceMapping(
+            self,
+            f"{function.node.id}Feed",
+            target=function,
+            event_source_arn=queue.queue_arn,
+            batch_size=BATCH_SIZE,
+            report_batch_item_failures=True,
+        )
+
+    def _common_statements(self, log_name: str) -> Statements:
+        asset = self._around.cluster_asset
+        group = Stack.of(self).format_arn(service="logs", resource=f"log-group:{log_name}")
+        return (
+            statements.statement(
+                "ClusterFile",
+                ["s3:GetObject"],
+                [asset.bucket.arn_for_objects(asset.s3_object_key)],
+            ),
+            statements.write_logs(group),
+        )
+
+    def _planner_statements(self) -> Statements:
+        around = self._around
+        cluster = around.file.cluster.name
+        queues, storage = around.queues, around.storage
+        return (
+            statements.ledger(storage.table.table_arn),
+            *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
+            statements.send(
+                "Send",
+                queues.looks.queue_arn,
+                queues.dead_looks.queue_arn,
+                queues.urgent.queue_arn,
+                queues.routine.queue_arn,
+            ),
+            statements.receive("Looks", queues.looks.queue_arn),
+            statements.describe_instances(),
+            *statements.launch(
+                self,
+                cluster=cluster,
+                templates=[template_id for template_id, _ in around.nodes.templates.values()],
+                subnets=list(around.network.subnets.values()),
+                group_id=around.network.node_group_id,
+            ),
+            statements.pass_role(around.nodes.role.role_arn),
+            statements.terminate_nodes(self, cluster),
+        )
+
+    def _interruption_statements(self) -> Statements:
+        queues, storage = self._around.queues, self._around.storage
+        return (
+            statements.ledger(storage.table.table_arn),
+            *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
+            statements.send(
+                "Send", queues.looks.queue_arn, queues.urgent.queue_arn, queues.routine.queue_arn
+            ),
+            statements.receive("Notices", queues.interruptions.queue_arn),
+        )
+
+    def _hours_statements(self) -> Statements:
+        """Of schedule and reconcile: both keep the cluster's hours."""
+        queues, storage = self._around.queues, self._around.storage
+        return (
+            statements.ledger(storage.table.table_arn),
+            statements.send("Send", queues.looks.queue_arn, queues.dead.queue_arn),
+            statements.describe_instances(),
+            statements.start_and_stop_head(self, self._around.file.cluster.name),
+        )
+
+
+def _environment(around: Around) -> dict[str, str]:
+    queues, storage = around.queues, around.storage
+    return {
+        "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+        **environment(
+            templates=around.nodes.templates,
+            subnets=around.network.subnets,
+            cluster_bucket=around.cluster_asset.s3_bucket_name,
+            cluster_key=around.cluster_asset.s3_object_key,
+            table=storage.table.table_name,
+            bucket=storage.bucket.bucket_name,
+            bus=around.events.bus.event_bus_name,
+            look_queue_url=queues.looks.queue_url,
+            dead_look_queue_url=queues.dead_looks.queue_url,
+            urgent_queue_url=queues.urgent.queue_url,
+            routine_queue_url=queues.routine.queue_url,
+        ),
+    }

@@ -1,0 +1,153 @@
+"""The head: one small instance, its data volume, and a name that keeps pointing at it."""
+
+from aws_cdk import CfnTag, Fn
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_route53 as route53
+from constructs import Construct
+
+from cdk import statements
+from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
+from cdk.events import Events
+from cdk.images import ROOT_DEVICE
+from cdk.network import Network
+from cdk.nodes import shared_names
+from cdk.queues import Queues
+from cdk.storage import Storage, keep_when_replaced
+from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.events import DIGEST_SOURCE
+from userdata.render import head_user_data
+
+ROOT_GIB = 30
+DATA_DEVICE = "/dev/sdf"
+RECORD_TTL_S = 30
+
+
+class Head(Construct):
+    """Outbound connections only; people reach it with Session Manager."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        file: ClusterFile,
+        network: Network,
+        storage: Storage,
+        queues: Queues,
+        events: Events,
+        image_id: str,
+    ) -> None:
+        super().__init__(scope, id)
+        self.role = self._role(storage, queues, events)
+        agent = AgentNames(
+            bucket=storage.bucket.bucket_name,
+            bus=events.bus.event_bus_name,
+            urgent_queue_url=queues.urgent.queue_url,
+            routine_queue_url=queues.routine.queue_url,
+        )
+        user_data = head_user_data(head_values(file, shared_names(storage), agent))
+        self.instance = self._instance(file, network, image_id, user_data)
+        self.instance.node.add_dependency(*storage.mount_targets, *network.route_out)
+        self._data_volume(file)
+        self._name(file, network)
+
+    def _role(self, storage: Storage, queues: Queues, events: Events) -> iam.Role:
+        """Only the head puts digests: what the planner believes about Slurm comes from here."""
+        key = f"{storage.bucket.bucket_arn}/{storage.digest_key}"
+        return statements.role(
+            self,
+            "Role",
+            service="ec2",
+            statements=[
+                statements.statement("Digest", ["s3:PutObject"], [key]),
+                statements.statement(
+                    "TellOfDigest",
+                    ["events:PutEvents"],
+                    [events.bus.event_bus_arn],
+                    {"StringEquals": {"events:source": DIGEST_SOURCE}},
+                ),
+                statements.statement(
+                    "Orders",
+                    ["sqs:ReceiveMessage", "sqs:DeleteMessage"],
+                    [queues.urgent.queue_arn, queues.routine.queue_arn],
+                ),
+                statements.read_secret(storage.munge_secret_arn),
+                statements.mount(storage.file_system_arn, as_root=True),
+            ],
+            managed=["AmazonSSMManagedInstanceCore"],
+        )
+
+    def _instance(
+        self, file: ClusterFile, network: Network, image_id: str, user_data: str
+    ) -> ec2.CfnInstance:
+        cluster = file.cluster.name
+        profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
+        return ec2.CfnInstance(
+            self,
+            "Instance",
+            image_id=image_id,
+            instance_type=file.head.instance_type,
+            subnet_id=network.subnets[file.zones[0]],
+            security_group_ids=[network.head_group_id],
+            iam_instance_profile=profile.ref,
+            user_data=Fn.base64(user_data),
+            metadata_options=ec2.CfnInstance.MetadataOptionsProperty(
+                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+            ),
+            private_dns_name_options=ec2.CfnInstance.PrivateDnsNameOptionsProperty(
+                hostname_type="resource-name", enable_resource_name_dns_a_record=True
+            ),
+            block_device_mappings=[
+                ec2.CfnInstance.BlockDeviceMappingProperty(
+                    device_name=ROOT_DEVICE,
+                    ebs=ec2.CfnInstance.EbsProperty(
+                        volume_type="gp3", volume_size=ROOT_GIB, encrypted=True
+                    ),
+                )
+            ],
+            propagate_tags_to_volume_on_creation=True,
+            tags=[
+                CfnTag(key=CLUSTER_TAG, value=cluster),
+                CfnTag(key=ROLE_TAG, value=HEAD_ROLE),
+                CfnTag(key="Name", value=f"tidegate-{cluster}-head"),
+            ],
+        )
+
+    def _data_volume(self, file: ClusterFile) -> None:
+        volume = ec2.CfnVolume(
+            self,
+            "Data",
+            availability_zone=file.zones[0],
+            size=file.head.volume_gib,
+            volume_type="gp3",
+            encrypted=True,
+            tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
+        )
+        keep_when_replaced(volume)
+        ec2.CfnVolumeAttachment(
+            self,
+            "DataAttachment",
+            instance_id=self.instance.ref,
+            volume_id=volume.ref,
+            device=DATA_DEVICE,
+        )
+
+    def _name(self, file: ClusterFile, network: Network) -> None:
+        cluster = file.cluster.name
+        zone = route53.CfnHostedZone(
+            self,
+            "Zone",
+            name=zone_name(cluster),
+            vpcs=[route53.CfnHostedZone.VPCProperty(vpc_id=network.vpc_id, vpc_region=file.region)],
+        )
+        route53.CfnRecordSet(
+            self,
+            "Record",
+            hosted_zone_id=zone.ref,
+            name=head_host(cluster),
+            type="A",
+            ttl=str(RECORD_TTL_S),
+            resource_records=[self.instance.attr_private_ip],
+        )

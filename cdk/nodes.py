@@ -1,0 +1,116 @@
+"""The nodes: one launch template per pool, and their role."""
+
+from aws_cdk import CfnTag, Fn
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk import statements
+from cdk.bootstrap import SharedNames, node_values
+from cdk.images import ROOT_DEVICE
+from cdk.network import Network
+from cdk.storage import Storage
+from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.core.pool import Pool
+from tidegate.wire.config import ClusterFile
+from userdata.render import node_user_data
+
+# The driver image alone takes more than half of it.
+ROOT_GIB = 100
+
+type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
+
+
+class Nodes(Construct):
+    """`templates`: pool -> (launch template id, version)."""
+
+    templates: dict[str, tuple[str, str]]
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        file: ClusterFile,
+        network: Network,
+        storage: Storage,
+        image_id: str,
+    ) -> None:
+        super().__init__(scope, id)
+        self.role = statements.role(
+            self,
+            "Role",
+            service="ec2",
+            statements=[
+                statements.read_secret(storage.munge_secret_arn),
+                statements.mount(storage.file_system_arn, as_root=False),
+            ],
+            managed=["AmazonSSMManagedInstanceCore"],
+        )
+        self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
+        self.templates = {}
+        for pool in file.cluster.pools:
+            user_data = node_user_data(node_values(file, shared_names(storage), pool))
+            template = ec2.CfnLaunchTemplate(
+                self,
+                f"Pool-{pool.name}",
+                launch_template_data=self._data(
+                    file.cluster.name, pool, user_data, image_id, network.node_group_id
+                ),
+                tag_specifications=[
+                    ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
+                        resource_type="launch-template", tags=_tags(file.cluster.name, pool)
+                    )
+                ],
+            )
+            template.node.add_dependency(*storage.mount_targets)
+            self.templates[pool.name] = (template.ref, template.attr_latest_version_number)
+
+    def _data(self, cluster: str, pool: Pool, user_data: str, image_id: str, group_id: str) -> Data:
+        """Type, subnet and market come with each launch; everything else is said here."""
+        template = ec2.CfnLaunchTemplate
+        return template.LaunchTemplateDataProperty(
+            image_id=image_id,
+            user_data=Fn.base64(user_data),
+            iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
+            security_group_ids=[group_id],
+            # A node that gives up powers itself off, and must not cost anything then.
+            instance_initiated_shutdown_behavior="terminate",
+            metadata_options=template.MetadataOptionsProperty(
+                http_endpoint="enabled",
+                http_tokens="required",
+                http_put_response_hop_limit=1,
+                instance_metadata_tags="enabled",
+            ),
+            private_dns_name_options=template.PrivateDnsNameOptionsProperty(
+                hostname_type="resource-name", enable_resource_name_dns_a_record=True
+            ),
+            block_device_mappings=[
+                template.BlockDeviceMappingProperty(
+                    device_name=ROOT_DEVICE,
+                    ebs=template.EbsProperty(
+                        volume_type="gp3",
+                        volume_size=ROOT_GIB,
+                        encrypted=True,
+                        delete_on_termination=True,
+                    ),
+                )
+            ],
+            tag_specifications=[
+                template.TagSpecificationProperty(
+                    resource_type=resource_type, tags=_tags(cluster, pool)
+                )
+                for resource_type in ("instance", "volume")
+            ],
+        )
+
+
+def shared_names(storage: Storage) -> SharedNames:
+    return SharedNames(munge_secret=storage.munge_secret_arn, file_system_id=storage.file_system_id)
+
+
+def _tags(cluster: str, pool: Pool) -> list[CfnTag]:
+    return [
+        CfnTag(key=CLUSTER_TAG, value=cluster),
+        CfnTag(key="Name", value=f"tidegate-{cluster}-{pool.name}"),
+    ]

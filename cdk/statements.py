@@ -1,0 +1,181 @@
+"""IAM statements, each with what a part of Tidegate really calls and no more.
+
+Source of actions, resources and condition keys: the Service Authorization Reference.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+
+# What a launch uses and what it makes, beside instances, templates, subnets and groups.
+# Images belong to others, and new volumes and interfaces have no name yet.
+_LAUNCHED_WITH = ("network-interface", "volume", "spot-instances-request")
+
+
+def statement(
+    sid: str,
+    actions: Sequence[str],
+    resources: Sequence[str],
+    conditions: Mapping[str, Any] | None = None,
+) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=sid, actions=list(actions), resources=list(resources), conditions=conditions
+    )
+
+
+def role(
+    scope: Construct,
+    id: str,
+    *,
+    service: str,
+    statements: Sequence[iam.PolicyStatement],
+    managed: Sequence[str] = (),
+    trust: Mapping[str, Any] | None = None,
+) -> iam.Role:
+    """A role that a service assumes.
+
+    Its policy is part of the role itself, so that nothing is made with the role before it
+    has its rights.
+    """
+    return iam.Role(
+        scope,
+        id,
+        assumed_by=iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=trust),
+        inline_policies={"own": iam.PolicyDocument(statements=list(statements))},
+        managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(each) for each in managed],
+    )
+
+
+def ec2_arn(scope: Construct, resource: str, *, is_shared: bool = False) -> str:
+    """`resource`: "instance/*". Images and snapshots are named without an account."""
+    stack = Stack.of(scope)
+    kind, _, name = resource.partition("/")
+    if is_shared:
+        return stack.format_arn(service="ec2", resource=kind, resource_name=name, account="")
+    return stack.format_arn(service="ec2", resource=kind, resource_name=name)
+
+
+def ledger(table_arn: str) -> iam.PolicyStatement:
+    """Of every function: whoever looks first draws the lineage, and to stop the head is a commit.
+
+    A transaction is allowed as the puts and updates that are in it.
+    """
+    actions = ["GetItem", "PutItem", "Query", "UpdateItem"]
+    return statement("Ledger", [f"dynamodb:{each}" for each in actions], [table_arn])
+
+
+def send(sid: str, *queue_arns: str) -> iam.PolicyStatement:
+    return statement(sid, ["sqs:SendMessage"], queue_arns)
+
+
+def receive(sid: str, *queue_arns: str) -> iam.PolicyStatement:
+    """What Lambda needs to poll a queue for a function."""
+    actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+    return statement(sid, actions, queue_arns)
+
+
+def read_digest(bucket_arn: str, key: str) -> Sequence[iam.PolicyStatement]:
+    """Without ListBucket, S3 answers AccessDenied instead of NoSuchKey before the first one."""
+    return (
+        statement("Digest", ["s3:GetObject"], [f"{bucket_arn}/{key}"]),
+        statement("DigestIsThere", ["s3:ListBucket"], [bucket_arn]),
+    )
+
+
+def describe_instances() -> iam.PolicyStatement:
+    """EC2 knows no resources for Describe actions."""
+    return statement("Instances", ["ec2:DescribeInstances"], ["*"])
+
+
+def launch(
+    scope: Construct,
+    *,
+    cluster: str,
+    templates: Sequence[str],
+    subnets: Sequence[str],
+    group_id: str,
+) -> Sequence[iam.PolicyStatement]:
+    """Fleets of our launch templates in our subnets, whose instances carry the cluster's tag."""
+    template_arns = [ec2_arn(scope, f"launch-template/{each}") for each in templates]
+    ours = {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": cluster}}
+    return (
+        statement(
+            "LaunchWith",
+            ["ec2:CreateFleet", "ec2:RunInstances"],
+            [
+                *template_arns,
+                *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
+                ec2_arn(scope, f"security-group/{group_id}"),
+                *(ec2_arn(scope, f"{kind}/*") for kind in _LAUNCHED_WITH),
+                ec2_arn(scope, "image/*", is_shared=True),
+            ],
+        ),
+        statement("LaunchFleet", ["ec2:CreateFleet"], [ec2_arn(scope, "fleet/*")], ours),
+        statement(
+            "LaunchInstances",
+            ["ec2:CreateFleet", "ec2:RunInstances"],
+            [ec2_arn(scope, "instance/*")],
+            {**ours, "ArnEquals": {"ec2:LaunchTemplate": template_arns}},
+        ),
+        statement(
+            "TagWhatIsLaunched",
+            ["ec2:CreateTags"],
+            [ec2_arn(scope, f"{kind}/*") for kind in ("fleet", "instance", "volume")],
+            {
+                "StringEquals": {
+                    **ours["StringEquals"],
+                    "ec2:CreateAction": ["CreateFleet", "RunInstances"],
+                }
+            },
+        ),
+    )
+
+
+def pass_role(role_arn: str) -> iam.PolicyStatement:
+    condition = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    return statement("NodesGetTheirRole", ["iam:PassRole"], [role_arn], condition)
+
+
+def terminate_nodes(scope: Construct, cluster: str) -> iam.PolicyStatement:
+    """Never the head, which carries the cluster's tag as well."""
+    condition = {
+        "StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster},
+        "StringNotEquals": {f"aws:ResourceTag/{ROLE_TAG}": HEAD_ROLE},
+    }
+    return statement(
+        "EndNodes", ["ec2:TerminateInstances"], [ec2_arn(scope, "instance/*")], condition
+    )
+
+
+def start_and_stop_head(scope: Construct, cluster: str) -> iam.PolicyStatement:
+    condition = {
+        "StringEquals": {
+            f"aws:ResourceTag/{CLUSTER_TAG}": cluster,
+            f"aws:ResourceTag/{ROLE_TAG}": HEAD_ROLE,
+        }
+    }
+    actions = ["ec2:StartInstances", "ec2:StopInstances"]
+    return statement("Head", actions, [ec2_arn(scope, "instance/*")], condition)
+
+
+def write_logs(log_group_arn: str) -> iam.PolicyStatement:
+    """`log_group_arn`: without `:*`; log streams are named below it."""
+    actions = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    return statement("Logs", actions, [f"{log_group_arn}:*"])
+
+
+def read_secret(secret_arn: str) -> iam.PolicyStatement:
+    return statement("MungeKey", ["secretsmanager:GetSecretValue"], [secret_arn])
+
+
+def mount(file_system_arn: str, *, as_root: bool) -> iam.PolicyStatement:
+    """Without ClientRootAccess root is squashed: only the head may make folders for users."""
+    actions = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]
+    if as_root:
+        actions.append("elasticfilesystem:ClientRootAccess")
+    return statement("Files", actions, [file_system_arn])

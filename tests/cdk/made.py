@@ -1,0 +1,98 @@
+"""Cluster files and the stacks that are synthesized from them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aws_cdk import App
+
+from cdk.app import synthesize
+
+ROOT = Path(__file__).parents[2]
+CLUSTERS = ROOT / "clusters"
+
+type File = dict[str, Any]
+type Properties = dict[str, Any]
+
+
+def dev_file(**changes: Any) -> File:
+    """clusters/dev.yaml with other top-level values; None leaves one out."""
+    read = yaml.load((CLUSTERS / "dev.yaml").read_text(), Loader=yaml.BaseLoader)
+    return {name: value for name, value in {**read, **changes}.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A synthesized stack: its template, and the folder that it was written to."""
+
+    template: Mapping[str, Any]
+    folder: Path
+
+    def resources(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Logical id and resource of every resource of a type."""
+        for logical_id, resource in self.template["Resources"].items():
+            if resource["Type"] == kind:
+                yield logical_id, resource
+
+    def all(self, kind: str) -> list[Properties]:
+        return [resource.get("Properties", {}) for _, resource in self.resources(kind)]
+
+    def one(self, kind: str) -> Properties:
+        (only,) = self.all(kind)
+        return only
+
+    def named(self, part: str, kind: str) -> Properties:
+        """The properties of the one resource of a type whose logical id begins like this."""
+        (found,) = [
+            dict(resource["Properties"])
+            for logical_id, resource in self.resources(kind)
+            if logical_id.startswith(part)
+        ]
+        return found
+
+    def logical_id(self, part: str, kind: str) -> str:
+        (found,) = [each for each, _ in self.resources(kind) if each.startswith(part)]
+        return found
+
+
+def synthesized(folder: Path, *files: File, **context: Any) -> dict[str, Stack]:
+    """The stacks of these cluster files, by name; functions without third-party packages."""
+    folder.mkdir(exist_ok=True)
+    for number, file in enumerate(files):
+        (folder / f"{number}.yaml").write_text(yaml.safe_dump(file))
+    app = new_app(folder, **{"clusters": str(folder / "*.yaml"), **context})
+    synthesize(ROOT, account=None, app=app)
+    return {
+        path.name.removesuffix(".template.json"): Stack(
+            json.loads(path.read_text()), folder / "cdk.out"
+        )
+        for path in (folder / "cdk.out").glob("*.template.json")
+    }
+
+
+def new_app(folder: Path, **context: Any) -> App:
+    """An app with the flags of cdk.json, whose functions have no third-party packages."""
+    flags = json.loads((ROOT / "cdk.json").read_text())["context"]
+    return App(outdir=str(folder / "cdk.out"), context={**flags, "package": "source", **context})
+
+
+def joined(value: Any) -> str:
+    """A value of the template as text, with `<LogicalId>` where CloudFormation puts one in."""
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(joined, parts))
+        case {"Fn::Base64": inner}:
+            return joined(inner)
+        case {"Fn::Sub": text}:
+            return str(text)
+        case {"Ref": logical_id}:
+            return f"<{logical_id}>"
+        case {"Fn::GetAtt": [logical_id, attribute]}:
+            return f"<{logical_id}.{attribute}>"
+        case _:
+            raise ValueError(f"not text: {value!r}")

@@ -1,0 +1,72 @@
+"""From the cluster file to the values of user data."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cdk.bootstrap import AgentNames, SharedNames, head_values, node_values, slurm_values
+from tests.cdk.made import ROOT, dev_file
+from tidegate.wire.config import ClusterFile, parse_cluster
+from userdata.render import NodeShape
+
+SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1")
+AGENT = AgentNames(bucket="b", bus="bus", urgent_queue_url="http://u", routine_queue_url="http://r")
+
+
+def cluster_file(**changes: object) -> ClusterFile:
+    return parse_cluster(yaml.safe_dump(dev_file(**changes)), "test.yaml")
+
+
+def test_nodes_know_the_shapes_of_their_pool_with_slurm_s_memory():
+    file = cluster_file()
+    pool = next(each for each in file.cluster.pools if each.name == "t4")
+
+    values = node_values(file, SHARED, pool)
+
+    assert values.shapes == (
+        NodeShape("g4dn.xlarge", 4, 15564, gpus=1, gpu_type="t4", weight=2),
+        NodeShape("g4dn.12xlarge", 48, 186777, gpus=4, gpu_type="t4", weight=5),
+    )
+    assert [pool.name for pool in values.pools] == ["t4"]
+
+
+def test_head_and_nodes_agree_on_the_head_s_name():
+    file = cluster_file(name="blue")
+
+    node = node_values(file, SHARED, file.cluster.pools[0])
+
+    assert node.head_host == slurm_values(file).head_host == "head.tidegate-blue.internal"
+
+
+def test_settings_of_the_file_reach_slurm_conf_and_cgroup_conf():
+    slurm = {"version": "23.11", "settings": {"TaskPlugin": "task/none"}, "cgroup": {"A": "b"}}
+
+    values = slurm_values(cluster_file(slurm=slurm))
+
+    assert values.settings == (("TaskPlugin", "task/none"),)
+    assert values.cgroup == (("A", "b"),)
+
+
+@pytest.mark.parametrize(("limits", "nodes"), [({"nodes": "7"}, 7), ({"gpus": "8"}, 1000)])
+def test_slurm_conf_has_room_for_the_nodes_that_the_limits_allow(limits, nodes):
+    assert slurm_values(cluster_file(limits=limits)).max_nodes == nodes
+
+
+def test_agent_is_told_everything_that_its_settings_ask_for():
+    from tidegate.agent.settings import Settings
+
+    told = dict(head_values(cluster_file(), SHARED, AGENT).agent_env)
+
+    settings = Settings.from_environment(told)
+    assert (settings.cluster, settings.bucket, settings.bus) == ("dev", "b", "bus")
+    assert settings.slurmctld_log == Path("/var/log/slurm/slurmctld.log")
+    assert told["AWS_DEFAULT_REGION"] == "us-east-1"
+
+
+def test_none_of_this_needs_the_cdk():
+    code = "import sys, cdk.bootstrap; sys.exit('aws_cdk' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

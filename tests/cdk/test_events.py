@@ -1,0 +1,185 @@
+"""Queues, rules, schedules and alarms."""
+
+import json
+
+import pytest
+
+from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+
+QUEUES = ("Dead", "DeadLooks", "Looks", "Interruptions", "Urgent", "Routine")
+
+
+def queue(stack: Stack, name: str) -> Properties:
+    (found,) = [
+        dict(resource["Properties"])
+        for logical_id, resource in stack.resources("AWS::SQS::Queue")
+        if logical_id[: -len("00000000")] == f"Queues{name}"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_message_stays_hidden_for_longer_than_its_function_may_live(dev: Stack, name):
+    longest_s = max(function["Timeout"] for function in dev.all("AWS::Lambda::Function"))
+
+    assert queue(dev, name)["VisibilityTimeout"] > longest_s
+
+
+@pytest.mark.parametrize("name", ["Dead", "DeadLooks"])
+def test_dead_letters_wait_two_weeks(dev: Stack, name):
+    assert queue(dev, name)["MessageRetentionPeriod"] == 14 * 24 * 3600
+
+
+@pytest.mark.parametrize("name", ["Looks", "Interruptions", "Urgent", "Routine"])
+def test_other_messages_are_worth_nothing_after_an_hour_and_die_after_five_tries(dev: Stack, name):
+    found = queue(dev, name)
+
+    assert found["MessageRetentionPeriod"] == 3600
+    assert found["RedrivePolicy"]["maxReceiveCount"] == 5
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_looks_and_their_dead_are_fifo_and_no_other_queue(dev: Stack, name):
+    expected = True if name in ("Looks", "DeadLooks") else None
+
+    assert queue(dev, name).get("FifoQueue") is expected
+    assert queue(dev, name).get("ContentBasedDeduplication") is expected
+
+
+RULES = {
+    "EventsDigest": ("tidegate.agent", "Tidegate Digest", "Looks"),
+    "EventsSpot": ("aws.ec2", "EC2 Spot Instance Interruption Warning", "Interruptions"),
+    "EventsRebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation", "Interruptions"),
+    "EventsStateChange": ("aws.ec2", "EC2 Instance State-change Notification", "Interruptions"),
+    "EventsReservation": (
+        "aws.ec2",
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        "Interruptions",
+    ),
+    "EventsHealth": ("aws.health", "AWS Health Event", "Interruptions"),
+}
+
+
+def test_there_are_these_rules_and_no_others(dev: Stack):
+    assert len(dev.all("AWS::Events::Rule")) == len(RULES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_sends_its_events_into_one_queue_and_the_undelivered_to_the_dead(dev: Stack, name):
+    source, detail_type, target_queue = RULES[name]
+    rule = dev.named(name, "AWS::Events::Rule")
+    (target,) = rule["Targets"]
+
+    assert rule["State"] == "ENABLED"
+    assert rule["EventPattern"]["source"] == [source]
+    assert rule["EventPattern"]["detail-type"] == [detail_type]
+    assert joined(target["Arn"]).startswith(f"<Queues{target_queue}")
+    assert joined(target["DeadLetterConfig"]["Arn"]).startswith("<QueuesDead")
+    assert target["RetryPolicy"]["MaximumRetryAttempts"] == 20
+
+
+def test_digests_come_by_the_cluster_s_own_bus_in_one_group_and_all_else_by_the_default_bus(
+    dev: Stack,
+):
+    assert dev.one("AWS::Events::EventBus")["Name"] == "tidegate-dev"
+    for name in RULES:
+        rule = dev.named(name, "AWS::Events::Rule")
+        bus = joined(rule.get("EventBusName", "default"))
+        group = rule["Targets"][0].get("SqsParameters")
+        if name == "EventsDigest":
+            assert (bus[:10], group) == ("<EventsBus", {"MessageGroupId": "dev"})
+        else:
+            assert (bus, group) == ("default", None)
+
+
+def test_only_news_of_ec2_s_health_are_taken(dev: Stack):
+    pattern = dev.named("EventsHealth", "AWS::Events::Rule")["EventPattern"]
+
+    assert pattern["detail"] == {"service": ["EC2"]}
+
+
+def test_each_rule_may_write_to_its_queue_and_to_the_dead_and_nobody_else_may(dev: Stack):
+    granted = {
+        (joined(statement["Condition"]["ArnEquals"]["aws:SourceArn"]), joined(policy["Queues"][0]))
+        for policy in dev.all("AWS::SQS::QueuePolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    }
+    rules = {logical_id for logical_id, _ in dev.resources("AWS::Events::Rule")}
+
+    assert len(granted) == 2 * len(rules)
+    assert {source for source, _ in granted} == {f"<{rule}.Arn>" for rule in rules}
+
+
+@pytest.mark.parametrize(
+    ("name", "expression"),
+    [("stop", "cron(0 20 ? * MON-FRI *)"), ("start", "cron(0 8 ? * MON-FRI *)")],
+)
+def test_schedule_fires_in_the_cluster_s_time_zone_and_tells_when_it_was(
+    dev: Stack, name, expression
+):
+    schedule = dev.named(f"Hours{name.capitalize()}", "AWS::Scheduler::Schedule")
+    target = schedule["Target"]
+
+    assert schedule["ScheduleExpression"] == expression
+    assert schedule["ScheduleExpressionTimezone"] == "Asia/Tokyo"
+    assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
+    assert json.loads(target["Input"]) == {
+        "schedule": name,
+        "at": "<aws.scheduler.scheduled-time>",
+    }
+    assert joined(target["Arn"]).startswith("<FunctionsSchedule")
+    assert joined(target["DeadLetterConfig"]["Arn"]).startswith("<QueuesDead")
+
+
+def test_cluster_without_hours_is_only_reconciled(tmp_path):
+    made = synthesized(tmp_path, dev_file(schedules=None))["tidegate-dev"]
+
+    schedule = made.one("AWS::Scheduler::Schedule")
+    assert schedule["ScheduleExpression"] == "rate(5 minutes)"
+    assert joined(schedule["Target"]["Arn"]).startswith("<FunctionsReconcile")
+    assert made.one("AWS::Scheduler::ScheduleGroup")["Name"] == "tidegate-dev"
+
+
+ALARMS = {
+    "DeadNotEmpty": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", 0, 1),
+    "DeadLooksNotEmpty": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", 0, 1),
+    "LookFailed": ("Tidegate", "LookFailed", 0, 3),
+    "AgentSilent": ("Tidegate", "DigestAge", 300, 2),
+    **{
+        f"{function}{metric}": ("AWS/Lambda", metric, 0, 1)
+        for function in ("Planner", "Interruption", "Schedule", "Reconcile")
+        for metric in ("Errors", "Throttles")
+    },
+}
+
+
+def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
+    found = {alarm["AlarmName"]: alarm for alarm in dev.all("AWS::CloudWatch::Alarm")}
+    topic = f"<{dev.logical_id('AlarmsTopic', 'AWS::SNS::Topic')}>"
+
+    assert found.keys() == {f"tidegate-dev-{name}" for name in ALARMS}
+    for name, (namespace, metric, above, periods) in ALARMS.items():
+        alarm = found[f"tidegate-dev-{name}"]
+        assert (alarm["Namespace"], alarm["MetricName"]) == (namespace, metric)
+        assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (above, periods)
+        assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+        assert [joined(action) for action in alarm["AlarmActions"]] == [topic]
+
+
+def test_three_failed_looks_are_three_minutes(dev: Stack):
+    alarm = dev.named("AlarmsLookFailed", "AWS::CloudWatch::Alarm")
+
+    assert (alarm["Period"], alarm["DatapointsToAlarm"]) == (60, 3)
+    assert alarm["Dimensions"] == [
+        {"Name": "cluster", "Value": "dev"},
+        {"Name": "service", "Value": "planner"},
+    ]
+
+
+def test_alarms_are_mailed_to_whom_the_file_names(dev: Stack, tmp_path):
+    told = synthesized(tmp_path, dev_file(alarm_email="ops@example.org"))["tidegate-dev"]
+
+    subscription = told.one("AWS::SNS::Subscription")
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.org")
+    assert dev.all("AWS::SNS::Subscription") == []

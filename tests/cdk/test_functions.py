@@ -1,0 +1,103 @@
+"""The four functions and what starts them."""
+
+import pytest
+
+from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+from tidegate.wire.settings import FunctionSettings
+
+NAMES = ("planner", "interruption", "schedule", "reconcile")
+
+
+def function(stack: Stack, name: str) -> Properties:
+    (found,) = [
+        each
+        for each in stack.all("AWS::Lambda::Function")
+        if each["FunctionName"] == f"tidegate-dev-{name}"
+    ]
+    return found
+
+
+def environment(stack: Stack, name: str) -> dict[str, str]:
+    variables = function(stack, name)["Environment"]["Variables"]
+    return {variable: joined(value) for variable, value in variables.items()}
+
+
+def test_there_are_four_and_the_cdk_adds_none_of_its_own(dev: Stack):
+    assert len(dev.all("AWS::Lambda::Function")) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_runs_on_arm_without_tracing(dev: Stack, name):
+    found = function(dev, name)
+
+    assert found["Architectures"] == ["arm64"]
+    assert found["Runtime"] == "python3.13"
+    assert (found["MemorySize"], found["Timeout"]) == (512, 45)
+    assert found["Handler"] == f"lambdas.{name}.handler"
+    assert "TracingConfig" not in found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_s_own_log_is_kept_for_a_month(dev: Stack, name):
+    group = joined(function(dev, name)["LoggingConfig"]["LogGroup"]).strip("<>")
+    log = dev.template["Resources"][group]["Properties"]
+
+    assert log["LogGroupName"] == f"/tidegate/dev/{name}"
+    assert log["RetentionInDays"] == 30
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_can_read_its_settings(dev: Stack, name):
+    settings = FunctionSettings.from_environment(environment(dev, name))
+
+    assert settings.cluster_key.endswith(".yaml")
+    assert settings.table.startswith("<StorageLedger")
+    assert settings.bucket.startswith("<StorageDigests")
+    assert settings.bus.startswith("<EventsBus")
+    assert settings.look_queue_url.startswith("<QueuesLooks")
+    assert settings.dead_look_queue_url.startswith("<QueuesDeadLooks")
+    assert settings.urgent_queue_url.startswith("<QueuesUrgent")
+    assert settings.routine_queue_url.startswith("<QueuesRoutine")
+    assert list(settings.subnets) == ["us-east-1a", "us-east-1b"]
+    for pool, (template_id, version) in settings.templates.items():
+        assert template_id.startswith(f"<NodesPool{pool}")
+        assert version == f"{template_id[:-1]}.LatestVersionNumber>"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_function_names_itself_in_logs_and_metrics(dev: Stack, name):
+    found = environment(dev, name)
+
+    assert found["POWERTOOLS_SERVICE_NAME"] == name
+    assert found["POWERTOOLS_METRICS_NAMESPACE"] == "Tidegate"
+    assert found["POWERTOOLS_LOG_LEVEL"] == "INFO"
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"), [("planner", "Looks"), ("interruption", "Interruptions")]
+)
+def test_queue_feeds_its_function_in_batches_of_which_parts_may_fail(dev: Stack, name, queue):
+    feed = dev.named(f"Functions{name.capitalize()}Feed", "AWS::Lambda::EventSourceMapping")
+
+    assert feed["BatchSize"] == 10
+    assert feed["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert joined(feed["EventSourceArn"]).startswith(f"<Queues{queue}")
+    assert joined(feed["FunctionName"]).startswith(f"<Functions{name.capitalize()}")
+
+
+@pytest.mark.parametrize("name", ["schedule", "reconcile"])
+def test_scheduled_event_that_keeps_failing_ends_with_the_dead(dev: Stack, name):
+    dead = joined(function(dev, name)["DeadLetterConfig"]["TargetArn"])
+
+    assert dead.startswith("<QueuesDead")
+    assert not dead.startswith("<QueuesDeadLooks")
+
+
+def test_cluster_file_goes_up_as_it_is_and_a_change_reaches_the_functions(tmp_path):
+    before = synthesized(tmp_path / "1", dev_file())["tidegate-dev"]
+    after = synthesized(tmp_path / "2", dev_file(limits={"nodes": "3"}))["tidegate-dev"]
+
+    keys = [environment(stack, "planner")["TIDEGATE_CLUSTER_KEY"] for stack in (before, after)]
+    assert keys[0] != keys[1]
+    for stack, key in zip((before, after), keys, strict=True):
+        assert (stack.folder / f"asset.{key}").exists()

@@ -1,0 +1,225 @@
+"""Head, nodes and network. moto drops most of what is asked for here."""
+
+import pytest
+
+from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+from tidegate.core.ec2 import CLUSTER_TAG
+from userdata.render import MAX_USER_DATA_BYTES
+
+IMDS = {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
+RESOURCE_NAME = {"HostnameType": "resource-name", "EnableResourceNameDnsARecord": True}
+NETWORK = {
+    "vpc": "vpc-0a1b2c3d",
+    "subnets": {
+        "us-east-1a": "subnet-0a1b2c3d",
+        "us-east-1b": "subnet-0a1b2c3e",
+        "us-east-1c": "subnet-0a1b2c3f",
+    },
+}
+
+
+def template_data(stack: Stack, pool: str) -> Properties:
+    template = stack.named(f"NodesPool{pool}", "AWS::EC2::LaunchTemplate")
+    return dict(template["LaunchTemplateData"])
+
+
+def tags(properties: Properties) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in properties["Tags"]}
+
+
+@pytest.mark.parametrize("pool", ["t4", "a10g"])
+class TestLaunchTemplate:
+    def test_there_is_one_for_each_pool_that_leaves_type_and_subnet_open(self, dev: Stack, pool):
+        data = template_data(dev, pool)
+
+        assert "InstanceType" not in data
+        assert "SubnetId" not in data
+        assert "NetworkInterfaces" not in data
+
+    def test_metadata_needs_a_token_ends_at_the_host_and_shows_tags(self, dev: Stack, pool):
+        assert template_data(dev, pool)["MetadataOptions"] == {
+            **IMDS,
+            "InstanceMetadataTags": "enabled",
+        }
+
+    def test_root_is_an_encrypted_gp3_volume_that_goes_with_the_node(self, dev: Stack, pool):
+        (mapping,) = template_data(dev, pool)["BlockDeviceMappings"]
+
+        assert mapping == {
+            "DeviceName": "/dev/sda1",
+            "Ebs": {
+                "VolumeType": "gp3",
+                "VolumeSize": 100,
+                "Encrypted": True,
+                "DeleteOnTermination": True,
+            },
+        }
+
+    def test_node_that_powers_off_is_terminated(self, dev: Stack, pool):
+        assert template_data(dev, pool)["InstanceInitiatedShutdownBehavior"] == "terminate"
+
+    def test_node_is_found_by_its_instance_id(self, dev: Stack, pool):
+        assert template_data(dev, pool)["PrivateDnsNameOptions"] == RESOURCE_NAME
+
+    def test_node_and_volume_carry_the_cluster_s_tag(self, dev: Stack, pool):
+        specifications = template_data(dev, pool)["TagSpecifications"]
+
+        assert [each["ResourceType"] for each in specifications] == ["instance", "volume"]
+        for each in specifications:
+            assert tags(each) == {CLUSTER_TAG: "dev", "Name": f"tidegate-dev-{pool}"}
+
+    def test_node_has_its_own_group_and_role(self, dev: Stack, pool):
+        data = template_data(dev, pool)
+        profile = dev.logical_id("NodesProfile", "AWS::IAM::InstanceProfile")
+        group = dev.logical_id("NetworkNodeGroup", "AWS::EC2::SecurityGroup")
+
+        assert joined(data["IamInstanceProfile"]["Arn"]) == f"<{profile}.Arn>"
+        assert [joined(each) for each in data["SecurityGroupIds"]] == [f"<{group}.GroupId>"]
+
+    def test_user_data_names_head_secret_and_files_and_fits(self, dev: Stack, pool):
+        text = joined(template_data(dev, pool)["UserData"])
+
+        assert "HEAD=head.tidegate-dev.internal:6817" in text
+        assert "MUNGE_SECRET='<StorageMungeKey" in text
+        assert "FILE_SYSTEM='<StorageFiles" in text
+        assert len(text.encode()) < MAX_USER_DATA_BYTES
+
+
+def test_each_pool_s_nodes_know_their_own_instance_types(dev: Stack):
+    assert "g4dn.xlarge" in joined(template_data(dev, "t4")["UserData"])
+    assert "g4dn.xlarge" not in joined(template_data(dev, "a10g")["UserData"])
+
+
+class TestHead:
+    def test_is_reached_by_a_token_only_and_encrypted(self, dev: Stack):
+        head = dev.one("AWS::EC2::Instance")
+
+        assert head["MetadataOptions"] == IMDS
+        assert head["PrivateDnsNameOptions"] == RESOURCE_NAME
+        (root,) = head["BlockDeviceMappings"]
+        assert root["Ebs"] == {"VolumeType": "gp3", "VolumeSize": 30, "Encrypted": True}
+
+    def test_is_found_by_its_tags(self, dev: Stack):
+        assert tags(dev.one("AWS::EC2::Instance")) == {
+            "Name": "tidegate-dev-head",
+            "tidegate:cluster": "dev",
+            "tidegate:role": "head",
+        }
+
+    def test_has_its_own_group_and_no_key(self, dev: Stack):
+        head = dev.one("AWS::EC2::Instance")
+        group = dev.logical_id("NetworkHeadGroup", "AWS::EC2::SecurityGroup")
+
+        assert [joined(each) for each in head["SecurityGroupIds"]] == [f"<{group}.GroupId>"]
+        assert "KeyName" not in head
+
+    def test_boots_when_files_and_the_way_out_are_there(self, dev: Stack):
+        ((_, head),) = dev.resources("AWS::EC2::Instance")
+        targets = {logical_id for logical_id, _ in dev.resources("AWS::EFS::MountTarget")}
+        routes = {logical_id for logical_id, _ in dev.resources("AWS::EC2::Route")}
+
+        assert targets | routes <= set(head["DependsOn"])
+
+    def test_has_an_encrypted_data_volume_of_the_size_in_the_file(self, tmp_path):
+        file = dev_file(head={"volume_gib": "77", "instance_type": "m6i.xlarge"})
+
+        made = synthesized(tmp_path, file)["tidegate-dev"]
+
+        volume = made.one("AWS::EC2::Volume")
+        assert (volume["VolumeType"], volume["Encrypted"], volume["Size"]) == ("gp3", True, 77)
+        assert volume["AvailabilityZone"] == "us-east-1a"
+        assert made.one("AWS::EC2::VolumeAttachment")["Device"] == "/dev/sdf"
+        assert made.one("AWS::EC2::Instance")["InstanceType"] == "m6i.xlarge"
+
+    def test_has_a_name_that_follows_its_address(self, dev: Stack):
+        zone = dev.one("AWS::Route53::HostedZone")
+        record = dev.one("AWS::Route53::RecordSet")
+        head = dev.logical_id("HeadInstance", "AWS::EC2::Instance")
+
+        assert zone["Name"].rstrip(".") == "tidegate-dev.internal"
+        assert record["Name"].rstrip(".") == "head.tidegate-dev.internal"
+        assert (record["Type"], record["TTL"]) == ("A", "30")
+        assert [joined(each) for each in record["ResourceRecords"]] == [f"<{head}.PrivateIp>"]
+
+    def test_agent_is_told_where_everything_is(self, dev: Stack):
+        text = joined(dev.one("AWS::EC2::Instance")["UserData"])
+
+        assert 'TIDEGATE_BUCKET="<StorageDigests' in text
+        assert 'TIDEGATE_BUS="<EventsBus' in text
+        assert 'TIDEGATE_URGENT_QUEUE_URL="<QueuesUrgent' in text
+        assert 'TIDEGATE_ROUTINE_QUEUE_URL="<QueuesRoutine' in text
+        assert len(text.encode()) < MAX_USER_DATA_BYTES
+
+
+def test_images_are_aws_s_newest_unless_the_file_names_one(dev: Stack, tmp_path):
+    own = synthesized(tmp_path, dev_file(image="ami-0123456789abcdef0"))["tidegate-dev"]
+
+    defaults = {name: each["Default"] for name, each in dev.template["Parameters"].items()}
+    assert "/canonical/ubuntu/server/24.04/" in defaults["HeadImage"]
+    assert "/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-" in defaults["NodeImage"]
+    assert joined(dev.one("AWS::EC2::Instance")["ImageId"]) == "<HeadImage>"
+    assert joined(template_data(dev, "t4")["ImageId"]) == "<NodeImage>"
+    assert own.one("AWS::EC2::Instance")["ImageId"] == "ami-0123456789abcdef0"
+    assert template_data(own, "t4")["ImageId"] == "ami-0123456789abcdef0"
+    assert set(own.template["Parameters"]) == {"BootstrapVersion"}
+
+
+def test_nobody_from_outside_is_let_in(dev: Stack):
+    groups = {
+        f"<{logical_id}.GroupId>" for logical_id, _ in dev.resources("AWS::EC2::SecurityGroup")
+    }
+    rules = dev.all("AWS::EC2::SecurityGroupIngress")
+
+    assert len(rules) == 5
+    assert all("SecurityGroupIngress" not in each for each in dev.all("AWS::EC2::SecurityGroup"))
+    for rule in rules:
+        assert joined(rule["SourceSecurityGroupId"]) in groups
+        assert not {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & rule.keys()
+
+
+def test_shared_files_are_open_to_head_and_nodes_on_nfs_only(dev: Stack):
+    files = f"<{dev.logical_id('NetworkFileGroup', 'AWS::EC2::SecurityGroup')}.GroupId>"
+    rules = [
+        rule
+        for rule in dev.all("AWS::EC2::SecurityGroupIngress")
+        if joined(rule["GroupId"]) == files
+    ]
+
+    assert [(rule["FromPort"], rule["ToPort"]) for rule in rules] == [(2049, 2049)] * 2
+
+
+def test_new_network_has_the_file_s_zones_and_nothing_that_costs_while_idle(dev: Stack):
+    subnets = dev.all("AWS::EC2::Subnet")
+
+    assert [each["AvailabilityZone"] for each in subnets] == ["us-east-1a", "us-east-1b"]
+    assert all(each["MapPublicIpOnLaunch"] for each in subnets)
+    assert all(each["PrivateDnsNameOptionsOnLaunch"] == RESOURCE_NAME for each in subnets)
+    assert dev.all("AWS::EC2::NatGateway") == []
+    endpoints = dev.all("AWS::EC2::VPCEndpoint")
+    assert {each["VpcEndpointType"] for each in endpoints} == {"Gateway"}
+    assert {joined(each["ServiceName"]).split(".")[-1] for each in endpoints} == {"s3", "dynamodb"}
+
+
+def test_existing_network_is_used_as_it_is(tmp_path):
+    made = synthesized(tmp_path, dev_file(network=NETWORK))["tidegate-dev"]
+
+    kinds = {resource["Type"] for resource in made.template["Resources"].values()}
+    assert not {"AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::Route"} & kinds
+    assert {group["VpcId"] for group in made.all("AWS::EC2::SecurityGroup")} == {"vpc-0a1b2c3d"}
+    assert made.one("AWS::EC2::Instance")["SubnetId"] == "subnet-0a1b2c3d"
+    assert made.one("AWS::Route53::HostedZone")["VPCs"] == [
+        {"VPCId": "vpc-0a1b2c3d", "VPCRegion": "us-east-1"}
+    ]
+    # The third zone has a subnet, but no pool uses it.
+    assert sorted(target["SubnetId"] for target in made.all("AWS::EFS::MountTarget")) == [
+        "subnet-0a1b2c3d",
+        "subnet-0a1b2c3e",
+    ]
+
+
+def test_user_data_holds_no_key_of_any_kind(dev: Stack):
+    machines = [template_data(dev, "t4"), template_data(dev, "a10g"), dev.one("AWS::EC2::Instance")]
+    for machine in machines:
+        text = joined(machine["UserData"])
+        assert "SecretString>" not in text
+        assert "{{resolve:" not in text

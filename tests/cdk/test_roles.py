@@ -1,0 +1,242 @@
+"""Who may do what. This page is the whole list: a right that is not in it must not be there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+
+LEDGER = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
+FUNCTION = {"logs:CreateLogStream", "logs:PutLogEvents", "s3:GetObject", "sqs:SendMessage"}
+FED = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+MOUNT = {"elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"}
+HOURS = {
+    *(LEDGER | FUNCTION),
+    *("ec2:DescribeInstances", "ec2:StartInstances", "ec2:StopInstances"),
+}
+
+ACTIONS = {
+    "FunctionsPlannerRole": {
+        *(LEDGER | FUNCTION | FED),
+        *("s3:ListBucket", "ec2:DescribeInstances", "ec2:CreateFleet"),
+        *("ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole"),
+    },
+    "FunctionsInterruptionRole": {
+        *(LEDGER | FUNCTION | FED),
+        "s3:ListBucket",
+    },
+    "FunctionsScheduleRole": HOURS,
+    "FunctionsReconcileRole": HOURS,
+    "HoursRole": {"lambda:InvokeFunction", "sqs:SendMessage"},
+    "HeadRole": {
+        *MOUNT,
+        *("elasticfilesystem:ClientRootAccess", "events:PutEvents", "s3:PutObject"),
+        *("secretsmanager:GetSecretValue", "sqs:DeleteMessage", "sqs:ReceiveMessage"),
+    },
+    "NodesRole": {*MOUNT, "secretsmanager:GetSecretValue"},
+}
+SERVICES = {"Functions": "lambda", "Hours": "scheduler", "Head": "ec2", "Nodes": "ec2"}
+SSM = "policy/AmazonSSMManagedInstanceCore"
+
+
+def statements(stack: Stack, role: str) -> Iterator[Properties]:
+    for policy in stack.named(role, "AWS::IAM::Role")["Policies"]:
+        yield from policy["PolicyDocument"]["Statement"]
+
+
+def statement(stack: Stack, role: str, sid: str) -> Properties:
+    (found,) = [each for each in statements(stack, role) if each["Sid"] == sid]
+    return found
+
+
+def listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def resources(found: Properties) -> list[str]:
+    return [joined(each) for each in listed(found["Resource"])]
+
+
+def conditions(found: Properties) -> Properties:
+    return dict(found.get("Condition", {}))
+
+
+def test_there_are_these_roles_and_rights_are_given_nowhere_else(dev: Stack):
+    assert len(dev.all("AWS::IAM::Role")) == len(ACTIONS)
+    assert dev.all("AWS::IAM::Policy") == []
+    assert dev.all("AWS::IAM::ManagedPolicy") == []
+    assert dev.all("AWS::Lambda::Permission") == []
+
+
+@pytest.mark.parametrize("role", ACTIONS)
+def test_role_has_exactly_these_rights(dev: Stack, role):
+    granted = {action for found in statements(dev, role) for action in listed(found["Action"])}
+
+    assert granted == ACTIONS[role]
+
+
+@pytest.mark.parametrize("role", ACTIONS)
+def test_nothing_is_granted_on_everything_but_what_ec2_describes(dev: Stack, role):
+    on_all = {
+        action
+        for found in statements(dev, role)
+        if "*" in resources(found)
+        for action in listed(found["Action"])
+    }
+
+    assert on_all <= {"ec2:DescribeInstances"}
+
+
+@pytest.mark.parametrize("role", ACTIONS)
+def test_role_is_for_one_service(dev: Stack, role):
+    (trust,) = dev.named(role, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+    part = next(each for each in SERVICES if role.startswith(each))
+
+    assert trust["Principal"] == {"Service": f"{SERVICES[part]}.amazonaws.com"}
+
+
+def test_scheduler_starts_only_this_account_s_schedules(dev: Stack):
+    (trust,) = dev.named("HoursRole", "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+
+    assert conditions(trust) == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_machines_and_only_they_can_be_reached_by_session_manager(dev: Stack):
+    managed = {
+        role: [
+            joined(arn) for arn in dev.named(role, "AWS::IAM::Role").get("ManagedPolicyArns", [])
+        ]
+        for role in ACTIONS
+    }
+
+    assert {role for role, arns in managed.items() if arns} == {"HeadRole", "NodesRole"}
+    assert all(arn.endswith(SSM) for arns in managed.values() for arn in arns)
+
+
+def test_planner_launches_only_what_carries_the_cluster_s_tag_from_our_templates(dev: Stack):
+    launched = statement(dev, "FunctionsPlannerRole", "LaunchInstances")
+    fleet = statement(dev, "FunctionsPlannerRole", "LaunchFleet")
+    templates = {f"<{each}>" for each, _ in dev.resources("AWS::EC2::LaunchTemplate")}
+
+    for found in (launched, fleet):
+        assert conditions(found)["StringEquals"] == {"aws:RequestTag/tidegate:cluster": "dev"}
+    allowed = conditions(launched)["ArnEquals"]["ec2:LaunchTemplate"]
+    assert {joined(arn).split("/")[-1] for arn in allowed} == templates
+    assert resources(launched) == ["arn:aws:ec2:us-east-1:<AWS::AccountId>:instance/*"]
+
+
+def test_planner_launches_only_into_our_subnets_and_group(dev: Stack):
+    used = [
+        arn.split(":")[-1]
+        for arn in resources(statement(dev, "FunctionsPlannerRole", "LaunchWith"))
+    ]
+    group = dev.logical_id("NetworkNodeGroup", "AWS::EC2::SecurityGroup")
+
+    assert "subnet/*" not in used
+    assert len([each for each in used if each.startswith("subnet/")]) == 2
+    assert len([each for each in used if each.startswith("launch-template/<")]) == 2
+    assert [each for each in used if each.startswith("security-")] == [
+        f"security-group/<{group}.GroupId>"
+    ]
+    assert "instance/*" not in used
+
+
+def test_planner_tags_only_while_it_launches(dev: Stack):
+    found = statement(dev, "FunctionsPlannerRole", "TagWhatIsLaunched")
+
+    assert conditions(found)["StringEquals"] == {
+        "aws:RequestTag/tidegate:cluster": "dev",
+        "ec2:CreateAction": ["CreateFleet", "RunInstances"],
+    }
+
+
+def test_planner_passes_the_nodes_role_to_ec2_only(dev: Stack):
+    found = statement(dev, "FunctionsPlannerRole", "NodesGetTheirRole")
+    role = dev.logical_id("NodesRole", "AWS::IAM::Role")
+
+    assert resources(found) == [f"<{role}.Arn>"]
+    assert conditions(found) == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+
+
+def test_planner_ends_the_cluster_s_nodes_and_never_the_head(dev: Stack):
+    assert conditions(statement(dev, "FunctionsPlannerRole", "EndNodes")) == {
+        "StringEquals": {"aws:ResourceTag/tidegate:cluster": "dev"},
+        "StringNotEquals": {"aws:ResourceTag/tidegate:role": "head"},
+    }
+
+
+@pytest.mark.parametrize("role", ["FunctionsScheduleRole", "FunctionsReconcileRole"])
+def test_hours_are_kept_on_the_cluster_s_head_only(dev: Stack, role):
+    assert conditions(statement(dev, role, "Head")) == {
+        "StringEquals": {
+            "aws:ResourceTag/tidegate:cluster": "dev",
+            "aws:ResourceTag/tidegate:role": "head",
+        }
+    }
+
+
+def test_digest_is_put_by_the_head_alone_and_under_its_own_name(dev: Stack):
+    assert [arn.partition("/")[2] for arn in resources(statement(dev, "HeadRole", "Digest"))] == [
+        "digest/dev.json.gz"
+    ]
+    assert conditions(statement(dev, "HeadRole", "TellOfDigest")) == {
+        "StringEquals": {"events:source": "tidegate.agent"}
+    }
+
+
+@pytest.mark.parametrize("role", [each for each in ACTIONS if each.startswith("Functions")])
+def test_function_reads_the_one_cluster_file_and_writes_its_own_log(dev: Stack, role):
+    name = role.removeprefix("Functions").removesuffix("Role").lower()
+    (file,) = resources(statement(dev, role, "ClusterFile"))
+    (log,) = resources(statement(dev, role, "Logs"))
+
+    assert file.endswith(".yaml")
+    assert log.endswith(f":log-group:/tidegate/dev/{name}:*")
+
+
+@pytest.mark.parametrize(
+    ("role", "sid", "queues"),
+    [
+        ("FunctionsPlannerRole", "Send", ["DeadLooks", "Looks", "Routine", "Urgent"]),
+        ("FunctionsPlannerRole", "Looks", ["Looks"]),
+        ("FunctionsInterruptionRole", "Send", ["Looks", "Routine", "Urgent"]),
+        ("FunctionsInterruptionRole", "Notices", ["Interruptions"]),
+        ("FunctionsScheduleRole", "Send", ["Dead", "Looks"]),
+        ("FunctionsReconcileRole", "Send", ["Dead", "Looks"]),
+        ("HoursRole", "Undelivered", ["Dead"]),
+        ("HeadRole", "Orders", ["Routine", "Urgent"]),
+    ],
+)
+def test_role_reaches_these_queues(dev: Stack, role, sid, queues):
+    found = [arn.strip("<>").split(".")[0] for arn in resources(statement(dev, role, sid))]
+
+    assert sorted(each.removeprefix("Queues")[:-8] for each in found) == queues
+
+
+def test_arns_are_those_of_the_region_s_partition(tmp_path):
+    """Rights on arn:aws would be none at all in China."""
+    pools = {
+        "t4": {
+            "instance_types": ["g4dn.xlarge"],
+            "zones": ["cn-north-1a"],
+            "capacity_types": ["spot"],
+        }
+    }
+    file = dev_file(
+        region="cn-north-1",
+        partitions={"gpu": {"pools": ["t4"]}},
+        pools=pools,
+        prices_usd_per_hour={"g4dn.xlarge": {"spot": "0.2"}},
+    )
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    arns = [
+        arn
+        for role in ACTIONS
+        for found in statements(made, role)
+        for arn in resources(found)
+        if arn.startswith("arn:")
+    ]
+    assert arns
+    assert [arn for arn in arns if not arn.startswith("arn:aws-cn:")] == []
