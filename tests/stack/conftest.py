@@ -1,0 +1,20 @@
+"""The template is synthesized once, the stack deployed afresh for each test file that asks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.assembly import synthesize
+from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
+
+
+@pytest.fixture
+def world(assembly: Path) -> Iterator[StackWorld]:
+    with stacked(assembly) as deployed:
+        yield deployed

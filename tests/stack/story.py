@@ -1,0 +1,66 @@
+"""The life of nodes as the deployed functions see it, step by step."""
+
+from datetime import timedelta
+
+from tests import make
+from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, StackWorld
+from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
+from tidegate.wire.events import SPOT_DETAIL_TYPE
+
+
+def first_look(world: StackWorld) -> None:
+    """Before the head has ever reported."""
+    world.router.advance_to(MORNING + timedelta(minutes=6))
+
+
+def buy(world: StackWorld, job_id: int = 1) -> list[str]:
+    world.report([make.job(job_id)])
+    return world.nodes()
+
+
+def warn(world: StackWorld, instance_id: str) -> None:
+    detail = {"instance-id": instance_id, "instance-action": "terminate"}
+    world.put("aws.ec2", SPOT_DETAIL_TYPE, detail)
+
+
+def let_go(world: StackWorld, names: list[str]) -> None:
+    """The nodes stand idle, are released as ordered, and end."""
+    world.report(nodes=[make.node(name, idle_s=9999) for name in names])
+    released = [order for order in world.orders() if order.kind is OrderKind.RELEASE]
+    results = [
+        OrderResult(order.order_id, order.kind, name, OrderOutcome.DONE)
+        for order in released
+        for name in order.names
+    ]
+    world.report(results=results)
+
+
+def night(world: StackWorld) -> None:
+    """The evening's cron, a node that still has to go, and the next morning's cron."""
+    nodes = buy(world, 2)
+    world.router.advance_to(EVENING)
+    let_go(world, nodes)
+    world.router.advance_to(NEXT_MORNING)
+
+
+def unreadable(world: StackWorld) -> None:
+    """Bodies that nobody can read, on both queues."""
+    sqs = world.cloud.observer("sqs")
+    sqs.send_message(
+        QueueUrl=world.queue_url("QueuesLooks"), MessageBody="not JSON", MessageGroupId="x"
+    )
+    world.put("tidegate.agent", "Tidegate Digest", {"odd": 1}, bus=STACK)
+
+
+def whole(world: StackWorld) -> None:
+    """Everything, so that each right of each function is used once."""
+    first_look(world)
+    (node,) = buy(world) or [""]
+    if node:
+        running = [make.job(1, on=[node])]
+        world.report(running, [make.node(node, gpus_alloc=1, state="MIXED")])
+        warn(world, node)
+    unreadable(world)
+    let_go(world, world.nodes())
+    let_go(world, world.nodes())
+    night(world)

@@ -1,0 +1,167 @@
+"""A deployed cluster: the stack's own template in the local cloud, routed, without machines.
+
+The test plays the head and its nodes: it reports digests under the head's deployed role.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import boto3
+from moto.core.base_backend import BackendDict
+
+from local.cloud import REGION, LocalCloud
+from local.deploy import Deployment, deploy
+from local.instance_roles import InstanceRoles
+from local.router.clock import VirtualClock
+from local.router.router import Router
+from tests import make
+from tidegate.adapters.bus import AwsBus
+from tidegate.adapters.clients import client_config
+from tidegate.core.actions import Order
+from tidegate.core.digest import Stamp
+from tidegate.core.slurm import Job, Node
+from tidegate.wire.config import ClusterFile, load_cluster
+
+CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
+NAME = "stacked"
+STACK = f"tidegate-{NAME}"
+
+# A Tuesday far enough in the future; the file's night is from 20:00 to 20:30 in Tokyo.
+TOKYO = ZoneInfo("Asia/Tokyo")
+MORNING = datetime(2035, 11, 27, 19, 50, tzinfo=TOKYO)
+EVENING = datetime(2035, 11, 27, 20, 1, tzinfo=TOKYO)
+NEXT_MORNING = datetime(2035, 11, 27, 20, 31, tzinfo=TOKYO)
+
+
+@dataclass(slots=True)
+class StackWorld:
+    """One deployed cluster, its clocks and its head."""
+
+    cloud: LocalCloud
+    deployment: Deployment
+    router: Router
+    file: ClusterFile
+    sequence: int = 0
+    started_at_s: float = field(default_factory=time.time)
+    _head: dict[str, Any] = field(default_factory=dict)
+
+    def head(self, service: str) -> Any:
+        """A client with the credentials that the head's machine gets."""
+        if service not in self._head:
+            observer = self.cloud.observer
+            roles = InstanceRoles(observer("ec2"), observer("iam"), observer("sts"))
+            given = roles.credentials_of(self.head_id)
+            make_client: Any = boto3.Session(
+                given.access_key_id, given.secret_access_key, given.token, region_name=REGION
+            ).client
+            self._head[service] = make_client(
+                service, endpoint_url=self.cloud.endpoint_url, config=client_config()
+            )
+        return self._head[service]
+
+    @property
+    def head_id(self) -> str:
+        (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
+        return found
+
+    @property
+    def bus(self) -> AwsBus:
+        return AwsBus(
+            self.head("s3"),
+            self.head("events"),
+            self.head("sqs"),
+            cluster=NAME,
+            bucket=self.physical("AWS::S3::Bucket"),
+            event_bus=STACK,
+            urgent_queue_url=self.queue_url("Urgent"),
+            routine_queue_url=self.queue_url("Routine"),
+        )
+
+    def physical(self, kind: str, part: str = "") -> str:
+        """The physical id of the one resource of a type, whose logical id contains `part`."""
+        found = [
+            physical
+            for name, (type_, physical) in self.deployment.resources.items()
+            if type_ == kind and part.lower() in name.lower()
+        ]
+        assert len(found) == 1, (kind, part, found)
+        return found[0]
+
+    def queue_url(self, part: str) -> str:
+        return self.physical("AWS::SQS::Queue", part)
+
+    def report(self, jobs: Sequence[Job] = (), nodes: Sequence[Node] = (), **more: Any) -> None:
+        """The head's digest: stored, announced, and everything that follows has happened."""
+        self.sequence += 1
+        digest = make.digest(jobs, nodes, sequence=self.sequence, **more)
+        stamp = Stamp(self.head_id, self.started_at_s, self.sequence)
+        self.bus.put_digest(replace(digest, cluster=NAME, stamp=stamp))
+        self.router.settle()
+
+    def put(self, source: str, kind: str, detail: object, *, bus: str = "default") -> None:
+        """An event, and everything that follows."""
+        entry = {
+            "EventBusName": bus,
+            "Source": source,
+            "DetailType": kind,
+            "Detail": json.dumps(detail),
+        }
+        self.cloud.observer("events").put_events(Entries=[entry])
+        self.router.settle()
+
+    def orders(self) -> list[Order]:
+        """The orders that wait for the head; taken and acknowledged."""
+        bus = self.bus
+        received = [
+            each for urgent in (True, False) for each in bus.receive_orders(urgent=urgent, wait_s=0)
+        ]
+        for each in received:
+            bus.acknowledge(each)
+        return [each.order for each in received]
+
+    def nodes(self) -> list[str]:
+        """Instance ids of the nodes that EC2 has."""
+        filters = [
+            {"Name": "tag-key", "Values": ["tidegate:launch"]},
+            {"Name": "instance-state-name", "Values": ["pending", "running"]},
+        ]
+        described = self.cloud.observer("ec2").describe_instances(Filters=filters)
+        return sorted(
+            one["InstanceId"] for each in described["Reservations"] for one in each["Instances"]
+        )
+
+    def looks(self) -> list[dict[str, Any]]:
+        """The planner's log records of its looks, in order."""
+        return [
+            json.loads(line)["look"]
+            for each in self.router.invocations
+            for line in each.lines
+            if '"look":' in line
+        ]
+
+
+def _forget_everything() -> None:
+    """moto keeps its state in the process: what an earlier test deployed must be gone."""
+    kept: Any = BackendDict
+    for backends in list(kept._instances):
+        backends.reset()
+
+
+@contextmanager
+def stacked(assembly: Path) -> Iterator[StackWorld]:
+    """The stack, freshly deployed."""
+    with LocalCloud() as cloud:
+        _forget_everything()
+        deployment = deploy(cloud, assembly, STACK)
+        # Before there is a router: it would fire everything that lies between.
+        clock = VirtualClock()
+        clock.jump_to(MORNING)
+        with Router(cloud, clock=clock) as router:
+            yield StackWorld(cloud, deployment, router, load_cluster(CLUSTER_FILE))
