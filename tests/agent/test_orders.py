@@ -192,6 +192,16 @@ def test_a_gang_is_undrained_in_one_command(slurm, outcomes):
     assert slurm.calls == [("undrain", "n1", "n2", "n3")]
 
 
+def test_an_undrain_lifts_the_reason_it_names_and_no_other(slurm, outcomes):
+    slurm.put("n1", "MIXED", "DRAIN", reason="tidegate: the cluster is stopped until 08:00")
+    slurm.put("n2", "MIXED", "DRAIN", reason="tidegate: EC2 reclaims this spot instance")
+
+    made = order(OrderKind.UNDRAIN, "n1", "n2", text="tidegate: the cluster is stopped until 08:00")
+
+    assert outcomes(made) == {"n1": DONE, "n2": KEPT}
+    assert slurm.calls == [("undrain", "n1")]
+
+
 # -- jobs ----------------------------------------------------------------------------------
 
 
