@@ -156,9 +156,8 @@ class Functions(Construct):
         return (
             statements.ledger(storage.table.table_arn),
             *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
-            statements.send(
-                "Send", queues.looks.queue_arn, queues.urgent.queue_arn, queues.routine.queue_arn
-            ),
+            # Its orders are drain, signal and requeue: urgent ones.
+            statements.send("Send", queues.looks.queue_arn, queues.urgent.queue_arn),
             statements.receive("Notices", queues.interruptions.queue_arn),
         )
 

@@ -200,7 +200,7 @@ def test_function_reads_the_one_cluster_file_and_writes_its_own_log(dev: Stack, 
     [
         ("FunctionsPlannerRole", "Send", ["DeadLooks", "Looks", "Routine", "Urgent"]),
         ("FunctionsPlannerRole", "Looks", ["Looks"]),
-        ("FunctionsInterruptionRole", "Send", ["Looks", "Routine", "Urgent"]),
+        ("FunctionsInterruptionRole", "Send", ["Looks", "Urgent"]),
         ("FunctionsInterruptionRole", "Notices", ["Interruptions"]),
         ("FunctionsScheduleRole", "Send", ["Dead", "Looks"]),
         ("FunctionsReconcileRole", "Send", ["Dead", "Looks"]),
