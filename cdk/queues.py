@@ -12,6 +12,13 @@ VISIBILITY_S = 60
 # The functions drop what they cannot read themselves: what comes back this often is trouble.
 MAX_RECEIVES = 5
 
+# A head that dies while it asks for orders takes what it was given with it: hidden for longer,
+# a spot notice's order would come back when its two minutes are over. The agent carries a
+# repeated order out once.
+ORDER_VISIBILITY_S = 20
+# An order waits for a silent slurmctld until it expires, at most two minutes.
+ORDER_MAX_RECEIVES = 10
+
 # Looks, notices and orders say what was true: after an hour nobody should act on them.
 KEPT = Duration.hours(1)
 DEAD_KEPT = Duration.days(14)
@@ -26,8 +33,16 @@ class Queues(Construct):
         self.dead_looks = self._queue("DeadLooks", kept=DEAD_KEPT, is_fifo=True)
         self.looks = self._queue("Looks", dead=self.dead_looks, is_fifo=True)
         self.interruptions = self._queue("Interruptions", dead=self.dead)
-        self.urgent = self._queue("Urgent", dead=self.dead)
-        self.routine = self._queue("Routine", dead=self.dead)
+        self.urgent = self._orders("Urgent")
+        self.routine = self._orders("Routine")
+
+    def _orders(self, id: str) -> sqs.Queue:
+        return self._queue(
+            id,
+            dead=self.dead,
+            visibility_s=ORDER_VISIBILITY_S,
+            max_receives=ORDER_MAX_RECEIVES,
+        )
 
     def _queue(
         self,
@@ -36,14 +51,16 @@ class Queues(Construct):
         kept: Duration = KEPT,
         dead: sqs.Queue | None = None,
         is_fifo: bool = False,
+        visibility_s: int = VISIBILITY_S,
+        max_receives: int = MAX_RECEIVES,
     ) -> sqs.Queue:
-        redrive = sqs.DeadLetterQueue(queue=dead, max_receive_count=MAX_RECEIVES) if dead else None
+        redrive = sqs.DeadLetterQueue(queue=dead, max_receive_count=max_receives) if dead else None
         return sqs.Queue(
             self,
             id,
             fifo=True if is_fifo else None,
             content_based_deduplication=True if is_fifo else None,
-            visibility_timeout=Duration.seconds(VISIBILITY_S),
+            visibility_timeout=Duration.seconds(visibility_s),
             retention_period=kept,
             dead_letter_queue=redrive,
             encryption=sqs.QueueEncryption.SQS_MANAGED,

@@ -1,14 +1,11 @@
 """The local cloud: moto's server in this process, with a market that can be short.
 
 with LocalCloud() as cloud:
-    names = cloud.create_resources("demo")
-    template_id, version = cloud.create_launch_template("demo-t4", user_data)
+    deployed = deploy(cloud, synthesize(cluster_file, out), stack)
 """
 
 import json
-from base64 import b64encode
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
@@ -25,7 +22,6 @@ from local.capacity import CapacityModel, install_capacity_model
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
-from local.resources import CloudNames, create_resources
 from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
@@ -123,31 +119,6 @@ class LocalCloud:
             made = make(service, endpoint_url=self.endpoint_url, config=config)
             self._clients[service, key] = made
         return self._clients[service, key]
-
-    def create_resources(self, cluster: str, *, zones: Sequence[str] = ZONES) -> CloudNames:
-        """What the deployed stack would create for `cluster`, empty."""
-        return create_resources(self.client, cluster, region=REGION, zones=zones)
-
-    def create_launch_template(self, name: str, user_data: str) -> tuple[str, str]:
-        """Id and version number of a launch template whose instances boot with `user_data`.
-
-        A name that exists gets a new version.
-        """
-        ec2 = self.client("ec2")
-        data = {
-            "ImageId": IMAGE_ID,
-            "UserData": b64encode(user_data.encode()).decode(),
-            "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
-        }
-        known = ec2.describe_launch_templates(
-            Filters=[{"Name": "launch-template-name", "Values": [name]}]
-        )["LaunchTemplates"]
-        if not known:
-            made = ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
-            return made["LaunchTemplate"]["LaunchTemplateId"], "1"
-        made = ec2.create_launch_template_version(LaunchTemplateName=name, LaunchTemplateData=data)
-        version = made["LaunchTemplateVersion"]
-        return version["LaunchTemplateId"], str(version["VersionNumber"])
 
     def warn_of_interruption(self, instance_id: str) -> None:
         """Put the event that EC2 puts two minutes before it reclaims a spot instance."""

@@ -3,23 +3,24 @@
 import os
 import shutil
 import sys
+import time
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.live import Live
 
+from local.demo.cluster import write_cluster_file
 from local.demo.report import report, summary, write
 from local.demo.screen import render
 from local.demo.sim_stage import SimStage
 from local.demo.stage import TIME_SCALE, Stage
 from local.demo.story import DidNotHappen, Story, Told
 from local.namespaces import can_enter, enter
-from tidegate.core.pool import Timings
-from tidegate.wire.config import ClusterFile, load_cluster
+from tidegate.sim.clock import SimClock
+from tidegate.wire.config import load_cluster
 
-CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
 REPORT_FILE = Path("demo-report.json")
 
 # A smaller terminal gets a line per step instead of the live table.
@@ -41,41 +42,34 @@ def main() -> int:
         console.print(f"Simulated Slurm, EC2 and machines, because {because}.")
         return play_simulated(console)
     console.print(
-        "Real Slurm daemons in namespaces, moto as AWS: root and Debian's Slurm are here."
+        "Real Slurm daemons in namespaces, the CDK app's own template deployed into moto as AWS."
     )
-    console.print("Booting the head: munged, slurmctld and the agent (about 10 s) ...")
+    console.print(
+        "Synthesizing, deploying, booting the head: munged, slurmctld, the agent (about 15 s) ..."
+    )
     enter()
     return play_real(console)
 
 
-def scaled_cluster() -> ClusterFile:
-    """The demo's cluster with EC2's notice shortened by the time scale."""
-    file = load_cluster(CLUSTER_FILE)
-    usual = Timings()
-    timings = replace(
-        usual,
-        spot_notice_s=usual.spot_notice_s / TIME_SCALE,
-        requeue_margin_s=usual.requeue_margin_s / TIME_SCALE,
-    )
-    return replace(file, cluster=replace(file.cluster, timings=timings))
-
-
 def play_simulated(console: Console) -> int:
     pace = 0.05 if console.is_terminal else 0.0
-    stage = SimStage(scaled_cluster().cluster, pace=pace)
-    return play(stage, console, slurm="sim")
+    with TemporaryDirectory() as folder:
+        file = load_cluster(write_cluster_file(Path(folder), SimClock().now_s()))
+    assert file.schedules
+    return play(SimStage(file.cluster, file.schedules, pace=pace), console, slurm="sim")
 
 
 def play_real(console: Console) -> int:
     from local.demo.real_stage import HeadDidNotBoot, RealStage
 
-    try:
-        with RealStage(scaled_cluster()) as stage:
-            stage.wait(0)
-            return play(stage, console, slurm=stage.seen.reading.version)
-    except HeadDidNotBoot as trouble:
-        console.print(f"[bold red]The demo failed:[/] {trouble}")
-        return 1
+    with TemporaryDirectory() as folder:
+        try:
+            with RealStage(write_cluster_file(Path(folder), time.time())) as stage:
+                stage.wait(0)
+                return play(stage, console, slurm=stage.seen.reading.version)
+        except HeadDidNotBoot as trouble:
+            console.print(f"[bold red]The demo failed:[/] {trouble}")
+            return 1
 
 
 def play(stage: Stage, console: Console, *, slurm: str) -> int:

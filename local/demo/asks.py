@@ -1,6 +1,6 @@
 """What the demo's two users submit: as sbatch scripts, and as the simulator takes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.core.slurm import Shape
 from tidegate.sim.slurm_parts import Submit
@@ -84,6 +84,11 @@ def _single(user: str, number: int, seconds: int) -> Ask:
     )
 
 
+OVERNIGHT = _single("grace", 4, 2)
+# Where time is simulated all of it passes until the evening, and the job must still run then.
+LATE = replace(
+    _single("ada", 3, 8), simulated=Submit("ada", Shape(1, "t4", 1, 2000), duration_s=290.0)
+)
 SINGLES = (_single("ada", 1, 4), _single("grace", 2, 4))
 ARRAY_OF_FOUR = Ask(
     "array",

@@ -1,37 +1,33 @@
 """The story on real Slurm daemons, real munge and machines that run the rendered user data."""
 
-import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from local.bootstrap import head_values, node_values, slurm_values
+from local.assembly import synthesize
 from local.cloud import LocalCloud
 from local.demo.asks import Ask
 from local.demo.chronicle import Chronicle
 from local.demo.stage import HEARTBEAT_S, Refused, Seen, open_records, record_look
-from local.functions import Functions
+from local.deploy import Deployment, deploy
 from local.hypervisor import Hypervisor
-from local.machine import Machine
-from local.resources import CloudNames
+from local.machine import Machine, MachineSpec
+from local.router.router import Router
 from local.slurm_commands import MachineRunner
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from tidegate.adapters.clock import SystemClock
+from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.core.errors import SlurmUnavailable
-from tidegate.service.control import Looked
-from tidegate.service.requests import Placement, Template
-from tidegate.wire.config import ClusterFile
-from tidegate.wiring import Resources, control
-from userdata.render import head_user_data, node_user_data
+from tidegate.wire.config import ClusterFile, load_cluster
 
 AWS_PORT = 5000
-HEAD_TYPE = "m5.large"
 USERS = ("ada", "grace")
-AGENT_COMMAND = (sys.executable, "-m", "tidegate.agent.main")
 HEAD_PATIENCE_S = 30.0
 
 
@@ -43,39 +39,57 @@ class HeadDidNotBoot(Exception):
 class RealStage:
     """Use it as a context, inside namespaces.enter()."""
 
-    file: ClusterFile
-    name: str = "real Slurm in namespaces"
+    cluster_file: Path
+    name: str = "real Slurm in namespaces, the deployed template in moto"
     chronicle: Chronicle = field(default_factory=Chronicle)
     seen: Seen = field(default_factory=Seen)
+    file: ClusterFile = field(init=False)
     world: World = field(init=False)
     cloud: LocalCloud = field(init=False)
-    names: CloudNames = field(init=False)
+    deployment: Deployment = field(init=False)
     hypervisor: Hypervisor = field(init=False)
-    functions: Functions = field(init=False)
-    head: Machine = field(init=False)
+    router: Router = field(init=False)
     _ec2: Any = field(init=False)
     _is_heard: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
+        self.file = load_cluster(self.cluster_file)
+        stack = f"tidegate-{self.file.cluster.name}"
+        assembly = synthesize(self.cluster_file, self.cluster_file.parent / "cdk.out")
         self.world = World(WorldSettings(AWS_PORT, self.file.region)).__enter__()
         self.cloud = LocalCloud(BRIDGE_ADDRESS, AWS_PORT)
         self.cloud.start()
-        zones = {zone for pool in self.file.cluster.pools for zone in pool.zones}
-        self.names = self.cloud.create_resources(self.file.cluster.name, zones=sorted(zones))
         self._ec2 = self.cloud.observer("ec2")
-        self.hypervisor = Hypervisor(self.cloud.observer("ec2"), self.world)
+        self.deployment = deploy(self.cloud, assembly, stack)
+        self.hypervisor = Hypervisor(
+            self._ec2, self.world, adjust=_with_short_heartbeat, clients=self.cloud.observer
+        )
         self.hypervisor.start()
-        self._start_head()
-        self._start_functions()
+        self.router = Router(self.cloud, on_log=self._logged)
+        self.router.start()
+        self._wait_for_the_head()
         self._add_users()
         self._wait_for_the_agent()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.functions.stop()
+        self.router.stop()
         self.hypervisor.stop()
         self.world.__exit__(None, None, None)
         self.cloud.stop()
+
+    @property
+    def head(self) -> Machine:
+        """The head's machine; a new one after each start. Errors: HeadDidNotBoot."""
+        machine = self.hypervisor.machine(self._head_id)
+        if machine is None:
+            raise HeadDidNotBoot("the head has no machine")
+        return machine
+
+    @property
+    def _head_id(self) -> str:
+        (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
+        return found
 
     def now_s(self) -> float:
         return time.time()
@@ -108,15 +122,36 @@ class RealStage:
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
-        try:
-            self.seen.reading = SlurmCli(MachineRunner(self.head)).read()
-        except SlurmUnavailable:
-            return
         now_s = self.now_s()
-        self.chronicle.note_reading(self.seen.reading, now_s)
         self.seen.instances = self._instances()
         alive = {instance_id for instance_id, _, _ in self.seen.instances}
         self.chronicle.note_terminated(self.chronicle.launched.keys() - alive, now_s)
+        try:
+            self.seen.reading = SlurmCli(MachineRunner(self.head)).read()
+        except (SlurmUnavailable, HeadDidNotBoot):
+            return  # it is stopped, or on its way up
+        self.chronicle.note_reading(self.seen.reading, now_s)
+
+    def until_change_s(self) -> float:
+        assert self.file.schedules, "the demo's cluster file has schedules"
+        now_s = self.router.clock.now_s()
+        return (self.file.schedules.wanted(now_s).until_s or now_s) - now_s
+
+    def pass_scheduled(self, seconds: float) -> None:
+        until_s = self.router.clock.now_s() + seconds
+        self.router.advance_to(datetime.fromtimestamp(until_s, UTC))
+
+    def head_state(self) -> str:
+        described = self._ec2.describe_instances(InstanceIds=[self._head_id])
+        return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "resources_in_template": self.deployment.resources_in_template,
+            "resources_deployed": self.deployment.resources_deployed,
+            "function_errors": sum(not each.is_ok for each in self.router.invocations),
+            "denied_calls": len(self.cloud.authorizer.log.denied),
+        }
 
     def completed(self, job_id: str) -> int:
         return self._show(job_id).count(" JobState=COMPLETED ")
@@ -135,7 +170,10 @@ class RealStage:
         return sum(int(w.removeprefix("Restarts=")) for w in words if w.startswith("Restarts="))
 
     def open_records(self) -> int:
-        return open_records(self.functions.control.ledger.view())
+        (table,) = self.deployment.physical_ids("AWS::DynamoDB::Table")
+        return open_records(
+            DynamoLedger(self.cloud.observer("dynamodb"), table, SystemClock()).view()
+        )
 
     def aws_calls(self) -> Counter[str]:
         return self.cloud.aws_calls()
@@ -164,78 +202,34 @@ class RealStage:
                     found.append((one["InstanceId"], offering, one["State"]["Name"]))
         return tuple(sorted(found))
 
-    def _start_head(self) -> None:
-        slurm = slurm_values(self.file)
-        values = head_values(
-            self.file,
-            self.names,
-            slurm,
-            agent_command=AGENT_COMMAND,
-            heartbeat_s=HEARTBEAT_S,
-        )
-        template_id, version = self.cloud.create_launch_template(
-            "demo-head", head_user_data(values)
-        )
-        tags = {CLUSTER_TAG: self.file.cluster.name, ROLE_TAG: HEAD_ROLE}
-        launched = self._ec2.run_instances(
-            MinCount=1,
-            MaxCount=1,
-            InstanceType=HEAD_TYPE,
-            LaunchTemplate={"LaunchTemplateId": template_id, "Version": version},
-            TagSpecifications=[
-                {
-                    "ResourceType": "instance",
-                    "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-                }
-            ],
-        )
-        self.head = self._booted(launched["Instances"][0]["InstanceId"])
-
-    def _booted(self, instance_id: str) -> Machine:
-        """The head's machine, once slurmctld answers in it."""
+    def _wait_for_the_head(self) -> None:
+        """Until slurmctld answers in it."""
         until_s = self.now_s() + HEAD_PATIENCE_S
         while self.now_s() < until_s:
-            machine = self.hypervisor.machine(instance_id)
+            machine = self.hypervisor.machine(self._head_id)
             if machine and machine.is_alive and not machine.run(["scontrol", "ping"]).returncode:
-                return machine
+                return
             time.sleep(0.1)
-        machine = self.hypervisor.machine(instance_id)
+        machine = self.hypervisor.machine(self._head_id)
         console = machine.console.read_text()[-2000:] if machine else "it never started"
         raise HeadDidNotBoot(f"slurmctld did not answer in {HEAD_PATIENCE_S:.0f} s:\n{console}")
-
-    def _start_functions(self) -> None:
-        templates: dict[str, Template] = {}
-        for pool in self.file.cluster.pools:
-            user_data = node_user_data(node_values(self.file, self.names, pool))
-            made = self.cloud.create_launch_template(f"demo-{pool.name}", user_data)
-            templates[pool.name] = Template(*made)
-        resources = Resources(
-            table=self.names.table,
-            bucket=self.names.bucket,
-            event_bus=self.names.event_bus,
-            look_queue_url=self.names.look_queue_url,
-            urgent_queue_url=self.names.urgent_queue_url,
-            routine_queue_url=self.names.routine_queue_url,
-        )
-        placement = Placement(templates, self.names.subnets)
-        self.functions = Functions(
-            control(self.file.cluster, resources, placement, self.cloud.client),
-            lambda: self.cloud.client("sqs"),
-            self.names.look_queue_url,
-            self.names.interruption_queue_url,
-            self._looked,
-        )
-        self.functions.start()
 
     def _wait_for_the_agent(self) -> None:
         """The cluster is up when the planner has heard the head for the first time."""
         if not self._is_heard.wait(HEAD_PATIENCE_S):
             raise HeadDidNotBoot(f"the agent did not report in {HEAD_PATIENCE_S:.0f} s")
 
-    def _looked(self, looked: Looked) -> None:
-        if any(done.snapshot.digest is not None for done in looked.rounds):
+    def _logged(self, function_name: str, record: dict[str, Any]) -> None:
+        """What the functions wrote into their logs is all that the screen knows of them."""
+        if record.get("level") == "ERROR":
+            said = f"{function_name}: {record.get('message')}"
+            self.seen.decisions.append((self.now_s(), said))
+        if record.get("message") != "look":
+            return
+        look = record["look"]
+        if any(done["digest"] is not None for done in look["rounds"]):
             self._is_heard.set()
-        record_look(looked, self.seen, self.chronicle, self.now_s())
+        record_look(look, self.seen, self.chronicle, self.now_s())
 
     def _add_users(self) -> None:
         """Users of the head only: no node's image knows them."""
@@ -244,3 +238,8 @@ class RealStage:
             base = f"{self.file.shared_dir}/home"
             done = self.head.run(["useradd", "--create-home", "--base-dir", base, user])
             assert done.returncode == 0, done.stderr
+
+
+def _with_short_heartbeat(spec: MachineSpec) -> MachineSpec:
+    """The agent's minute passes faster in a demo; its environment file does not name it."""
+    return replace(spec, env={**spec.env, "TIDEGATE_HEARTBEAT_S": f"{HEARTBEAT_S:g}"})

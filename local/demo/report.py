@@ -21,6 +21,7 @@ def report(stage: Stage, told: Told, *, time_scale: float, slurm: str) -> dict[s
         "jobs_requeued": stage.requeued(),
         "instances_launched": len(stage.chronicle.launched),
         "instances_left": len(stage.seen.instances),
+        **stage.figures(),
         "slurm": slurm,
         "time_scale": time_scale,
         "aws_calls": dict(sorted(stage.aws_calls().items())),

@@ -2,16 +2,20 @@
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from local.demo.asks import GANG_OF_THREE, Ask
 from local.demo.chronicle import Chronicle
 from local.demo.stage import HEARTBEAT_S, Refused, Seen, open_records, record_look
 from tidegate.core.ec2 import Instance
+from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.pool import Cluster
 from tidegate.service.control import Looked
+from tidegate.service.describe import look_record
 from tidegate.sim.slurm_parts import SimJob, SubmitRefused
 from tidegate.sim.world import SimWorld
+from tidegate.wire.calendar import Schedules
 
 BOOT_S = 2.0
 
@@ -21,6 +25,7 @@ class SimStage:
     """`pace`: wall seconds that a simulated second takes, so that a person can watch."""
 
     cluster: Cluster
+    schedules: Schedules
     pace: float = 0.0
     name: str = "simulated Slurm, EC2 and machines"
     chronicle: Chronicle = field(default_factory=Chronicle)
@@ -29,7 +34,11 @@ class SimStage:
 
     def __post_init__(self) -> None:
         self.world = SimWorld(
-            self.cluster, lambda instance: BOOT_S, self._looked, heartbeat_s=HEARTBEAT_S
+            self.cluster,
+            lambda instance: BOOT_S,
+            self._looked,
+            heartbeat_s=HEARTBEAT_S,
+            calendar=self.schedules,
         )
         self.world.compute.on_end.append(self._ended)
 
@@ -53,7 +62,8 @@ class SimStage:
 
     def wait(self, seconds: float) -> None:
         self.world.step(seconds)
-        self.seen.reading = self.world.slurm.read()
+        with suppress(SlurmUnavailable):  # the head is stopped, or on its way up
+            self.seen.reading = self.world.slurm.read()
         self.seen.instances = tuple(
             (one.instance_id, str(one.offering), str(one.state))
             for one in self.world.compute.live()
@@ -95,12 +105,28 @@ class SimStage:
             SendMessage=len(bus.orders),
         )
 
+    def until_change_s(self) -> float:
+        until_s = self.schedules.wanted(self.now_s()).until_s
+        assert until_s is not None
+        return until_s - self.now_s()
+
+    def pass_scheduled(self, seconds: float) -> None:
+        """The functions of the schedules, once at the end of it."""
+        self.wait(seconds)
+        self.world.hours.keep("schedule")
+
+    def head_state(self) -> str:
+        return str(self.world.head.state())
+
+    def figures(self) -> dict[str, object]:
+        return {}
+
     def _jobs(self, job_id: str) -> list[SimJob]:
         jobs = self.world.slurm.jobs.values()
         return [job for job in jobs if job_id in (job.job_id, job.array_job_id)]
 
     def _looked(self, looked: Looked) -> None:
-        record_look(looked, self.seen, self.chronicle, self.now_s())
+        record_look(look_record(looked), self.seen, self.chronicle, self.now_s())
 
     def _ended(self, instance: Instance) -> None:
         self.chronicle.note_terminated([instance.instance_id], self.now_s())

@@ -1,16 +1,15 @@
 """What the story needs from the world it plays in."""
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from local.demo.asks import Ask
 from local.demo.chronicle import Chronicle
-from tidegate.core.actions import Launch, Mark, Phase
-from tidegate.core.explain import sentence
+from tidegate.core.actions import Phase
 from tidegate.core.slurm import Reading
 from tidegate.ports import LedgerView
-from tidegate.service.control import Looked
 
 # EC2's two minutes of notice pass in 20 s, and the agent's minute between heartbeats in 10 s,
 # so that a demo fits into two minutes.
@@ -76,33 +75,40 @@ class Stage(Protocol):
 
     def aws_calls(self) -> Counter[str]: ...
 
+    def until_change_s(self) -> float:
+        """How long the calendar keeps the cluster as it is now, by its own clock."""
+        ...
+
+    def pass_scheduled(self, seconds: float) -> None:
+        """Jump so far on the schedules' clock; everything due on the way fires."""
+        ...
+
+    def head_state(self) -> str:
+        """EC2's word for the state of the head."""
+        ...
+
+    def figures(self) -> Mapping[str, object]:
+        """What only this stage can count."""
+        ...
+
 
 def open_records(view: LedgerView) -> int:
     """How many nodes are neither released nor ended."""
     return sum(record.phase < Phase.RELEASED for record in view.nodes)
 
 
-def record_look(looked: Looked, seen: Seen, chronicle: Chronicle, now_s: float) -> None:
-    """Write a look into the view and the chronicle."""
-    for done in looked.rounds:
-        if done.outcome.is_stale:
+def record_look(look: Mapping[str, Any], seen: Seen, chronicle: Chronicle, now_s: float) -> None:
+    """Write the planner's log record of a look (service/describe.py) into view and chronicle."""
+    for done in look["rounds"]:
+        if done["is_stale"]:
             seen.decisions.append((now_s, "another planner was faster: this plan is thrown away"))
             continue
-        launches = [a for a in done.plan.actions if isinstance(a, Launch)]
-        by_launch = {launch.launch_id: launch for launch in launches}
-        for instance in done.outcome.launched:
-            launch = by_launch.get(instance.launch_id)
-            jobs = launch.for_jobs if launch else ()
-            chronicle.note_launch([instance.instance_id], jobs, now_s)
-        seen.decisions.extend(
-            (now_s, sentence(a)) for a in done.plan.actions if not isinstance(a, Mark)
-        )
-        seen.decisions.extend(
-            (now_s, f"EC2 refused {r.offering}: {r.code}") for r in done.outcome.refused
-        )
-        seen.decisions.extend((now_s, note) for note in (*done.notes, *done.outcome.trouble))
-        if done.snapshot.digest is not None:
-            seen.unmet = {each.job_id: each.reason for each in done.plan.unmet}
-            seen.served = {each.job_id: each.reason for each in done.plan.served}
-    if looked.trouble:
-        seen.decisions.append((now_s, f"this look failed: {looked.trouble}"))
+        for launched in done["launched"]:
+            chronicle.note_launch([launched["instance_id"]], launched["jobs"], now_s)
+        refused = [f"EC2 refused {each['offering']}: {each['code']}" for each in done["refused"]]
+        said = (*done["decisions"], *refused, *done["notes"], *done["trouble"])
+        seen.decisions.extend((now_s, text) for text in said)
+    if look["unmet"] is not None:
+        seen.unmet, seen.served = look["unmet"], look["served"]
+    if look["trouble"]:
+        seen.decisions.append((now_s, f"this look failed: {look['trouble']}"))

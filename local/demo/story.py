@@ -9,6 +9,7 @@ from local.demo.asks import Ask
 from local.demo.stage import Refused, Stage
 
 POLL_S = 0.2
+MINUTE_S = 60.0
 
 
 class DidNotHappen(Exception):
@@ -46,6 +47,9 @@ class Story:
         self._gang_talks()
         self._spot_notice()
         self._everything_ends()
+        self.stage.cancel(self.told.over_the_limit)
+        self._evening()
+        self._morning()
         self._nothing_is_left()
         return self.told
 
@@ -101,8 +105,42 @@ class Story:
                     f"{ask.name} ran as {user} on {host} with one GPU",
                 )
 
+    def _evening(self) -> None:
+        """Nodes go when their jobs have ended, then the head; what is queued waits."""
+        stage, late = self.stage, self._submit(asks.LATE)
+        self._until(lambda: late in stage.chronicle.running, "a job runs in the evening")
+        node = stage.chronicle.ran_on[late][0]
+        stage.pass_scheduled(stage.until_change_s())
+        self._happened("the evening's cron fires")
+        self._until(lambda: self._is_drained(node), f"{node} takes no further job")
+        queued = self._submit(asks.OVERNIGHT)
+        self._until(
+            lambda: "stopped until" in stage.seen.unmet.get(queued, ""),
+            "a job submitted now is told how long it waits",
+        )
+        self._until(lambda: stage.completed(late) == 1, "the evening's job ends in peace")
+        self._until(lambda: not stage.seen.instances, "the last node is gone")
+        self._until(self._reconciled_to_stop, "the head stops last", patience_s=10 * MINUTE_S)
+
+    def _reconciled_to_stop(self) -> bool:
+        """Reconcile comes every five minutes; a minute of the night passes with each question."""
+        is_stopped = self.stage.head_state() == "stopped"
+        if not is_stopped and self.stage.until_change_s() > 2 * MINUTE_S:
+            self.stage.pass_scheduled(MINUTE_S)
+        return is_stopped
+
+    def _morning(self) -> None:
+        stage, queued = self.stage, self._job_id(asks.OVERNIGHT)
+        stage.pass_scheduled(stage.until_change_s())
+        self._happened("the morning's cron fires")
+        self._until(lambda: stage.head_state() == "running", "the head starts")
+        self._until(lambda: stage.completed(queued) == 1, "the job that waited overnight completes")
+
+    def _is_drained(self, name: str) -> bool:
+        nodes = self.stage.seen.reading.nodes
+        return any(node.name == name and node.state.is_drain for node in nodes)
+
     def _nothing_is_left(self) -> None:
-        self.stage.cancel(self.told.over_the_limit)
         self._until(
             lambda: not self.stage.seen.instances and not self.stage.seen.reading.nodes,
             "idle nodes are released, deleted from Slurm and terminated",
@@ -112,19 +150,23 @@ class Story:
     def _is_complete(self, job_id: str, ask: Ask) -> bool:
         return self.stage.completed(job_id) == max(ask.simulated.array, 1)
 
-    def _submit(self, ask: Ask) -> None:
+    def _submit(self, ask: Ask) -> str:
         job_id = self.stage.submit(ask)
         self.told.submitted[job_id] = ask
         self._happened(f"{ask.user} submits {ask.name}: job {job_id}")
+        return job_id
 
     def _job_id(self, ask: Ask) -> str:
         return next(job_id for job_id, each in self.told.submitted.items() if each is ask)
 
-    def _until(self, has_happened: Callable[[], bool], what: str) -> None:
-        deadline_s = self.stage.now_s() + self.patience_s
+    def _until(
+        self, has_happened: Callable[[], bool], what: str, *, patience_s: float = 0.0
+    ) -> None:
+        patience_s = patience_s or self.patience_s
+        deadline_s = self.stage.now_s() + patience_s
         while not has_happened():
             if self.stage.now_s() > deadline_s:
-                raise DidNotHappen(f"after {self.patience_s:.0f} s still not: {what}")
+                raise DidNotHappen(f"after {patience_s:.0f} s still not: {what}")
             self.stage.wait(POLL_S)
             self.on_wait()
         self._happened(what)

@@ -3,7 +3,7 @@
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger

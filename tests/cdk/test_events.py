@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+from tidegate.core.pool import Timings
 
 QUEUES = ("Dead", "DeadLooks", "Looks", "Interruptions", "Urgent", "Routine")
 
@@ -18,11 +19,21 @@ def queue(stack: Stack, name: str) -> Properties:
     return found
 
 
-@pytest.mark.parametrize("name", QUEUES)
+@pytest.mark.parametrize("name", ["Looks", "Interruptions"])
 def test_message_stays_hidden_for_longer_than_its_function_may_live(dev: Stack, name):
     longest_s = max(function["Timeout"] for function in dev.all("AWS::Lambda::Function"))
 
     assert queue(dev, name)["VisibilityTimeout"] > longest_s
+
+
+@pytest.mark.parametrize("name", ["Urgent", "Routine"])
+def test_order_that_a_dying_head_took_comes_back_long_before_a_spot_node_goes(dev: Stack, name):
+    found = queue(dev, name)
+
+    assert found["VisibilityTimeout"] == 20
+    # It outlives a slurmctld that is silent for as long as the order is valid.
+    longest_s = Timings().spot_notice_s
+    assert found["VisibilityTimeout"] * found["RedrivePolicy"]["maxReceiveCount"] > longest_s
 
 
 @pytest.mark.parametrize("name", ["Dead", "DeadLooks"])
@@ -30,12 +41,16 @@ def test_dead_letters_wait_two_weeks(dev: Stack, name):
     assert queue(dev, name)["MessageRetentionPeriod"] == 14 * 24 * 3600
 
 
-@pytest.mark.parametrize("name", ["Looks", "Interruptions", "Urgent", "Routine"])
-def test_other_messages_are_worth_nothing_after_an_hour_and_die_after_five_tries(dev: Stack, name):
+@pytest.mark.parametrize(
+    ("name", "tries"), [("Looks", 5), ("Interruptions", 5), ("Urgent", 10), ("Routine", 10)]
+)
+def test_other_messages_are_worth_nothing_after_an_hour_and_die_after_tries(
+    dev: Stack, name: str, tries: int
+):
     found = queue(dev, name)
 
     assert found["MessageRetentionPeriod"] == 3600
-    assert found["RedrivePolicy"]["maxReceiveCount"] == 5
+    assert found["RedrivePolicy"]["maxReceiveCount"] == tries
 
 
 @pytest.mark.parametrize("name", QUEUES)

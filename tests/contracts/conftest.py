@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames, create_resources
 
 NUMBERS = count(1)
 
@@ -22,4 +22,4 @@ def names(cloud: LocalCloud) -> CloudNames:
     """A cluster of its own for each test: nothing in the cloud is shared but the market."""
     cloud.capacity.dry.clear()
     cloud.capacity.limited.clear()
-    return cloud.create_resources(f"c{next(NUMBERS)}")
+    return create_resources(cloud, f"c{next(NUMBERS)}")

@@ -3,7 +3,7 @@
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tidegate.adapters.cluster_file import read_cluster_file
 from tidegate.core.errors import BadConfig
 

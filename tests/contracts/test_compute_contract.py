@@ -6,7 +6,7 @@ from typing import Protocol
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames, create_launch_template
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.core.ec2 import (
     LAUNCH_TAG,
@@ -67,7 +67,7 @@ class MotoEc2:
     def __init__(self, cloud: LocalCloud, names: CloudNames) -> None:
         self.compute = Ec2Compute(cloud.client("ec2"), names.cluster)
         self.cloud, self.names = cloud, names
-        self.template, _ = cloud.create_launch_template(names.cluster, "#!/bin/sh\n")
+        self.template = create_launch_template(cloud, f"{names.cluster}-nodes", "#!/bin/sh\n")
 
     def limit(self, offering: Offering, left: int) -> None:
         self.cloud.capacity.limited[offering] = left

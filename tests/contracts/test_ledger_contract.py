@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.actions import (

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from local.cloud import LocalCloud
-from local.resources import MAX_RECEIVES, CloudNames
+from tests.cloud_resources import MAX_RECEIVES, CloudNames
 from tests.contracts.test_compute_contract import T4_A, T4_B, MotoEc2, offerings, refused
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S
@@ -123,16 +123,6 @@ def test_a_message_that_nobody_deletes_ends_in_the_dead_letter_queue(
 
     assert seen == [["rubbish"]] * MAX_RECEIVES + [[]]
     assert bodies(cloud, names.dead_letter_queue_urls[1]) == ["rubbish"]
-
-
-def test_a_launch_template_of_a_known_name_gets_a_new_version(
-    cloud: LocalCloud, names: CloudNames
-) -> None:
-    first = cloud.create_launch_template(names.cluster, "one")
-    second = cloud.create_launch_template(names.cluster, "two")
-
-    assert (first[1], second[1]) == ("1", "2")
-    assert first[0] == second[0]
 
 
 def test_calls_are_counted_by_name(cloud: LocalCloud, names: CloudNames) -> None:

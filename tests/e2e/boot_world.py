@@ -25,7 +25,6 @@ import boto3
 from moto.server import ThreadedMotoServer
 
 from local import namespaces
-from local.bootstrap import LOCAL_CGROUP, LOCAL_SETTINGS
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
@@ -35,10 +34,18 @@ from userdata.render import MungeSecret, NodeShape, NodeValues, head_user_data, 
 AWS_PORT = 5000
 THROTTLED_PORT = 5001
 READY = "ready after"
+# A machine in namespaces shares this computer's cgroups and claims GPUs and memory that this
+# computer lacks, so slurmd must believe what it is told.
 LOCAL_SLURM = replace(
     SLURM,
-    settings=LOCAL_SETTINGS,
-    cgroup=LOCAL_CGROUP,
+    settings=(
+        ("ProctrackType", "proctrack/linuxproc"),
+        ("TaskPlugin", "task/none"),
+        ("SlurmdParameters", "config_overrides"),
+        ("JobAcctGatherType", "jobacct_gather/none"),
+        ("MpiDefault", "none"),
+    ),
+    cgroup=(("CgroupPlugin", "cgroup/v1"),),
 )
 LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=20)
 

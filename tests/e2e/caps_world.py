@@ -5,16 +5,17 @@ told, what Slurm itself said of them, and how many completed.
 """
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from local.demo.asks import SINGLES
+from local.demo.cluster import CLUSTER_FILE
 from local.demo.real_stage import RealStage
 from local.namespaces import enter
-from tidegate.wire.config import load_cluster
 
-REPOSITORY = Path(__file__).parents[2]
 NUM_JOBS = 5
 PATIENCE_S = 90.0
 
@@ -59,10 +60,14 @@ sacctmgr -i add user ada account=lab >/dev/null
 """
 
 
+def copied(folder: Path) -> Path:
+    """The demo's cluster file without its evening."""
+    return Path(shutil.copy(CLUSTER_FILE, folder))
+
+
 def main() -> None:
     enter()
-    file = load_cluster(REPOSITORY / "local" / "demo" / "cluster.yaml")
-    with RealStage(file) as stage:
+    with TemporaryDirectory() as folder, RealStage(copied(Path(folder))) as stage:
         made = stage.head.run(["bash", "-c", ACCOUNTING])
         if made.returncode:
             sys.exit(f"accounting did not start: {made.stdout}{made.stderr}")

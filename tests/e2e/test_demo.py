@@ -39,7 +39,7 @@ def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dic
 def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slurm: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert re.fullmatch(slurm, str(report["slurm"]))
-    assert report["jobs_submitted"] == report["jobs_completed"] == 8
+    assert report["jobs_submitted"] == report["jobs_completed"] == 10
     assert report["jobs_requeued"] == 1
     assert report["instances_left"] == 0
     assert report["instances_launched"] in range(6, 13)
@@ -63,6 +63,9 @@ def test_the_real_demo_tells_the_whole_story(tmp_path: Path) -> None:
     done, report = play(tmp_path, "real")
 
     check(done, report, r"\d+\.\d+\.\d+")
+    assert report["resources_in_template"] == report["resources_deployed"]
+    assert report["resources_in_template"]
+    assert report["denied_calls"] == report["function_errors"] == 0
 
 
 def test_an_unknown_world_is_refused_with_what_is_expected(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from local.cloud import LocalCloud
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tests.lambdas.conftest import Context
 from tidegate.core.errors import BadConfig
 from tidegate.wire.settings import environment

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from local.cloud import REGION, LocalCloud
 from local.iam.authorizer import Authorizer
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames, create_resources
 
 NUMBERS = count(1)
 ACCOUNT = "123456789012"
@@ -96,7 +96,7 @@ def cloud() -> Iterator[LocalCloud]:
 
 @pytest.fixture
 def names(cloud: LocalCloud) -> CloudNames:
-    return cloud.create_resources(f"iam{next(NUMBERS)}")
+    return create_resources(cloud, f"iam{next(NUMBERS)}")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from local.cloud import IMAGE_ID, REGION, LocalCloud
 from local.iam.authorizer import Authorizer
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, Statement, allow, refused
 
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"

@@ -8,7 +8,7 @@ import pytest
 
 from local.cloud import REGION, LocalCloud
 from local.iam.authorizer import Authorizer
-from local.resources import CloudNames
+from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, allow, deny, refused
 from tidegate.adapters.aws_errors import aws_call
 from tidegate.core.errors import NotAuthorized

@@ -22,6 +22,7 @@ from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode
 
 HEAD_INSTANCE_ID = "i-00000000000000head"
+SLURMD_RETRY_S = 1.0  # between two attempts to register while slurmctld is silent
 
 
 @dataclass(slots=True)
@@ -139,7 +140,10 @@ class SimWorld:
         self._at(registers_at_s, lambda: self._register(instance))
 
     def _register(self, instance: Instance) -> None:
-        """What user data does at its end, unless the instance has gone meanwhile."""
+        """What user data does at its end, unless the instance has gone; slurmd waits for a head."""
+        if not self.head.is_up:
+            self._at(self.clock.now_s() + SLURMD_RETRY_S, lambda: self._register(instance))
+            return
         is_alive = any(one.instance_id == instance.instance_id for one in self.compute.live())
         pool = self.cluster.pool(instance.pool)
         shape = self.cluster.instance_type(instance.offering.instance_type)

@@ -1,14 +1,14 @@
-"""What one cluster owns in the cloud, made by API calls instead of by the deployed stack."""
+"""Where an adapter finds its queues, table and bucket, without a whole deployed stack."""
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from local.cloud import IMAGE_ID, REGION, ZONES, LocalCloud
 from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE, SPOT_DETAIL_TYPE
-
-type Clients = Callable[[str], Any]
 
 MUNGE_KEY_BYTES = 1024
 
@@ -40,9 +40,10 @@ class CloudNames:
 
 
 def create_resources(
-    client: Clients, cluster: str, *, region: str, zones: Sequence[str]
+    cloud: LocalCloud, cluster: str, *, zones: Sequence[str] = ZONES
 ) -> CloudNames:
     """Create everything, empty. The subnets are those of the account's default VPC."""
+    client = cloud.client
     name = f"tidegate-{cluster}"
     account = str(client("sts").get_caller_identity()["Account"])
     vpc_id, subnets = _default_subnets(client("ec2"), zones)
@@ -72,7 +73,7 @@ def create_resources(
     )
     return CloudNames(
         cluster=cluster,
-        region=region,
+        region=REGION,
         account=account,
         vpc_id=vpc_id,
         subnets=subnets,
@@ -86,6 +87,18 @@ def create_resources(
         dead_letter_queue_urls=(looks_dead, other_dead),
         munge_secret=_create_munge_secret(client("secretsmanager"), f"{name}/munge"),
     )
+
+
+def create_launch_template(cloud: LocalCloud, name: str, user_data: str) -> str:
+    """The id of a new launch template whose instances boot with `user_data`."""
+    data = {
+        "ImageId": IMAGE_ID,
+        "UserData": b64encode(user_data.encode()).decode(),
+        "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
+    }
+    ec2 = cloud.client("ec2")
+    made = ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data)
+    return str(made["LaunchTemplate"]["LaunchTemplateId"])
 
 
 @dataclass(frozen=True, slots=True)
