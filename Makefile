@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench contracts clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -10,6 +10,7 @@ help:
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
 	@echo "make bench   how long the planner takes, and the functions to start"
+	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -27,6 +28,9 @@ lint:
 
 bench:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.planner && .venv/bin/python -m bench.cold_start
+
+contracts:
+	@scripts/contracts.sh
 
 clean:
 	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

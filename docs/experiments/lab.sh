@@ -24,7 +24,7 @@ wait_for() {
 
 network_up() {
     ip link set lo up
-    ip link add br0 type bridge
+    ip link add br0 address 02:00:0a:4d:ff:fe type bridge
     ip link set br0 up
 }
 

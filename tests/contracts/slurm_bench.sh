@@ -71,7 +71,9 @@ head() {
     [ -z "${TIDEGATE_SLURM_ROOT:-}" ] || enter_tree "$@"
     hostname head
     ip link set lo up
-    ip link add br0 type bridge
+    # Without an address of its own the bridge takes the lowest of its ports: each new node could
+    # change it, and the others would talk to nobody until their ARP entry runs out (45 s).
+    ip link add br0 address 02:00:0a:4d:ff:fe type bridge
     ip addr add 10.77.0.1/16 dev br0
     ip link set br0 up
     mount -t tmpfs bench /run
