@@ -44,7 +44,9 @@ class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 
     `is_gang`: all of them at once, or none. `beside`: nodes that the gang has already, when
-    only those that it lost are needed.
+    only those that it lost are needed. `expected_s`: how long it will really run, None:
+    unknown. `deadline_s`: the instant by which it must have ended. `checkpoint_s`: the work
+    that an interruption costs it at most, None: as its pool says.
     """
 
     job_id: str
@@ -56,6 +58,14 @@ class Need:
     why: str
     is_gang: bool = False
     beside: tuple[str, ...] = ()
+    account: str = ""
+    qos: str = ""
+    time_limit_s: float | None = None
+    expected_s: float | None = None
+    deadline_s: float | None = None
+    is_requeueable: bool = True
+    checkpoint_s: float | None = None
+    priority: int = 0
 
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
@@ -126,4 +136,12 @@ def _need(job: Job, count: int, cluster: Cluster, why: str) -> Need:
         tuple(pools),
         why,
         is_gang=job.nodes > 1,
+        account=job.account,
+        qos=job.qos,
+        time_limit_s=job.time_limit_s,
+        expected_s=cluster.expected_s(job.time_limit_s, job.account),
+        deadline_s=job.deadline_s,
+        is_requeueable=job.is_requeueable,
+        checkpoint_s=0.0 if job.is_checkpointed else None,
+        priority=job.priority,
     )

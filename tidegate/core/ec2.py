@@ -22,6 +22,13 @@ class Market(StrEnum):
 
     SPOT = "spot"
     ON_DEMAND = "on-demand"
+    RESERVED = "reserved"
+    CAPACITY_BLOCK = "capacity-block"
+
+    @property
+    def is_prepaid(self) -> bool:
+        """Paid for whether used or not: an instance in it costs nothing more."""
+        return self in (Market.RESERVED, Market.CAPACITY_BLOCK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class InstanceType:
     """The shape of an instance type as Slurm will see it.
 
     Source: EC2 DescribeInstanceTypes. `gpu_type` is the lower-case GRES type ("a10g").
+    `gres` is the GRES name: "gpu", or "neuron" for Trainium and Inferentia; `gpus` counts
+    devices of either. `generation` is the number in the family's name, 5 in "g5".
     """
 
     name: str
@@ -36,6 +45,13 @@ class InstanceType:
     memory_mib: int
     gpus: int
     gpu_type: str
+    arch: str = "x86_64"
+    family: str = ""
+    generation: int = 0
+    gpu_memory_mib: int = 0
+    local_nvme_gib: int = 0
+    is_efa: bool = False
+    gres: str = "gpu"
 
     @property
     def slurm_memory_mib(self) -> int:

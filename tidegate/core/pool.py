@@ -1,9 +1,14 @@
 """Pools, partitions, limits: what the cluster file promises, as plain values."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.core.ec2 import InstanceType, Market, Offering, Prices
+
+# Interruptions of a spot instance per hour where neither the market data nor the cluster
+# file says. The Spot Advisor's worst bucket (over 20 % a month) is 0.0003; single GPU types
+# were seen far above it, so this leans towards on-demand for long jobs that lose all.
+DEFAULT_HAZARD_PER_HOUR = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +18,20 @@ class Limits:
     gpus: int | None = None
     nodes: int | None = None
     usd_per_hour: float | None = None
+    vcpus: int | None = None
+    memory_mib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word)."""
+    """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
+
+    `min_nodes` are always there, `headroom_nodes` of them or beside them always idle.
+    `max_job_time_s`: no job with a longer time limit may use the pool. A launch names at
+    least `min_types` instance types where so many fit; `is_min_types_strict`: or does not
+    happen. `boot_s` is the expected time from launch to joined. `checkpoint_s`: how much
+    work a requeued job of this pool loses at most, None: all of it.
+    """
 
     name: str
     instance_types: tuple[InstanceType, ...]
@@ -28,6 +42,14 @@ class Pool:
     idle_s: float = 60.0
     max_job_nodes: int = 16
     labels: tuple[str, ...] = ()
+    min_nodes: int = 0
+    headroom_nodes: int = 0
+    max_job_time_s: float | None = None
+    min_types: int = 1
+    is_min_types_strict: bool = False
+    placement_group: bool = False
+    boot_s: float = 300.0
+    checkpoint_s: float | None = None
 
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""
@@ -71,8 +93,33 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """Capacity paid for in advance: an On-Demand Capacity Reservation or a Capacity Block.
+
+    `ends_at_s` None: until it is cancelled. A Capacity Block always ends; EC2 begins to
+    terminate its instances 30 minutes before.
+    """
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    market: Market
+    starts_at_s: float
+    ends_at_s: float | None = None
+
+    @property
+    def offering(self) -> Offering:
+        return Offering(self.instance_type, self.zone, self.market)
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
-    """One cluster file, validated."""
+    """One cluster file, validated.
+
+    `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
+    `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
+    """
 
     name: str
     pools: tuple[Pool, ...]
@@ -80,6 +127,21 @@ class Cluster:
     prices: Prices
     limits: Limits = Limits()
     timings: Timings = field(default_factory=Timings)
+    reservations: tuple[Reservation, ...] = ()
+    time_limit_ratio: float = 1.0
+    time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
+    hazards: Mapping[Offering, float] = field(default_factory=dict)
+
+    def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
+        """How long a job will really run; None: it has no time limit, so nobody knows."""
+        ratio = self.time_limit_ratios.get(account, self.time_limit_ratio)
+        return None if time_limit_s is None else time_limit_s * ratio
+
+    def hazard_per_hour(self, offering: Offering) -> float:
+        """How often EC2 interrupts an instance of this offering; only spot is."""
+        if offering.market is not Market.SPOT:
+            return 0.0
+        return self.hazards.get(offering, DEFAULT_HAZARD_PER_HOUR)
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)

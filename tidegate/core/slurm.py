@@ -98,6 +98,11 @@ class Job:
     `count`: how many equal jobs the row stands for (an array's startable tasks).
     `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
     `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`).
+    `nodes` is the planned count, the fewest that Slurm accepts; `min_nodes` and `max_nodes`
+    are the bounds of `-N min-max`, 0 where they equal it. `features_counts`: features that
+    only so many of the nodes must have, as in `a100*2&ib`. `het_job_id`: the leader of its
+    heterogeneous job, whose components start together. Instants are on the head's clock;
+    `deadline_s` is the instant by which it must have ended.
     """
 
     job_id: str
@@ -119,6 +124,21 @@ class Job:
     is_requeueable: bool = True
     unreadable: str = ""
     required_nodes: tuple[str, ...] = ()
+    min_nodes: int = 0
+    max_nodes: int = 0
+    deadline_s: float | None = None
+    time_min_s: float | None = None
+    licences: tuple[tuple[str, int], ...] = ()
+    features_counts: tuple[tuple[str, int], ...] = ()
+    het_job_id: str = ""
+    reservation: str = ""
+    begins_at_s: float | None = None
+    started_at_s: float | None = None
+
+    @property
+    def is_checkpointed(self) -> bool:
+        """It writes a checkpoint when it gets a signal (`--comment=tidegate:ckpt=USR1@90`)."""
+        return "tidegate:ckpt=" in self.comment
 
     @property
     def is_pending(self) -> bool:

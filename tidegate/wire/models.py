@@ -4,7 +4,7 @@ Defaults of pools and timings are those of `tidegate.core.pool`, so they are sta
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -19,7 +19,9 @@ _TIMINGS = Timings()
 
 PositiveCount = Annotated[int, Field(ge=1)]
 PositiveUsd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-PriceModel = dict[Market, PositiveUsd]
+# What is paid by the hour; reservations are paid for already.
+PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
+PriceModel = dict[PaidMarket, PositiveUsd]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -112,7 +114,7 @@ class PoolModel(_Section):
         tuple[names.Zone, ...], Field(min_length=1), AfterValidator(names.no_repeats)
     ] = Field(description="availability zones, like us-east-1a")
     capacity_types: Annotated[
-        tuple[Market, ...], Field(min_length=1), AfterValidator(names.no_repeats)
+        tuple[PaidMarket, ...], Field(min_length=1), AfterValidator(names.no_repeats)
     ] = Field(description="spot, on-demand or both; tried in this order")
     weight: Annotated[int, Field(ge=1, le=100)] = Field(
         default=_POOL.weight, description="the pool with the higher one is tried first"

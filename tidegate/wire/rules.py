@@ -29,7 +29,7 @@ _NETWORK = TypeAdapter(NetworkModel)
 _LIMITS = TypeAdapter(LimitsModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
-_PRICE: TypeAdapter[Mapping[Market, float]] = TypeAdapter(PriceModel)
+_PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Parts:
     limits: LimitsModel | None
     partitions: Mapping[str, PartitionModel]
     pools: Mapping[str, PoolModel]
-    prices: Mapping[str, Mapping[Market, float]]
+    prices: Mapping[str, PriceModel]
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
