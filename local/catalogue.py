@@ -1,7 +1,8 @@
 """Writes the catalogue of instance types: `python -m local.catalogue`.
 
 The figures are those of EC2 DescribeInstanceTypes, as moto ships them; asking moto instead of
-AWS makes the file reproducible without an account.
+AWS makes the file reproducible without an account. Types that moto does not know are added
+from AWS's own pages. Of the CPU types only the families that clusters compute on are kept.
 """
 
 import csv
@@ -14,7 +15,20 @@ import boto3
 from moto import mock_aws
 
 CATALOGUE = Path(__file__).parent.parent / "tidegate" / "data" / "instance_types.csv"
-COLUMNS = ("name", "kind", "arch", "vcpus", "memory_mib", "gpus", "gpu_type")
+COLUMNS = (
+    *("name", "kind", "arch", "vcpus", "memory_mib", "gpus", "gpu_type"),
+    *("gpu_memory_mib", "local_nvme_gib", "efa"),
+)
+CPU_FAMILIES = frozenset(
+    f"{use}{chip}" for use in "cmr" for chip in ("6i", "6a", "7i", "7a", "7g", "8g")
+) | {"hpc6a", "hpc7a"}
+# Source: the pages of EC2's accelerated computing instances; moto knows only p3dn of them.
+ADDED = (
+    ("p3.16xlarge", "gpu", "x86_64", 64, 499712, 8, "v100", 16384, 0, ""),
+    ("p3.2xlarge", "gpu", "x86_64", 8, 62464, 1, "v100", 16384, 0, ""),
+    ("p3.8xlarge", "gpu", "x86_64", 32, 249856, 4, "v100", 16384, 0, ""),
+)
+GB_PER_GIB = 1e9 / 2**30
 
 
 @mock_aws
@@ -28,36 +42,55 @@ def describe_instance_types() -> list[Mapping[str, Any]]:
 
 
 def kind(described: Mapping[str, Any]) -> str:
-    """`gpu`, `fractional-gpu`, `neuron`, or "" for a type without any of them."""
+    """`gpu`, `fractional-gpu`, `neuron`, `cpu`, or "" for a type of no use here."""
     if "GpuInfo" in described:
-        return "gpu" if gpus(described) else "fractional-gpu"
-    return "neuron" if "NeuronInfo" in described else ""
+        return "gpu" if devices(described) else "fractional-gpu"
+    if "NeuronInfo" in described:
+        return "neuron"
+    family = described["InstanceType"].split(".")[0]
+    return "cpu" if family in CPU_FAMILIES and not described["BareMetal"] else ""
 
 
-def gpus(described: Mapping[str, Any]) -> int:
-    """Whole GPUs; EC2 counts 0 for a type that has a slice of one."""
-    return sum(gpu["Count"] for gpu in described.get("GpuInfo", {}).get("Gpus", ()))
+def _accelerators(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    gpus: list[Mapping[str, Any]] = described.get("GpuInfo", {}).get("Gpus", [])
+    neurons: list[Mapping[str, Any]] = described.get("NeuronInfo", {}).get("NeuronDevices", [])
+    return [*gpus, *neurons]
+
+
+def devices(described: Mapping[str, Any]) -> int:
+    """Whole GPUs or Neuron devices; EC2 counts 0 for a type that has a slice of a GPU."""
+    return sum(each["Count"] for each in _accelerators(described))
 
 
 def gpu_type(described: Mapping[str, Any]) -> str:
     """The model as a GRES type: `A10G` is a10g, `RTX PRO 4500` is rtx_pro_4500."""
-    models = {gpu["Name"] for gpu in described.get("GpuInfo", {}).get("Gpus", ())}
-    assert len(models) <= 1, f"{described['InstanceType']} mixes GPU models: {models}"
+    models = {each["Name"] for each in _accelerators(described)}
+    assert len(models) <= 1, f"{described['InstanceType']} mixes models: {models}"
     return "".join(models).lower().replace(" ", "_")
 
 
+def memory_of_one_mib(described: Mapping[str, Any]) -> int:
+    """The memory of one GPU or Neuron device, of a slice where there is only that."""
+    return max((each["MemoryInfo"]["SizeInMiB"] for each in _accelerators(described)), default=0)
+
+
 def rows() -> Iterator[tuple[str | int, ...]]:
-    for described in sorted(describe_instance_types(), key=lambda each: each["InstanceType"]):
+    for described in describe_instance_types():
         if found := kind(described):
+            nvme_gb = described.get("InstanceStorageInfo", {}).get("TotalSizeInGB", 0)
             yield (
                 described["InstanceType"],
                 found,
                 described["ProcessorInfo"]["SupportedArchitectures"][0],
                 described["VCpuInfo"]["DefaultVCpus"],
                 described["MemoryInfo"]["SizeInMiB"],
-                gpus(described),
+                devices(described),
                 gpu_type(described),
+                memory_of_one_mib(described),
+                int(nvme_gb * GB_PER_GIB),
+                "efa" if described["NetworkInfo"]["EfaSupported"] else "",
             )
+    yield from ADDED
 
 
 def catalogue_csv() -> str:
@@ -65,7 +98,7 @@ def catalogue_csv() -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows(rows())
+    writer.writerows(sorted(rows()))
     return text.getvalue()
 
 

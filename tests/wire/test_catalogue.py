@@ -3,7 +3,7 @@
 import pytest
 
 from local.catalogue import CATALOGUE, catalogue_csv
-from tidegate.wire.catalogue import Kind, load_catalogue
+from tidegate.wire.catalogue import Kind, load_catalogue, load_list_prices
 
 
 def test_the_file_is_what_the_generator_makes():
@@ -39,6 +39,34 @@ def test_gpus_are_counted_and_named_as_gres(name, gpus, gpu_type):
 def test_types_without_a_whole_gpu_are_known_as_such():
     catalogue = load_catalogue()
 
-    assert catalogue["g6f.xlarge"].kind is Kind.FRACTIONAL_GPU
-    assert catalogue["trn1.2xlarge"].kind is Kind.NEURON
-    assert all((row.gpus > 0) == (row.kind is Kind.GPU) for row in catalogue.values())
+    fraction = catalogue["g6f.xlarge"]
+    assert (fraction.kind, fraction.instance_type.gpus) == (Kind.FRACTIONAL_GPU, 0)
+    assert all(
+        (row.instance_type.gpus > 0) == (row.kind in (Kind.GPU, Kind.NEURON))
+        for row in catalogue.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "gpu_type"),
+    [("trn1.32xlarge", 16, "trainium"), ("inf2.48xlarge", 12, "inferentia2")],
+)
+def test_neuron_devices_are_a_gres_of_their_own(name, gpus, gpu_type):
+    each = load_catalogue()[name].instance_type
+
+    assert (each.gres, each.gpus, each.gpu_type) == ("neuron", gpus, gpu_type)
+
+
+def test_attributes_are_those_of_ec2():
+    each = load_catalogue()["p4d.24xlarge"].instance_type
+
+    assert (each.family, each.generation, each.arch) == ("p4d", 4, "x86_64")
+    assert (each.gpu_memory_mib, each.local_nvme_gib, each.is_efa) == (40960, 7450, True)
+
+
+def test_every_usable_type_but_the_newest_has_a_list_price():
+    usable = {name for name, row in load_catalogue().items() if not row.unusable}
+
+    assert {name.split(".")[0] for name in usable - set(load_list_prices())} == {
+        *("hpc6a", "hpc7a", "p5e", "trn2"),
+    }

@@ -138,8 +138,9 @@ def test_one_fault_gives_exactly_one_problem(tmp_path, fault):
 
 
 def test_missing_prices_are_named_one_by_one(tmp_path):
-    data = good({"prices_usd_per_hour": {"g4dn.xlarge": {"spot": 0.2}}})
+    data = good({"prices_usd_per_hour": {"g4dn.xlarge": {"spot": 0.2}}, "region": "eu-west-1"})
     data["pools"]["t4"]["instance_types"] = ["g4dn.xlarge", "g4dn.2xlarge"]
+    data["pools"]["t4"]["zones"] = ["eu-west-1a"]
 
     assert problems(tmp_path, data) == [
         "prices_usd_per_hour.g4dn.xlarge.on-demand missing, used by pool t4",
@@ -155,7 +156,7 @@ def test_wrong_prices_are_told_apart_from_missing_ones(tmp_path):
         "prices_usd_per_hour.g4dn.xlarge.on-demnd the name must be spot or on-demand; "
         "did you mean on-demand?",
         "prices_usd_per_hour.g4dn.xlarge.spot must be more than 0, is -1",
-        "prices_usd_per_hour.g9.xlarge g9.xlarge is not a known instance type with a GPU; "
+        "prices_usd_per_hour.g9.xlarge g9.xlarge is not a known instance type; "
         "did you mean g6.xlarge?",
     ]
 
@@ -183,9 +184,10 @@ def test_a_faulty_pool_does_not_hide_the_problems_of_the_others(tmp_path):
 
     assert problems(tmp_path, data) == [
         "partitions.gpu.pools[2] no pool named v4",
-        "pools.u4.instance_types missing: exact EC2 names, like g4dn.xlarge",
+        "pools.u4.requirements missing, and so is instance_types: one must say what nodes it has",
         "pools.u4.zones missing: availability zones, like us-east-1a",
-        "pools.u4.capacity_types missing: spot, on-demand or both; tried in this order",
+        "pools.u4.capacity_types missing: spot, on-demand, reserved, capacity-block; "
+        "tried in this order",
         "pools.t4.zones[0] us-west-2a is not a zone of us-east-1",
     ]
 

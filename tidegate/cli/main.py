@@ -75,11 +75,13 @@ def _verdict(file: Path) -> bool:
     # Names of the file are data: no markup, no guessing at colours, no folding of lines.
     console = Console(markup=False, highlight=False, soft_wrap=True)
     try:
-        summary = load_cluster(file).summary()
+        read = load_cluster(file)
     except BadConfig as error:
         console.print(str(error), style="red")
         return False
-    console.print(f"{file}: ok, {summary}")
+    console.print(f"{file}: ok, {read.summary()}")
+    for note in read.notes:
+        console.print(f"  {note}")
     return True
 
 

@@ -1,6 +1,7 @@
 """The instance types that Tidegate knows, from `tidegate/data/instance_types.csv`."""
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +11,12 @@ from types import MappingProxyType
 
 from tidegate.core.ec2 import InstanceType
 
+# Ubuntu's image of head and nodes is looked up for this architecture alone.
+IMAGE_ARCH = "x86_64"
+LIST_PRICE_REGION = "us-east-1"
+
+_GENERATION = re.compile(r"[0-9]+")
+
 
 class Kind(StrEnum):
     """What an instance type computes with."""
@@ -17,44 +24,51 @@ class Kind(StrEnum):
     GPU = "gpu"
     FRACTIONAL_GPU = "fractional-gpu"
     NEURON = "neuron"
+    CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRow:
     """One line of the catalogue.
 
-    Source: EC2 DescribeInstanceTypes; `python -m local.catalogue` writes it. `gpus` is 0 and
-    means nothing for fractional and Neuron types; `gpu_type` is "" for Neuron.
+    Source: EC2 DescribeInstanceTypes; `python -m local.catalogue` writes it. `gpus` counts
+    Neuron devices as well; it is 0 and means nothing for fractional types.
     """
 
-    name: str
     kind: Kind
-    arch: str
-    vcpus: int
-    memory_mib: int
-    gpus: int
-    gpu_type: str
+    instance_type: InstanceType
 
     @property
-    def instance_type(self) -> InstanceType:
-        return InstanceType(
-            name=self.name,
-            vcpus=self.vcpus,
-            memory_mib=self.memory_mib,
-            gpus=self.gpus,
-            gpu_type=self.gpu_type,
-        )
+    def unusable(self) -> str:
+        """Why no pool may have this type; "" when it may."""
+        name = self.instance_type.name
+        if self.kind is Kind.FRACTIONAL_GPU:
+            return f"{name} has a fraction of a GPU, which is no whole GRES: not supported"
+        if self.instance_type.arch != IMAGE_ARCH:
+            return f"{name} is {self.instance_type.arch}, the image of the nodes is {IMAGE_ARCH}"
+        return ""
 
 
 def _row(line: Mapping[str, str]) -> CatalogueRow:
+    kind = Kind(line["kind"])
+    family = line["name"].split(".")[0]
+    found = _GENERATION.search(family)
     return CatalogueRow(
-        name=line["name"],
-        kind=Kind(line["kind"]),
-        arch=line["arch"],
-        vcpus=int(line["vcpus"]),
-        memory_mib=int(line["memory_mib"]),
-        gpus=int(line["gpus"]),
-        gpu_type=line["gpu_type"],
+        kind,
+        InstanceType(
+            name=line["name"],
+            vcpus=int(line["vcpus"]),
+            memory_mib=int(line["memory_mib"]),
+            gpus=int(line["gpus"]),
+            gpu_type=line["gpu_type"],
+            arch=line["arch"],
+            family=family,
+            generation=int(found.group()) if found else 0,
+            gpu_memory_mib=int(line["gpu_memory_mib"]),
+            local_nvme_gib=int(line["local_nvme_gib"]),
+            is_efa=bool(line["efa"]),
+            gres="neuron" if kind is Kind.NEURON else "gpu",
+        ),
     )
 
 
@@ -63,4 +77,15 @@ def load_catalogue() -> Mapping[str, CatalogueRow]:
     """Instance type name -> its row; read once per process."""
     text = (files("tidegate") / "data" / "instance_types.csv").read_text(encoding="utf-8")
     rows = map(_row, csv.DictReader(text.splitlines()))
-    return MappingProxyType({row.name: row for row in rows})
+    return MappingProxyType({row.instance_type.name: row for row in rows})
+
+
+@cache
+def load_list_prices() -> Mapping[str, float]:
+    """Instance type -> on-demand USD per hour in `LIST_PRICE_REGION`, for Linux, without tax.
+
+    Source: AWS's public price list of 2026-07-20, as Karpenter's repository has it.
+    """
+    text = (files("tidegate") / "data" / "on_demand_us_east_1.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return MappingProxyType({row["name"]: float(row["usd_per_hour"]) for row in rows})

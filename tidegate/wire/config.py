@@ -46,6 +46,7 @@ class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
     None: `network` the stack makes its own, `image_id` AWS's own image, `schedules` always up.
+    `notes`: what patterns and requirements mean but cannot have.
     """
 
     cluster: Cluster
@@ -57,6 +58,7 @@ class ClusterFile:
     image_id: str | None = None
     schedules: Schedules | None = None
     alarm_email: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -111,6 +113,11 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         image_id=model.image,
         schedules=model.schedules.schedules() if model.schedules else None,
         alarm_email=model.alarm_email,
+        notes=tuple(
+            f"pools.{name}: left out {sentence}"
+            for name, pool in model.pools.items()
+            for sentence in pool.selection().left_out
+        ),
     )
 
 

@@ -3,35 +3,27 @@
 Defaults of pools and timings are those of `tidegate.core.pool`, so they are stated once.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
+from tidegate.core.pool import Cluster, Partition, Timings
 from tidegate.wire import names
 from tidegate.wire.calendar import Schedules
-from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.wire.pool_models import LimitsModel, PaidMarket, PoolModel, ReservationModel
+from tidegate.wire.section import PositiveUsd, Seconds, Section
 
-_POOL = Pool(name="", instance_types=(), zones=(), markets=())
 _TIMINGS = Timings()
 
-PositiveCount = Annotated[int, Field(ge=1)]
-PositiveUsd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-# What is paid by the hour; reservations are paid for already.
-PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
+Ratio = Annotated[float, Field(gt=0, le=1)]
+Hazard = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PriceModel = dict[PaidMarket, PositiveUsd]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class _Section(BaseModel):
-    """A part of the file; a name that it does not know is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SlurmModel(_Section):
+class SlurmModel(Section):
     """The Slurm that head and nodes run."""
 
     version: names.SlurmVersion = Field(
@@ -45,7 +37,7 @@ class SlurmModel(_Section):
     )
 
 
-class HeadModel(_Section):
+class HeadModel(Section):
     """The head node: slurmctld and the agent."""
 
     instance_type: names.HeadInstanceType = Field(
@@ -56,7 +48,7 @@ class HeadModel(_Section):
     )
 
 
-class SchedulesModel(_Section):
+class SchedulesModel(Section):
     """When the cluster is up; cron with five fields, in the cluster's own time zone."""
 
     time_zone: names.TimeZone = Field(description="an IANA name, like Asia/Tokyo")
@@ -73,7 +65,7 @@ class SchedulesModel(_Section):
         return Schedules(self.time_zone, self.stop, self.start)
 
 
-class NetworkModel(_Section):
+class NetworkModel(Section):
     """An existing network; without this section the stack makes its own."""
 
     vpc: names.VpcId = Field(description="the VPC that the subnets are in")
@@ -82,18 +74,7 @@ class NetworkModel(_Section):
     )
 
 
-class LimitsModel(_Section):
-    """Never exceeded, not even for a moment; what is left out has no limit."""
-
-    gpus: PositiveCount | None = Field(default=None, description="GPUs at the same time")
-    nodes: PositiveCount | None = Field(default=None, description="nodes at the same time")
-    usd_per_hour: PositiveUsd | None = Field(default=None, description="USD per hour")
-
-    def limits(self) -> Limits:
-        return Limits(gpus=self.gpus, nodes=self.nodes, usd_per_hour=self.usd_per_hour)
-
-
-class PartitionModel(_Section):
+class PartitionModel(Section):
     """A Slurm partition."""
 
     pools: Annotated[
@@ -104,49 +85,7 @@ class PartitionModel(_Section):
     )
 
 
-class PoolModel(_Section):
-    """Nodes of one kind of use."""
-
-    instance_types: Annotated[
-        tuple[names.GpuInstanceType, ...], Field(min_length=1), AfterValidator(names.no_repeats)
-    ] = Field(description="exact EC2 names, like g4dn.xlarge")
-    zones: Annotated[
-        tuple[names.Zone, ...], Field(min_length=1), AfterValidator(names.no_repeats)
-    ] = Field(description="availability zones, like us-east-1a")
-    capacity_types: Annotated[
-        tuple[PaidMarket, ...], Field(min_length=1), AfterValidator(names.no_repeats)
-    ] = Field(description="spot, on-demand or both; tried in this order")
-    weight: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=_POOL.weight, description="the pool with the higher one is tried first"
-    )
-    limits: LimitsModel = Field(default=LimitsModel(), description="limits of this pool")
-    idle_s: Seconds = Field(
-        default=_POOL.idle_s, description="seconds that a node stays without a job"
-    )
-    max_job_nodes: PositiveCount = Field(
-        default=_POOL.max_job_nodes,
-        description="the largest -N that Slurm accepts, for each instance type",
-    )
-    labels: Annotated[tuple[names.Label, ...], AfterValidator(names.no_repeats)] = Field(
-        default=_POOL.labels, description="more Slurm features of the pool's nodes"
-    )
-
-    def pool(self, name: str) -> Pool:
-        catalogue = load_catalogue()
-        return Pool(
-            name=name,
-            instance_types=tuple(catalogue[each].instance_type for each in self.instance_types),
-            zones=self.zones,
-            markets=self.capacity_types,
-            weight=self.weight,
-            limits=self.limits.limits(),
-            idle_s=self.idle_s,
-            max_job_nodes=self.max_job_nodes,
-            labels=self.labels,
-        )
-
-
-class TimingsModel(_Section):
+class TimingsModel(Section):
     """Durations of the control loop; best left alone."""
 
     boot_bound_s: Seconds = Field(
@@ -183,7 +122,7 @@ class TimingsModel(_Section):
         return Timings(**self.model_dump())
 
 
-class ClusterModel(_Section):
+class ClusterModel(Section):
     """A Tidegate cluster: what may be bought, where, and up to which limits."""
 
     name: names.ClusterName = Field(description="name of the cluster, like dev")
@@ -211,8 +150,22 @@ class ClusterModel(_Section):
     pools: Annotated[dict[names.PoolName, PoolModel], Field(min_length=1)] = Field(
         description="pools by name; the name becomes a Slurm feature"
     )
-    prices_usd_per_hour: dict[names.GpuInstanceType, PriceModel] = Field(
-        description="price of each instance type and capacity type that a pool uses"
+    prices_usd_per_hour: dict[names.InstanceTypeName, PriceModel] = Field(
+        default_factory=dict,
+        description="price of each instance type and capacity type that a pool uses; on-demand "
+        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot as dear as on-demand",
+    )
+    hazards_per_hour: dict[names.InstanceTypeName, Hazard] = Field(
+        default_factory=dict, description="interruptions of a spot instance per hour"
+    )
+    reservations: tuple[ReservationModel, ...] = Field(
+        default=(), description="capacity that is paid for already"
+    )
+    time_limit_ratio: Ratio = Field(
+        default=1.0, description="the part of its time limit that a job really runs"
+    )
+    time_limit_ratio_by_account: dict[str, Ratio] = Field(
+        default_factory=dict, description="the same for single Slurm accounts"
     )
     timings: TimingsModel = Field(
         default=TimingsModel(), description="durations of the control loop, in seconds"
@@ -229,14 +182,52 @@ class ClusterModel(_Section):
             prices=self._prices(),
             limits=self.limits.limits(),
             timings=self.timings.timings(),
+            reservations=tuple(each.reservation() for each in self.reservations),
+            time_limit_ratio=self.time_limit_ratio,
+            time_limit_ratios=self.time_limit_ratio_by_account,
+            hazards=self._hazards(),
         )
 
     def _prices(self) -> Mapping[Offering, float]:
-        """A price holds in every zone; only offerings of a pool are listed."""
+        """A price holds in every zone; only offerings of a pool are listed.
+
+        Prepaid offerings exist where a reservation is, and cost nothing more.
+        """
+        reserved = {each.reservation().offering for each in self.reservations}
+        prices: dict[Offering, float] = {}
+        for name, offering in self._offerings():
+            if offering.market.is_prepaid:
+                prices |= {offering: 0.0} if offering in reserved else {}
+                continue
+            price = price_usd_per_hour(
+                self.prices_usd_per_hour.get(name, {}), name, offering.market, self.region
+            )
+            assert price is not None, "rules.py refuses a file that leaves a price open"
+            prices[offering] = price
+        return prices
+
+    def _hazards(self) -> Mapping[Offering, float]:
         return {
-            Offering(instance_type, zone, market): self.prices_usd_per_hour[instance_type][market]
-            for pool in self.pools.values()
-            for instance_type in pool.instance_types
-            for zone in pool.zones
-            for market in pool.capacity_types
+            offering: self.hazards_per_hour[name]
+            for name, offering in self._offerings()
+            if offering.market is Market.SPOT and name in self.hazards_per_hour
         }
+
+    def _offerings(self) -> Iterator[tuple[str, Offering]]:
+        for name, model in self.pools.items():
+            for each, offering in model.pool(name).offerings():
+                yield each.name, offering
+
+
+def price_usd_per_hour(
+    prices: PriceModel, instance_type: str, market: Market, region: str | None
+) -> float | None:
+    """What the file or AWS's list says; None: nobody knows.
+
+    EC2 sells spot below the on-demand price, so that is the price of spot without one.
+    """
+    if market in prices:
+        return prices[market]
+    if Market.ON_DEMAND in prices:
+        return prices[Market.ON_DEMAND]
+    return load_list_prices().get(instance_type) if region == LIST_PRICE_REGION else None

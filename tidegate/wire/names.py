@@ -1,12 +1,14 @@
 """The kinds of names in a cluster file, and what each must look like."""
 
+from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from tidegate.wire.calendar import check_cron, check_time_zone
-from tidegate.wire.catalogue import Kind, load_catalogue
-from tidegate.wire.problems import did_you_mean, shown
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.problems import shown
+from tidegate.wire.selection import check_instance_type, is_pattern
 
 TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11")
 
@@ -62,24 +64,22 @@ def _slurm_version(value: str) -> str:
     raise ValueError(f"must be {tested}, is {shown(value)}")
 
 
-def _gpu_instance_type(value: str) -> str:
-    row = load_catalogue().get(value)
-    if row is None:
-        raise ValueError(_unknown_instance_type(value))
-    match row.kind:
-        case Kind.FRACTIONAL_GPU:
-            raise ValueError(f"{value} has a fraction of a GPU: not supported yet")
-        case Kind.NEURON:
-            raise ValueError(f"{value} has Neuron devices and no GPU: not supported yet")
-        case Kind.GPU:
-            return value
+def _instance_type(value: str) -> str:
+    if is_pattern(value):
+        raise ValueError(f"{value} is a pattern; name one instance type")
+    return check_instance_type(value)
 
 
-def _unknown_instance_type(value: str) -> str:
-    if any(mark in value for mark in "*?[]{}|^$"):
-        return f"{shown(value)} is a pattern: not supported yet, name each instance type"
-    hint = did_you_mean(value, load_catalogue())
-    return f"{shown(value)} is not a known instance type with a GPU{hint}"
+def _instant(value: object) -> datetime:
+    """A time with its zone; YAML's own times are off, so it is text."""
+    expected = "a time with its zone, like 2027-01-01T11:30:00Z"
+    try:
+        instant = datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"must be {expected}, is {shown(value)}") from None
+    if instant.tzinfo is None:
+        raise ValueError(f"must be {expected}: the zone is missing in {shown(value)}")
+    return instant
 
 
 def no_repeats[Entry: str](values: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -143,4 +143,9 @@ SettingValue = Annotated[
     str, _pattern(r"^[A-Za-z0-9_./:,=()*%+@-]+$", "one word, in quotes where YAML needs them")
 ]
 SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
-GpuInstanceType = Annotated[str, AfterValidator(_gpu_instance_type)]
+InstanceTypeName = Annotated[str, AfterValidator(_instance_type)]
+InstanceTypeOrPattern = Annotated[str, AfterValidator(check_instance_type)]
+Instant = Annotated[datetime, BeforeValidator(_instant)]
+ReservationId = Annotated[
+    str, _pattern(r"^cr-[0-9a-f]{8,17}$", "a capacity reservation's id like cr-0a1b2c3d")
+]

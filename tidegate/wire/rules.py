@@ -9,26 +9,23 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.core.ec2 import Market
-from tidegate.wire.catalogue import load_catalogue
-from tidegate.wire.models import (
-    LimitsModel,
-    NetworkModel,
-    PartitionModel,
-    PoolModel,
-    PriceModel,
-)
+from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.wire.models import NetworkModel, PartitionModel, PriceModel, price_usd_per_hour
 from tidegate.wire.names import Region
+from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.problems import Place, Problem, did_you_mean
+from tidegate.wire.selection import MIB_PER_GIB
 
 # Every placeholder is a node that slurmctld walks in each pass.
 MAX_PLACEHOLDERS = 250
+MAX_SUMMANDS = 12
 
 _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
 _LIMITS = TypeAdapter(LimitsModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
+_RESERVATION = TypeAdapter(ReservationModel)
 _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
 
 
@@ -45,6 +42,8 @@ class Parts:
     partitions: Mapping[str, PartitionModel]
     pools: Mapping[str, PoolModel]
     prices: Mapping[str, PriceModel]
+    reservations: Mapping[int, ReservationModel]
+    is_every_reservation_sound: bool
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -53,13 +52,14 @@ class Parts:
 def problems_across(data: Mapping[str, object]) -> list[Problem]:
     """Everything that is wrong between the parts of a file."""
     parts = _parts(data)
-    rules = (_partition_pools, _default_partition, _zones, _labels, _placeholders, _prices, _limits)
-    return [problem for rule in rules for problem in rule(parts)]
+    return [problem for rule in RULES for problem in rule(parts)]
 
 
 def _parts(data: Mapping[str, object]) -> Parts:
     partitions, pools = _mapping(data.get("partitions")), _mapping(data.get("pools"))
     prices = _mapping(data.get("prices_usd_per_hour"))
+    reservations = _list(data.get("reservations"))
+    sound = {index: _sound(_RESERVATION, each) for index, each in enumerate(reservations)}
     return Parts(
         region=_sound(_REGION, data.get("region")),
         network=_sound(_NETWORK, data.get("network")),
@@ -67,6 +67,8 @@ def _parts(data: Mapping[str, object]) -> Parts:
         partitions=_all_sound(_PARTITION, partitions),
         pools=_all_sound(_POOL, pools),
         prices=_all_sound(_PRICE, prices),
+        reservations={index: each for index, each in sound.items() if each is not None},
+        is_every_reservation_sound=None not in sound.values(),
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),
@@ -75,6 +77,10 @@ def _parts(data: Mapping[str, object]) -> Parts:
 
 def _mapping(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _sound[Part](model: TypeAdapter[Part], value: object) -> Part | None:
@@ -147,32 +153,103 @@ def _placeholders(parts: Parts) -> Iterator[Problem]:
     """slurm.conf gets a group of placeholders for each instance type; pools share it."""
     groups: dict[str, int] = {}
     for pool in parts.pools.values():
-        for instance_type in pool.instance_types:
-            groups[instance_type] = max(groups.get(instance_type, 0), pool.max_job_nodes)
+        for each in pool.selected:
+            groups[each.name] = max(groups.get(each.name, 0), pool.max_job_nodes)
     total = sum(groups.values())
     if total > MAX_PLACEHOLDERS:
         summands = " + ".join(f"{count} {name}" for name, count in sorted(groups.items()))
+        if len(groups) > MAX_SUMMANDS:
+            summands = f"{len(groups)} instance types, the largest group has {max(groups.values())}"
         text = f"need {total} placeholders in slurm.conf, at most {MAX_PLACEHOLDERS} are possible"
         yield Problem(("pools",), f"{text}; lower max_job_nodes: {summands}")
 
 
 def _prices(parts: Parts) -> Iterator[Problem]:
-    """Every instance type and capacity type that a pool uses has a price."""
+    """Every instance type and capacity type that a pool pays for has a price."""
     missing: dict[Place, list[str]] = {}
     for name, pool in parts.pools.items():
-        for instance_type in pool.instance_types:
-            for market in pool.capacity_types:
-                if _has_no_price(parts, instance_type, market):
-                    place: Place = ("prices_usd_per_hour", instance_type, market.value)
+        for each in pool.selected:
+            for market in pool.paid_markets:
+                if _has_no_price(parts, each.name, market):
+                    place: Place = ("prices_usd_per_hour", each.name, market.value)
                     missing.setdefault(place, []).append(name)
     for place, pools in missing.items():
         yield Problem(place, f"missing, used by pool {_and(pools)}")
 
 
 def _has_no_price(parts: Parts, instance_type: str, market: Market) -> bool:
-    if instance_type in parts.prices:
-        return market not in parts.prices[instance_type]
-    return instance_type not in parts.all_priced
+    is_unsound = instance_type in parts.all_priced and instance_type not in parts.prices
+    return not is_unsound and _price(parts, instance_type, market) is None
+
+
+def _price(parts: Parts, instance_type: str, market: Market) -> float | None:
+    return price_usd_per_hour(
+        parts.prices.get(instance_type, {}), instance_type, market, parts.region
+    )
+
+
+def _reservations(parts: Parts) -> Iterator[Problem]:
+    """Every reservation has a pool that uses it, and is named once."""
+    ids: dict[str, int] = {}
+    offered = {
+        offering
+        for name, pool in parts.pools.items()
+        for _, offering in pool.pool(name).offerings()
+        if offering.market.is_prepaid
+    }
+    is_complete = len(parts.pools) == len(parts.all_pools)
+    for index, each in parts.reservations.items():
+        if each.id in ids:
+            text = f"{each.id} is named by reservations[{ids[each.id]}] already"
+            yield Problem(("reservations", index, "id"), text)
+        ids.setdefault(each.id, index)
+        if is_complete and each.reservation().offering not in offered:
+            yield Problem(
+                ("reservations", index),
+                f"no pool has {each.instance_type} in {each.zone} with capacity type {each.kind}: "
+                "it would be paid for and never used",
+            )
+
+
+def _prepaid_markets(parts: Parts) -> Iterator[Problem]:
+    """A pool with a prepaid capacity type has a reservation to take nodes from."""
+    if not parts.is_every_reservation_sound:
+        return
+    held = {each.reservation().offering for each in parts.reservations.values()}
+    for name, pool in parts.pools.items():
+        offered = [offering for _, offering in pool.pool(name).offerings()]
+        for index, market in enumerate(pool.capacity_types):
+            if market.is_prepaid and not any(_has(held, offered, market)):
+                yield Problem(
+                    ("pools", name, "capacity_types", index),
+                    f"{market}, but no reservation is for its instance types and zones",
+                )
+
+
+def _has(held: set[Offering], offered: list[Offering], market: Market) -> Iterator[bool]:
+    return (each in held for each in offered if each.market is market)
+
+
+def _kept_nodes(parts: Parts) -> Iterator[Problem]:
+    """What a pool keeps fits into its limits, and a strict minimum of types can be met."""
+    for name, pool in parts.pools.items():
+        bounds = {
+            f"pools.{name}.limits.nodes": pool.limits.nodes,
+            "limits.nodes": parts.limits.nodes if parts.limits else None,
+        }
+        for where, most in bounds.items():
+            for key, kept in (
+                ("min_nodes", pool.min_nodes),
+                ("headroom_nodes", pool.headroom_nodes),
+            ):
+                if most is not None and kept > most:
+                    yield Problem(("pools", name, key), f"{kept}, more than {where} ({most})")
+        if pool.flexibility.strict and pool.flexibility.min_types > len(pool.selected):
+            yield Problem(
+                ("pools", name, "flexibility", "min_types"),
+                f"{pool.flexibility.min_types}, but the pool has {len(pool.selected)} instance "
+                "types and strict is true: nothing could ever start",
+            )
 
 
 def _limits(parts: Parts) -> Iterator[Problem]:
@@ -186,19 +263,22 @@ def _limits(parts: Parts) -> Iterator[Problem]:
 def _too_small(
     place: Place, limits: LimitsModel, name: str, pool: PoolModel, parts: Parts
 ) -> Iterator[Problem]:
-    catalogue = load_catalogue()
-    smallest = min(pool.instance_types, key=lambda each: (catalogue[each].gpus, each))
-    gpus = catalogue[smallest].gpus
-    if limits.gpus is not None and gpus > limits.gpus:
-        text = f"{limits.gpus}, but {smallest}, the smallest of pool {name}, has {gpus} GPUs"
-        yield Problem((*place, "gpus"), f"{text}: nothing could ever start")
+    for key, limit, unit in (
+        ("gpus", limits.gpus, "GPUs"),
+        ("vcpus", limits.vcpus, "vCPUs"),
+        ("memory_gib", limits.memory_gib, "GiB"),
+    ):
+        size, instance_type = min((_size(each, key), each.name) for each in pool.selected)
+        if limit is not None and size > limit:
+            text = f"{limit:g}, but {instance_type}, the smallest of pool {name}, has {size:g}"
+            yield Problem((*place, key), f"{text} {unit}: nothing could ever start")
     offers = [
-        (price, instance_type, market)
-        for instance_type in pool.instance_types
-        for market, price in parts.prices.get(instance_type, {}).items()
-        if market in pool.capacity_types
+        (price, each.name, market)
+        for each in pool.selected
+        for market in pool.paid_markets
+        if (price := _price(parts, each.name, market)) is not None
     ]
-    is_known = len(offers) == len(pool.instance_types) * len(pool.capacity_types)
+    is_known = len(offers) == len(pool.selected) * len(pool.capacity_types)
     if limits.usd_per_hour is not None and is_known and min(offers)[0] > limits.usd_per_hour:
         price, instance_type, market = min(offers)
         text = f"{limits.usd_per_hour:g}, but {instance_type} {market}, the cheapest of pool"
@@ -208,5 +288,16 @@ def _too_small(
         )
 
 
+def _size(each: InstanceType, key: str) -> float:
+    sizes = {"gpus": each.gpus, "vcpus": each.vcpus, "memory_gib": each.memory_mib / MIB_PER_GIB}
+    return sizes[key]
+
+
 def _and(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+RULES = (
+    *(_partition_pools, _default_partition, _zones, _labels, _placeholders, _prices),
+    *(_reservations, _prepaid_markets, _kept_nodes, _limits),
+)

@@ -1,0 +1,147 @@
+"""Pools of a cluster file: what they select, what they promise, what it costs."""
+
+import pytest
+
+from tests.wire.cluster_files import good, load
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Limits, Reservation
+
+
+def selected(tmp_path, names=None, *requirements):
+    """The instance types of a pool with these names and `key operator values` requirements."""
+    change = {
+        "pools.t4.instance_types": names,
+        "pools.t4.max_job_nodes": 1,
+        "pools.t4.requirements": [
+            {"key": key, "operator": operator} | ({"values": values} if values else {})
+            for key, operator, *values in map(str.split, requirements)
+        ],
+    }
+    return [each.name for each in load(tmp_path, good(change)).cluster.pools[0].instance_types]
+
+
+def test_a_pattern_means_all_usable_types_from_small_to_large(tmp_path):
+    assert selected(tmp_path, ["g6.*"])[:3] == ["g6.xlarge", "g6.2xlarge", "g6.4xlarge"]
+    assert selected(tmp_path, ["p?d*.24xlarge"]) == [
+        "p3dn.24xlarge",
+        "p4d.24xlarge",
+        "p4de.24xlarge",
+    ]
+
+
+def test_names_come_first_and_a_pattern_does_not_repeat_them(tmp_path):
+    assert selected(tmp_path, ["g5.48xlarge", "g5.?xlarge"]) == [
+        *("g5.48xlarge", "g5.2xlarge", "g5.4xlarge", "g5.8xlarge"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("requirements", "types"),
+    [
+        (["gpu_model In h100", "gpus In 8"], ["p5.48xlarge"]),
+        (["gpu_model In a100 h100", "gpus Gt 7"], ["p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge"]),
+        (["gpu_memory_gib Gt 79", "efa Exists", "generation In 4"], ["p4de.24xlarge"]),
+        (["family In g4dn g5", "vcpus Lt 8"], ["g4dn.xlarge", "g5.xlarge"]),
+        (["family In g6", "gpus NotIn 1", "memory_gib Lt 300"], ["g6.12xlarge"]),
+        (["gpu_model In v100", "local_nvme_gib Exists"], ["p3dn.24xlarge"]),
+        (["gpu_model In trainium"], ["trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"]),
+        (["family In g4dn", "efa NotIn true", "vcpus Lt 9"], ["g4dn.xlarge", "g4dn.2xlarge"]),
+    ],
+)
+def test_all_requirements_hold_for_what_is_selected(tmp_path, requirements, types):
+    assert selected(tmp_path, None, *requirements) == types
+
+
+def test_names_and_requirements_together_mean_what_both_allow(tmp_path):
+    assert selected(tmp_path, ["g5.*"], "gpus Gt 7") == ["g5.48xlarge"]
+
+
+def test_a_type_without_gpus_can_be_had(tmp_path):
+    assert selected(tmp_path, ["c7i.large"]) == ["c7i.large"]
+
+
+def test_what_a_pattern_means_but_cannot_have_is_told(tmp_path):
+    loaded = load(tmp_path, good({"pools.t4.instance_types": ["g6*.2xlarge"]}))
+
+    assert [each.name for each in loaded.cluster.pools[0].instance_types] == [
+        *("g6.2xlarge", "g6e.2xlarge"),
+    ]
+    assert loaded.notes == (
+        "pools.t4: left out g6f.2xlarge has a fraction of a GPU, which is no whole GRES: "
+        "not supported",
+    )
+
+
+def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
+    change = {
+        "pools.t4.min_nodes": 2,
+        "pools.t4.headroom_nodes": 1,
+        "pools.t4.max_job_time_s": 3600,
+        "pools.t4.flexibility": {"min_types": 3},
+        "pools.t4.placement_group": "true",
+        "pools.t4.boot_s": 200,
+        "pools.t4.checkpoint_s": 600,
+        "pools.t4.limits": {"vcpus": 64, "memory_gib": 256},
+    }
+
+    pool = load(tmp_path, good(change)).cluster.pools[0]
+
+    assert (pool.min_nodes, pool.headroom_nodes, pool.max_job_time_s) == (2, 1, 3600.0)
+    assert (pool.min_types, pool.is_min_types_strict, pool.placement_group) == (3, False, True)
+    assert (pool.boot_s, pool.checkpoint_s) == (200.0, 600.0)
+    assert pool.limits == Limits(vcpus=64, memory_mib=256 * 1024)
+
+
+def test_without_a_price_on_demand_is_the_list_price_and_spot_no_cheaper(tmp_path):
+    cluster = load(tmp_path, good({"prices_usd_per_hour": None})).cluster
+
+    assert cluster.prices == {
+        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): 0.526,
+        Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): 0.526,
+    }
+
+
+def test_a_reservation_costs_nothing_where_it_is_and_is_offered_nowhere_else(tmp_path):
+    held = {
+        "id": "cr-0a1b2c3d",
+        "kind": "capacity-block",
+        "instance_type": "g4dn.xlarge",
+        "zone": "us-east-1a",
+        "count": 2,
+        "starts_at": "1970-01-02T01:00:00+01:00",
+        "ends_at": "1970-01-03T00:00:00Z",
+    }
+    change = {
+        "pools.t4.zones": ["us-east-1a", "us-east-1b"],
+        "pools.t4.capacity_types": ["capacity-block", "spot"],
+        "reservations": [held],
+    }
+
+    cluster = load(tmp_path, good(change)).cluster
+
+    block = Offering("g4dn.xlarge", "us-east-1a", Market.CAPACITY_BLOCK)
+    assert [each for each in cluster.prices if each.market.is_prepaid] == [block]
+    assert cluster.prices[block] == 0.0
+    assert cluster.reservations == (
+        Reservation("cr-0a1b2c3d", "g4dn.xlarge", "us-east-1a", 2, block.market, 86400.0, 172800.0),
+    )
+
+
+def test_hazards_are_those_of_spot_and_the_default_is_stated(tmp_path):
+    cluster = load(tmp_path, good({"hazards_per_hour": {"g4dn.xlarge": 0.01}})).cluster
+
+    spot = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+    on_demand = Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND)
+    other = Offering("g5.xlarge", "us-east-1a", Market.SPOT)
+    assert [cluster.hazard_per_hour(each) for each in (spot, on_demand, other)] == [
+        *(0.01, 0.0, DEFAULT_HAZARD_PER_HOUR),
+    ]
+
+
+def test_a_job_runs_for_the_ratio_of_its_account_of_its_time_limit(tmp_path):
+    change = {"time_limit_ratio": 0.5, "time_limit_ratio_by_account": {"lab": 0.25}}
+
+    cluster = load(tmp_path, good(change)).cluster
+
+    assert [cluster.expected_s(600.0, account) for account in ("lab", "other")] == [150.0, 300.0]
+    assert cluster.expected_s(None, "lab") is None

@@ -1,0 +1,199 @@
+"""What a cluster file says of pools, limits and reservations, as pydantic models.
+
+Defaults are those of `tidegate.core.pool`, so they are stated once.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.pool import Limits, Pool, Reservation
+from tidegate.wire import names
+from tidegate.wire.section import (
+    Count,
+    PositiveCount,
+    PositiveNumber,
+    PositiveUsd,
+    Seconds,
+    Section,
+)
+from tidegate.wire.selection import MIB_PER_GIB, Requirement, Selection, select, why_nothing
+
+_POOL = Pool(name="", instance_types=(), zones=(), markets=())
+
+# What is paid by the hour; reservations are paid for already.
+PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
+PrepaidMarket = Literal[Market.RESERVED, Market.CAPACITY_BLOCK]
+
+
+class LimitsModel(Section):
+    """Never exceeded, not even for a moment; what is left out has no limit."""
+
+    gpus: PositiveCount | None = Field(default=None, description="GPUs at the same time")
+    vcpus: PositiveCount | None = Field(default=None, description="vCPUs at the same time")
+    memory_gib: PositiveNumber | None = Field(
+        default=None, description="GiB of memory at the same time"
+    )
+    nodes: PositiveCount | None = Field(default=None, description="nodes at the same time")
+    usd_per_hour: PositiveUsd | None = Field(default=None, description="USD per hour")
+
+    def limits(self) -> Limits:
+        memory = self.memory_gib
+        return Limits(
+            gpus=self.gpus,
+            nodes=self.nodes,
+            usd_per_hour=self.usd_per_hour,
+            vcpus=self.vcpus,
+            memory_mib=None if memory is None else int(memory * MIB_PER_GIB),
+        )
+
+
+class FlexibilityModel(Section):
+    """How many instance types a launch must be able to choose from."""
+
+    min_types: PositiveCount = Field(
+        default=_POOL.min_types, description="instance types that a launch names at least"
+    )
+    strict: bool = Field(
+        default=_POOL.is_min_types_strict,
+        description="with fewer nothing is launched, instead of what there is",
+    )
+
+
+class ReservationModel(Section):
+    """An On-Demand Capacity Reservation or a Capacity Block that is paid for already."""
+
+    id: names.ReservationId = Field(description="EC2's id, like cr-0a1b2c3d4e5f60001")
+    kind: PrepaidMarket = Field(description="reserved or capacity-block")
+    instance_type: names.InstanceTypeName = Field(description="exact EC2 name")
+    zone: names.Zone = Field(description="its availability zone")
+    count: PositiveCount = Field(description="instances in it")
+    starts_at: names.Instant = Field(description="when it begins, like 2027-01-01T11:30:00Z")
+    ends_at: names.Instant | None = Field(
+        default=None, description="when it ends; until it is cancelled when left out"
+    )
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        if self.ends_at is None:
+            if self.kind is Market.CAPACITY_BLOCK:
+                raise ValueError("a Capacity Block always ends: ends_at is missing")
+        elif self.ends_at <= self.starts_at:
+            raise ValueError(f"ends_at must be later than starts_at, is {_iso(self.ends_at)}")
+        return self
+
+    def reservation(self) -> Reservation:
+        return Reservation(
+            id=self.id,
+            instance_type=self.instance_type,
+            zone=self.zone,
+            count=self.count,
+            market=self.kind,
+            starts_at_s=self.starts_at.timestamp(),
+            ends_at_s=self.ends_at.timestamp() if self.ends_at else None,
+        )
+
+
+class PoolModel(Section):
+    """Nodes of one kind of use."""
+
+    instance_types: Annotated[
+        tuple[names.InstanceTypeOrPattern, ...], AfterValidator(names.no_repeats)
+    ] = Field(default=(), description="EC2 names or patterns, like g4dn.xlarge or g5.*")
+    requirements: tuple[Requirement, ...] = Field(
+        default=(), validate_default=True, description="conditions on instance types; all must hold"
+    )
+    zones: Annotated[
+        tuple[names.Zone, ...], Field(min_length=1), AfterValidator(names.no_repeats)
+    ] = Field(description="availability zones, like us-east-1a")
+    capacity_types: Annotated[
+        tuple[Market, ...], Field(min_length=1), AfterValidator(names.no_repeats)
+    ] = Field(description="spot, on-demand, reserved, capacity-block; tried in this order")
+    weight: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=_POOL.weight, description="the pool with the higher one is tried first"
+    )
+    limits: LimitsModel = Field(default=LimitsModel(), description="limits of this pool")
+    idle_s: Seconds = Field(
+        default=_POOL.idle_s, description="seconds that a node stays without a job"
+    )
+    max_job_nodes: PositiveCount = Field(
+        default=_POOL.max_job_nodes,
+        description="the largest -N that Slurm accepts, for each instance type",
+    )
+    max_job_time_s: Seconds | None = Field(
+        default=_POOL.max_job_time_s, description="jobs with a longer time limit go elsewhere"
+    )
+    labels: Annotated[tuple[names.Label, ...], AfterValidator(names.no_repeats)] = Field(
+        default=_POOL.labels, description="more Slurm features of the pool's nodes"
+    )
+    min_nodes: Count = Field(
+        default=_POOL.min_nodes, description="nodes that are kept even without jobs"
+    )
+    headroom_nodes: Count = Field(
+        default=_POOL.headroom_nodes, description="idle nodes that are kept for the next job"
+    )
+    flexibility: FlexibilityModel = Field(
+        default=FlexibilityModel(), description="instance types that a launch may choose from"
+    )
+    placement_group: bool = Field(
+        default=_POOL.placement_group, description="gangs in a placement group, close together"
+    )
+    boot_s: Seconds = Field(
+        default=_POOL.boot_s, description="seconds from launch to joined, as expected"
+    )
+    checkpoint_s: Seconds | None = Field(
+        default=_POOL.checkpoint_s,
+        description="seconds of work that a requeued job loses at most; all when left out",
+    )
+
+    @field_validator("requirements")
+    @classmethod
+    def _selects(
+        cls, requirements: tuple[Requirement, ...], info: ValidationInfo
+    ) -> tuple[Requirement, ...]:
+        entries = info.data.get("instance_types")
+        if entries is None:  # it has a problem of its own
+            return requirements
+        if not entries and not requirements:
+            raise ValueError("missing, and so is instance_types: one must say what nodes it has")
+        if not select(entries, requirements).instance_types:
+            raise ValueError(why_nothing(entries, requirements))
+        return requirements
+
+    def selection(self) -> Selection:
+        return select(self.instance_types, self.requirements)
+
+    @property
+    def selected(self) -> tuple[InstanceType, ...]:
+        return self.selection().instance_types
+
+    @property
+    def paid_markets(self) -> tuple[Market, ...]:
+        return tuple(market for market in self.capacity_types if not market.is_prepaid)
+
+    def pool(self, name: str) -> Pool:
+        return Pool(
+            name=name,
+            instance_types=self.selected,
+            zones=self.zones,
+            markets=self.capacity_types,
+            weight=self.weight,
+            limits=self.limits.limits(),
+            idle_s=self.idle_s,
+            max_job_nodes=self.max_job_nodes,
+            labels=self.labels,
+            min_nodes=self.min_nodes,
+            headroom_nodes=self.headroom_nodes,
+            max_job_time_s=self.max_job_time_s,
+            min_types=self.flexibility.min_types,
+            is_min_types_strict=self.flexibility.strict,
+            placement_group=self.placement_group,
+            boot_s=self.boot_s,
+            checkpoint_s=self.checkpoint_s,
+        )
+
+
+def _iso(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat()

@@ -1,0 +1,218 @@
+"""Which instance types a pool has: by name, by pattern (`g5.*`), by requirements.
+
+Requirements are Karpenter's: a key, an operator, values; all of them must hold.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from tidegate.core.ec2 import InstanceType
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.problems import did_you_mean, shown
+from tidegate.wire.section import Section
+
+_PATTERN = re.compile(r"[a-z0-9.*?-]*[*?][a-z0-9.*?-]*")
+_MAX_SHOWN = 3
+MIB_PER_GIB = 1024
+
+
+class Key(StrEnum):
+    """What a requirement may look at. Memory and NVMe in GiB, GPU memory of one GPU."""
+
+    GPU_MODEL = "gpu_model"
+    GPUS = "gpus"
+    GPU_MEMORY_GIB = "gpu_memory_gib"
+    FAMILY = "family"
+    GENERATION = "generation"
+    VCPUS = "vcpus"
+    MEMORY_GIB = "memory_gib"
+    ARCH = "arch"
+    LOCAL_NVME_GIB = "local_nvme_gib"
+    EFA = "efa"
+
+
+class Operator(StrEnum):
+    """Karpenter's words."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    GT = "Gt"
+    LT = "Lt"
+    EXISTS = "Exists"
+
+
+_NUMBERS: Mapping[Key, Callable[[InstanceType], float]] = {
+    Key.GPUS: lambda each: each.gpus,
+    Key.GPU_MEMORY_GIB: lambda each: each.gpu_memory_mib / MIB_PER_GIB,
+    Key.GENERATION: lambda each: each.generation,
+    Key.VCPUS: lambda each: each.vcpus,
+    Key.MEMORY_GIB: lambda each: each.memory_mib / MIB_PER_GIB,
+    Key.LOCAL_NVME_GIB: lambda each: each.local_nvme_gib,
+}
+_WORDS: Mapping[Key, Callable[[InstanceType], str]] = {
+    Key.GPU_MODEL: lambda each: each.gpu_type,
+    Key.FAMILY: lambda each: each.family,
+    Key.ARCH: lambda each: each.arch,
+    Key.EFA: lambda each: "true" if each.is_efa else "",
+}
+
+
+class Requirement(Section):
+    """One condition on the instance types of a pool."""
+
+    key: Key = Field(description="what to look at, like gpu_model")
+    operator: Operator = Field(description="In, NotIn, Gt, Lt or Exists")
+    values: tuple[str, ...] = Field(default=(), description="what to compare with")
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if self.operator is Operator.EXISTS:
+            if self.values:
+                raise ValueError("Exists takes no values")
+        elif not self.values:
+            raise ValueError(f"{self.operator} needs values")
+        if self.operator in (Operator.GT, Operator.LT) and self.key not in _NUMBERS:
+            raise ValueError(f"{self.key} is no number: {self.operator} cannot compare it")
+        if self.operator in (Operator.GT, Operator.LT) and len(self.values) > 1:
+            raise ValueError(f"{self.operator} takes one value, has {len(self.values)}")
+        for value in self.values:
+            self._check(value)
+        return self
+
+    def _check(self, value: str) -> None:
+        if self.key in _NUMBERS:
+            if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,3})?", value):
+                raise ValueError(f"{self.key} is a number, {shown(value)} is none")
+            return
+        known = {"true"} if self.key is Key.EFA else _known(self.key)
+        if value not in known:
+            hint = did_you_mean(value, known)
+            raise ValueError(f"no instance type has {self.key} {shown(value)}{hint}")
+
+    def holds(self, each: InstanceType) -> bool:
+        if self.key in _NUMBERS:
+            return self._compares(_NUMBERS[self.key](each))
+        word = _WORDS[self.key](each)
+        match self.operator:
+            case Operator.IN:
+                return word in self.values
+            case Operator.NOT_IN:
+                return word not in self.values
+            case _:
+                return bool(word)
+
+    def _compares(self, number: float) -> bool:
+        values = [float(value) for value in self.values]
+        match self.operator:
+            case Operator.IN:
+                return number in values
+            case Operator.NOT_IN:
+                return number not in values
+            case Operator.GT:
+                return number > values[0]
+            case Operator.LT:
+                return number < values[0]
+            case Operator.EXISTS:
+                return number > 0
+
+    def __str__(self) -> str:
+        return " ".join((self.key, self.operator, *self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The instance types of a pool, and why others that were meant are not among them."""
+
+    instance_types: tuple[InstanceType, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def is_pattern(value: str) -> bool:
+    return _PATTERN.fullmatch(value) is not None
+
+
+def check_instance_type(value: str) -> str:
+    """An exact name or a pattern that names at least one usable type; ValueError else."""
+    catalogue = load_catalogue()
+    if value in catalogue:
+        if sentence := catalogue[value].unusable:
+            raise ValueError(sentence)
+        return value
+    if not is_pattern(value):
+        near = did_you_mean(value, catalogue)
+        raise ValueError(f"{shown(value)} is not a known instance type{near}")
+    matched = [name for name in catalogue if fnmatchcase(name, value)]
+    if not matched:
+        raise ValueError(f"{value} matches no known instance type{_near_pattern(value)}")
+    if all(catalogue[name].unusable for name in matched):
+        raise ValueError(f"{value} matches nothing usable: {catalogue[matched[0]].unusable}")
+    return value
+
+
+def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selection:
+    """The types that any of `names` means (all types without names) and all requirements keep.
+
+    In the order of `names`; those of one pattern from small to large.
+    """
+    catalogue = load_catalogue()
+    meant = [name for entry in names or ("*",) for name in _meant(entry)]
+    kept = [
+        catalogue[name]
+        for name in dict.fromkeys(meant)
+        if all(each.holds(catalogue[name].instance_type) for each in requirements)
+    ]
+    return Selection(
+        tuple(row.instance_type for row in kept if not row.unusable),
+        tuple(row.unusable for row in kept if row.unusable),
+    )
+
+
+def why_nothing(names: Sequence[str], requirements: Sequence[Requirement]) -> str:
+    """What keeps a selection empty: requirements without which something would remain."""
+    if left_out := select(names, requirements).left_out:
+        return f"only unusable instance types are left: {_first(left_out)}"
+    telling = []
+    for index, one in enumerate(requirements):
+        others = [*requirements[:index], *requirements[index + 1 :]]
+        if found := select(names, others).instance_types:
+            nearest = _first([each.name for each in found])
+            telling.append(f"without `{one}` {len(found)} would remain ({nearest})")
+    hint = "; ".join(telling) or "no single one of them is to blame"
+    return f"no instance type meets all requirements: {hint}"
+
+
+def _meant(entry: str) -> Iterable[str]:
+    catalogue = load_catalogue()
+    if entry in catalogue:
+        return (entry,)
+    return sorted((name for name in catalogue if fnmatchcase(name, entry)), key=_size)
+
+
+def _size(name: str) -> tuple[int, int, int, str]:
+    each = load_catalogue()[name].instance_type
+    return (each.gpus, each.vcpus, each.memory_mib, name)
+
+
+def _near_pattern(pattern: str) -> str:
+    """`; did you mean g5.*?`: the same pattern for a family that exists."""
+    _, dot, size = pattern.partition(".")
+    return did_you_mean(pattern, [f"{each}{dot}{size}" for each in _known(Key.FAMILY)])
+
+
+def _first(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - _MAX_SHOWN} more" if len(texts) > _MAX_SHOWN else ""
+    return ", ".join(texts[:_MAX_SHOWN]) + more
+
+
+@cache
+def _known(key: Key) -> tuple[str, ...]:
+    """Every value that a key has in the catalogue."""
+    found = {_WORDS[key](row.instance_type) for row in load_catalogue().values()}
+    return tuple(sorted(found - {""}))
