@@ -1,6 +1,6 @@
 """The way between head and planner, with the habits of S3, EventBridge and SQS."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order
@@ -10,6 +10,15 @@ from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.sim.faults import Faults, effect, no_faults
 
 BATCH = 10  # what one SQS receive returns at most
+NEVER_S = float("inf")
+
+type Route[T] = Callable[[T], tuple[float, ...]]
+"""After how many seconds a message arrives, once for each delivery; (): it is lost."""
+
+
+def at_once(message: object) -> tuple[float, ...]:
+    """A message on its best day: one delivery, now."""
+    return (0.0,)
 
 
 @dataclass(slots=True)
@@ -43,18 +52,26 @@ class SimQueue:
         self.messages = [one for one in self.messages if one.order is not None or one not in due]
         return tuple(ReceivedOrder(one.order, one.handle) for one in due if one.order is not None)
 
+    def next_due_s(self) -> float:
+        return min((one.visible_at_s for one in self.messages), default=NEVER_S)
+
     def delete(self, handle: str) -> None:
         self.messages = [one for one in self.messages if one.handle != handle]
 
 
 @dataclass(slots=True)
 class SimBus:
-    """One cluster's bus. `looks` holds why each look was asked for, until `take_looks`."""
+    """One cluster's bus. `looks`: when each arrives and why, until `take_looks`.
+
+    `look_route`, `order_route`: what the way does to a message.
+    """
 
     clock: Clock
     visibility_s: float = 30.0
     faults: Faults = no_faults
-    looks: list[str] = field(default_factory=list)
+    look_route: Route[str] = at_once
+    order_route: Route[Order] = at_once
+    looks: list[tuple[float, str]] = field(default_factory=list)
     digest: Digest | None = None
     put_at_s: float = 0.0
     is_digest_readable: bool = True
@@ -71,7 +88,7 @@ class SimBus:
             self.digest, self.put_at_s = digest, self.clock.now_s()
             self.is_digest_readable = True
         with effect(self.faults, "announce_digest"):
-            self.looks.append("digest")
+            self._ask("digest")
 
     def newest_digest(self) -> ReceivedDigest | None:
         with effect(self.faults, "newest_digest"):
@@ -83,13 +100,15 @@ class SimBus:
 
     def look(self, why: str) -> None:
         with effect(self.faults, "look"):
-            self.looks.append(why)
+            self._ask(why)
 
     def send_orders(self, orders: Sequence[Order]) -> None:
         with effect(self.faults, "send_orders"):
             for order in orders:
                 self.orders.append(order)
-                self._queue(urgent=order.kind.is_urgent).send(order, order.delay_s)
+                for late_s in self.order_route(order):
+                    queue = self._queue(urgent=order.kind.is_urgent)
+                    queue.send(order, order.delay_s + late_s)
 
     def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
         """Orders that are due now; virtual time does not pass here, whatever `wait_s` says."""
@@ -102,10 +121,21 @@ class SimBus:
             self._queue(urgent=received.order.kind.is_urgent).delete(received.handle)
 
     def take_looks(self) -> tuple[str, ...]:
-        """The looks asked for since the last call."""
-        taken = tuple(self.looks)
-        self.looks.clear()
+        """The looks that have arrived since the last call."""
+        now_s = self.clock.now_s()
+        taken = tuple(why for at_s, why in self.looks if at_s <= now_s)
+        self.looks = [each for each in self.looks if each[0] > now_s]
         return taken
+
+    def next_look_s(self) -> float:
+        return min((at_s for at_s, _ in self.looks), default=NEVER_S)
+
+    def next_order_s(self) -> float:
+        return min(self.urgent.next_due_s(), self.routine.next_due_s())
+
+    def _ask(self, why: str) -> None:
+        now_s = self.clock.now_s()
+        self.looks.extend((now_s + late_s, why) for late_s in self.look_route(why))
 
     def repeat(self, order: Order) -> None:
         """Deliver an order once more, as SQS may even after it was acknowledged."""

@@ -21,3 +21,14 @@ class SimClock:
 
     def advance(self, seconds: float) -> None:
         self.set(self.now + seconds)
+
+
+@dataclass(slots=True)
+class HeadClock:
+    """The head's own clock: it may be wrong, and NTP or a person may step it."""
+
+    true: SimClock
+    offset_s: float = 0.0
+
+    def now_s(self) -> float:
+        return self.true.now + self.offset_s

@@ -28,6 +28,11 @@ QUOTA_CODES = {
 }
 
 
+def by_priority(request: FleetRequest) -> Sequence[Override]:
+    """The order that was asked for."""
+    return sorted(request.overrides, key=lambda override: override.priority)
+
+
 @dataclass(slots=True)
 class SimCompute:
     """The instances of one cluster, and what EC2 would still sell.
@@ -36,7 +41,10 @@ class SimCompute:
     `quotas`: how many live instances of a market the account may have.
     `full_subnets`: subnets without a free address.
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
-    `on_launch`, `on_end`: called with each instance that starts or ends.
+    `ending_s`: how long an ended one still shows there as shutting down.
+    `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
+    `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
+    instance that starts or ends.
     """
 
     clock: Clock
@@ -44,15 +52,23 @@ class SimCompute:
     quotas: dict[Market, int] = field(default_factory=dict)
     full_subnets: set[str] = field(default_factory=set)
     describe_lag_s: float = 0.0
+    ending_s: float = 0.0
+    ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
     faults: Faults = no_faults
+    on_request: list[Callable[[FleetRequest], None]] = field(default_factory=list)
+    on_terminate: list[Callable[[tuple[str, ...]], None]] = field(default_factory=list)
     on_launch: list[Callable[[Instance], None]] = field(default_factory=list)
     on_end: list[Callable[[Instance], None]] = field(default_factory=list)
     requests: list[FleetRequest] = field(default_factory=list)
     terminated: list[tuple[str, ...]] = field(default_factory=list)
     everything: dict[str, Instance] = field(default_factory=dict)
+    _hidden_until_s: dict[str, float] = field(default_factory=dict)
+    _ended_at_s: dict[str, float] = field(default_factory=dict)
     _answers: dict[str, tuple[FleetRequest, FleetResult]] = field(default_factory=dict)
 
     def create_fleet(self, request: FleetRequest) -> FleetResult:
+        for tell in self.on_request:
+            tell(request)
         with effect(self.faults, "create_fleet"):
             self.requests.append(request)
             answered = self._answers.get(request.client_token)
@@ -64,11 +80,16 @@ class SimCompute:
 
     def instances(self) -> tuple[Instance, ...]:
         with effect(self.faults, "instances"):
-            visible_from_s = self.clock.now_s() - self.describe_lag_s
-            seen = tuple(one for one in self.live() if one.launched_at_s <= visible_from_s)
+            now_s = self.clock.now_s()
+            ending = [i for i, at_s in self._ended_at_s.items() if now_s < at_s + self.ending_s]
+            shown = [*self.live(), *(self._ending(each) for each in ending)]
+            hidden = self._hidden_until_s
+            seen = tuple(one for one in shown if now_s >= hidden.get(one.instance_id, 0.0))
         return seen
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
+        for tell in self.on_terminate:
+            tell(tuple(instance_ids))
         with effect(self.faults, "terminate"):
             self.terminated.append(tuple(instance_ids))
             for instance_id in instance_ids:
@@ -80,15 +101,27 @@ class SimCompute:
             one for one in self.everything.values() if one.state is not InstanceState.TERMINATED
         )
 
+    def is_live(self, instance_id: str) -> bool:
+        one = self.everything.get(instance_id)
+        return one is not None and one.state is not InstanceState.TERMINATED
+
+    def hide(self, instance_id: str, seconds: float) -> None:
+        """Describe leaves this one out for a while: EC2 is eventually consistent."""
+        self._hidden_until_s[instance_id] = self.clock.now_s() + seconds
+
     def end(self, instance_id: str) -> None:
         """End an instance as EC2 does on a reclaim; unknown and ended ones are no error."""
-        instance = self.everything.get(instance_id)
-        if instance is None or instance.state is InstanceState.TERMINATED:
+        if not self.is_live(instance_id):
             return
-        ended = replace(instance, state=InstanceState.TERMINATED)
+        ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.everything[instance_id] = ended
+        if self.ending_s:
+            self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
             tell(ended)
+
+    def _ending(self, instance_id: str) -> Instance:
+        return replace(self.everything[instance_id], state=InstanceState.SHUTTING_DOWN)
 
     def _buy(self, request: FleetRequest) -> FleetResult:
         taken, refusals = self._choose(request)
@@ -102,7 +135,7 @@ class SimCompute:
 
         With a minimum EC2 is told to use one zone: the first that can give the minimum.
         """
-        ranked = sorted(request.overrides, key=lambda override: override.priority)
+        ranked = self.ranked(request)
         if request.min_count <= 1:
             return self._fill(ranked, request)
         refusals: list[Refusal] = []
@@ -162,7 +195,10 @@ class SimCompute:
             launch_id=tags.get(LAUNCH_TAG, ""),
             pool=tags.get(POOL_TAG, ""),
         )
-        self.everything[instance.instance_id] = replace(instance, state=InstanceState.RUNNING)
+        running = replace(instance, state=InstanceState.RUNNING)
+        self.everything[instance.instance_id] = running
+        if self.describe_lag_s:
+            self.hide(instance.instance_id, self.describe_lag_s)
         for tell in self.on_launch:
             tell(instance)
         return instance

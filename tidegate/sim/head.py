@@ -33,6 +33,11 @@ class SimHead:
         """Whether slurmctld and the agent can run on it."""
         return self.exists and self._now() is InstanceState.RUNNING
 
+    def next_change_s(self) -> float:
+        """When a change that is under way is over; infinity when none is."""
+        is_over = self.clock.now_s() >= self._until_s
+        return float("inf") if is_over or self._state not in _CHANGES else self._until_s
+
     def state(self) -> InstanceState | None:
         with effect(self.faults, "state"):
             return self._now() if self.exists else None

@@ -13,7 +13,8 @@ class SubmitRefused(Exception):
 class Submit:
     """What a user asks with sbatch.
 
-    `array`: number of tasks; `throttle`: its %limit; `node_name`: -w.
+    `array`: number of tasks; `throttle`: its %limit; `node_name`: -w; `is_held`: -H;
+    `licences`: how many of the cluster's licences it holds while it runs (-L).
     """
 
     user: str
@@ -29,6 +30,10 @@ class Submit:
     is_requeueable: bool = True
     time_limit_s: float | None = None
     node_name: str = ""
+    account: str = ""
+    qos: str = ""
+    is_held: bool = False
+    licences: int = 0
 
 
 @dataclass(slots=True)
@@ -59,7 +64,8 @@ class SimJob:
 class SimNode:
     """A registered dynamic node; Slurm fills the lowest `weight` first.
 
-    `died_at_s`: its slurmd is gone, slurmctld does not know yet.
+    `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_planned`: backfill means
+    it for a job that still waits for others. `jobs`: those that hold it.
     """
 
     name: str
@@ -74,3 +80,31 @@ class SimNode:
     reason: str = ""
     last_busy_at_s: float = 0.0
     died_at_s: float | None = None
+    is_planned: bool = False
+    jobs: dict[str, SimJob] = field(default_factory=dict)
+
+    def allocated(self) -> tuple[int, int, int]:
+        """CPUs, memory and GPUs that its jobs hold."""
+        cpus = memory_mib = gpus = 0
+        for job in self.jobs.values():
+            shape = job.submit.shape
+            if shape.is_exclusive:
+                return self.cpus, self.memory_mib, self.gpus
+            cpus += shape.cpus
+            memory_mib += shape.memory_mib
+            gpus += shape.gpus
+        return cpus, memory_mib, gpus
+
+    def has_room(self, asked: Submit) -> bool:
+        """Whether one node's share of the job fits beside what runs here."""
+        shape = asked.shape
+        if shape.gpus and shape.gpu_type not in ("", self.gpu_type):
+            return False
+        cpus, memory_mib, gpus = self.allocated()
+        if shape.is_exclusive and self.jobs:
+            return False
+        return (
+            shape.cpus <= self.cpus - cpus
+            and shape.memory_mib <= self.memory_mib - memory_mib
+            and shape.gpus <= self.gpus - gpus
+        )

@@ -1,28 +1,38 @@
-"""A whole cluster in one process and one thread: real control loop, agent and planner inside."""
+"""A whole cluster in one process and one thread: real control loop, agent and planner inside.
+
+Time jumps from event to event: to the next thing that Slurm, the head, a queue, the agent's
+heartbeat or a machine does by itself. What is due at one instant happens in a fixed order.
+"""
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tidegate.agent.loop import Agent
-from tidegate.core.ec2 import Instance, Market
+from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
+from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, Market
+from tidegate.core.errors import TidegateError
 from tidegate.core.interruption import Notice
 from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Association
 from tidegate.ports import Calendar
 from tidegate.service.control import Control, Looked
-from tidegate.service.hours import Hours
+from tidegate.service.hours import Hours, Kept
 from tidegate.service.requests import Placement, Template
 from tidegate.sim.bus import SimBus
-from tidegate.sim.clock import SimClock
+from tidegate.sim.clock import HeadClock, SimClock
 from tidegate.sim.ec2 import SimCompute
+from tidegate.sim.faults import Killed
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode
 
 HEAD_INSTANCE_ID = "i-00000000000000head"
-SLURMD_RETRY_S = 1.0  # between two attempts to register while slurmctld is silent
+MIN_PERIOD_S = 1.0  # between two looks of the agent at Slurm
+POLL_S = 10.0  # an agent whose heartbeat is due looks again this often
+RETRY_S = 5.0  # after orders could not be received
 
 
 @dataclass(slots=True)
@@ -31,6 +41,9 @@ class SimWorld:
 
     `booted`: what becomes of a node before it registers; a test may spoil it.
     `calendar` None: no schedules. While the head is stopped neither slurmctld nor agent run.
+    `redelivery_s`: after this time the queue delivers again what a killed function had in
+    hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
+    `actors`: who runs now, the innermost last.
     """
 
     cluster: Cluster
@@ -39,7 +52,15 @@ class SimWorld:
     heartbeat_s: float = 60.0
     booted: Callable[[SimNode], SimNode] = lambda node: node
     calendar: Calendar | None = None
+    associations: tuple[Association, ...] = ()
+    licences: int = 0
+    redelivery_s: float | None = None
+    is_fifo: bool = True
     clock: SimClock = field(default_factory=SimClock)
+    on_event: list[Callable[[], None]] = field(default_factory=list)
+    actors: list[str] = field(default_factory=list)
+    head_instance_id: str = HEAD_INSTANCE_ID
+    head_clock: HeadClock = field(init=False)
     head: SimHead = field(init=False)
     compute: SimCompute = field(init=False)
     ledger: SimLedger = field(init=False)
@@ -48,18 +69,34 @@ class SimWorld:
     agent: Agent = field(init=False)
     control: Control = field(init=False)
     hours: Hours = field(init=False)
+    num_events: int = 0
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _notices: list[Notice] = field(default_factory=list)
+    _waiting: list[Instance] = field(default_factory=list)
+    _gated: set[str] = field(default_factory=set)
+    _locked_until_s: float = 0.0
+    _orders_from_s: float = 0.0
+    _ticked: tuple[float, int] = (0.0, -1)
+    _published_at_s: float = 0.0
+    _has_news: bool = False
     _was_head_up: bool = True
 
     def __post_init__(self) -> None:
+        self.head_clock = HeadClock(self.clock)
         self.compute = SimCompute(self.clock)
+        self.compute.on_request.append(self._note_gate)
         self.compute.on_launch.append(self._boot)
         self.compute.on_end.append(lambda instance: self.slurm.die(instance.instance_id))
         self.ledger = SimLedger(self.clock)
         self.bus = SimBus(self.clock)
-        self.slurm = SimSlurm(self.cluster, self.clock)
+        self.slurm = SimSlurm(
+            self.cluster,
+            self.clock,
+            associations=self.associations,
+            licences=self.licences,
+            head_clock=self.head_clock,
+        )
         self.head = SimHead(self.clock)
         self.agent = self._started_agent()
         self.control = Control(
@@ -81,73 +118,212 @@ class SimWorld:
             clock=self.clock,
         )
 
+    # -- time ------------------------------------------------------------------------------
+
     def step(self, seconds: float) -> None:
-        """Let `seconds` pass, then everything that is due happen, in a fixed order."""
+        """Let `seconds` pass, and everything happen that is due by then."""
         until_s = self.clock.now_s() + seconds
-        while self._due and self._due[0][0] <= until_s:
-            at_s, _, happen = heapq.heappop(self._due)
-            self.clock.set(max(at_s, self.clock.now_s()))
-            happen()
-        self.clock.set(until_s)
-        self._head()
+        while self.next_event_s() <= until_s:
+            self.next_event()
+        self.clock.set(max(until_s, self.clock.now_s()))
+
+    def next_event_s(self) -> float:
+        looks_s = max(self.bus.next_look_s(), self._locked_until_s)
+        by_itself_s = self._due[0][0] if self._due else float("inf")
+        return min(by_itself_s, self.head.next_change_s(), self._head_due_s(), looks_s)
+
+    def next_event(self) -> None:
+        """Jump to the next event and let it happen."""
+        self.clock.set(max(self.next_event_s(), self.clock.now_s()))
+        self.num_events += 1
+        self._machines()
+        self._follow_head()
         if self.head.is_up:
             self.slurm.step()
-            self._agent()
+            self._register_waiting()
+            self._take_orders((True, False))
+            if self._tick_due_s() <= self.clock.now_s():
+                self._tick()
         if self._notices:
-            notices, self._notices = tuple(self._notices), []
-            self.control.interrupt(notices)
-        if self.bus.take_looks():
+            self._interrupt()
+        if self.clock.now_s() >= self._locked_until_s and self.bus.take_looks():
+            self.look()
+        for tell in self.on_event:
+            tell()
+
+    def at(self, at_s: float, happen: Callable[[], None]) -> None:
+        """Let something happen then."""
+        heapq.heappush(self._due, (at_s, next(self._numbers), happen))
+
+    def _machines(self) -> None:
+        while self._due and self._due[0][0] <= self.clock.now_s():
+            heapq.heappop(self._due)[2]()
+
+    # -- the functions ---------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Run one planner; whoever is killed leaves its message to the queue."""
+        with self._acting("planner") as survived:
             self.on_look(self.control.look())
+        if not survived():
+            again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
+            self.bus.looks.append((again_s, "delivered again"))
+            self._locked_until_s = again_s if self.is_fifo else self._locked_until_s
+
+    def keep_hours(self, why: str) -> Kept | None:
+        """Run the reconcile or the schedule function; None when it failed."""
+        kept: Kept | None = None
+        # What fails is tried again with the next event, at most five minutes later.
+        with self._acting("hours"), suppress(TidegateError):
+            kept = self.hours.keep(why)
+        return kept
 
     def notice(self, instance_id: str) -> None:
         """EC2 announces a reclaim, and reclaims when the notice is over."""
         reclaim_at_s = self.clock.now_s() + self.cluster.timings.spot_notice_s
-        self._notices.append(Notice(instance_id, reclaim_at_s))
-        self._at(reclaim_at_s, lambda: self.compute.end(instance_id))
+        self.announce(Notice(instance_id, reclaim_at_s))
+        self.at(reclaim_at_s, lambda: self.compute.end(instance_id))
+
+    def announce(self, notice: Notice) -> None:
+        """The notice alone reaches the interruption function now."""
+        self._notices.append(notice)
+
+    def tell_of_change(self, instance_id: str) -> None:
+        """EC2's event that an instance changed its state reaches the interruption function."""
+        with self._acting("interruption"), suppress(TidegateError):
+            self.control.look_if_ours([instance_id], "EC2 says that nodes change")
+
+    def _interrupt(self) -> None:
+        notices, self._notices = tuple(self._notices), []
+        with self._acting("interruption") as survived:
+            try:
+                self.control.interrupt(notices)
+            except TidegateError:
+                if self.redelivery_s is None:
+                    raise
+                self._announce_again(notices)
+        if not survived():
+            self._announce_again(notices)
+
+    def _announce_again(self, notices: tuple[Notice, ...]) -> None:
+        again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
+        self.at(again_s, lambda: self._notices.extend(notices))
+
+    @contextmanager
+    def _acting(self, actor: str) -> Iterator[Callable[[], bool]]:
+        """Somebody runs; yields what tells, afterwards, whether it was left alive."""
+        deaths: list[Killed] = []
+        self.actors.append(actor)
+        try:
+            yield lambda: not deaths
+        except Killed as killed:
+            if self.redelivery_s is None:
+                raise
+            deaths.append(killed)
+        finally:
+            self.actors.pop()
+
+    # -- the head --------------------------------------------------------------------------
+
+    def restart_agent(self) -> None:
+        """A new start of the agent; it remembers nothing."""
+        self.agent = self._started_agent()
+        self._ticked, self._published_at_s = (0.0, -1), 0.0
+
+    def _head_due_s(self) -> float:
+        if not self.head.is_up:
+            return float("inf")
+        orders_s = max(self.bus.next_order_s(), self._orders_from_s)
+        return min(self.slurm.next_due_s(), self._tick_due_s(), orders_s)
+
+    def _tick_due_s(self) -> float:
+        ticked_at_s, changes = self._ticked
+        is_new = changes != self.slurm.table.changes or self._has_news
+        if is_new or self.agent.is_settling:
+            return ticked_at_s + MIN_PERIOD_S
+        is_empty = not self.slurm.table.active and not self.slurm.nodes
+        heartbeat_s = max(self.heartbeat_s, IDLE_HEARTBEAT_S) if is_empty else self.heartbeat_s
+        return max(ticked_at_s + POLL_S, self._published_at_s + heartbeat_s)
+
+    def _tick(self) -> None:
+        self._ticked = (self.clock.now_s(), self.slurm.table.changes)
+        self._has_news = False
+        with self._acting("agent") as survived:
+            if self.agent.tick():
+                self._published_at_s = self.clock.now_s()
+        if not survived():
+            self.restart_agent()
+
+    def _take_orders(self, urgencies: tuple[bool, ...]) -> None:
+        """What the agent's two threads do; an order that fails stays in its queue."""
+        now_s = self.clock.now_s()
+        if now_s < self._orders_from_s or self.bus.next_order_s() > now_s:
+            return
+        with self._acting("agent") as survived:
+            try:
+                for urgent in urgencies:
+                    for received in self.bus.receive_orders(urgent=urgent, wait_s=0):
+                        self.agent.on_order(received.order)
+                        self.bus.acknowledge(received)
+                        self._has_news = True
+            except TidegateError:
+                self._orders_from_s = self.clock.now_s() + RETRY_S
+        if not survived():
+            self.restart_agent()
 
     def _pass_time(self, seconds: float) -> None:
-        """The agent waits within an order: Slurm goes on meanwhile."""
+        """The agent waits within an order: the world goes on, and urgent orders are taken."""
         self.clock.advance(seconds)
+        self._machines()
         self.slurm.step()
+        if self.actors.count("agent") == 1:
+            self._take_orders((True,))
 
-    def _head(self) -> None:
+    def _follow_head(self) -> None:
         """Slurmctld keeps its state on the head's volume; the agent begins anew."""
         if self.head.is_up is not self._was_head_up:
             self._was_head_up = self.slurm.is_up = self.head.is_up
-            self.agent = self._started_agent()
+            if self.head.is_up:
+                self.slurm.restart()
+            self.restart_agent()
 
     def _started_agent(self) -> Agent:
         return Agent(
             slurm=self.slurm,
             bus=self.bus,
-            clock=self.clock,
+            clock=self.head_clock,
             cluster=self.cluster.name,
-            head_instance_id=HEAD_INSTANCE_ID,
-            agent_started_at_s=self.clock.now_s(),
+            head_instance_id=self.head_instance_id,
+            agent_started_at_s=self.head_clock.now_s(),
             sleep=self._pass_time,
             heartbeat_s=self.heartbeat_s,
         )
 
-    def _agent(self) -> None:
-        for urgent in (True, False):
-            for received in self.bus.receive_orders(urgent=urgent, wait_s=0):
-                self.agent.on_order(received.order)
-                self.bus.acknowledge(received)
-        self.agent.tick()
+    # -- the machines ----------------------------------------------------------------------
+
+    def _note_gate(self, request: FleetRequest) -> None:
+        """The gate travels as a tag of the fleet request, as on EC2."""
+        tags = dict(request.tags)
+        if tags.get(GATE_TAG) == "drain":
+            self._gated.add(tags[LAUNCH_TAG])
 
     def _boot(self, instance: Instance) -> None:
-        registers_at_s = self.clock.now_s() + self.boot_s(instance)
-        self._at(registers_at_s, lambda: self._register(instance))
+        boot_s = self.boot_s(instance)
+        if boot_s < float("inf"):
+            registers_at_s = self.clock.now_s() + boot_s
+            self.at(registers_at_s, lambda: self._waiting.append(instance))
+
+    def _register_waiting(self) -> None:
+        """What user data does at its end; slurmd tries until slurmctld answers."""
+        if self._waiting and self.slurm.is_up:
+            waiting, self._waiting = self._waiting, []
+            for instance in waiting:
+                self._register(instance)
 
     def _register(self, instance: Instance) -> None:
-        """What user data does at its end, unless the instance has gone; slurmd waits for a head."""
-        if not self.head.is_up:
-            self._at(self.clock.now_s() + SLURMD_RETRY_S, lambda: self._register(instance))
-            return
-        is_alive = any(one.instance_id == instance.instance_id for one in self.compute.live())
         pool = self.cluster.pool(instance.pool)
         shape = self.cluster.instance_type(instance.offering.instance_type)
-        if not is_alive or pool is None or shape is None:
+        if not self.compute.is_live(instance.instance_id) or pool is None or shape is None:
             return
         node = SimNode(
             name=instance.instance_id,
@@ -157,20 +333,9 @@ class SimWorld:
             gpu_type=shape.gpu_type,
             features=pool.features(shape.name, Market(instance.offering.market)),
             weight=1 + shape.gpus,
-            is_drain=self._is_gated(instance),
+            is_drain=instance.launch_id in self._gated,
         )
         self.slurm.register(self.booted(node))
-
-    def _is_gated(self, instance: Instance) -> bool:
-        """The gate travels as a tag of the fleet request, as on EC2."""
-        return any(
-            dict(request.tags).get("tidegate:gate") == "drain"
-            for request in self.compute.requests
-            if dict(request.tags).get("tidegate:launch") == instance.launch_id
-        )
-
-    def _at(self, at_s: float, happen: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (at_s, next(self._numbers), happen))
 
 
 def _placement(cluster: Cluster) -> Placement:

@@ -1,0 +1,86 @@
+"""What squeue and sinfo show of the simulated slurmctld's tables."""
+
+from collections import Counter
+from dataclasses import replace
+
+from tidegate.core.slurm import Job, Node, NodeState, Reading
+from tidegate.sim.slurm_parts import SimJob, SimNode
+from tidegate.sim.slurm_table import Table
+
+
+def reading(table: Table) -> Reading:
+    nodes = tuple(_node(node) for _, node in sorted(table.nodes.items()))
+    return Reading("sim", tuple(_rows(table)), nodes, table.associations)
+
+
+def _node(node: SimNode) -> Node:
+    cpus, memory_mib, gpus = node.allocated()
+    base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.jobs else "IDLE"
+    words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
+    if node.is_drain:
+        words.add("DRAIN")
+    if node.is_planned:
+        words.add("PLANNED")
+    if any(job.state == "COMPLETING" for job in node.jobs.values()):
+        words.add("COMPLETING")
+    return Node(
+        name=node.name,
+        state=NodeState(frozenset(words)),
+        cpus=node.cpus,
+        memory_mib=node.memory_mib,
+        gpus=node.gpus,
+        gpu_type=node.gpu_type,
+        cpus_alloc=cpus,
+        memory_alloc_mib=memory_mib,
+        gpus_alloc=gpus,
+        features=node.features,
+        reason=node.reason,
+        last_busy_at_s=node.last_busy_at_s,
+    )
+
+
+def _rows(table: Table) -> list[Job]:
+    """The queue as squeue shows it: the pending tasks of an array are one row."""
+    rows: dict[str, Job] = {}
+    running = Counter(job.array_job_id for job in table.active.values() if job.state == "RUNNING")
+    for job in table.active.values():
+        row = _row(job, table)
+        if job.state == "PENDING" and job.array_job_id and not job.requeues:
+            before = rows.get(job.array_job_id)
+            count = (before.count if before else 0) + 1
+            rows[job.array_job_id] = replace(row, job_id=job.array_job_id, count=count)
+        else:
+            rows[job.job_id] = row
+    return [_capped(row, table, running[row.job_id]) for row in rows.values()]
+
+
+def _capped(row: Job, table: Table, running: int) -> Job:
+    """What the agent makes of an array's %limit."""
+    first = table.jobs.get(f"{row.job_id}_0")
+    throttle = first.submit.throttle if first else 0
+    if not throttle or not row.is_pending:
+        return row
+    return replace(row, count=max(0, min(row.count, throttle - running)))
+
+
+def _row(job: SimJob, table: Table) -> Job:
+    asked = job.submit
+    return Job(
+        job_id=job.job_id,
+        state=job.state,
+        partitions=(table.partition(asked),),
+        nodes=asked.nodes,
+        shape=asked.shape,
+        user=asked.user,
+        array_job_id=job.array_job_id,
+        reason=job.reason,
+        priority=asked.priority,
+        constraint=asked.constraint,
+        account=asked.account,
+        qos=asked.qos,
+        time_limit_s=asked.time_limit_s,
+        comment=asked.comment,
+        node_names=job.node_names,
+        is_requeueable=asked.is_requeueable,
+        required_nodes=(asked.node_name,) if asked.node_name else (),
+    )

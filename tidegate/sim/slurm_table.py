@@ -1,0 +1,286 @@
+"""slurmctld's tables of jobs and nodes, and its scheduling passes over them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.fit import satisfies
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Association
+from tidegate.ports import Clock
+from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
+
+BACKFILL_INTERVAL_S = 30.0  # bf_interval's default
+REQUEUE_DELAY_S = 120.0
+COMPLETING_S = 2.0  # TERM, KillWait and epilog of a requeued job's old run
+SLURMD_TIMEOUT_S = 120.0
+NODES_DOWN = (
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+)
+NOT_AVAILABLE = "ReqNodeNotAvail, May be reserved for other job"
+NEVER_S = float("inf")
+
+
+@dataclass(slots=True)
+class Table:
+    """Jobs and nodes. `changes` counts what slurmctld would log; `active`: jobs not yet ended.
+
+    `head_clock` stamps what Slurm shows; durations pass on `clock`.
+    """
+
+    cluster: Cluster
+    clock: Clock
+    head_clock: Clock
+    associations: tuple[Association, ...] = ()
+    licences: int = 0
+    jobs: dict[str, SimJob] = field(default_factory=dict)
+    active: dict[str, SimJob] = field(default_factory=dict)
+    nodes: dict[str, SimNode] = field(default_factory=dict)
+    last_nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    on_start: list[Callable[[SimJob], None]] = field(default_factory=list)
+    on_job_end: list[Callable[[SimJob], None]] = field(default_factory=list)
+    changes: int = 0
+    _changed_at_s: float = 0.0
+    _backfilled_at_s: float = 0.0
+    _is_stale: bool = False
+    _due: tuple[int, float] = (-1, NEVER_S)
+
+    def changed(self) -> None:
+        """Something happened that a pass has not looked at."""
+        self.changes += 1
+        if not self._is_stale:
+            self._is_stale, self._changed_at_s = True, self.clock.now_s()
+
+    def partition(self, asked: Submit) -> str:
+        default = next((p.name for p in self.cluster.partitions if p.is_default), "")
+        return asked.partition or default or self.cluster.partitions[0].name
+
+    # -- time ------------------------------------------------------------------------------
+
+    def next_due_s(self) -> float:
+        """When something happens by itself, the next backfill pass included."""
+        if self._due[0] != self.changes:
+            self._due = (self.changes, min(self._dues(), default=NEVER_S))
+        backfill_s = self._backfill_at_s() if self._is_stale else NEVER_S
+        return min(self._due[1], backfill_s)
+
+    def _dues(self) -> Iterator[float]:
+        now_s = self.clock.now_s()
+        for job in self.active.values():
+            if job.state == "RUNNING":
+                if self._is_alive(job):
+                    yield job.ends_at_s
+            elif job.state == "COMPLETING":
+                yield job.ended_at_s + COMPLETING_S
+            elif job.eligible_at_s > now_s:
+                yield job.eligible_at_s
+        for node in self.nodes.values():
+            if node.died_at_s is not None and not node.is_down:
+                yield node.died_at_s + SLURMD_TIMEOUT_S
+
+    def _backfill_at_s(self) -> float:
+        """Passes keep their own beat; one without anything new would change nothing."""
+        beat = max(self._changed_at_s, self._backfilled_at_s) // BACKFILL_INTERVAL_S + 1
+        return beat * BACKFILL_INTERVAL_S
+
+    def step(self) -> None:
+        """Let everything happen that is due by now."""
+        now_s = self.clock.now_s()
+        if now_s < self.next_due_s():
+            return
+        has_ended = False
+        for job in list(self.active.values()):
+            if job.state == "RUNNING" and job.ends_at_s <= now_s and self._is_alive(job):
+                self.end(job, "COMPLETED")
+                has_ended = True
+            elif job.state == "COMPLETING" and now_s >= job.ended_at_s + COMPLETING_S:
+                self.end(job, "PENDING")
+            elif (
+                job.state == "PENDING" and job.reason == "BeginTime" and job.eligible_at_s <= now_s
+            ):
+                job.reason = "None"
+                self.changed()
+        for node in self.nodes.values():
+            is_dead = node.died_at_s is not None and now_s - node.died_at_s >= SLURMD_TIMEOUT_S
+            if is_dead and not node.is_down:
+                self.set_down(node)
+        if has_ended:
+            self.main_pass()
+        if self._is_stale and now_s >= self._backfill_at_s():
+            self._backfilled_at_s, self._is_stale = now_s, False
+            self.backfill_pass()
+        self._due = (-1, NEVER_S)
+
+    def _is_alive(self, job: SimJob) -> bool:
+        """A job whose node died makes no progress."""
+        nodes = self.nodes
+        return all(nodes[n].died_at_s is None for n in job.node_names if n in nodes)
+
+    # -- the lives of jobs -----------------------------------------------------------------
+
+    def end(self, job: SimJob, state: str) -> None:
+        """The job leaves its nodes; PENDING: it goes back into the queue."""
+        now_s = self.clock.now_s()
+        for name in job.node_names:
+            if node := self.nodes.get(name):
+                node.jobs.pop(job.job_id, None)
+                node.last_busy_at_s = self.head_clock.now_s()
+        job.state, job.ended_at_s, job.node_names = state, now_s, ()
+        if state != "PENDING":
+            self.active.pop(job.job_id, None)
+            for tell in self.on_job_end:
+                tell(job)
+        self.changed()
+
+    def requeue(self, job: SimJob, *, completes: bool) -> None:
+        """Back into the queue, for two minutes not eligible; an old run that lives ends first."""
+        now_s = self.clock.now_s()
+        job.requeues += 1
+        job.reason, job.eligible_at_s = "BeginTime", now_s + REQUEUE_DELAY_S
+        if completes:
+            job.state, job.ended_at_s = "COMPLETING", now_s
+            self.changed()
+        else:
+            self.end(job, "PENDING")
+
+    def set_down(self, node: SimNode) -> None:
+        node.is_down, node.reason = True, "Not responding"
+        for job in list(node.jobs.values()):
+            if job.state == "COMPLETING" or job.submit.is_requeueable:
+                self.requeue(job, completes=False)
+            else:
+                self.end(job, "NODE_FAIL")
+        self.changed()
+
+    # -- passes ----------------------------------------------------------------------------
+
+    def main_pass(self) -> None:
+        """The main scheduler stops at the first job that no nodes are free for."""
+        self._pass(blocks=True)
+
+    def backfill_pass(self) -> None:
+        """Backfill goes past a blocked job and may rob a gang; it plans where it can."""
+        for node in self.nodes.values():
+            node.is_planned = False
+        self._pass(blocks=False)
+        self._plan()
+
+    def pending(self) -> list[SimJob]:
+        found = [job for job in self.active.values() if job.state == "PENDING"]
+        found.sort(key=lambda job: -job.submit.priority)
+        return found
+
+    def _pass(self, *, blocks: bool) -> None:
+        reason, now_s = NODES_DOWN, self.clock.now_s()
+        for job in self.pending():
+            if job.submit.is_held:
+                self._say(job, "JobHeldUser")
+                continue
+            if job.eligible_at_s > now_s:
+                continue
+            if self.is_throttled(job):
+                # With no node up Slurm has not looked at the cap yet.
+                self._say(job, "JobArrayTaskLimit" if self.nodes else NOT_AVAILABLE)
+                continue
+            fitting = self._fitting(job.submit)
+            if len(fitting) < job.submit.nodes:
+                self._say(job, reason)
+                reason = NOT_AVAILABLE
+                if blocks:
+                    return
+            elif over := self.over_cap(job):
+                # Associations and licences are tested only after nodes were selected.
+                self._say(job, over)
+            else:
+                self._start(job, fitting[: job.submit.nodes])
+
+    def _say(self, job: SimJob, reason: str) -> None:
+        if job.reason != reason:
+            job.reason = reason
+            self.changes += 1
+
+    def _start(self, job: SimJob, nodes: Sequence[SimNode]) -> None:
+        job.state, job.reason, job.starts = "RUNNING", "None", job.starts + 1
+        job.started_at_s = self.clock.now_s()
+        job.node_names = tuple(node.name for node in nodes)
+        for node in nodes:
+            node.jobs[job.job_id] = job
+        self.last_nodes[job.job_id] = job.node_names
+        self.changed()
+        for tell in self.on_start:
+            tell(job)
+
+    def _fitting(self, asked: Submit, *, when_empty: bool = False) -> list[SimNode]:
+        """The nodes that take the job's share now, or would without what runs on them."""
+        partition = self.cluster.partition(self.partition(asked))
+        pools = set(partition.pools) if partition else set()
+        found = [
+            node
+            for node in self.nodes.values()
+            if not node.is_drain
+            and not node.is_down
+            and not pools.isdisjoint(node.features)
+            and asked.node_name in ("", node.name)
+            and satisfies(asked.constraint, node.features)
+            and (when_empty or node.has_room(asked))
+            and (not when_empty or SimNode.has_room(_emptied(node), asked))
+        ]
+        found.sort(key=lambda node: node.weight)
+        return found
+
+    def _plan(self) -> None:
+        """The first blocked job for which enough nodes exist gets a start in the future."""
+        for job in self.pending():
+            if job.submit.is_held or job.eligible_at_s > self.clock.now_s():
+                continue
+            usable = self._fitting(job.submit, when_empty=True)
+            if len(usable) >= job.submit.nodes and any(node.jobs for node in usable):
+                for node in usable[: job.submit.nodes]:
+                    node.is_planned = not node.jobs
+                return
+
+    def is_throttled(self, job: SimJob) -> bool:
+        throttle = job.submit.throttle
+        if not throttle:
+            return False
+        running = sum(
+            each.array_job_id == job.array_job_id and each.state == "RUNNING"
+            for each in self.active.values()
+        )
+        return running >= throttle
+
+    def over_cap(self, job: SimJob) -> str:
+        """Slurm's reason when accounting or a licence stops a job that has nodes."""
+        asked = job.submit
+        running = [each.submit for each in self.active.values() if each.node_names]
+        if asked.licences > self.licences - sum(each.licences for each in running):
+            return "Licenses"
+        gpus = asked.nodes * asked.shape.gpus
+        for cap in self.associations if gpus else ():
+            if not _counts(cap, asked):
+                continue
+            kind = "QOS" if cap.qos else "Assoc"
+            used = [s for s in running if _counts(cap, s)]
+            if cap.max_gpus_per_job is not None and gpus > cap.max_gpus_per_job:
+                return f"{kind}MaxGRESPerJob"
+            if cap.max_gpus is not None and gpus + _gpus(used) > cap.max_gpus:
+                return f"{kind}GrpGRES"
+            mine = [each for each in used if each.user == asked.user]
+            per_user = cap.max_gpus_per_user
+            if per_user is not None and gpus + _gpus(mine) > per_user:
+                return f"{kind}MaxGRESPerUser"
+        return ""
+
+
+def _emptied(node: SimNode) -> SimNode:
+    return SimNode(node.name, node.cpus, node.memory_mib, node.gpus, node.gpu_type, node.features)
+
+
+def _counts(cap: Association, asked: Submit) -> bool:
+    """Slurm's own rule, written down once more: the planner's reading of it may be wrong."""
+    in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
+    is_kind = not cap.gpu_type or cap.gpu_type == asked.shape.gpu_type
+    return in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos)
+
+
+def _gpus(submits: Sequence[Submit]) -> int:
+    return sum(each.nodes * each.shape.gpus for each in submits)
