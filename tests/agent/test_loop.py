@@ -74,7 +74,7 @@ def test_another_order_of_priorities_is_news(agent, slurm):
 def test_results_travel_for_ten_minutes(agent, slurm, clock):
     slurm.put("n1", "IDLE")
     agent.tick()
-    agent.on_order(order(OrderKind.DRAIN, "n1"))
+    agent.on_orders([order(OrderKind.DRAIN, "n1")])
 
     digest = agent.tick()
     assert [(one.name, one.outcome) for one in digest.results] == [("n1", OrderOutcome.DONE)]
@@ -87,7 +87,7 @@ def test_results_travel_for_ten_minutes(agent, slurm, clock):
 def test_no_more_than_500_results_travel(agent, slurm):
     for number in range(6):
         names = [f"gone-{number}-{n}" for n in range(100)]
-        agent.on_order(order(OrderKind.DRAIN, *names, order_id=f"o{number}"))
+        agent.on_orders([order(OrderKind.DRAIN, *names, order_id=f"o{number}")])
 
     results = agent.tick().results
 
@@ -99,7 +99,7 @@ def test_a_repeated_order_is_carried_out_once(agent, slurm):
     slurm.queue("1", "RUNNING")
     made = order(OrderKind.SIGNAL, "1", text="USR1")
 
-    assert agent.on_order(made) == agent.on_order(made)
+    assert agent.on_orders([made]) == agent.on_orders([made])
     assert slurm.did("signal") == [("USR1", "1")]
 
 
@@ -107,10 +107,10 @@ def test_an_order_that_met_a_silent_slurm_is_carried_out_when_it_comes_again(age
     slurm.put("n1", "IDLE")
     slurm.is_up = False
     with pytest.raises(SlurmUnavailable):
-        agent.on_order(order(OrderKind.DRAIN, "n1"))
+        agent.on_orders([order(OrderKind.DRAIN, "n1")])
     slurm.is_up = True
 
-    assert agent.on_order(order(OrderKind.DRAIN, "n1"))[0].outcome is OrderOutcome.DONE
+    assert agent.on_orders([order(OrderKind.DRAIN, "n1")])[0].outcome is OrderOutcome.DONE
 
 
 def test_an_outage_of_slurm_is_said_once_and_its_end_too(agent, bus, slurm, caplog):
@@ -174,7 +174,7 @@ def test_nobody_is_poked_for_an_empty_queue(agent, slurm):
 
 def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
     slurm.queue("1", "RUNNING")
-    agent.on_order(order(OrderKind.REQUEUE, "1"))
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
     slurm.queue("1", "COMPLETING")
     agent.tick()
     assert agent.is_settling

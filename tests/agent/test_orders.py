@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agent.fakes import NOW_S, order
-from tidegate.agent.orders import carry_out
+from tidegate.agent.orders import Worker, batches
 from tidegate.core.actions import OrderKind, OrderOutcome
 from tidegate.core.errors import SlurmUnavailable
 
@@ -12,11 +12,16 @@ EXPIRED, FAILED = OrderOutcome.EXPIRED, OrderOutcome.FAILED
 
 
 @pytest.fixture
-def outcomes(slurm, clock):
+def worker(slurm, clock):
+    return Worker(slurm, clock.sleep)
+
+
+@pytest.fixture
+def outcomes(worker, clock):
     """Carry an order out; outcome by name."""
 
     def carry(made):
-        results = carry_out(made, slurm, clock.now_s(), sleep=clock.sleep)
+        results = worker.carry_out([made], clock.now_s()).results
         assert all(one.detail.endswith(".") for one in results), "a detail is a sentence"
         return {one.name: one.outcome for one in results}
 
@@ -37,11 +42,11 @@ def test_a_name_that_is_none_is_refused_before_slurm_is_asked(slurm, outcomes, k
     assert outcomes(order(kind, "--all; reboot")) == {"--all; reboot": FAILED}
 
 
-def test_a_silent_slurm_leaves_the_order_to_be_repeated(slurm, clock):
+def test_a_silent_slurm_leaves_the_order_to_be_repeated(slurm, worker):
     slurm.is_up = False
 
     with pytest.raises(SlurmUnavailable):
-        carry_out(order(OrderKind.DRAIN, "n1"), slurm, NOW_S, sleep=clock.sleep)
+        worker.carry_out([order(OrderKind.DRAIN, "n1")], NOW_S)
 
 
 # -- release -------------------------------------------------------------------------------
@@ -112,11 +117,11 @@ def test_a_node_that_somebody_else_drained_is_never_undrained(slurm, outcomes):
     assert slurm.did("undrain") == []
 
 
-def test_an_interruption_during_a_release_keeps_the_node_drained(slurm, outcomes):
+def test_an_interruption_during_a_release_keeps_the_node_drained(slurm, worker, outcomes):
     slurm.put("n1", "IDLE", "PLANNED")
 
     def interrupted() -> None:
-        carry_out(order(OrderKind.DRAIN, "n1", text="interrupted"), slurm, NOW_S)
+        worker.carry_out([order(OrderKind.DRAIN, "n1", text="interrupted")], NOW_S)
 
     slurm.before_read = [lambda: None, lambda: None, interrupted]
 
@@ -134,11 +139,11 @@ def test_a_release_repeated_after_a_crash_still_knows_its_own_drain(slurm, outco
     assert slurm.did("undrain") == [("n1",)]
 
 
-def test_a_node_that_a_pending_job_insists_on_stays(slurm, outcomes):
+def test_a_node_that_a_pending_job_insists_on_stays(slurm, worker):
     slurm.put("n1", "IDLE")
     slurm.queue("7", required_nodes=("n1",))
 
-    results = carry_out(order(OrderKind.RELEASE, "n1"), slurm, NOW_S)
+    results = worker.carry_out([order(OrderKind.RELEASE, "n1")], NOW_S).results
 
     assert results[0].outcome is KEPT
     assert results[0].detail.startswith("Job 7 waits for this very node")
@@ -217,11 +222,11 @@ def test_only_a_running_job_that_may_is_requeued(slurm, outcomes):
     assert slurm.calls == [("requeue", "1")]
 
 
-def test_a_refusal_of_slurm_is_a_failure_with_its_words(slurm):
+def test_a_refusal_of_slurm_is_a_failure_with_its_words(slurm, worker):
     slurm.queue("1", "RUNNING")
     slurm.refuses["1"] = "Requested operation is presently disabled"
 
-    results = carry_out(order(OrderKind.REQUEUE, "1"), slurm, NOW_S)
+    results = worker.carry_out([order(OrderKind.REQUEUE, "1")], NOW_S).results
 
     assert results[0].outcome is FAILED
     assert "presently disabled" in results[0].detail
@@ -250,3 +255,101 @@ def test_a_comment_is_guarded_by_the_jobs_state(slurm, outcomes):
 
     assert outcomes(made) == {"1": KEPT, "2": DONE}
     assert slurm.calls == [("comment", "2", "waits")]
+
+
+def test_a_run_of_a_job_is_signalled_once_whoever_asks(slurm, worker):
+    slurm.queue("1", "RUNNING", node_names=("n1", "n2"))
+    first = order(OrderKind.SIGNAL, "1", text="USR1", on_nodes=("n1",))
+    second = order(OrderKind.SIGNAL, "1", text="USR1", on_nodes=("n2",), order_id="o2")
+
+    worker.carry_out([first], NOW_S)
+    again = worker.carry_out([second], NOW_S)
+
+    assert slurm.did("signal") == [("USR1", "1")]
+    assert again.results[0].outcome is DONE
+
+
+def test_the_next_run_of_a_job_is_signalled_again(slurm, worker):
+    made = order(OrderKind.SIGNAL, "1", text="USR1")
+    for nodes in (("n1",), ("n2",)):
+        slurm.queue("1", "RUNNING", node_names=nodes)
+        worker.carry_out([made], NOW_S)
+
+    assert slurm.did("signal") == [("USR1", "1"), ("USR1", "1")]
+
+
+def test_a_signal_that_slurm_refused_is_sent_when_it_is_asked_again(slurm, worker):
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    slurm.refuses["1"] = "slurmctld is busy"
+    made = order(OrderKind.SIGNAL, "1", text="USR1")
+    worker.carry_out([made], NOW_S)
+    slurm.refuses.clear()
+
+    worker.carry_out([made], NOW_S)
+
+    assert slurm.did("signal") == [("USR1", "1"), ("USR1", "1")]
+
+
+# -- storms --------------------------------------------------------------------------------
+
+
+def batched(*orders):
+    return [[one.order_id for one in batch] for batch in batches(orders, lambda one: one)]
+
+
+def test_orders_of_one_kind_and_text_are_one_batch_and_drains_come_first():
+    requeue = order(OrderKind.REQUEUE, "1", order_id="requeue")
+    usr1 = order(OrderKind.SIGNAL, "1", text="USR1", order_id="usr1")
+    usr1_too = order(OrderKind.SIGNAL, "2", text="USR1", order_id="usr1 too")
+    usr2 = order(OrderKind.SIGNAL, "3", text="USR2", order_id="usr2")
+    drains = [order(OrderKind.DRAIN, f"n{n}", order_id=f"n{n}") for n in range(3)]
+    guarded = order(OrderKind.DRAIN, "n4", only_if=("IDLE",), order_id="guarded")
+
+    found = batched(requeue, usr1, *drains, usr2, usr1_too, guarded)
+
+    assert found == [["n0", "n1", "n2"], ["guarded"], ["usr1", "usr1 too"], ["usr2"], ["requeue"]]
+
+
+def test_releases_and_gates_are_never_one_batch():
+    made = [
+        order(kind, f"n{n}", order_id=f"{kind}{n}")
+        for kind in (OrderKind.RELEASE, OrderKind.UNDRAIN)
+        for n in range(2)
+    ]
+
+    assert len(batched(*made)) == 4
+
+
+def test_a_batch_of_drains_is_one_read_and_one_command(slurm, worker):
+    slurm.put("n1", "MIXED")
+    slurm.put("n2", "IDLE")
+    reads = []
+    slurm.before_read = [lambda: reads.append(1)] * 5
+    late = order(OrderKind.DRAIN, "n3", order_id="late", not_after_s=NOW_S - 1)
+
+    done = worker.carry_out(
+        [order(OrderKind.DRAIN, "n1", "n2"), late, order(OrderKind.DRAIN, "n2", order_id="o2")],
+        NOW_S,
+    )
+
+    assert slurm.calls == [("drain", "n1", "n2")]
+    assert len(reads) == 1
+    assert {(one.order_id, one.name): one.outcome for one in done.results} == {
+        ("o1", "n1"): DONE,
+        ("o1", "n2"): DONE,
+        ("o2", "n2"): DONE,
+        ("late", "n3"): EXPIRED,
+    }
+
+
+def test_a_batch_of_requeues_keeps_each_orders_own_guard(slurm, worker):
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    slurm.queue("2", "RUNNING", node_names=("elsewhere",))
+    first = order(OrderKind.REQUEUE, "1", on_nodes=("n1",))
+    second = order(OrderKind.REQUEUE, "2", on_nodes=("n2",), order_id="o2")
+
+    done = worker.carry_out([first, second], NOW_S)
+
+    assert slurm.calls == [("requeue", "1")]
+    assert done.requeued == {"1"}
+    assert [one.outcome for one in done.results if one.name == "2"] == [KEPT]

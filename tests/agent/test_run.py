@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -16,11 +17,15 @@ from tidegate.ports import ReceivedOrder
 
 @dataclass(slots=True)
 class PollingBus(FakeBus):
-    """A long poll that is over soon."""
+    """A long poll that is over soon, and hands out so many orders."""
+
+    hands_out: int = 1_000
 
     def receive_orders(self, *, urgent: bool, wait_s: int) -> tuple[ReceivedOrder, ...]:
-        time.sleep(0.01)
-        return FakeBus.receive_orders(self, urgent=urgent, wait_s=wait_s)
+        time.sleep(0.01 if wait_s else 0)
+        found = FakeBus.receive_orders(self, urgent=urgent, wait_s=wait_s)
+        self.orders += [one.order for one in found[self.hands_out :]]
+        return found[: self.hands_out]
 
 
 def eventually(what, ask, patience_s=5.0):
@@ -35,8 +40,8 @@ def bus():
     return PollingBus()
 
 
-@pytest.fixture
-def service(slurm, bus, clock, tmp_path):
+@contextmanager
+def running(slurm, bus, clock, tmp_path):
     agent = Agent(
         slurm=slurm,
         bus=bus,
@@ -54,6 +59,12 @@ def service(slurm, bus, clock, tmp_path):
         made.stop()
         thread.join(5)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def service(slurm, bus, clock, tmp_path):
+    with running(slurm, bus, clock, tmp_path) as made:
+        yield made
 
 
 def test_an_order_is_carried_out_acknowledged_and_reported(service, slurm, bus):
@@ -85,3 +96,17 @@ def test_a_change_of_the_log_is_noticed_at_once(service, slurm, bus, tmp_path):
 
     eventually("published", lambda: bus.digests[-1].reading.jobs)
     assert time.monotonic() - began_s < 1
+
+
+def test_a_storm_of_drains_is_a_few_commands(slurm, bus, clock, tmp_path):
+    """What one receive hands out is not all that waits; the rest comes along."""
+    names = [f"n{number}" for number in range(60)]
+    for name in names:
+        slurm.put(name, "IDLE")
+    bus.orders += [order(OrderKind.DRAIN, name, order_id=name) for name in names]
+    bus.hands_out = 10
+
+    with running(slurm, bus, clock, tmp_path):
+        eventually("acknowledged", lambda: len(bus.acknowledged) == 60)
+
+    assert slurm.did("drain") == [tuple(names)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.make import A10G, T4, ZONE, cluster, pool
 from tests.sim.test_world import gang, one_gpu, run, states, world
-from tidegate.agent.orders import carry_out
+from tidegate.agent.orders import Worker
 from tidegate.core.actions import Order, OrderKind, OrderOutcome
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.slurm import Shape
@@ -38,7 +38,7 @@ def test_a_late_undrain_does_not_reopen_a_node_that_ec2_reclaims() -> None:
     w.slurm.drain([name], "tidegate: EC2 reclaims this spot instance")
     undrain = Order("x", OrderKind.UNDRAIN, (name,), w.clock.now_s() + 60, only_if=("DRAIN",))
 
-    results = carry_out(undrain, w.slurm, w.clock.now_s())
+    results = Worker(w.slurm).carry_out([undrain], w.clock.now_s()).results
 
     assert results[0].outcome is OrderOutcome.KEPT
     assert w.slurm.nodes[name].is_drain

@@ -1,17 +1,18 @@
 """The head's agent: reads Slurm, publishes digests, carries out orders. No threads of its own.
 
-`tick` and `on_order` may be called from different threads; each does one step and returns.
+`tick` and `on_orders` may be called from different threads; each does one step and returns.
 """
 
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.agent.change import Fingerprint, fingerprint
-from tidegate.agent.orders import Sleep, carry_out
+from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
-from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.actions import Order, OrderResult
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import SlurmUnavailable, TidegateError
 from tidegate.core.slurm import Node, Reading
@@ -48,13 +49,12 @@ class Agent:
         self._clock = clock
         self._cluster = cluster
         self._stamp = Stamp(head_instance_id, agent_started_at_s, 0)
-        self._sleep = sleep
-        self._pace = pace or Pace()
+        self._worker = Worker(slurm, sleep, pace or Pace())
         self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
         self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}
         self._has_news = False
-        self._requeued: dict[str, float] = {}
+        self._requeued: dict[str, tuple[float, float]] = {}  # since when, until when
         self._open_names: frozenset[str] = frozenset()
         self._published: Fingerprint | None = None
         self._published_at_s = 0.0
@@ -73,47 +73,51 @@ class Agent:
         Raises nothing for a silent slurmctld or bus: it says so once and tries again.
         """
         try:
+            began_s = self._clock.now_s()
             reading = self._slurm.read()
-            self._nudge(reading)
+            self._nudge(reading, began_s)
         except SlurmUnavailable as error:
             self._slurm_is_silent(error)
             return None
         self._slurm_answers()
         return self._publish(reading)
 
-    def on_order(self, order: Order) -> tuple[OrderResult, ...]:
-        """Carry an order out, once: a repetition gives the same results and does nothing.
+    def on_orders(self, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
+        """Carry orders out, each once: a repetition gives the same results and does nothing.
 
-        Errors: SlurmUnavailable; then do not acknowledge the order, so that it comes again.
+        Errors: SlurmUnavailable; then do not acknowledge the orders, so that they come again.
         """
         with self._lock:
-            known = self._done.get(order.order_id)
-        if known is not None:
-            return known[1]
-        results = carry_out(
-            order, self._slurm, self._clock.now_s(), sleep=self._sleep, pace=self._pace
-        )
-        now_s = self._clock.now_s()
+            new = {o.order_id: o for o in orders if o.order_id not in self._done}
+        for batch in batches(tuple(new.values()), lambda order: order):
+            self._carry_out(batch)
         with self._lock:
-            self._done[order.order_id] = (now_s, results)
+            ids = dict.fromkeys(order.order_id for order in orders)
+            return tuple(one for order_id in ids for one in self._done[order_id][1])
+
+    def _carry_out(self, batch: Sequence[Order]) -> None:
+        carried = self._worker.carry_out(batch, self._clock.now_s())
+        now_s = self._clock.now_s()
+        found: dict[str, list[OrderResult]] = {order.order_id: [] for order in batch}
+        for result in carried.results:
+            found[result.order_id].append(result)
+        with self._lock:
+            self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
             self._has_news = True
-            if order.kind is OrderKind.REQUEUE:
-                done = (one.name for one in results if one.outcome is OrderOutcome.DONE)
-                self._requeued |= dict.fromkeys(done, now_s + REQUEUE_CARE_S)
-        for result in results:
+            self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
+        for result in carried.results:
             logger.info(
                 "Order %s on %s: %s. %s",
-                order.kind.value,
+                result.kind.value,
                 result.name,
                 result.outcome.value,
                 result.detail,
-                extra={"order_id": order.order_id},
+                extra={"order_id": result.order_id},
             )
-        return results
 
     # -- what Slurm does not do by itself ---------------------------------------------------
 
-    def _nudge(self, reading: Reading) -> None:
+    def _nudge(self, reading: Reading, read_at_s: float) -> None:
         """Make waiting jobs start on nodes that just opened, and requeued jobs at once."""
         open_names = frozenset(node.name for node in reading.nodes if _is_open(node))
         has_pending = any(job.is_pending for job in reading.jobs)
@@ -123,9 +127,10 @@ class Agent:
             logger.info("%d nodes take jobs now; told Slurm to look at its queue.", len(fresh))
         self._open_names = open_names
         silent = any(node.state.takes_jobs and not _is_open(node) for node in reading.nodes)
-        self._is_settling = self._start_requeued(reading) or (silent and has_pending)
+        self._is_settling = self._start_requeued(reading, read_at_s) or (silent and has_pending)
+        self._worker.signalled.forget_ended(reading.jobs)
 
-    def _start_requeued(self, reading: Reading) -> bool:
+    def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:
         """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.
 
         It sets them again when the old run has ended, hence here and not only in the order.
@@ -133,13 +138,17 @@ class Agent:
         now_s = self._clock.now_s()
         queue = {job.job_id: job for job in reading.jobs}
         with self._lock:
-            for job_id, until_s in list(self._requeued.items()):
+            for job_id, (since_s, until_s) in list(self._requeued.items()):
+                if since_s > read_at_s:
+                    continue  # another thread requeued it after this reading
                 job = queue.get(job_id)
                 has_settled = job is None or job.is_running or _waits_for_nodes(job.reason)
                 if now_s > until_s or has_settled:
                     del self._requeued[job_id]
             left = list(self._requeued)
-        delayed = [name for name in left if queue[name].reason.startswith("BeginTime")]
+        delayed = [
+            name for name in left if name in queue and queue[name].reason.startswith("BeginTime")
+        ]
         if delayed:
             self._slurm.requeue(delayed)
         return bool(left)

@@ -24,14 +24,13 @@ class Pace:
 
 def release(
     order: Order,
-    names: Sequence[str],
     slurm: Slurm,
     sleep: Callable[[float], None],
     pace: Pace,
 ) -> tuple[OrderResult, ...]:
     """Delete those of the named nodes on which nothing runs. Errors: SlurmUnavailable."""
     work = _Release(order, slurm, mark=f"tidegate release {order.order_id}")
-    waiting = work.begin(names)
+    waiting = work.begin(order.names)
     for number in range(pace.tries):
         if number:
             sleep(pace.pause_s)

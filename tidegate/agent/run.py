@@ -3,10 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.loop import Agent
+from tidegate.agent.orders import batches
 from tidegate.agent.watch import Waker
 from tidegate.core.errors import SlurmUnavailable, TidegateError
 from tidegate.ports import Bus, ReceivedOrder
@@ -21,6 +22,9 @@ READ_SHARE = 5.0
 POLL_S = 10.0
 SETTLING_POLL_S = 1.0
 LONG_POLL_S = 20
+# What SQS hands out at most; more is waiting then. The visibility time bounds what is in hand.
+FULL_RECEIVE = 10
+AT_ONCE_MAX = 100
 RETRY_S = 5.0
 STOP_PATIENCE_S = 15.0
 
@@ -85,16 +89,26 @@ class Service:
 
     def _take_batch(self, urgent: bool) -> None:
         try:
-            for received in self.bus.receive_orders(urgent=urgent, wait_s=LONG_POLL_S):
+            received = self._receive(urgent)
+            for batch in batches(received, lambda one: one.order):
                 if self._stopping.is_set():
                     return
-                self._carry_out(received)
+                self._carry_out(batch)
         except TidegateError as error:
             self._say_once(urgent, error)
             self._stopping.wait(RETRY_S)
             return
         if self._has_trouble.pop(urgent, None):
             logger.info("Orders arrive again.")
+
+    def _receive(self, urgent: bool) -> list[ReceivedOrder]:
+        """What has arrived: in a storm more than one receive can hand out."""
+        received = list(self.bus.receive_orders(urgent=urgent, wait_s=LONG_POLL_S))
+        more = received
+        while urgent and len(more) >= FULL_RECEIVE and len(received) < AT_ONCE_MAX:
+            more = list(self.bus.receive_orders(urgent=urgent, wait_s=0))
+            received += more
+        return received
 
     def _say_once(self, urgent: bool, error: TidegateError) -> None:
         """Tell the first failure of a row; the order is not acknowledged, so it comes again."""
@@ -107,12 +121,13 @@ class Service:
             logger.warning("%s: %s", what, error)
         self._has_trouble[urgent] = True
 
-    def _carry_out(self, received: ReceivedOrder) -> None:
+    def _carry_out(self, batch: Sequence[ReceivedOrder]) -> None:
         with self._in_hand:
             self._num_in_hand += 1
         try:
-            self.agent.on_order(received.order)
-            self.bus.acknowledge(received)
+            self.agent.on_orders([received.order for received in batch])
+            for received in batch:
+                self.bus.acknowledge(received)
             self.waker.wake()
         finally:
             with self._in_hand:

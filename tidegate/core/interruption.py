@@ -1,8 +1,10 @@
 """What to do about a spot notice, decided from the last digest alone."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import batched
 
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.pool import Timings
@@ -10,6 +12,11 @@ from tidegate.core.slurm import Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later.
 CHECKPOINT = re.compile(r"\btidegate:ckpt=(?:SIG)?([A-Z][A-Z0-9]{1,9})@(\d{1,4})\b")
+
+# What one order names at most: with the nodes of its jobs far below the 256 KB of a message.
+NAMES_MAX = 1_000
+
+ASK_AGAIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Checkpoint:
 def checkpoint(job: Job) -> Checkpoint | None:
     """The wish in the job's comment; None when it has none.
 
-    Slurm 22.05 shows nobody what `--signal` asked, and USR1 ends a job that does not trap it,
+    Slurm shows nobody what `--signal` asked, and USR1 ends a job that does not trap it,
     so only a job that says so is signalled.
     """
     found = CHECKPOINT.search(job.comment)
@@ -43,72 +50,105 @@ def checkpoint(job: Job) -> Checkpoint | None:
 
 
 def orders_for(
-    notices: tuple[Notice, ...], reading: Reading | None, now_s: float, timings: Timings
+    notices: Collection[Notice], reading: Reading | None, now_s: float, timings: Timings
 ) -> tuple[Order, ...]:
     """Drain all nodes at once, signal jobs that asked, requeue each before its reclaim.
 
-    Ids follow from instance and time, so a repeated notice repeats the same orders.
+    One order for all nodes, one per signal, one per time of requeueing. Ids follow from the
+    content, so a repeated notice repeats the same orders.
     """
-    if not notices:
-        return ()
-    last_s = max(notice.reclaim_at_s for notice in notices)
-    names = tuple(sorted({notice.instance_id for notice in notices}))
-    stamp = f"{sha256(' '.join(names).encode()).hexdigest()[:16]}-{last_s:.0f}"
+    last_s = max((notice.reclaim_at_s for notice in notices), default=0.0)
+    names = sorted({notice.instance_id for notice in notices})
     reason = "tidegate: EC2 reclaims this spot instance"
-    orders = [Order(f"{stamp}-drain", OrderKind.DRAIN, names, last_s, text=reason)]
-    return (*orders, *saves(notices, reading, now_s, timings))
+    drains = (
+        _order(OrderKind.DRAIN, chunk, last_s, text=reason)
+        for chunk in batched(names, NAMES_MAX, strict=False)
+    )
+    return (*drains, *saves(notices, reading, now_s, timings))
 
 
 def saves(
-    notices: tuple[Notice, ...], reading: Reading | None, now_s: float, timings: Timings
+    notices: Collection[Notice], reading: Reading | None, now_s: float, timings: Timings
 ) -> tuple[Order, ...]:
     """Signals and requeues for the jobs that run on these nodes now.
 
     A job may start just as its node's notice comes, and is then in no digest yet: every look
-    asks again until the reclaim. The same job gets the same orders, which the agent carries
-    out once.
+    asks again until the reclaim. The agent signals a run once, and a job that was requeued
+    runs on none of these nodes any more.
     """
-    orders: list[Order] = []
+    signals: dict[str, list[_Saving]] = {}
+    requeues: dict[int, list[_Saving]] = {}
     by_node = {notice.instance_id: notice.reclaim_at_s for notice in notices}
     for job in sorted(reading.jobs if reading else (), key=lambda j: j.job_id):
-        on = tuple(sorted(by_node.keys() & set(job.node_names)))
-        if on and job.is_running and job.is_requeueable:
-            reclaim_at_s = min(by_node[name] for name in on)
-            orders.extend(_save(job, on, reclaim_at_s, now_s, timings))
-    return tuple(orders)
+        on = sorted(by_node.keys() & set(job.node_names))
+        if not on or not job.is_running:
+            continue
+        saving = _Saving(job.job_id, on, min(by_node[name] for name in on))
+        wish = checkpoint(job)
+        if wish:
+            signals.setdefault(wish.signal, []).append(saving)
+        if job.is_requeueable:
+            # Without a wish it may use all the time there is.
+            latest_s = saving.reclaim_at_s - timings.requeue_margin_s
+            at_s = min(now_s + wish.grace_s, latest_s) if wish else latest_s
+            requeues.setdefault(int(max(at_s, now_s)), []).append(saving)
+    return (*_signals(signals, now_s), *_requeues(requeues, now_s))
 
 
-def _save(
-    job: Job, on: tuple[str, ...], reclaim_at_s: float, now_s: float, timings: Timings
-) -> list[Order]:
-    """Signal and requeue for one job; without a wish it may use all the time there is."""
-    latest_s = reclaim_at_s - timings.requeue_margin_s
-    wish = checkpoint(job)
-    requeue_at_s = min(now_s + wish.grace_s, latest_s) if wish else latest_s
-    stamp = f"{on[0]}-{job.job_id}-{reclaim_at_s:.0f}"
-    saving: list[Order] = []
-    if wish:
-        saving.append(
-            Order(
-                f"{stamp}-signal",
-                OrderKind.SIGNAL,
-                (job.job_id,),
-                reclaim_at_s,
-                only_if=("RUNNING",),
-                text=wish.signal,
-                on_nodes=on,
+@dataclass(frozen=True, slots=True)
+class _Saving:
+    """A job on nodes that go."""
+
+    job_id: str
+    on: list[str]
+    reclaim_at_s: float
+
+
+def _signals(by_signal: Mapping[str, list[_Saving]], now_s: float) -> Iterator[Order]:
+    # An order that Slurm refused is no use again under its old id.
+    period = f"{now_s // ASK_AGAIN_S:.0f}"
+    for signal, savings in sorted(by_signal.items()):
+        for chunk in batched(savings, NAMES_MAX, strict=False):
+            yield _about_jobs(OrderKind.SIGNAL, chunk, text=signal, stamp=period)
+
+
+def _requeues(by_time: Mapping[int, list[_Saving]], now_s: float) -> Iterator[Order]:
+    for at_s, savings in sorted(by_time.items()):
+        for chunk in batched(savings, NAMES_MAX, strict=False):
+            order = _about_jobs(
+                OrderKind.REQUEUE, chunk, text="EC2 reclaims its node", stamp=str(at_s)
             )
-        )
-    saving.append(
-        Order(
-            f"{stamp}-requeue",
-            OrderKind.REQUEUE,
-            (job.job_id,),
-            reclaim_at_s,
-            only_if=("RUNNING",),
-            text="EC2 reclaims its node",
-            on_nodes=on,
-            delay_s=max(0, int(requeue_at_s - now_s)),
-        )
+            yield replace(order, delay_s=max(0, int(at_s - now_s)))
+
+
+def _about_jobs(kind: OrderKind, savings: Sequence[_Saving], *, text: str, stamp: str) -> Order:
+    return _order(
+        kind,
+        [saving.job_id for saving in savings],
+        max(saving.reclaim_at_s for saving in savings),
+        text=text,
+        on_nodes=sorted({name for saving in savings for name in saving.on}),
+        stamp=stamp,
     )
-    return saving
+
+
+def _order(
+    kind: OrderKind,
+    names: Sequence[str],
+    not_after_s: float,
+    *,
+    text: str,
+    on_nodes: Sequence[str] = (),
+    stamp: str = "",
+) -> Order:
+    told = " ".join((text, *names, "on", *on_nodes))
+    order_id = f"{sha256(told.encode()).hexdigest()[:16]}-{not_after_s:.0f}{stamp and '-'}{stamp}"
+    return Order(
+        f"{order_id}-{kind.value}",
+        kind,
+        tuple(names),
+        not_after_s,
+        only_if=("RUNNING",) if on_nodes else (),
+        text=text,
+        on_nodes=tuple(on_nodes),
+    )

@@ -262,9 +262,10 @@ class SimWorld:
         with self._acting("agent") as survived:
             try:
                 for urgent in urgencies:
-                    for received in self.bus.receive_orders(urgent=urgent, wait_s=0):
-                        self.agent.on_order(received.order)
-                        self.bus.acknowledge(received)
+                    received = self.bus.receive_orders(urgent=urgent, wait_s=0)
+                    self.agent.on_orders([one.order for one in received])
+                    for one in received:
+                        self.bus.acknowledge(one)
                         self._has_news = True
             except TidegateError:
                 self._orders_from_s = self.clock.now_s() + RETRY_S

@@ -1,0 +1,124 @@
+"""Which orders save the jobs on nodes that EC2 reclaims: few, complete, the same when repeated."""
+
+from tests.make import NOW_S, digest, job
+from tidegate.core.actions import Order, OrderKind
+from tidegate.core.interruption import NAMES_MAX, Notice, orders_for, saves
+from tidegate.core.pool import Timings
+from tidegate.core.slurm import Job, Reading
+from tidegate.wire.orders import encode_order
+
+RECLAIM_AT_S = NOW_S + 120
+TIMINGS = Timings()
+SQS_BYTES_MAX = 256 * 1024
+
+
+def reading(*jobs: Job) -> Reading:
+    return digest(jobs).reading
+
+
+def notices(*names: str, reclaim_at_s: float = RECLAIM_AT_S) -> list[Notice]:
+    return [Notice(name, reclaim_at_s) for name in names]
+
+
+def of(kind: OrderKind, orders: tuple[Order, ...]) -> list[Order]:
+    return [order for order in orders if order.kind is kind]
+
+
+def storm(count: int) -> tuple[Order, ...]:
+    """Orders for so many nodes with a job each that wants USR1 and 20 s."""
+    names = [f"i-{number:017x}" for number in range(count)]
+    jobs = [job(n, on=[name], comment="tidegate:ckpt=USR1@20") for n, name in enumerate(names)]
+    return orders_for(notices(*names), reading(*jobs), NOW_S, TIMINGS)
+
+
+def test_a_batch_is_one_order_of_each_kind() -> None:
+    made = storm(NAMES_MAX)
+
+    assert [order.kind for order in made] == [
+        OrderKind.DRAIN,
+        OrderKind.SIGNAL,
+        OrderKind.REQUEUE,
+    ]
+    assert all(len(order.names) == NAMES_MAX for order in made)
+
+
+def test_no_order_is_larger_than_a_message_may_be_and_none_is_left_out() -> None:
+    made = storm(2 * NAMES_MAX + 1)
+
+    assert max(len(encode_order(order)) for order in made) < SQS_BYTES_MAX / 4
+    for kind in (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE):
+        names = [name for order in of(kind, made) for name in order.names]
+        assert len(names) == len(set(names)) == 2 * NAMES_MAX + 1
+
+
+def test_jobs_are_signalled_by_signal_and_requeued_by_time() -> None:
+    jobs = (
+        job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20"),
+        job(2, on=["i-2"], comment="tidegate:ckpt=USR2@20"),
+        job(3, on=["i-3"], comment="tidegate:ckpt=USR1@60"),
+        job(4, on=["i-4"]),
+    )
+
+    made = saves(notices("i-1", "i-2", "i-3", "i-4"), reading(*jobs), NOW_S, TIMINGS)
+
+    signals = {order.text: order.names for order in of(OrderKind.SIGNAL, made)}
+    requeues = {order.delay_s: order.names for order in of(OrderKind.REQUEUE, made)}
+    assert signals == {"USR1": ("1", "3"), "USR2": ("2",)}
+    assert requeues == {20: ("1", "2"), 60: ("3",), 95: ("4",)}
+
+
+def test_a_grace_longer_than_the_notice_ends_25_seconds_before_the_reclaim() -> None:
+    asked = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@9999")
+
+    made = saves(notices("i-1"), reading(asked), NOW_S, TIMINGS)
+
+    assert [order.delay_s for order in of(OrderKind.REQUEUE, made)] == [95]
+
+
+def test_a_job_that_may_not_be_requeued_is_signalled_and_left_to_run() -> None:
+    asked = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20", is_requeueable=False)
+
+    made = saves(
+        notices("i-1"), reading(asked, job(2, on=["i-1"], is_requeueable=False)), NOW_S, TIMINGS
+    )
+
+    assert [(order.kind, order.names) for order in made] == [(OrderKind.SIGNAL, ("1",))]
+
+
+def test_a_gang_is_saved_in_time_for_the_first_of_its_nodes() -> None:
+    gang = job(1, on=["i-1", "i-2", "i-3"], nodes=3)
+    two = [Notice("i-2", RECLAIM_AT_S), Notice("i-1", NOW_S + 60)]
+
+    (requeue,) = saves(two, reading(gang), NOW_S, TIMINGS)
+
+    assert (requeue.delay_s, requeue.on_nodes) == (35, ("i-1", "i-2"))
+
+
+def test_a_job_elsewhere_and_one_that_waits_are_left_alone() -> None:
+    made = saves(notices("i-1"), reading(job(1, on=["i-2"]), job(2)), NOW_S, TIMINGS)
+
+    assert made == ()
+
+
+def test_a_notice_that_is_over_requeues_at_once() -> None:
+    made = saves(
+        notices("i-1", reclaim_at_s=NOW_S - 5), reading(job(1, on=["i-1"])), NOW_S, TIMINGS
+    )
+
+    assert [order.delay_s for order in made] == [0]
+
+
+def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:
+    jobs = reading(*(job(n, on=[f"i-{n}"], comment="tidegate:ckpt=USR1@20") for n in range(4)))
+    some = notices("i-0", "i-1", "i-2")
+
+    first = orders_for(some, jobs, NOW_S, TIMINGS)
+    second = orders_for(some[::-1] + some, jobs, NOW_S, TIMINGS)
+    other = orders_for(notices("i-0", "i-1", "i-3"), jobs, NOW_S, TIMINGS)
+
+    assert first == second
+    assert not {o.order_id for o in first} & {o.order_id for o in other}
+
+
+def test_no_notice_is_no_order() -> None:
+    assert orders_for((), reading(job(1, on=["i-1"])), NOW_S, TIMINGS) == ()

@@ -1,0 +1,98 @@
+"""Orders about jobs: requeue, signal and comment, all names of all orders in one command."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.agent.asked import Carried, asked_jobs, result
+from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.slurm import Job
+from tidegate.ports import Slurm
+
+
+@dataclass(slots=True)
+class Signalled:
+    """Which runs of jobs got which signal: a second one would cut into their time to save.
+
+    A run is a job on its nodes. Whoever asks may ask again at every look.
+    """
+
+    _runs: dict[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def has(self, job: Job, signal: str) -> bool:
+        return self._runs.get(job.job_id) == (signal, job.node_names)
+
+    def note(self, job: Job, signal: str) -> None:
+        self._runs[job.job_id] = (signal, job.node_names)
+
+    def forget_ended(self, jobs: Iterable[Job]) -> None:
+        """Keep only the runs that are still in the queue."""
+        there = {job.job_id: job.node_names for job in jobs}
+        for job_id, (_, nodes) in list(self._runs.items()):
+            if there.get(job_id) != nodes:
+                self._runs.pop(job_id, None)
+
+
+def requeue(orders: Sequence[Order], slurm: Slurm) -> Carried:
+    """Requeue what runs and may be, for an immediate start."""
+    asked = asked_jobs(orders, slurm.read())
+    running = _ids(job for _, job in asked.pairs if job.is_running and job.is_requeueable)
+    errors = slurm.requeue(running) if running else {}
+    results = tuple(_requeued(order, job, errors) for order, job in asked.pairs)
+    done = frozenset(running).difference(errors)
+    return Carried((*asked.settled, *results), requeued=done)
+
+
+def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
+    if job.is_pending:
+        return result(order, job.job_id, OrderOutcome.DONE, "The job waits already.")
+    if not job.is_requeueable:
+        detail = "Its user forbade to requeue the job (--no-requeue)."
+        return result(order, job.job_id, OrderOutcome.KEPT, detail)
+    if not job.is_running:
+        detail = f"The job is {job.state}; only a running job is requeued."
+        return result(order, job.job_id, OrderOutcome.KEPT, detail)
+    return _by_error(order, job, errors, "The job starts again as soon as it has nodes.")
+
+
+def signal(orders: Sequence[Order], slurm: Slurm, signalled: Signalled) -> Carried:
+    """Signal what runs, each run once. The orders share the signal."""
+    name = orders[0].text
+    asked = asked_jobs(orders, slurm.read())
+    had = {job.job_id for _, job in asked.pairs if signalled.has(job, name)}
+    new = {job.job_id: job for _, job in asked.pairs if job.is_running and job.job_id not in had}
+    errors = slurm.signal(tuple(new), name) if new else {}
+    for job_id, job in new.items():
+        if job_id not in errors:
+            signalled.note(job, name)
+    results = tuple(_signalled(order, job, errors, had) for order, job in asked.pairs)
+    return Carried((*asked.settled, *results))
+
+
+def _signalled(order: Order, job: Job, errors: Mapping[str, str], had: set[str]) -> OrderResult:
+    if job.job_id in had:
+        return result(order, job.job_id, OrderOutcome.DONE, f"The job had {order.text} before.")
+    if not job.is_running:
+        detail = f"The job is {job.state}, not RUNNING."
+        return result(order, job.job_id, OrderOutcome.KEPT, detail)
+    return _by_error(order, job, errors, f"The job got {order.text}.")
+
+
+def comment(order: Order, slurm: Slurm) -> Carried:
+    """Set the jobs' AdminComment."""
+    asked = asked_jobs((order,), slurm.read())
+    for _, job in asked.pairs:
+        slurm.comment(job.job_id, order.text)
+    detail = "The job carries the comment."
+    done = (result(order, job.job_id, OrderOutcome.DONE, detail) for _, job in asked.pairs)
+    return Carried((*asked.settled, *done))
+
+
+def _ids(jobs: Iterable[Job]) -> list[str]:
+    return list(dict.fromkeys(job.job_id for job in jobs))
+
+
+def _by_error(order: Order, job: Job, errors: Mapping[str, str], done: str) -> OrderResult:
+    if job.job_id in errors:
+        detail = f"Slurm refused: {errors[job.job_id]}."
+        return result(order, job.job_id, OrderOutcome.FAILED, detail)
+    return result(order, job.job_id, OrderOutcome.DONE, done)
