@@ -207,10 +207,14 @@ def _open_way_to(path: Path, root: Path) -> None:
 
 
 def _binds_of_interpreter() -> tuple[str, ...]:
-    """Folders that an overlay of `/` does not show, since they are mounts of their own."""
-    wanted = {str(_REPOSITORY), sys.prefix, sys.base_prefix}
+    """Folders that a machine's root does not show: mounts of their own, or below its own /tmp."""
+    wanted = (_REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))
     root_device = Path("/").stat().st_dev
-    return tuple(f"{path}:{path}:ro" for path in wanted if Path(path).stat().st_dev != root_device)
+    return tuple(
+        f"{path}:{path}:ro"
+        for path in dict.fromkeys(wanted)
+        if path.stat().st_dev != root_device or path.is_relative_to("/tmp")
+    )
 
 
 def _raise_network() -> None:
