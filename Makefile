@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench contracts clean
+.PHONY: help setup demo test lint bench contracts rights clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -11,6 +11,7 @@ help:
 	@echo "make lint    the checks without the tests"
 	@echo "make bench   how long the planner takes, and the functions to start"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
+	@echo "make rights  what goes wrong without each right that the functions are granted"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -31,6 +32,9 @@ bench:
 
 contracts:
 	@scripts/contracts.sh
+
+rights:
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.stack.rights
 
 clean:
 	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

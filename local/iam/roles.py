@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.iam.models import ManagedPolicy, Role, iam_backends
 from moto.sts.models import AssumedRole, sts_backends
 
 from local.iam.evaluate import Policy
 from local.iam.patterns import NotModelledError
+
+# The CDK ends logical ids with this much of a hash.
+HASH_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ def _session(assumed: AssumedRole) -> Session:
     if assumed.policy:
         raise NotModelledError(f"the session policy of {assumed.arn}")
     return Session(assumed.role_arn, assumed.arn, assumed.session_token)
+
+
+def role_arns(resources: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The roles of a deployed stack: logical id without the CDK's hash -> ARN.
+
+    `resources`: logical id -> (type, physical id).
+    """
+    return {
+        logical_id[:-HASH_CHARS]: f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/{name}"
+        for logical_id, (kind, name) in resources.items()
+        if kind == "AWS::IAM::Role"
+    }
 
 
 def role_policies(role_arn: str) -> list[Policy]:

@@ -1,11 +1,15 @@
 """The life of nodes as the deployed functions see it, step by step."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from tests import make
 from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, StackWorld
 from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
 from tidegate.wire.events import SPOT_DETAIL_TYPE
+
+type Missing = Iterator[str]
+"""What should have come of a chapter and did not; exhaust it, or the chapter stops half-way."""
 
 
 def first_look(world: StackWorld) -> None:
@@ -35,14 +39,6 @@ def let_go(world: StackWorld, names: list[str]) -> None:
     world.report(results=results)
 
 
-def night(world: StackWorld) -> None:
-    """The evening's cron, a node that still has to go, and the next morning's cron."""
-    nodes = buy(world, 2)
-    world.router.advance_to(EVENING)
-    let_go(world, nodes)
-    world.router.advance_to(NEXT_MORNING)
-
-
 def unreadable(world: StackWorld) -> None:
     """Bodies that nobody can read, on both queues."""
     sqs = world.cloud.observer("sqs")
@@ -52,15 +48,52 @@ def unreadable(world: StackWorld) -> None:
     world.put("tidegate.agent", "Tidegate Digest", {"odd": 1}, bus=STACK)
 
 
-def whole(world: StackWorld) -> None:
-    """Everything, so that each right of each function is used once."""
+def opening(world: StackWorld) -> Missing:
+    """Schedules fire before the head has ever reported."""
     first_look(world)
-    (node,) = buy(world) or [""]
-    if node:
+    if not world.looks():
+        yield "no look"
+
+
+def day(world: StackWorld) -> Missing:
+    """A node is bought, reclaimed, replaced, and let go."""
+    nodes = buy(world)
+    if not nodes:
+        yield "no node for a waiting job"
+    for node in nodes:
         running = [make.job(1, on=[node])]
         world.report(running, [make.node(node, gpus_alloc=1, state="MIXED")])
         warn(world, node)
+        if not any(order.kind is OrderKind.DRAIN for order in world.orders()):
+            yield "no drain after a notice"
+    let_go(world, world.nodes())
+    let_go(world, world.nodes())
+    if left := world.nodes():
+        yield f"{len(left)} idle nodes stay"
+
+
+def rubbish(world: StackWorld) -> Missing:
     unreadable(world)
-    let_go(world, world.nodes())
-    let_go(world, world.nodes())
-    night(world)
+    if not world.dead_letters("DeadLooks"):
+        yield "an unreadable body is not put aside"
+
+
+def night(world: StackWorld) -> Missing:
+    """The evening's cron, a node that still has to go, and the next morning's cron."""
+    nodes = buy(world, 2)
+    world.router.advance_to(EVENING)
+    let_go(world, nodes)
+    world.router.advance_to(EVENING + timedelta(minutes=15))
+    if (state := world.head_state()) != "stopped":
+        yield f"the head is {state} in the evening"
+    world.router.advance_to(NEXT_MORNING)
+    if (state := world.head_state()) != "running":
+        yield f"the head is {state} in the morning"
+
+
+def whole(world: StackWorld) -> Missing:
+    """Everything, so that each right of each function is used once."""
+    yield from opening(world)
+    yield from day(world)
+    yield from rubbish(world)
+    yield from night(world)

@@ -1,49 +1,51 @@
-"""Nothing is granted that nobody uses.
+"""Nothing is granted that nobody uses, and what is granted is missed when it is taken away.
 
-What is not granted is denied (local/iam), and the stories want no denial: so a right that is
-used here cannot be taken away without a failing test.
+`make rights` tries the second with every right of every function.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
+from local.iam.roles import role_arns
 from tests.stack import story
-from tests.stack.world import StackWorld, stacked
+from tests.stack.rights import UNUSED, function_rights, withdraw
+from tests.stack.world import StackWorld
 
-# Rights of moments that the story does not have.
-UNUSED = {
-    # Whoever of the functions first meets a new ledger draws its lineage; here the planner.
-    ("FunctionsSchedule", "dynamodb:PutItem"),
-    ("FunctionsReconcile", "dynamodb:PutItem"),
-    ("FunctionsInterruption", "dynamodb:PutItem"),
-    # Only one of the two finds the head to be stopped, and the same one starts it.
-    ("FunctionsSchedule", "ec2:StopInstances"),
-    ("FunctionsSchedule", "dynamodb:UpdateItem"),
-    ("FunctionsReconcile", "ec2:StartInstances"),
-    # A notice that comes before the first digest.
-    ("FunctionsInterruption", "s3:ListBucket"),
-    # An event that Scheduler could not deliver.
-    ("Hours", "sqs:SendMessage"),
-}
+type Chapter = Callable[[StackWorld], story.Missing]
 
 
-@pytest.fixture(scope="module")
-def told(assembly: Path) -> Iterator[StackWorld]:
-    with stacked(assembly) as world:
-        story.whole(world)
-        yield world
+def test_no_function_has_a_right_that_the_story_does_not_use(world: StackWorld):
+    assert list(story.whole(world)) == []
 
-
-def test_no_function_has_a_right_that_the_story_does_not_use(told: StackWorld):
+    roles = role_arns(world.deployment.resources)
     unused = {
-        (name.split("Role")[0], grant.action)
-        for name, (kind, role) in told.deployment.resources.items()
-        if kind == "AWS::IAM::Role" and name.startswith(("Functions", "Hours"))
-        for grant in told.cloud.authorizer.unused_grants(f"arn:aws:iam::123456789012:role/{role}")
+        f"{role} {grant.action}"
+        for role, arn in roles.items()
+        if role.startswith(("Functions", "Hours"))
+        for grant in world.cloud.authorizer.unused_grants(arn)
     }
 
-    assert unused <= UNUSED
-    assert list(told.cloud.authorizer.log.denied) == []
-    assert list(told.cloud.authorizer.log.not_modelled) == []
+    assert unused == UNUSED.keys()
+    assert world.trouble() == []
+
+
+@pytest.mark.parametrize(
+    ("right", "chapter", "missing"),
+    [
+        ("HoursRole lambda:InvokeFunction", story.opening, "no look"),
+        ("FunctionsReconcileRole sqs:SendMessage", story.opening, "no look"),
+        ("FunctionsPlannerRole dynamodb:Query", story.day, "no node for a waiting job"),
+        ("FunctionsPlannerRole iam:PassRole", story.day, "no node for a waiting job"),
+        ("FunctionsInterruptionRole sqs:SendMessage", story.day, "no drain after a notice"),
+        ("FunctionsPlannerRole ec2:TerminateInstances", story.day, "2 idle nodes stay"),
+    ],
+)
+def test_a_right_taken_away_is_missed(
+    world: StackWorld, right: str, chapter: Chapter, missing: str
+):
+    (found,) = [each for each in function_rights(world) if str(each) == right]
+    withdraw(world, found)
+
+    assert missing in list(chapter(world))
+    assert f"denied: {found.grant.action}" in world.trouble()

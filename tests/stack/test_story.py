@@ -4,29 +4,8 @@ from datetime import timedelta
 
 from tests import make
 from tests.stack import story
-from tests.stack.world import EVENING, NEXT_MORNING, StackWorld
+from tests.stack.world import EVENING, NEXT_MORNING
 from tidegate.core.actions import OrderKind
-
-
-def head_state(world: StackWorld) -> str:
-    described = world.cloud.observer("ec2").describe_instances(InstanceIds=[world.head_id])
-    return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
-
-
-def dead_letters(world: StackWorld, part: str) -> list[str]:
-    answer = world.cloud.observer("sqs").receive_message(
-        QueueUrl=world.queue_url(part), MaxNumberOfMessages=10
-    )
-    return [each["Body"] for each in answer.get("Messages", [])]
-
-
-def assert_all_went_well(world: StackWorld) -> None:
-    assert [each.error for each in world.router.invocations if each.error] == []
-    assert [one["trouble"] for one in world.looks() if one["trouble"]] == []
-    assert list(world.router.undelivered) == []
-    assert list(world.router.troubles) == []
-    assert list(world.cloud.authorizer.log.denied) == []
-    assert list(world.cloud.authorizer.log.not_modelled) == []
 
 
 def test_every_resource_of_the_template_is_deployed(world):
@@ -40,7 +19,7 @@ def test_a_waiting_job_becomes_a_node_and_an_idle_node_ends(world):
     story.let_go(world, nodes)
 
     assert world.nodes() == []
-    assert_all_went_well(world)
+    assert world.trouble() == []
 
 
 def test_a_notice_drains_the_node_and_the_job_gets_another_one(world):
@@ -54,7 +33,7 @@ def test_a_notice_drains_the_node_and_the_job_gets_another_one(world):
     assert {order.names for order in drained} == {(node,)}
     world.report([make.job(1)], [make.node(node, state="IDLE+DRAIN")])
     assert len(set(world.nodes()) - {node}) == 1
-    assert_all_went_well(world)
+    assert world.trouble() == []
 
 
 def test_the_evening_stops_nodes_then_head_and_the_morning_starts_it(world):
@@ -62,28 +41,28 @@ def test_the_evening_stops_nodes_then_head_and_the_morning_starts_it(world):
     world.report(nodes=[make.node(node, idle_s=1)])
 
     world.router.advance_to(EVENING)
-    assert head_state(world) == "running", "it waits for its node"
+    assert world.head_state() == "running", "it waits for its node"
     story.let_go(world, [node])
     assert world.nodes() == []
     world.report([make.job(2)])
     assert world.nodes() == []
     assert "stopped until Tue 27 Nov 20:30" in world.looks()[-1]["unmet"]["2"]
     world.router.advance_to(EVENING + timedelta(minutes=15))
-    assert head_state(world) == "stopped"
+    assert world.head_state() == "stopped"
 
     world.router.advance_to(NEXT_MORNING)
-    assert head_state(world) == "running"
+    assert world.head_state() == "running"
     world.report([make.job(2)])
     assert len(world.nodes()) == 1
-    assert_all_went_well(world)
+    assert world.trouble() == []
 
 
 def test_an_unreadable_body_is_put_aside_and_the_look_happens(world):
     story.unreadable(world)
 
     assert len(world.looks()) >= 1
-    assert sorted(body[:8] for body in dead_letters(world, "DeadLooks"))[0] == "not JSON"
-    assert_all_went_well(world)
+    assert sorted(body[:8] for body in world.dead_letters("DeadLooks"))[0] == "not JSON"
+    assert world.trouble() == []
 
 
 def test_an_unknown_event_of_the_default_bus_harms_nothing(world):

@@ -18,6 +18,7 @@ from moto.core.base_backend import BackendDict
 
 from local.cloud import REGION, LocalCloud
 from local.deploy import Deployment, deploy
+from local.iam.roles import HASH_CHARS
 from local.instance_roles import InstanceRoles
 from local.router.clock import VirtualClock
 from local.router.router import Router
@@ -85,11 +86,11 @@ class StackWorld:
         )
 
     def physical(self, kind: str, part: str = "") -> str:
-        """The physical id of the one resource of a type, whose logical id contains `part`."""
+        """The physical id of the one resource of a type whose logical id ends with `part`."""
         found = [
             physical
             for name, (type_, physical) in self.deployment.resources.items()
-            if type_ == kind and part.lower() in name.lower()
+            if type_ == kind and name[:-HASH_CHARS].endswith(part)
         ]
         assert len(found) == 1, (kind, part, found)
         return found[0]
@@ -136,6 +137,29 @@ class StackWorld:
         return sorted(
             one["InstanceId"] for each in described["Reservations"] for one in each["Instances"]
         )
+
+    def head_state(self) -> str:
+        described = self.cloud.observer("ec2").describe_instances(InstanceIds=[self.head_id])
+        return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
+
+    def dead_letters(self, part: str) -> list[str]:
+        """The bodies in a dead-letter queue; they stay there."""
+        answer = self.cloud.observer("sqs").receive_message(
+            QueueUrl=self.queue_url(part), MaxNumberOfMessages=10, VisibilityTimeout=0
+        )
+        return [each["Body"] for each in answer.get("Messages", [])]
+
+    def trouble(self) -> list[str]:
+        """Everything that went wrong, as far as anybody was told of it."""
+        log, router = self.cloud.authorizer.log, self.router
+        return [
+            *(f"{each.function_name}: {each.error}" for each in router.invocations if each.error),
+            *(f"look: {each['trouble']}" for each in self.looks() if each["trouble"]),
+            *(f"not delivered: {each.reason}" for each in router.undelivered),
+            *(f"not polled: {each}" for each in router.troubles),
+            *(f"denied: {each.action}" for each in log.denied),
+            *(f"not modelled: {each}" for each in log.not_modelled),
+        ]
 
     def looks(self) -> list[dict[str, Any]]:
         """The planner's log records of its looks, in order."""
