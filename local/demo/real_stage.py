@@ -15,6 +15,7 @@ from local.demo.chronicle import Chronicle
 from local.demo.stage import HEARTBEAT_S, Refused, Seen, open_records, record_look
 from local.deploy import Deployment, deploy
 from local.hypervisor import Hypervisor
+from local.iam.roles import role_arns
 from local.machine import Machine, MachineSpec
 from local.router.router import Router
 from local.slurm_commands import MachineRunner
@@ -151,7 +152,18 @@ class RealStage:
             "resources_deployed": self.deployment.resources_deployed,
             "function_errors": sum(not each.is_ok for each in self.router.invocations),
             "denied_calls": len(self.cloud.authorizer.log.denied),
+            "unused_rights": self._unused_rights(),
         }
+
+    def _unused_rights(self) -> list[str]:
+        """As "HeadRole s3:GetObject", each right of a deployed role that nobody needed."""
+        return sorted(
+            {
+                f"{role} {grant.action}"
+                for role, arn in role_arns(self.deployment.resources).items()
+                for grant in self.cloud.authorizer.unused_grants(arn)
+            }
+        )
 
     def completed(self, job_id: str) -> int:
         return self._show(job_id).count(" JobState=COMPLETED ")

@@ -35,17 +35,18 @@ def write(figures: Mapping[str, object], path: Path) -> None:
 def summary(figures: Mapping[str, object]) -> Table:
     table = Table(title="Summary", show_header=False)
     for key, value in figures.items():
-        if isinstance(value, list):
-            shown = (
-                f"median {median(value):.2f} s, worst {max(value):.2f} s of {len(value)}"
-                if value
-                else "none seen"
-            )
-        elif isinstance(value, dict):
-            shown = f"{sum(value.values())} calls: " + ", ".join(
-                f"{name} {count}" for name, count in value.items()
-            )
-        else:
-            shown = str(value)
-        table.add_row(key, shown)
+        table.add_row(key, _shown(value))
     return table
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        calls = ", ".join(f"{name} {count}" for name, count in value.items())
+        return f"{sum(value.values())} calls: {calls}"
+    if not isinstance(value, list):
+        return str(value)
+    if not value:
+        return "none seen"
+    if isinstance(value[0], str):
+        return f"{len(value)}, named in the report"
+    return f"median {median(value):.2f} s, worst {max(value):.2f} s of {len(value)}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from local.namespaces import can_enter
+from tests.stack.rights import UNUSED
 
 REPOSITORY = Path(__file__).parents[2]
 DURATIONS = (
@@ -19,6 +20,22 @@ DURATIONS = (
     "notice_to_drained_s",
     "idle_to_terminated_s",
 )
+
+# Beginnings of rights that the real demo need not use -> why.
+UNUSED_IN_DEMO = UNUSED | {
+    "HeadRole elasticfilesystem:": "/shared is a folder of this computer, no EFS is mounted",
+    "NodesRole elasticfilesystem:": "/shared is a folder of this computer, no EFS is mounted",
+    **{
+        f"{role} {service}:": "Session Manager's agent does not run in local machines"
+        for role in ("HeadRole", "NodesRole")
+        for service in ("ssm", "ssmmessages", "ec2messages")
+    },
+    "FunctionsPlannerRole s3:ListBucket": "the head may report before the first look",
+    # Whichever of the two comes first when the head can be stopped or started does it.
+    "FunctionsReconcileRole dynamodb:UpdateItem": "the cron stopped the head",
+    "FunctionsReconcileRole ec2:StopInstances": "the cron stopped the head",
+    "FunctionsScheduleRole ec2:StartInstances": "reconcile started the head",
+}
 
 
 def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
@@ -66,6 +83,10 @@ def test_the_real_demo_tells_the_whole_story(tmp_path: Path) -> None:
     assert report["resources_in_template"] == report["resources_deployed"]
     assert report["resources_in_template"]
     assert report["denied_calls"] == report["function_errors"] == 0
+    assert isinstance(report["unused_rights"], list)
+    assert [
+        right for right in report["unused_rights"] if not right.startswith(tuple(UNUSED_IN_DEMO))
+    ] == []
 
 
 def test_an_unknown_world_is_refused_with_what_is_expected(tmp_path: Path) -> None:
