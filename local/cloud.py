@@ -22,6 +22,7 @@ from local.capacity import CapacityModel, install_capacity_model
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
+from local.trouble import Trouble
 from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
@@ -75,6 +76,7 @@ class LocalCloud:
     def stop(self) -> None:
         assert self._server, "the local cloud is not running"
         assert self._thread, "the local cloud is not running"
+        self._front.troubles.end()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -89,6 +91,11 @@ class LocalCloud:
     def authorizer(self) -> Authorizer:
         """IAM's answers about the roles that are deployed here."""
         return self._front.authorizer
+
+    def trouble(self, trouble: Trouble) -> Trouble:
+        """Let calls meet this trouble; gives it back, since it knows what is left of it."""
+        self._front.troubles.add(trouble)
+        return trouble
 
     @property
     def environment(self) -> dict[str, str]:

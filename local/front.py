@@ -1,25 +1,27 @@
-"""The front of the local cloud: counts API calls, asks IAM, and lets them at moto one by one."""
+"""The front of the local cloud: counts API calls, asks IAM, and lets them at moto one by one.
 
-import io
+What a test ordered happens to them on the way (local/trouble.py).
+"""
+
+import socket
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, assert_never
 from urllib.parse import parse_qs
 
+from local.iam import answers
 from local.iam.authorizer import Authorizer
 from local.iam.gate import Gate
 from local.iam.managed import install_managed_policies
-from local.iam.requests import signer_of
+from local.iam.requests import body_of, is_s3_head, signer_of
+from local.trouble import App, ConnectionLost, Environ, Fault, Trouble, Troubles
 
 # The access key of clients that only watch, such as the demo's screen.
 OBSERVER_KEY = "observer"
 
 # Keys that may do everything. ASIALOCAL is what machines without a role are given.
 ADMINISTRATORS = frozenset({"local", OBSERVER_KEY, "ASIALOCAL"})
-
-type Environ = dict[str, Any]
-type App = Callable[[Environ, Any], Iterable[bytes]]
 
 S3_OBJECT = {"GET": "GetObject", "PUT": "PutObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 S3_BUCKET = {"GET": "ListObjects", "PUT": "CreateBucket", "HEAD": "HeadBucket"}
@@ -43,6 +45,7 @@ class Front:
         # Reentrant: what moto does in answer to a request may ask the authorizer itself.
         self.serving = RLock()
         self.authorizer = Authorizer(lock=self.serving)
+        self.troubles = Troubles()
         self.gate = Gate(self.authorizer, ADMINISTRATORS)
         install_managed_policies()
 
@@ -50,6 +53,12 @@ class Front:
         name = call_name(environ)
         with self.counting:
             self.calls.update([name] if name else [])
+        trouble = self.troubles.take(name, lambda: _text(environ))
+        if trouble is None:
+            return self._serve(environ, start_response)
+        return self._troubled(trouble, environ, start_response)
+
+    def _serve(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         with self.serving:
             refusal = self.gate.refusal(environ)
             if refusal:
@@ -57,6 +66,27 @@ class Front:
             if signer_of(environ).service != "sqs":
                 return self.app(environ, start_response)
         return self.app(environ, start_response)
+
+    def _troubled(self, trouble: Trouble, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        service, head = signer_of(environ).service, is_s3_head(environ)
+        match trouble.fault:
+            case Fault.THROTTLED:
+                return answers.throttled(service, is_head=head).send(start_response)
+            case Fault.SERVER_ERROR:
+                return answers.server_error(service, is_head=head).send(start_response)
+            case Fault.SLOW:
+                self.troubles.delay(trouble)
+                return self._serve(environ, start_response)
+            case Fault.LOST_REQUEST:
+                pass
+            case Fault.LOST_ANSWER:
+                b"".join(self._serve(environ, lambda *_: None))
+            case _:
+                assert_never(trouble.fault)
+        self.troubles.delay(trouble)
+        # Otherwise the connection is kept for the client's next request.
+        environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        raise ConnectionLost(trouble.call)
 
     def snapshot(self) -> Counter[str]:
         with self.counting:
@@ -83,7 +113,10 @@ def call_name(environ: Environ) -> str:
 
 
 def _form_action(environ: Environ) -> str:
-    """The Action field of a form; the body is put back for moto to read."""
-    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-    environ["wsgi.input"] = io.BytesIO(body)
-    return parse_qs(body.decode(errors="replace")).get("Action", ["unknown"])[0]
+    """The Action field of a form."""
+    return parse_qs(body_of(environ).decode(errors="replace")).get("Action", ["unknown"])[0]
+
+
+def _text(environ: Environ) -> str:
+    """Where a call says what it is about."""
+    return f"{environ['PATH_INFO']}\n{body_of(environ).decode(errors='replace')}"

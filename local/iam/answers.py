@@ -12,10 +12,23 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from local.iam.evaluate import Decision, Verdict
-from local.iam.requests import Call, Check, Signer
+from local.iam.requests import Call, Check
 
 JSON_SERVICES = frozenset({"dynamodb", "events", "logs", "secretsmanager", "sqs", "ssm"})
 REST_JSON_SERVICES = frozenset({"lambda", "scheduler"})
+FORBIDDEN = "403 Forbidden"
+THROTTLING_CODES = {
+    "dynamodb": "ProvisionedThroughputExceededException",
+    "ec2": "RequestLimitExceeded",
+    "lambda": "TooManyRequestsException",
+    "s3": "SlowDown",
+}
+SERVER_ERROR_CODES = {
+    "dynamodb": "InternalServerError",
+    "ec2": "InternalError",
+    "lambda": "ServiceException",
+    "s3": "InternalError",
+}
 REQUEST_ID = "00000000-0000-0000-0000-000000000000"
 EC2_NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
@@ -46,16 +59,13 @@ def sentence(session_arn: str, check: Check, decision: Decision) -> str:
 
 def access_denied(service: str, message: str, *, is_head: bool = False) -> Answer:
     """The service's own access-denied error; a HEAD has no body to say more in."""
+    code = "AccessDenied"
     if service == "ec2":
-        said = f"You are not authorized to perform this operation. {message}"
-        return _ec2("403 Forbidden", "UnauthorizedOperation", said)
-    if service == "s3":
-        return _s3("AccessDenied", message, is_head=is_head)
-    if service in REST_JSON_SERVICES:
-        return _rest_json("AccessDeniedException", message)
-    if service in JSON_SERVICES:
-        return _json(service, "AccessDeniedException", message, query_code="AccessDenied")
-    return _query("AccessDenied", message)
+        code = "UnauthorizedOperation"
+        message = f"You are not authorized to perform this operation. {message}"
+    elif service in REST_JSON_SERVICES | JSON_SERVICES:
+        code = "AccessDeniedException"
+    return _failed(service, code, message, query_code="AccessDenied", is_head=is_head)
 
 
 def unknown_key(service: str, *, is_head: bool = False) -> Answer:
@@ -63,14 +73,26 @@ def unknown_key(service: str, *, is_head: bool = False) -> Answer:
     said = "The security token included in the request is invalid."
     if service == "ec2":
         return _ec2("401 Unauthorized", "AuthFailure", said)
+    code = "InvalidClientTokenId"
     if service == "s3":
-        return _s3("InvalidAccessKeyId", said, is_head=is_head)
-    if service in REST_JSON_SERVICES:
-        return _rest_json("UnrecognizedClientException", said)
-    if service in JSON_SERVICES:
+        code = "InvalidAccessKeyId"
+    elif service in REST_JSON_SERVICES | JSON_SERVICES:
         code = "UnrecognizedClientException"
-        return _json(service, code, said, query_code="InvalidClientTokenId")
-    return _query("InvalidClientTokenId", said)
+    return _failed(service, code, said, query_code="InvalidClientTokenId", is_head=is_head)
+
+
+def throttled(service: str, *, is_head: bool = False) -> Answer:
+    """Source: the error codes of each service's API reference."""
+    code = THROTTLING_CODES.get(service, "ThrottlingException")
+    status = "503 Slow Down" if service in ("ec2", "s3") else "400 Bad Request"
+    return _failed(service, code, "Rate exceeded", status=status, is_head=is_head)
+
+
+def server_error(service: str, *, is_head: bool = False) -> Answer:
+    """Source: the error codes of each service's API reference."""
+    code = SERVER_ERROR_CODES.get(service, "InternalFailure")
+    said, status = "We encountered an internal error.", "500 Internal Server Error"
+    return _failed(service, code, said, status=status, is_head=is_head)
 
 
 def unsigned() -> Answer:
@@ -113,25 +135,46 @@ def _elements(fields: Mapping[str, Any]) -> str:
     )
 
 
+def _failed(
+    service: str,
+    code: str,
+    message: str,
+    *,
+    query_code: str = "",
+    status: str = "",
+    is_head: bool = False,
+) -> Answer:
+    """In the shape of the service; `status` "": the one it has for a refusal."""
+    if service == "ec2":
+        return _ec2(status or FORBIDDEN, code, message)
+    if service == "s3":
+        return _s3(status or FORBIDDEN, code, message, is_head=is_head)
+    if service in REST_JSON_SERVICES:
+        return _rest_json(status or FORBIDDEN, code, message)
+    if service in JSON_SERVICES:
+        return _json(service, code, message, status=status, query_code=query_code or code)
+    return _query(code, message, status=status or FORBIDDEN)
+
+
 def _ec2(status: str, code: str, message: str) -> Answer:
     error = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
     body = f"<Response><Errors>{error}</Errors><RequestID>{REQUEST_ID}</RequestID></Response>"
     return _xml(status, body)
 
 
-def _query(code: str, message: str) -> Answer:
+def _query(code: str, message: str, *, status: str = FORBIDDEN) -> Answer:
     error = f"<Type>Sender</Type><Code>{code}</Code><Message>{escape(message)}</Message>"
     return _xml(
-        "403 Forbidden",
+        status,
         f"<ErrorResponse><Error>{error}</Error><RequestId>{REQUEST_ID}</RequestId></ErrorResponse>",
     )
 
 
-def _s3(code: str, message: str, *, is_head: bool) -> Answer:
+def _s3(status: str, code: str, message: str, *, is_head: bool) -> Answer:
     if is_head:
-        return Answer("403 Forbidden")
+        return Answer(status)
     error = f"<Code>{code}</Code><Message>{escape(message)}</Message>"
-    return _xml("403 Forbidden", f"<Error>{error}<RequestId>{REQUEST_ID}</RequestId></Error>")
+    return _xml(status, f"<Error>{error}<RequestId>{REQUEST_ID}</RequestId></Error>")
 
 
 def _xml(status: str, body: str) -> Answer:
@@ -139,19 +182,15 @@ def _xml(status: str, body: str) -> Answer:
     return Answer(status, text.encode(), (("Content-Type", "text/xml;charset=UTF-8"),))
 
 
-def _json(service: str, code: str, message: str, *, query_code: str) -> Answer:
+def _json(service: str, code: str, message: str, *, status: str, query_code: str) -> Answer:
     """SQS also sends the code that it had when it still spoke the query protocol."""
     headers = [("Content-Type", "application/x-amz-json-1.0")]
     if service == "sqs":
         headers.append(("x-amzn-query-error", f"{query_code};Sender"))
     body = {"__type": f"com.amazonaws.{service}#{code}", "message": message}
-    return Answer("400 Bad Request", json.dumps(body).encode(), tuple(headers))
+    return Answer(status or "400 Bad Request", json.dumps(body).encode(), tuple(headers))
 
 
-def _rest_json(code: str, message: str) -> Answer:
+def _rest_json(status: str, code: str, message: str) -> Answer:
     headers = (("Content-Type", "application/json"), ("x-amzn-ErrorType", code))
-    return Answer("403 Forbidden", json.dumps({"message": message}).encode(), headers)
-
-
-def is_head(environ: Mapping[str, Any], signer: Signer) -> bool:
-    return signer.service == "s3" and environ.get("REQUEST_METHOD") == "HEAD"
+    return Answer(status, json.dumps({"message": message}).encode(), headers)

@@ -11,7 +11,7 @@ from local.iam import answers, s3_rules
 from local.iam.answers import Answer
 from local.iam.authorizer import Authorizer
 from local.iam.patterns import NotModelledError
-from local.iam.requests import Call, Check, Signer, read_call, signer_of, token_of
+from local.iam.requests import Call, Check, Signer, is_s3_head, read_call, signer_of, token_of
 from local.iam.roles import Session, session_of
 from local.iam.rules import checks_of
 
@@ -38,7 +38,7 @@ class Gate:
             return None
         if not signer.key:
             return answers.unsigned()
-        is_head = answers.is_head(environ, signer)
+        is_head = is_s3_head(environ)
         try:
             session = session_of(signer.key, DEFAULT_ACCOUNT_ID)
             if session is None or session.token != token_of(environ):

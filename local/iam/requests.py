@@ -99,12 +99,12 @@ def _name_and_params(environ: Environ, service: str, path: str) -> tuple[str, Ma
         query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         return environ["REQUEST_METHOD"], dict(query)
     if target := environ.get("HTTP_X_AMZ_TARGET", ""):
-        return target.split(".")[-1], json.loads(_body(environ) or b"{}")
+        return target.split(".")[-1], json.loads(body_of(environ) or b"{}")
     if found := RPC_PATH.search(path):
         return found[1], {}
     if service == "lambda" and (found := INVOKE_PATH.fullmatch(path)):
         return "Invoke", {"FunctionName": found[1]}
-    form = dict(parse_qsl(_body(environ).decode(errors="replace"), keep_blank_values=True))
+    form = dict(parse_qsl(body_of(environ).decode(errors="replace"), keep_blank_values=True))
     if "Action" not in form:
         raise NotModelledError(f"{service} request {environ['REQUEST_METHOD']} {path}")
     return form["Action"], _query_params(service, form)
@@ -123,7 +123,13 @@ def _query_params(service: str, form: Mapping[str, str]) -> Mapping[str, Any]:
     return params
 
 
-def _body(environ: Environ) -> bytes:
+def is_s3_head(environ: Environ) -> bool:
+    """Whether it is a HEAD of S3, whose answer has no body."""
+    return signer_of(environ).service == "s3" and environ.get("REQUEST_METHOD") == "HEAD"
+
+
+def body_of(environ: Environ) -> bytes:
+    """The body, which is put back for moto to read."""
     body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     return body
