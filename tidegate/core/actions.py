@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from tidegate.core.ec2 import FleetRequest, Offering
+from tidegate.core.why import WhyNot
 
 
 class OrderKind(StrEnum):
@@ -70,6 +71,10 @@ class Phase(IntEnum):
     INTERRUPTED = 2
     RELEASED = 3
     TERMINATED = 4
+
+    @property
+    def is_alive(self) -> bool:
+        return self < Phase.RELEASED
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +208,14 @@ class Resting:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A pending job that gets nothing now, and why, in words a user understands."""
+    """A pending job that gets nothing now, and why, in words a user understands.
+
+    `why_nots`: the same, obstacle by obstacle.
+    """
 
     job_id: str
     reason: str
+    why_nots: tuple[WhyNot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +232,7 @@ class Plan:
     """The answer to a look: what to do, and one verdict for every pending job.
 
     `is_cut`: the plan is as long as a plan may be; making another at once goes on from it.
+    `usd_per_hour`: what the cluster costs at most after it.
     """
 
     actions: tuple[Action, ...]
@@ -230,3 +240,4 @@ class Plan:
     unmet: tuple[Unmet, ...]
     notes: tuple[str, ...] = ()
     is_cut: bool = False
+    usd_per_hour: float = 0.0

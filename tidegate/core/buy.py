@@ -1,219 +1,263 @@
-"""Turning what is missing into launches, within every limit and around resting offerings."""
+"""Launches in the making, within every limit and around resting offerings."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import Launch, Resting
+from tidegate.core.actions import Launch
+from tidegate.core.blueprint import Config
+from tidegate.core.catalogue import Vector, bits, vector
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import Offering
-from tidegate.core.limits import Usage
-from tidegate.core.pack import Bin, BinKind, bin_of_type
-from tidegate.core.rank import Candidate, alternatives, candidates
-from tidegate.core.slurm import Shape
-from tidegate.core.snapshot import Snapshot
-
-REASONS_MAX = 4
+from tidegate.core.groups import Slot
+from tidegate.core.limits import CLUSTER, Load, Usage
+from tidegate.core.shelves import Option, Shelf, Shelves
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
 LAUNCHES_MAX = 20
 
+# EC2 weighs capacity above our order on spot, so a much dearer type in the same request
+# could come although the cheap one is to be had.
+OVERRIDE_PRICE_FACTOR = 1.5
 
-@dataclass(frozen=True, slots=True)
-class Bought:
-    """What one need got: new bins, or the reason why not."""
+# Source: CreateFleet, at most 100 overrides in a request of type instant.
+OVERRIDES_MAX = 100
 
-    bins: tuple[Bin, ...]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """An offering with what may stand beside it, and the dearest and largest of them all."""
-
-    best: Candidate
-    offerings: tuple[Offering, ...]
-    gpus_most: int
-    usd_per_hour_most: float
+# Source: CreateFleet, MinTargetCapacity is at most 1,000.
+MIN_CAPACITY_MAX = 1000
 
 
-def _option(best: Candidate, beside: list[Candidate]) -> _Option:
-    return _Option(
-        best,
-        tuple(c.offering for c in beside),
-        max(c.instance_type.gpus for c in beside),
-        max(c.usd_per_hour for c in beside),
-    )
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A launch in the making.
 
+    `each`: what a node of it counts against the limits. `mask`: the entries of the shelf on
+    which all its jobs may run; `size`: what the fullest of its nodes holds. `zone` "": any.
+    """
 
-@dataclass(slots=True)
-class _Menu:
-    """What one kind of need could buy, best first, and why the rest is not on it."""
-
-    awake: list[Candidate]
-    blocked: list[str]
-    unfit: list[str]
-    _options: dict[int, _Option] = field(default_factory=dict)
-
-    def option(self, number: int) -> _Option:
-        if number not in self._options:
-            best = self.awake[number]
-            self._options[number] = _option(best, alternatives(best, self.awake))
-        return self._options[number]
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A launch in the making; equal one-node needs share it."""
-
-    chosen: _Option
-    gated_for: str
+    shelf: Shelf
+    number: int
+    offering: Offering
+    each: Load
+    mask: int
+    size: Vector = (0, 0, 0)
     count: int = 0
+    gated_for: str = ""
+    zone: str = ""
+    kept: str = ""
     for_jobs: list[str] = field(default_factory=list)
 
-
-type _DraftKey = tuple[str, tuple[Offering, ...], str, int]
-type _MenuKey = tuple[Shape, str, tuple[str, ...], tuple[str, str] | None]
+    @property
+    def usd_per_hour(self) -> float:
+        """The price of its first offering."""
+        prices = self.shelf.catalogue.entries[self.number].zones
+        return next(usd for usd, offering in prices if offering == self.offering)
 
 
 class Shop:
     """Collects the launches of one plan. `is_cut`: more could be bought by a further plan."""
 
-    def __init__(self, snapshot: Snapshot, usage: Usage) -> None:
-        self._snapshot = snapshot
+    def __init__(self, shelves: Shelves, usage: Usage, launches_max: int) -> None:
+        self._shelves = shelves
         self._usage = usage
-        self._resting = {r.offering: r for r in snapshot.resting if r.until_s > snapshot.now_s}
-        self._drafts: dict[_DraftKey, _Draft] = {}
+        self._launches_max = launches_max
+        self._drafts: list[Draft] = []
+        self._shared: dict[tuple[Shelf, int, str], Draft] = {}
+        self._num_nodes = 0
         self.is_cut = False
-        self._menus: dict[_MenuKey, _Menu] = {}
-        self._num_bought = 0
+        self.is_full = False  # why the last purchase failed: no launch more, not a limit
 
-    def buy(self, need: Need, nodes: int, *, within: tuple[str, str] | None = None) -> Bought:
-        """Buy all of `nodes` for this need, or none. `within`: only this (pool, zone)."""
-        if not self._snapshot.wanted.is_up:
-            return Bought((), self._snapshot.wanted.reason)
-        menu = self._menu(need, within)
-        blocked = list(menu.blocked)
-        for number in range(len(menu.awake)):
-            option = menu.option(number)
-            room, sentence = self._room(option, nodes)
-            if room < nodes:
-                # Only the size of its alternatives may break the limit.
-                option = _option(option.best, [option.best])
-                room, _ = self._room(option, nodes)
-            if room >= nodes and self._is_full(need, option):
-                self.is_cut = True
-                return Bought((), f"a plan holds {LAUNCHES_MAX} launches, it is in the next one")
-            if room >= nodes:
-                return self._take(need, nodes, option)
-            blocked.append(_limit_reason(sentence, nodes))
-        # What fits and is held back says more than all that does not fit.
-        return Bought((), _refusal(need, blocked or menu.unfit))
-
-    def _is_full(self, need: Need, option: "_Option") -> bool:
-        return len(self._drafts) >= LAUNCHES_MAX and self._key(need, option) not in self._drafts
-
-    def _key(self, need: Need, option: "_Option") -> "_DraftKey":
-        """Needs with the same key share a request; a gang, or one task of an array of gangs,
-        has its own, since EC2 gives all of a request's minimum or nothing.
-        """
-        number = len(self._drafts) if need.is_gang else -1
-        gated_for = need.job_id if need.is_gang else ""
-        return option.best.pool.name, option.offerings, gated_for, number
-
-    def _menu(self, need: Need, within: tuple[str, str] | None) -> "_Menu":
-        """What could be bought; equal needs share it, since nothing of it changes in a plan."""
-        key = (need.shape, need.constraint, need.pools, within)
-        if key not in self._menus:
-            ranked, unfit = candidates(need, self._snapshot.cluster)
-            if within:
-                ranked = [c for c in ranked if (c.pool.name, c.offering.zone) == within]
-            resting = [self._resting[c.offering] for c in ranked if c.offering in self._resting]
-            self._menus[key] = _Menu(
-                awake=[c for c in ranked if c.offering not in self._resting],
-                blocked=[_rest_reason(each, self._snapshot.now_s) for each in resting],
-                unfit=unfit,
-            )
-        return self._menus[key]
-
-    def _room(self, option: "_Option", nodes: int) -> tuple[int, str]:
-        return self._usage.room(
-            option.best.pool.name,
-            nodes=nodes,
-            gpus_each=option.gpus_most,
-            usd_per_hour_each=option.usd_per_hour_most,
+    def has_room_for(self, configs: Sequence[Config]) -> bool:
+        """Whether all nodes of all of them may be bought, so that their order does not matter."""
+        nodes: Counter[tuple[Shelf, int]] = Counter()
+        loads: dict[str, Load] = defaultdict(Load)
+        counts: Counter[str] = Counter()
+        for config in configs:
+            each = self._load(config.shelf, config.number, config.mask, config.entry.usd_per_hour)
+            nodes[config.shelf, config.number] += config.left
+            for scope in (config.shelf.pool.name, CLUSTER):
+                loads[scope] = loads[scope].plus(each, config.left)
+                counts[scope] += config.left
+        for (shelf, number), count in nodes.items():
+            offering = shelf.catalogue.entries[number].offering
+            if shelf.market.is_prepaid and self._shelves.stock.left(offering) < count:
+                return False
+        new = sum((shelf, number, "") not in self._shared for shelf, number in nodes)
+        return len(self._drafts) + new <= self._launches_max and all(
+            self._usage.holds(scope, counts[scope], load) for scope, load in loads.items()
         )
+
+    def open(self, config: Config, nodes: int = 1) -> bool:
+        """Buy nodes of the config and give its groups their slots; False: a limit is in the
+        way, or the plan holds as many launches as it may, and then `is_full` is set.
+        """
+        draft = self._draft_for(config.shelf, config.number, config.entry.offering, config.mask)
+        if draft is None:
+            return False
+        if config.left == config.times:  # its first node
+            draft.mask &= config.mask
+            draft.size = _most(draft.size, config.size)
+        config.left -= nodes
+        first = self._take(draft, nodes)
+        for group, count in config.parts:
+            group.slots.append(Slot(draft, first, nodes, count))
+        return True
+
+    def keep(self, shelf: Shelf, number: int, why: str) -> str:
+        """Buy one node of the entry for no job in particular; its name, "" when it may not be."""
+        offering = shelf.catalogue.entries[number].offering
+        draft = self._draft_for(shelf, number, offering, shelf.catalogue.all, kept=why)
+        return f"new {offering.instance_type} {self._take(draft, 1)}" if draft else ""
+
+    def buy_gang(self, need: Need, nodes: int, within: tuple[str, str] | None = None) -> list[str]:
+        """Buy all of `nodes`, or none; their names. `within`: only this (pool, zone)."""
+        self.is_full = False
+        for option in self._shelves.options(need):
+            place = (option.shelf.pool.name, option.offering.zone)
+            if within not in (None, place):
+                continue
+            each = self._load(option.shelf, option.number, option.mask, option.usd_per_hour)
+            if not self._has_room(option.shelf, option.offering, nodes, each):
+                continue
+            chunks = -(-nodes // MIN_CAPACITY_MAX)
+            if len(self._drafts) + chunks > self._launches_max:
+                self.is_cut = self.is_full = True
+                return []
+            is_one_zone = bool(within) or chunks > 1 or option.shelf.pool.placement_group
+            return list(self._buy_chunks(need, nodes, option, each, is_one_zone=is_one_zone))
+        return []
+
+    def _buy_chunks(
+        self, need: Need, nodes: int, option: Option, each: Load, *, is_one_zone: bool
+    ) -> Iterator[str]:
+        """One request can bring all or none of at most 1,000; more have to share a zone."""
+        for start in range(0, nodes, MIN_CAPACITY_MAX):
+            draft = Draft(
+                option.shelf,
+                option.number,
+                option.offering,
+                each,
+                option.mask,
+                vector(need.shape),
+                gated_for=need.job_id,
+                zone=option.offering.zone if is_one_zone else "",
+                for_jobs=[need.job_id],
+            )
+            self._drafts.append(draft)
+            count = min(nodes - start, MIN_CAPACITY_MAX)
+            first = self._take(draft, count)
+            for number in range(first, first + count):
+                yield f"new {option.offering.instance_type} {number}"
 
     def launches(self, id_prefix: str) -> tuple[Launch, ...]:
-        """The launches collected so far; ids follow from the epoch, so they never repeat."""
-        return tuple(
-            _launch(draft, f"{id_prefix}-{number}")
-            for number, draft in enumerate(self._drafts.values())
-        )
+        """The launches collected so far; ids follow from the epoch, so they never repeat.
 
-    def _take(self, need: Need, nodes: int, option: "_Option") -> Bought:
-        best = option.best
-        gated_for = need.job_id if need.is_gang else ""
-        draft = self._drafts.setdefault(self._key(need, option), _Draft(option, gated_for))
-        self._usage.debit(
-            best.pool.name,
-            nodes=nodes,
-            gpus_each=option.gpus_most,
-            usd_per_hour_each=option.usd_per_hour_most,
-        )
-        bins: list[Bin] = []
-        for _ in range(nodes):
-            self._num_bought += 1
-            bins.append(
-                bin_of_type(
-                    f"new {best.instance_type.name} {self._num_bought}",
-                    BinKind.NEW,
-                    best.pool,
-                    best.offering,
-                    of=best.instance_type,
-                    gated_for=gated_for,
-                )
-            )
+        What may come instead of the first offering is added here, after every job got its
+        node: the size of an alternative must not keep a node from a job.
+        """
+        made: list[Launch] = []
+        for number, draft in enumerate(self._drafts):
+            offerings = self._offerings(draft)
+            made.append(_launch(draft, offerings, f"{id_prefix}-{number}"))
+        return tuple(made)
+
+    def _draft_for(
+        self, shelf: Shelf, number: int, offering: Offering, mask: int, *, kept: str = ""
+    ) -> Draft | None:
+        """The launch that one more such node goes to; None when there may be none."""
+        self.is_full = False
+        key = (shelf, number, kept)
+        draft = self._shared.get(key)
+        usd = shelf.catalogue.entries[number].usd_per_hour
+        each = draft.each if draft else self._load(shelf, number, mask, usd)
+        if not self._has_room(shelf, offering, 1, each):
+            return None
+        if draft is None:
+            if len(self._drafts) >= self._launches_max:
+                self.is_cut = self.is_full = True
+                return None
+            draft = self._shared[key] = Draft(shelf, number, offering, each, mask, kept=kept)
+            self._drafts.append(draft)
+        return draft
+
+    def _has_room(self, shelf: Shelf, offering: Offering, nodes: int, each: Load) -> bool:
+        if shelf.market.is_prepaid and self._shelves.stock.left(offering) < nodes:
+            return False
+        return self._usage.room(shelf.pool.name, nodes, each)[0] >= nodes
+
+    def _load(self, shelf: Shelf, number: int, mask: int, usd_per_hour: float) -> Load:
+        """What a node counts; where several types are demanded, the largest of them counts."""
+        entries = shelf.catalogue.entries
+        load = Load.of(entries[number].instance_type, usd_per_hour)
+        if shelf.is_strict:
+            for _, other in zip(range(shelf.pool.min_types), bits(mask), strict=False):
+                each = entries[other]
+                load = load.most(Load.of(each.instance_type, each.usd_per_hour))
+        return load
+
+    def _take(self, draft: Draft, nodes: int) -> int:
+        """The number of the first of the nodes."""
+        if draft.shelf.market.is_prepaid:
+            self._shelves.stock.take(draft.offering, nodes)
+        self._usage.debit(draft.shelf.pool.name, nodes, draft.each)
         draft.count += nodes
-        draft.for_jobs.append(need.job_id)
-        return Bought(tuple(bins), f"{best.offering} is the cheapest that fits")
+        first = self._num_nodes + 1
+        self._num_nodes += nodes
+        return first
+
+    def _offerings(self, draft: Draft) -> tuple[Offering, ...]:
+        """The first offering and what may stand beside it: same pool and market, like price.
+
+        Beyond a like price only as many types as the pool wants at least.
+        """
+        if draft.shelf.market.is_prepaid:
+            return (draft.offering,)
+        catalogue = draft.shelf.catalogue
+        mask = draft.mask & catalogue.fit(draft.size, "") | 1 << draft.number
+        found, types = [draft.offering], {draft.number}
+        for usd, number, offering in catalogue.by_zone():
+            if offering == draft.offering or not mask >> number & 1:
+                continue
+            if draft.zone not in ("", offering.zone):
+                continue
+            is_like = usd <= draft.usd_per_hour * OVERRIDE_PRICE_FACTOR
+            if not is_like and (number in types or len(types) >= draft.shelf.pool.min_types):
+                continue
+            wider = draft.each.most(Load.of(catalogue.entries[number].instance_type, usd))
+            if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):
+                draft.each = wider
+                found.append(offering)
+                types.add(number)
+            if len(found) == OVERRIDES_MAX:
+                break
+        return tuple(found)
 
 
-def _rest_reason(resting: Resting, now_s: float) -> str:
-    return (
-        f"{resting.offering} rests for {resting.until_s - now_s:.0f} s more "
-        f"after EC2 said {resting.code}"
-    )
+def _most(one: Vector, other: Vector) -> Vector:
+    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
 
 
-def _limit_reason(sentence: str, nodes: int) -> str:
-    return f"{sentence} and {nodes} more node{'s are' if nodes > 1 else ' is'} needed"
-
-
-def _refusal(need: Need, why_nots: list[str]) -> str:
-    if not need.pools:
-        return "no pool serves its partition"
-    told = list(dict.fromkeys(why_nots))
-    more = f"; and {len(told) - REASONS_MAX} more" if len(told) > REASONS_MAX else ""
-    return "; ".join(told[:REASONS_MAX]) + more
-
-
-def _launch(draft: _Draft, launch_id: str) -> Launch:
+def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
     jobs = tuple(dict.fromkeys(draft.for_jobs))
     named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
     gang = ", all or none" if draft.gated_for else ""
-    best = draft.chosen.best
-    reason = (
-        f"{draft.count} x {best.offering} at {best.usd_per_hour:.3f} USD per hour for job "
-        f"{named}{gang}: nothing that exists or boots fits, and this is the cheapest "
-        f"in pool {best.pool.name}"
-    )
+    pool = draft.shelf.pool.name
+    what = f"{draft.count} x {draft.offering} at {draft.usd_per_hour:.3f} USD per hour"
+    if draft.kept:
+        reason = f"{what}: {draft.kept}"
+    else:
+        reason = (
+            f"{what} for job {named}{gang}: nothing that exists or boots fits, and this is the "
+            f"cheapest in pool {pool}"
+        )
     return Launch(
         launch_id=launch_id,
-        pool=best.pool.name,
-        offerings=draft.chosen.offerings,
+        pool=pool,
+        offerings=offerings,
         count=draft.count,
         min_count=draft.count if draft.gated_for else 1,
         for_jobs=jobs,
-        usd_per_hour_each=draft.chosen.usd_per_hour_most,
+        usd_per_hour_each=draft.each.usd_per_hour,
         gated_for=draft.gated_for,
         reason=reason,
     )

@@ -1,4 +1,4 @@
-"""Bins: nodes that exist, are on their way or are being bought, and what still fits in them."""
+"""Bins: nodes that exist or are on their way, and what still fits in them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -16,10 +16,11 @@ class BinKind(IntEnum):
 
     EXISTING = 0
     IN_FLIGHT = 1
-    NEW = 2
+    FREEING = 2  # its jobs end before a new node would have booted
+    NEW = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bin:
     """One node's free room while a plan is made. `gated_for`: only this gang may use it."""
 
@@ -40,29 +41,33 @@ class Bin:
         """Whether one node's share of the job fits here, next to what is already here."""
         if self.gated_for not in ("", need.job_id) or self.pool not in need.pools:
             return False
-        return self._has_room(need.shape) and satisfies(need.constraint, self.features)
+        return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)
 
-    def _has_room(self, shape: Shape) -> bool:
+    def room(self, shape: Shape) -> int:
+        """How many such shares fit."""
         if shape.is_exclusive and not self.is_empty:
-            return False
+            return 0
         if shape.gpus and shape.gpu_type and shape.gpu_type != self.gpu_type:
-            return False
-        return (
-            shape.gpus <= self.gpus
-            and shape.cpus <= self.cpus
-            and shape.memory_mib <= self.memory_mib
-        )
+            return 0
+        room = 1 if shape.is_exclusive else self.cpus // (shape.cpus or 1)
+        if shape.cpus > self.cpus or shape.gpus > self.gpus or shape.memory_mib > self.memory_mib:
+            return 0
+        if shape.gpus:
+            room = min(room, self.gpus // shape.gpus)
+        if shape.memory_mib:
+            room = min(room, self.memory_mib // shape.memory_mib)
+        return room
 
-    def put(self, need: Need) -> None:
+    def put(self, need: Need, count: int = 1) -> None:
         shape = need.shape
         self.jobs.append(need.job_id)
         self.is_empty = False
         if shape.is_exclusive:
             self.gpus = self.cpus = self.memory_mib = 0
             return
-        self.gpus -= shape.gpus
-        self.cpus -= shape.cpus
-        self.memory_mib -= shape.memory_mib
+        self.gpus -= shape.gpus * count
+        self.cpus -= shape.cpus * count
+        self.memory_mib -= shape.memory_mib * count
 
 
 def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> Bin:
@@ -83,12 +88,12 @@ def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> B
 
 
 def bin_of_type(
-    name: str, kind: BinKind, pool: Pool, offering: Offering, *, of: InstanceType, gated_for: str
+    name: str, pool: Pool, offering: Offering, *, of: InstanceType, gated_for: str
 ) -> Bin:
     """A whole node of this type, not yet registered."""
     return Bin(
         name=name,
-        kind=kind,
+        kind=BinKind.IN_FLIGHT,
         pool=pool.name,
         offering=offering,
         features=pool.features(of.name, offering.market),
@@ -101,31 +106,60 @@ def bin_of_type(
 
 
 class Bins:
-    """All bins of one plan; those without a free GPU are passed over for jobs that need one."""
+    """All bins of one plan.
+
+    Jobs fill them in one order: what exists first, the tightest first. Rooms only shrink
+    while a plan is made, so what was passed over once for a kind of job stays passed over.
+    """
 
     def __init__(self) -> None:
         self.all: list[Bin] = []
-        self._with_gpus: dict[str, Bin] = {}
+        self._order: list[Bin] = []
+        self._gated: dict[str, list[Bin]] = {}
 
     def add(self, bins: Iterable[Bin]) -> None:
-        for each in bins:
-            self.all.append(each)
-            if each.gpus:
-                self._with_gpus[each.name] = each
+        self.all.extend(bins)
 
-    def put(self, need: Need, into: Bin) -> None:
-        into.put(need)
-        if not into.gpus:
-            self._with_gpus.pop(into.name, None)
+    def sort(self) -> None:
+        """Fix the order; from now on bins may only be appended."""
+        self.all.sort(key=lambda b: b.name)
+        roomy = [each for each in self.all if each.cpus > 0 and not each.gated_for]
+        self._order = sorted(roomy, key=lambda b: (b.kind, b.gpus, b.cpus, b.memory_mib, b.name))
+        for each in self.all:
+            if each.gated_for:
+                self._gated.setdefault(each.gated_for, []).append(each)
 
-    def roomy(self, need: Need) -> Iterable[Bin]:
-        """Every bin that may have room for the need, and few that have not."""
-        return self._with_gpus.values() if need.shape.gpus else self.all
+    def append(self, each: Bin) -> None:
+        """Room that turned up late: the last to be filled."""
+        self._order.append(each)
 
-    def best(self, need: Need) -> Bin | None:
-        """Where a one-node job goes: what exists first, then the tightest fit."""
-        fitting = (each for each in self.roomy(need) if each.takes(need))
-        return min(fitting, key=lambda b: (b.kind, b.gpus, b.cpus, b.name), default=None)
+    def first(self, need: Need, start: int) -> int:
+        """The position of the first bin from `start` on that takes the job; past the end: none."""
+        order, shape, pools = self._order, need.shape, need.pools
+        gpus, cpus, memory_mib = shape.gpus, shape.cpus, shape.memory_mib
+        for position in range(start, len(order)):
+            each = order[position]
+            if (
+                each.gpus >= gpus
+                and each.cpus >= cpus
+                and each.memory_mib >= memory_mib
+                and each.pool in pools
+                and each.takes(need)
+            ):
+                return position
+        return len(order)
+
+    def at(self, position: int) -> Bin | None:
+        return self._order[position] if position < len(self._order) else None
+
+    def for_gang(self, need: Need) -> Iterable[Bin]:
+        """The gang's own gated bins, and every open one."""
+        yield from self._gated.get(need.job_id, ())
+        yield from self._order
+
+    def gated(self) -> Iterable[tuple[str, list[Bin]]]:
+        """The bins of each gang that are held for it, by its job id."""
+        return sorted(self._gated.items())
 
 
 def gang_members(
@@ -138,9 +172,10 @@ def gang_members(
     """
     groups: dict[tuple[str, str], list[Bin]] = {}
     for each in bins:
-        place = (each.pool, each.offering.zone)
-        if each.is_empty and each.takes(need) and within in (None, place):
-            groups.setdefault(place, []).append(each)
+        if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
+            place = (each.pool, each.offering.zone)
+            if within in (None, place):
+                groups.setdefault(place, []).append(each)
     ordered = [
         sorted(group, key=lambda b: (not b.gated_for, b.kind, b.name))[: need.nodes]
         for _, group in sorted(groups.items())

@@ -47,6 +47,7 @@ class Judged:
     actions: tuple[Action, ...] = ()
     order: OrderKind | None = None
     reason: str = ""
+    gated_for: str = ""
 
 
 def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
@@ -54,7 +55,12 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
     settled = _settled(member)
     judged = _judge(member, snapshot, in_doubt)
     return Judged(
-        member, judged.use, (*settled, *judged.actions), order=judged.order, reason=judged.reason
+        member,
+        judged.use,
+        (*settled, *judged.actions),
+        judged.order,
+        judged.reason,
+        judged.gated_for,
     )
 
 
@@ -167,7 +173,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined)
     if is_gated:
-        return Judged(member, Use.GATED, joined)
+        return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
     if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
         reason = snapshot.wanted.reason
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)

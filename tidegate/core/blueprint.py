@@ -1,0 +1,299 @@
+"""Which nodes would hold a whole queue of one-node jobs at the lowest cost.
+
+Bin packing by groups: the dearest jobs first; for each the types that are cheapest per job are
+filled up with others, and the one with the lowest cost for what it holds is repeated as long
+as the groups last. The cost goes with the number of groups, not of jobs.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.catalogue import Entry, Vector, holds, lowest
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.groups import Group
+from tidegate.core.limits import Usage
+from tidegate.core.shelves import Fitting, Shelf, Shelves
+
+# How many groups are tried for the room that the first leaves on a node.
+FILLERS_MAX = 48
+CHOICES_MAX = 5
+
+# A larger node, or one more CreateFleet call, has to be better by this much.
+WORTH = 0.995
+NEW_TYPE_FACTOR = 1.01
+
+
+@dataclass(slots=True, eq=False)
+class Config:
+    """A node's content, to be bought `times` times. `parts`: how many jobs of each group;
+    `mask`: the entries of the shelf on which all of them may run.
+    """
+
+    shelf: Shelf
+    number: int
+    parts: tuple[tuple[Group, int], ...]
+    mask: int
+    times: int
+    left: int
+
+    @property
+    def entry(self) -> Entry:
+        return self.shelf.catalogue.entries[self.number]
+
+    @property
+    def size(self) -> Vector:
+        """What all its jobs take together."""
+        sizes = [(group.size, count) for group, count in self.parts]
+        gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
+        return gpus, cpus, memory_mib
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    """A group while the blueprint is drawn. `worth_usd`: the price of one job by itself."""
+
+    group: Group
+    left: int
+    choices: list[tuple[float, Shelf, int]]
+    fitting: tuple[Fitting, ...]
+    worth_usd: float
+    hazard_max: float
+    hours: dict[tuple[float, float, float | None], float] = field(default_factory=dict)
+    masks: dict[Shelf, int] = field(default_factory=dict)
+
+    def hours_on(self, shelf: Shelf) -> float:
+        key = shelf.pool.boot_s, shelf.hazard_per_hour, shelf.pool.checkpoint_s
+        if key not in self.hours:
+            self.hours[key] = shelf.hours(self.group.need)
+        return self.hours[key]
+
+
+@dataclass(slots=True, eq=False)
+class _Draw:
+    cost_per_worth: float
+    shelf: Shelf
+    number: int
+    parts: list[tuple[_Load, int]]
+
+
+class Blueprint:
+    """Draws configs for groups; `usage` keeps types out of which not one node is allowed."""
+
+    def __init__(self, shelves: Shelves, usage: Usage) -> None:
+        self._shelves = shelves
+        self._usage = usage
+        self._allowed: dict[Shelf, int] = {}
+        self._stock: dict[Offering, int] = {}
+        self._used: set[tuple[Shelf, int]] = set()
+        self._with_gpus: list[_Load] = []
+        self._without: list[_Load] = []
+        self._without_keys: list[int] = []
+
+    def draw(self, groups: Sequence[Group]) -> None:
+        """Give each group the configs that hold all of its unplanned jobs, where there are any."""
+        self._allowed.clear()
+        self._stock.clear()
+        loads = [self._load(group, left) for group in groups if (left := group.unplanned) > 0]
+        for group in groups:
+            for config in group.configs:
+                config.left = 0
+            group.configs.clear()
+        loads = [load for load in loads if load.choices]
+        loads.sort(key=lambda load: (-load.worth_usd, load.group.number))
+        self._index(loads)
+        for load in loads:
+            while load.left > 0:
+                drawn = self._best(load)
+                if drawn is None:
+                    break
+                self._keep(drawn)
+
+    def _load(self, group: Group, left: int) -> _Load:
+        """What the group may choose from: of the first tier that has anything for it."""
+        load = _Load(group, left, [], (), 0.0, 0.0)
+        for tier in self._shelves.fitting(group.need):
+            allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
+            load.fitting = tuple(each for each in allowed if each[1])
+            if load.fitting:
+                load.masks = dict(load.fitting)
+                self._choose(load)
+                break
+        return load
+
+    def _choose(self, load: _Load) -> None:
+        near: dict[tuple[int, int], list[tuple[float, int]]] = {}
+        found: list[tuple[float, int, Shelf, int]] = []
+        for order, (shelf, mask) in enumerate(load.fitting):
+            key = id(shelf.catalogue), mask
+            if key not in near:
+                near[key] = shelf.catalogue.nearest(load.group.size, mask)
+            hours = load.hours_on(shelf)
+            found.extend((price * hours, order, shelf, number) for price, number in near[key])
+        if load.group.need.shape.is_exclusive:
+            found = [
+                (shelf.catalogue.entries[n].usd_per_hour * load.hours_on(shelf), order, shelf, n)
+                for order, (shelf, mask) in enumerate(load.fitting)
+                if (n := lowest(mask)) >= 0
+            ]
+        found.sort(key=lambda each: (each[0], each[1], each[3]))
+        load.choices = [(cost, shelf, number) for cost, _, shelf, number in found[:CHOICES_MAX]]
+        load.worth_usd = load.choices[0][0]
+        load.hazard_max = load.choices[0][1].hazard_per_hour
+
+    def _affordable(self, shelf: Shelf) -> int:
+        """The entries of which one more node is within every limit and reservation."""
+        if shelf not in self._allowed:
+            left = self._usage.left(shelf.pool.name)
+            allowed = shelf.catalogue.all
+            if left is not None:
+                allowed = shelf.catalogue.within(left[1]) if left[0] >= 1 else 0
+            if shelf.market.is_prepaid:
+                for number, each in enumerate(shelf.catalogue.entries):
+                    if self._left(each.offering) <= 0:
+                        allowed &= ~(1 << number)
+            self._allowed[shelf] = allowed
+        return self._allowed[shelf]
+
+    def _left(self, offering: Offering) -> int:
+        if offering not in self._stock:
+            self._stock[offering] = self._shelves.stock.left(offering)
+        return self._stock[offering]
+
+    def _index(self, loads: list[_Load]) -> None:
+        """Who may fill the rest of a node, the largest first."""
+        sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
+        with_gpus = [load for load in sharing if load.group.size[0]]
+        without = [load for load in sharing if not load.group.size[0]]
+        self._with_gpus = sorted(
+            with_gpus, key=lambda e: (-e.group.size[0], -e.group.size[1], e.group.number)
+        )
+        self._without = sorted(without, key=lambda e: (-e.group.size[1], e.group.number))
+        self._without_keys = [-load.group.size[1] for load in self._without]
+
+    def _best(self, load: _Load) -> _Draw | None:
+        best: _Draw | None = None
+        for shelf, number in self._candidates(load):
+            drawn = self._fill(load, shelf, number)
+            if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
+                best = drawn
+        return best
+
+    def _candidates(self, load: _Load) -> list[tuple[Shelf, int]]:
+        """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
+        found = {(shelf, number): None for _, shelf, number in load.choices}
+        size, gpus = load.group.size, load.group.need.shape.gpu_type
+        whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
+        if not load.group.need.shape.is_exclusive:
+            for shelf, mask in load.fitting:
+                mask &= shelf.catalogue.fit(whole, gpus if size[0] else "")
+                if mask:
+                    found[shelf, lowest(mask)] = None
+        available = [
+            (shelf, number)
+            for shelf, number in found
+            if not shelf.market.is_prepaid
+            or self._left(shelf.catalogue.entries[number].offering) > 0
+        ]
+        if not available:
+            available = self._without_stock(load)
+        return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
+
+    def _without_stock(self, load: _Load) -> list[tuple[Shelf, int]]:
+        """When the reservations are used up: what is paid for by the hour."""
+        load.fitting = tuple(each for each in load.fitting if not each[0].market.is_prepaid)
+        if not load.fitting:
+            for tier in self._shelves.fitting(load.group.need):
+                paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
+                load.fitting = tuple(each for each in paid if each[1])
+                if load.fitting:
+                    break
+        if not load.fitting:
+            return []
+        load.masks.update(load.fitting)
+        self._choose(load)
+        return [(shelf, number) for _, shelf, number in load.choices]
+
+    def _fill(self, load: _Load, shelf: Shelf, number: int) -> _Draw:
+        """A node of this entry with as many of the group as fit, and others beside them."""
+        each = shelf.catalogue.entries[number]
+        is_alone = load.group.need.shape.is_exclusive
+        count = 1 if is_alone else min(load.left, holds(each.size, load.group.size))
+        room = [each.size[d] - count * load.group.size[d] for d in range(3)]
+        parts, worth = [(load, count)], count * load.worth_usd
+        hours = load.hours_on(shelf)
+        if not is_alone and room[1] > 0:
+            fillers = self._fillers(room, load)
+            for other in fillers:
+                if room[1] <= 0:
+                    break
+                fitting = self._fitting(other, shelf, number, room)
+                if not fitting:
+                    continue
+                longer = other.hours_on(shelf) - hours
+                if longer > 0:
+                    if longer * each.usd_per_hour > fitting * other.worth_usd:
+                        continue
+                    hours += longer
+                for d in range(3):
+                    room[d] -= fitting * other.group.size[d]
+                parts.append((other, fitting))
+                worth += fitting * other.worth_usd
+        cost = hours * each.usd_per_hour
+        drawn = _Draw(0.0, shelf, number, parts)
+        if shelf.is_strict and self._mask(drawn).bit_count() < shelf.pool.min_types:
+            return _Draw(cost / load.worth_usd, shelf, number, [(load, 1)])
+        if (shelf, number) not in self._used:
+            cost *= NEW_TYPE_FACTOR
+        drawn.cost_per_worth = cost / worth if worth else 0.0
+        return drawn
+
+    def _fillers(self, room: list[int], load: _Load) -> list[_Load]:
+        found: list[_Load] = []
+        if room[0] > 0:
+            found = [e for e in self._with_gpus if e.left > 0 and e is not load][:FILLERS_MAX]
+        start = bisect_left(self._without_keys, -room[1])
+        for other in self._without[start:]:
+            if len(found) >= 2 * FILLERS_MAX:
+                break
+            if other.left > 0 and other is not load:
+                found.append(other)
+        return found
+
+    def _fitting(self, other: _Load, shelf: Shelf, number: int, room: list[int]) -> int:
+        """How many jobs of another group fit beside, when they may be on such a node at all."""
+        gpus, cpus, memory_mib = other.group.size
+        if gpus > room[0] or cpus > room[1] or memory_mib > room[2]:
+            return 0
+        if shelf.hazard_per_hour > other.hazard_max:
+            return 0
+        mask = other.masks.get(shelf)
+        if mask is None:
+            mask = other.masks[shelf] = self._shelves.mask(other.group.need, shelf)
+        if not mask >> number & 1:
+            return 0
+        free = (room[0], room[1], room[2])
+        return min(other.left, holds(free, other.group.size))
+
+    def _mask(self, drawn: _Draw) -> int:
+        """The entries on which a whole draw may run and that hold it."""
+        mask = drawn.shelf.catalogue.all
+        for load, _ in drawn.parts:
+            mask &= load.masks[drawn.shelf]
+        sizes = [(load.group.size, count) for load, count in drawn.parts]
+        gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
+        return mask & drawn.shelf.catalogue.fit((gpus, cpus, memory_mib), "")
+
+    def _keep(self, drawn: _Draw) -> None:
+        times = min(load.left // count for load, count in drawn.parts)
+        if drawn.shelf.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            offering = drawn.shelf.catalogue.entries[drawn.number].offering
+            times = min(times, self._left(offering))
+            self._stock[offering] -= times
+        self._used.add((drawn.shelf, drawn.number))
+        parts = tuple((load.group, count) for load, count in drawn.parts)
+        mask = self._mask(drawn)
+        config = Config(drawn.shelf, drawn.number, parts, mask, times, times)
+        for load, count in drawn.parts:
+            load.left -= count * times
+            load.group.configs.append(config)

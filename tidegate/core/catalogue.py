@@ -1,0 +1,207 @@
+"""What may be bought in one market, cheapest first, with bit masks that answer what fits.
+
+Bit number i of a mask stands for entry i. Masks are computed once per dimension, so that
+asking which of 400 types hold a job costs three searches and three ANDs.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.ec2 import InstanceType, Offering
+from tidegate.core.limits import Load
+from tidegate.core.slurm import Shape
+
+type Vector = tuple[int, int, int]
+"""GPUs, CPUs, MiB of memory."""
+
+# Types within this factor of the cheapest per job are worth a closer look.
+NEAR = 1.10
+NEAREST_MAX = 4
+
+
+def vector(shape: Shape) -> Vector:
+    return shape.gpus, max(shape.cpus, 1), shape.memory_mib
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the set bits, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def lowest(mask: int) -> int:
+    """The number of the lowest set bit; the mask is not 0."""
+    return (mask & -mask).bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An instance type in one market, with its zones from cheapest to dearest."""
+
+    instance_type: InstanceType
+    usd_per_hour: float
+    zones: tuple[tuple[float, Offering], ...]
+    size: Vector
+
+    @property
+    def offering(self) -> Offering:
+        return self.zones[0][1]
+
+
+def entry(instance_type: InstanceType, zones: Sequence[tuple[float, Offering]]) -> Entry:
+    """Errors: none; `zones` is not empty."""
+    ordered = tuple(sorted(zones))
+    size = (instance_type.gpus, instance_type.vcpus, instance_type.slurm_memory_mib)
+    return Entry(instance_type, ordered[0][0], ordered, size)
+
+
+@dataclass(slots=True)
+class _Ladder:
+    """For one dimension: which entries have at least so much."""
+
+    steps: list[float]
+    masks: list[int]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "_Ladder":
+        at: dict[float, int] = {}
+        for number, value in enumerate(values):
+            at[value] = at.get(value, 0) | 1 << number
+        steps = sorted(at)
+        masks, above = [0] * len(steps), 0
+        for position in range(len(steps) - 1, -1, -1):
+            above |= at[steps[position]]
+            masks[position] = above
+        return cls(steps, masks)
+
+    def at_least(self, value: float) -> int:
+        position = bisect_left(self.steps, value)
+        return self.masks[position] if position < len(self.masks) else 0
+
+    def above(self, value: float) -> int:
+        position = bisect_right(self.steps, value)
+        return self.masks[position] if position < len(self.masks) else 0
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """Entries sorted by price and name."""
+
+    entries: tuple[Entry, ...]
+    all: int = 0
+    _ladders: tuple[_Ladder, ...] = ()
+    _loads: tuple[_Ladder, ...] = ()
+    _gpu_types: dict[str, int] = field(default_factory=dict)
+    _cheapest_per_unit: tuple[tuple[list[float], list[int]], ...] = ()
+    _fits: dict[tuple[Vector, str], int] = field(default_factory=dict)
+    _by_zone: list[tuple[float, int, Offering]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        entries = self.entries
+        self.all = (1 << len(entries)) - 1
+        self._ladders = tuple(_Ladder.of([e.size[d] for e in entries]) for d in range(3))
+        types = [each.instance_type for each in entries]
+        self._loads = (
+            self._ladders[0],
+            _Ladder.of([each.vcpus for each in types]),
+            _Ladder.of([each.memory_mib for each in types]),
+            _Ladder.of([each.usd_per_hour for each in entries]),
+        )
+        for number, each in enumerate(types):
+            if each.gpus:
+                before = self._gpu_types.get(each.gpu_type, 0)
+                self._gpu_types[each.gpu_type] = before | 1 << number
+        self._cheapest_per_unit = tuple(_per_unit(entries, d) for d in range(3))
+
+    def fit(self, need: Vector, gpu_type: str) -> int:
+        """The entries that hold this much on one node."""
+        key = need, gpu_type
+        found = self._fits.get(key)
+        if found is None:
+            found = self.all
+            for ladder, value in zip(self._ladders, need, strict=True):
+                if value > 0:
+                    found &= ladder.at_least(value)
+            if need[0] and gpu_type:
+                found &= self._gpu_types.get(gpu_type, 0)
+            self._fits[key] = found
+        return found
+
+    def within(self, left: Load) -> int:
+        """The entries of which one node is no more than `left`."""
+        values = left.gpus, left.vcpus, left.memory_mib, left.usd_per_hour
+        over = 0
+        for ladder, value in zip(self._loads, values, strict=True):
+            over |= ladder.above(value)
+        return self.all & ~over
+
+    def nearest(self, need: Vector, mask: int) -> list[tuple[float, int]]:
+        """The entries of `mask` that are cheapest per job, with that price; best first.
+
+        No entry is cheaper per job than its price per unit of any dimension allows, which
+        cuts the search short.
+        """
+        best = min(self._first_prices(need, mask), default=float("inf"))
+        if best == float("inf"):
+            return []
+        found: list[tuple[float, int]] = []
+        shortest = min(
+            (
+                (bisect_right(prices, best * NEAR / need[d]), order)
+                for d, (prices, order) in enumerate(self._cheapest_per_unit)
+                if need[d] > 0
+            ),
+            key=lambda each: each[0],
+        )
+        for number in shortest[1][: shortest[0]]:
+            if mask >> number & 1:
+                price = self.price_per_job(need, number)
+                if price <= best * NEAR:
+                    found.append((price, number))
+                    best = min(best, price)
+        found.sort()
+        return found[:NEAREST_MAX]
+
+    def by_zone(self) -> list[tuple[float, int, Offering]]:
+        """Every offering with its price and the number of its entry, cheapest first."""
+        if not self._by_zone:
+            self._by_zone = sorted(
+                (usd, number, offering)
+                for number, each in enumerate(self.entries)
+                for usd, offering in each.zones
+            )
+        return self._by_zone
+
+    def price_per_job(self, need: Vector, number: int) -> float:
+        """What a job costs on a node that is full of such jobs; the entry holds at least one."""
+        each = self.entries[number]
+        return each.usd_per_hour / holds(each.size, need)
+
+    def _first_prices(self, need: Vector, mask: int) -> Iterator[float]:
+        """Good prices to begin with: those of the entries best by one dimension."""
+        if mask:
+            yield self.price_per_job(need, lowest(mask))
+        for dimension, (_, order) in enumerate(self._cheapest_per_unit):
+            if need[dimension] > 0:
+                fitting = (number for number in order if mask >> number & 1)
+                for number in fitting:
+                    yield self.price_per_job(need, number)
+                    break
+
+
+def _per_unit(entries: Sequence[Entry], dimension: int) -> tuple[list[float], list[int]]:
+    """Price per unit of a dimension, ascending, and whose it is."""
+    priced = sorted(
+        (each.usd_per_hour / each.size[dimension], number)
+        for number, each in enumerate(entries)
+        if each.size[dimension]
+    )
+    return [price for price, _ in priced], [number for _, number in priced]
+
+
+def holds(room: Vector, need: Vector) -> int:
+    """How many such jobs a node with this much room holds."""
+    return min((room[d] // need[d] for d in range(3) if need[d] > 0), default=1)

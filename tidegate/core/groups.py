@@ -1,0 +1,88 @@
+"""Equal jobs as one group: what can be decided once is not decided for each of them."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tidegate.core.catalogue import Vector, vector
+from tidegate.core.demand import Need
+from tidegate.core.why import WhyNot
+
+if TYPE_CHECKING:
+    from tidegate.core.blueprint import Config
+    from tidegate.core.buy import Draft
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """Room for jobs of one group, `each` on each of `nodes` nodes that are being bought.
+
+    Nodes of a plan are numbered; `first` is the number of the first of these.
+    """
+
+    draft: "Draft"
+    first: int
+    nodes: int
+    each: int
+    used: int = 0
+
+    @property
+    def left(self) -> int:
+        return self.nodes * self.each - self.used
+
+    def take(self) -> str:
+        """The node for one more job."""
+        number = self.first + self.used // self.each
+        self.used += 1
+        return f"new {self.draft.offering.instance_type} {number}"
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Jobs that differ only in their ids and in their place in the queue.
+
+    `waiting`: how many have no place yet. `position`: where in the bins the next may fit.
+    `configs`: nodes that the blueprint has for them; `slots`: room on those that were bought.
+    `refused`: why none of them can get more in this plan.
+    """
+
+    need: Need
+    size: Vector
+    number: int
+    waiting: int = 0
+    position: int = 0
+    configs: deque["Config"] = field(default_factory=deque)
+    slots: deque[Slot] = field(default_factory=deque)
+    refused: tuple[WhyNot, ...] = ()
+    refused_because: str = ""
+
+    @property
+    def unplanned(self) -> int:
+        """Jobs for which no node was bought yet."""
+        return self.waiting - sum(slot.left for slot in self.slots)
+
+
+def grouped(needs: Iterable[Need]) -> list[tuple[Need, Group]]:
+    """Each need with its group, in the order of the queue."""
+    groups: dict[tuple[object, ...], Group] = {}
+    queue: list[tuple[Need, Group]] = []
+    for need in needs:
+        key = (
+            need.shape,
+            need.constraint,
+            need.pools,
+            need.nodes,
+            need.time_limit_s,
+            need.expected_s,
+            need.deadline_s,
+            need.checkpoint_s,
+            need.is_requeueable,
+            need.is_gang,
+            need.beside,
+        )
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Group(need, vector(need.shape), len(groups))
+        queue.append((need, group))
+    return queue

@@ -1,0 +1,176 @@
+"""Passes over launches in doubt and over every node that is ours."""
+
+from tidegate.core.actions import (
+    LaunchRecord,
+    LaunchStatus,
+    OrderKind,
+    Phase,
+    Resume,
+    Send,
+    Terminate,
+)
+from tidegate.core.interruption import Notice, saves
+from tidegate.core.limits import Load
+from tidegate.core.members import Member, members
+from tidegate.core.pack import bin_of_node, bin_of_type
+from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.work import Work
+
+
+def finish_launches(work: Work) -> None:
+    """Pick up launches whose planner died; until then their nodes count as in flight."""
+    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
+    lease_s = timings.apply_lease_s
+    if not wanted.is_up:  # nothing is asked of EC2 again, so all of it must show by then
+        lease_s = max(lease_s, timings.describe_lag_s)
+    for record in _in_doubt(work.snapshot):
+        _count_in_doubt(work, record)
+        age_s = work.snapshot.now_s - record.created_at_s
+        if age_s >= lease_s:
+            reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
+            launch_id = record.launch.launch_id
+            work.actions.append(Resume(launch_id, reason, may_buy=wanted.is_up))
+
+
+def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
+    """Its nodes hold their places and count as the largest and dearest of its offerings."""
+    launch, cluster = record.launch, work.snapshot.cluster
+    each = Load()
+    for offering in launch.offerings:
+        found = cluster.instance_type(offering.instance_type)
+        each = each.most(Load.of(found, launch.usd_per_hour_each))
+    work.usage.debit(launch.pool, launch.count, each)
+    pool = cluster.pool(launch.pool)
+    instance_type = cluster.instance_type(launch.offerings[0].instance_type)
+    if pool and instance_type and work.snapshot.wanted.is_up:
+        work.bins.add(
+            bin_of_type(
+                f"{launch.launch_id}.{number}",
+                pool,
+                launch.offerings[0],
+                of=instance_type,
+                gated_for=launch.gated_for,
+            )
+            for number in range(launch.count)
+        )
+
+
+def _in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
+    open_records = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
+    return sorted(open_records, key=lambda r: r.launch.launch_id)
+
+
+def end_released(work: Work) -> None:
+    """Nodes that Slurm has already let go may end even while the head is silent."""
+    released = [
+        member.instance_id
+        for member in members(work.snapshot)
+        if member.record is not None
+        and member.record.phase is Phase.RELEASED
+        and member.instance is not None
+        and member.instance.is_alive
+    ]
+    if released:
+        work.actions.append(Terminate(tuple(released), "released by Slurm"))
+
+
+def judge_nodes(work: Work) -> None:
+    """What each node is good for, what it costs, and what room it has."""
+    snapshot = work.snapshot
+    in_doubt = frozenset(r.launch.launch_id for r in _in_doubt(snapshot))
+    work.judged = [judge(member, snapshot, in_doubt) for member in members(snapshot)]
+    for each in work.judged:
+        _debit(work, each.member, in_doubt)
+        _add_bin(work, each)
+    work.actions.extend(merged(action for each in work.judged for action in each.actions))
+
+
+def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
+    """What EC2 may still bill counts against the limits until it is seen to have ended."""
+    snapshot = work.snapshot
+    is_counted = member.instance is not None and member.instance.launch_id in in_doubt
+    is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
+    # One Describe may leave out a node that lives: Slurm's word counts as well.
+    node = member.node
+    is_seen = member.instance is None and node is not None and not node.state.is_down
+    if (is_gone and not is_seen) or (member.record is None and is_counted):
+        return
+    record = member.record
+    usd = record.usd_per_hour if record else snapshot.cluster.prices.get(member.offering, 0.0)
+    found = snapshot.cluster.instance_type(member.offering.instance_type)
+    work.usage.debit(member.pool, 1, Load.of(found, usd))
+
+
+def _add_bin(work: Work, judged: Judged) -> None:
+    member, cluster = judged.member, work.snapshot.cluster
+    pool = cluster.pool(member.pool)
+    if pool is None:
+        return
+    if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
+        gated_for = judged.gated_for if judged.use is Use.GATED else ""
+        work.bins.add([bin_of_node(member.node, pool, member.offering, gated_for)])
+    elif judged.use is Use.IN_FLIGHT and work.snapshot.wanted.is_up:
+        instance_type = cluster.instance_type(member.offering.instance_type)
+        if instance_type:
+            booting = bin_of_type(
+                member.instance_id,
+                pool,
+                member.offering,
+                of=instance_type,
+                gated_for=member.gated_for,
+            )
+            work.bins.add([booting])
+
+
+def save_jobs(work: Work) -> None:
+    """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
+    snapshot = work.snapshot
+    notices = tuple(
+        Notice(record.instance_id, record.reclaim_at_s)
+        for record in (j.member.record for j in work.judged if j.use is Use.LOST)
+        if record and record.reclaim_at_s and record.reclaim_at_s > snapshot.now_s
+    )
+    timings = snapshot.cluster.timings
+    for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
+        work.actions.append(Send(order, "EC2 reclaims its node"))
+
+
+def requeue_lost(work: Work) -> None:
+    """Jobs on nodes that are gone for good run again elsewhere without waiting for Slurm."""
+    now_s = work.snapshot.now_s
+    gone = {
+        j.member.instance_id
+        for j in work.judged
+        if j.use is Use.LOST and j.member.is_gone(now_s, 0.0)
+    }
+    if not gone:
+        return
+    for job in sorted(work.digest.reading.jobs, key=lambda j: j.job_id):
+        on = tuple(sorted(gone.intersection(job.node_names)))
+        if job.is_running and job.is_requeueable and on:
+            reason = f"job {job.job_id} ran on {', '.join(on)}, which is gone"
+            work.send(OrderKind.REQUEUE, (job.job_id,), reason, only_if=("RUNNING",), on_nodes=on)
+
+
+def order_out(work: Work) -> None:
+    """Release nodes of no use on which nothing runs; start no new job on the others."""
+    now_s = work.snapshot.now_s
+    by_reason: dict[str, list[str]] = {}
+    for each in work.judged:
+        node = each.member.node
+        if node is None or each.order in (None, OrderKind.UNDRAIN):
+            continue
+        if each.order is OrderKind.RELEASE and not node.state.is_busy:
+            if not each.member.was_told(OrderKind.RELEASE, now_s):
+                by_reason.setdefault(each.reason, []).append(node.name)
+        elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
+            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
+    for reason, names in sorted(by_reason.items()):
+        work.send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}")
+
+
+def reopen(work: Work) -> None:
+    """Undrain what was drained for a while; the guard is the reason it was drained with."""
+    for reason, names in sorted(to_reopen(work.judged, work.snapshot.now_s).items()):
+        work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",))

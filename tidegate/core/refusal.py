@@ -1,0 +1,182 @@
+"""Why nothing was bought for a job: pool by pool, everything that stands in its way."""
+
+from collections.abc import Iterator
+
+from tidegate.core.actions import Resting
+from tidegate.core.catalogue import bits
+from tidegate.core.demand import Need
+from tidegate.core.ec2 import InstanceType
+from tidegate.core.fit import lacks, satisfies
+from tidegate.core.limits import Load, Usage
+from tidegate.core.pool import Pool
+from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.core.shelves import Shelf, Shelves, allows_time
+from tidegate.core.slurm import Shape
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.why import Why, WhyNot
+
+# Entries of a shelf that are tried against the limits; the sentences of others are the same.
+TRIED_MAX = 3
+HELD_BACK = frozenset({Why.LIMIT, Why.RESTING, Why.NEXT_PLAN})
+
+
+class Refusals:
+    """Answers for one plan; what is the same for many jobs is found once."""
+
+    def __init__(self, snapshot: Snapshot, shelves: Shelves, usage: Usage) -> None:
+        self._snapshot = snapshot
+        self._shelves = shelves
+        self._usage = usage
+        self._resting = sorted(
+            (r for r in snapshot.resting if r.until_s > snapshot.now_s), key=lambda r: r.offering
+        )
+        self._unfit: dict[tuple[tuple[InstanceType, ...], Shape], WhyNot | None] = {}
+
+    def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
+        """Every obstacle; those that pass (limits, rests) before those that do not."""
+        pools = [p for p in self._snapshot.cluster.pools if p.name in need.pools]
+        if not pools:
+            return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
+        pools.sort(key=lambda p: (-p.weight, p.name))
+        found = [each for pool in pools for each in self._of_pool(need, nodes, pool)]
+        found.sort(key=lambda each: each.kind not in HELD_BACK)
+        if not found:
+            said = "what fits it was used up by other jobs of this plan"
+            found = [WhyNot(Why.NEXT_PLAN, said)]
+        return tuple(dict.fromkeys(found))
+
+    def _of_pool(self, need: Need, nodes: int, pool: Pool) -> Iterator[WhyNot]:
+        if not allows_time(pool, need):
+            yield _too_long(pool, need)
+            return
+        too_small = self._too_small(pool, need.shape)
+        if too_small:
+            yield too_small
+            return
+        shelves = [s for tier in self._shelves.tiers for s in tier if s.pool is pool]
+        fitting = [(s, mask) for s in shelves if (mask := self._shelves.mask(need, s))]
+        for shelf, mask in fitting:
+            yield from self._limits(shelf, mask, nodes)
+        yield from self._rests(need, pool)
+        yield from self._others(need, pool, shelves)
+
+    def _too_small(self, pool: Pool, shape: Shape) -> WhyNot | None:
+        key = pool.instance_types, shape
+        if key not in self._unfit:
+            self._unfit[key] = too_small(pool.instance_types, shape)
+        found = self._unfit[key]
+        if found is None:
+            return None
+        return WhyNot(found.kind, found.sentence, pool.name, found.offering, None, found.missing)
+
+    def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
+        pool = shelf.pool.name
+        for tried, number in enumerate(bits(mask)):
+            if tried == TRIED_MAX:
+                return
+            each = shelf.catalogue.entries[number]
+            load = Load.of(each.instance_type, each.usd_per_hour)
+            room, sentence = self._usage.room(pool, nodes, load)
+            if room < nodes:
+                more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
+                yield WhyNot(Why.LIMIT, f"{sentence} and {more}", pool, str(each.offering))
+            elif shelf.market.is_prepaid and self._shelves.stock.left(each.offering) < nodes:
+                left = self._shelves.stock.left(each.offering)
+                said = f"the reservation of {each.offering} has {left} left and {nodes} are needed"
+                yield WhyNot(Why.LIMIT, said, pool, str(each.offering))
+
+    def _rests(self, need: Need, pool: Pool) -> Iterator[WhyNot]:
+        types = {each.name: each for each in pool.instance_types}
+        for resting in self._resting:
+            on = resting.offering
+            found = types.get(on.instance_type)
+            if found is None or on.zone not in pool.zones or lacks(need.shape, found):
+                continue
+            is_sold = on.market in pool.markets or on.market.is_prepaid
+            if is_sold and satisfies(need.constraint, pool.features(found.name, on.market)):
+                yield _rest(resting, pool.name, self._snapshot.now_s)
+
+    def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:
+        """What does not pass by itself: features, prices, flexibility, the end of a block."""
+        resting = {each.offering for each in self._resting}
+        for market in pool.markets:
+            types = [
+                each
+                for each in pool.instance_types
+                if satisfies(need.constraint, pool.features(each.name, market))
+            ]
+            if not types:
+                said = f"pool {pool.name} on {market} does not meet {need.constraint!r}"
+                yield WhyNot(Why.CONSTRAINT, said, pool.name)
+                continue
+            fitting = {each.name for each in types if not lacks(need.shape, each)}
+            if not fitting:
+                said = f"pool {pool.name} on {market}: no type that meets {need.constraint!r} is "
+                yield WhyNot(Why.TOO_SMALL, f"{said}large enough", pool.name)
+                continue
+            for _, offering in pool.offerings():
+                is_asked = offering.market is market and offering.instance_type in fitting
+                is_priced = self._snapshot.cluster.prices.get(offering, 0.0) > 0
+                if is_asked and not is_priced and offering not in resting:
+                    said = f"the price of {offering} is not known"
+                    yield WhyNot(Why.NO_PRICE, said, pool.name, str(offering))
+            if pool.is_min_types_strict and len(fitting) < pool.min_types:
+                said = (
+                    f"pool {pool.name} wants {pool.min_types} types to choose from, "
+                    f"{len(fitting)} fit"
+                )
+                yield WhyNot(Why.MIN_TYPES, said, pool.name)
+        for shelf in shelves:
+            if shelf.market.is_prepaid:
+                yield from self._blocks(need, shelf)
+
+    def _blocks(self, need: Need, shelf: Shelf) -> Iterator[WhyNot]:
+        for each in shelf.catalogue.entries:
+            if not self._shelves.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+                said = (
+                    f"the capacity block of {each.offering} ends before the job would "
+                    f"({BLOCK_DRAIN_S / 60:.0f} min before its end its nodes are drained)"
+                )
+                yield WhyNot(Why.JOB_TIME, said, shelf.pool.name, str(each.offering))
+
+
+def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
+    """Why none of the types holds the shape, and which comes nearest; None when one does."""
+    if any(not lacks(shape, each) for each in types):
+        return None
+    nearest = min(types, key=lambda each: (_shortage(shape, each), each.name))
+    right = [t for t in types if not shape.gpu_type or t.gpu_type == shape.gpu_type]
+    asked = (
+        ("gpus", shape.gpus, max((t.gpus for t in right), default=0)),
+        ("cpus", shape.cpus, max(t.vcpus for t in types)),
+        ("memory_mib", shape.memory_mib, max(t.slurm_memory_mib for t in types)),
+    )
+    missing = tuple((name, float(asks), float(has)) for name, asks, has in asked if asks > has)
+    return WhyNot(Why.TOO_SMALL, lacks(shape, nearest), "", nearest.name, None, missing)
+
+
+def _shortage(shape: Shape, each: InstanceType) -> float:
+    """How far the type is from holding the shape: the sum of the missing parts, each 0 to 1."""
+    is_wrong = bool(shape.gpus and shape.gpu_type and shape.gpu_type != each.gpu_type)
+    pairs = (
+        (shape.gpus, 0 if is_wrong else each.gpus),
+        (shape.cpus, each.vcpus),
+        (shape.memory_mib, each.slurm_memory_mib),
+    )
+    return sum(max(asks - has, 0) / asks for asks, has in pairs if asks)
+
+
+def _too_long(pool: Pool, need: Need) -> WhyNot:
+    has = "no time limit" if need.time_limit_s is None else f"{need.time_limit_s / 3600:.1f} h"
+    most_s = pool.max_job_time_s or 0.0
+    said = f"pool {pool.name} takes jobs of at most {most_s / 3600:.1f} h, the job has {has}"
+    missing = (("time_limit_s", need.time_limit_s or float("inf"), most_s),)
+    return WhyNot(Why.JOB_TIME, said, pool.name, missing=missing)
+
+
+def _rest(resting: Resting, pool: str, now_s: float) -> WhyNot:
+    said = (
+        f"{resting.offering} rests for {resting.until_s - now_s:.0f} s more "
+        f"after EC2 said {resting.code}"
+    )
+    return WhyNot(Why.RESTING, said, pool, str(resting.offering), resting.until_s)

@@ -1,0 +1,97 @@
+"""Reservations and capacity blocks: what is left of them, and for how long."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tidegate.core.actions import LaunchStatus
+from tidegate.core.demand import Need
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.pool import Cluster, Reservation
+from tidegate.core.snapshot import Snapshot
+
+# EC2 begins to end the instances of a capacity block 30 min before its end; Karpenter drains
+# 10 min earlier, and so do we.
+BLOCK_DRAIN_S = 2400.0
+
+
+def active(cluster: Cluster, now_s: float) -> Iterator[Reservation]:
+    """Reservations that have begun and have not ended."""
+    for each in cluster.reservations:
+        ends_at_s = drains_at_s(each)
+        if each.starts_at_s <= now_s and (ends_at_s is None or now_s < ends_at_s):
+            yield each
+
+
+def drains_at_s(reservation: Reservation) -> float | None:
+    """When nodes of the reservation must be free; None: never."""
+    if reservation.ends_at_s is None or reservation.market is not Market.CAPACITY_BLOCK:
+        return reservation.ends_at_s
+    return reservation.ends_at_s - BLOCK_DRAIN_S
+
+
+def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float) -> float | None:
+    """When a node of a capacity block must be free; None when no block is known for it.
+
+    Of several blocks that it could be in, the one that lasts longest counts.
+    """
+    if offering.market is not Market.CAPACITY_BLOCK:
+        return None
+    ends = [
+        each.ends_at_s - BLOCK_DRAIN_S
+        for each in cluster.reservations
+        if each.offering == offering and each.ends_at_s and each.starts_at_s <= launched_at_s
+    ]
+    return max(ends, default=None)
+
+
+class Stock:
+    """How many instances each reservation still holds for us in this plan."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._now_s = snapshot.now_s
+        self._left: Counter[Offering] = Counter()
+        self._ends: dict[Offering, float | None] = {}
+        for each in sorted(active(snapshot.cluster, snapshot.now_s), key=lambda r: r.id):
+            self._left[each.offering] += each.count
+            ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
+            self._ends[each.offering] = min(ends, default=None)
+        if self._left:
+            self._left.subtract(_held(snapshot))
+
+    def offerings(self, market: Market) -> list[Offering]:
+        return sorted(o for o, left in self._left.items() if o.market is market and left > 0)
+
+    def left(self, offering: Offering) -> int:
+        """How many more instances of a prepaid offering there are."""
+        return max(self._left[offering], 0)
+
+    def take(self, offering: Offering, count: int) -> None:
+        self._left[offering] -= count
+
+    def outlasts(self, offering: Offering, need: Need, boot_s: float) -> bool:
+        """Whether a job on it would have ended in time; only the end of a block ends nodes."""
+        ends_at_s = self._ends.get(offering)
+        if offering.market is not Market.CAPACITY_BLOCK or ends_at_s is None:
+            return True
+        if need.time_limit_s is None:
+            return False
+        return self._now_s + boot_s + need.time_limit_s <= ends_at_s - BLOCK_DRAIN_S
+
+
+def _held(snapshot: Snapshot) -> Counter[Offering]:
+    """Instances of ours that are in a reservation, those of launches in doubt included."""
+    held: Counter[Offering] = Counter()
+    alive = {i.instance_id: i.offering for i in snapshot.instances if i.is_alive}
+    shown = {i.instance_id for i in snapshot.instances}
+    for record in snapshot.nodes:
+        if record.instance_id not in shown and record.phase.is_alive:
+            alive[record.instance_id] = record.offering
+    held.update(alive.values())
+    in_doubt = {r.launch.launch_id for r in snapshot.launches if r.status is LaunchStatus.RECORDED}
+    for each in snapshot.instances:
+        if each.is_alive and each.launch_id in in_doubt:
+            held[each.offering] -= 1
+    for recorded in snapshot.launches:
+        if recorded.status is LaunchStatus.RECORDED:
+            held[recorded.launch.offerings[0]] += recorded.launch.count
+    return held

@@ -1,0 +1,193 @@
+"""Everything that is for sale in one plan: pool by pool, market by market, around what rests."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import merge
+from math import log
+
+from tidegate.core.catalogue import Catalogue, Entry, entry, vector
+from tidegate.core.cost import billed_hours, may_be_interrupted
+from tidegate.core.demand import Need
+from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.fit import satisfies
+from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Pool
+from tidegate.core.reservations import Stock
+from tidegate.core.snapshot import Snapshot
+
+# Offerings whose hazards differ by less than this factor are compared by price alone.
+HAZARD_STEP = 4.0
+
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """What one pool sells in one market at about one hazard."""
+
+    pool: Pool
+    market: Market
+    hazard_per_hour: float
+    catalogue: Catalogue
+    _constraints: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a launch has to name several types."""
+        return self.pool.is_min_types_strict and not self.market.is_prepaid
+
+    def hours(self, need: Need) -> float:
+        """The hours that a node of this shelf is expected to be paid for, for this job."""
+        return billed_hours(
+            need,
+            boot_s=self.pool.boot_s,
+            hazard_per_hour=self.hazard_per_hour,
+            checkpoint_s=self.pool.checkpoint_s,
+        )
+
+    def meets(self, constraint: str) -> int:
+        """The entries whose nodes carry the features that the constraint asks for."""
+        found = self._constraints.get(constraint)
+        if found is None:
+            found = 0
+            for number, each in enumerate(self.catalogue.entries):
+                if satisfies(constraint, self.pool.features(each.instance_type.name, self.market)):
+                    found |= 1 << number
+            self._constraints[constraint] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One offering for one gang. `cost_usd`: what a node is expected to cost until its end;
+    `mask`: all entries of the shelf that would do.
+    """
+
+    cost_usd: float
+    shelf: Shelf
+    number: int
+    usd_per_hour: float
+    offering: Offering
+    mask: int
+
+
+type Fitting = tuple[Shelf, int]
+"""A shelf and the mask of its entries that hold one node's share of a job."""
+
+
+class Shelves:
+    """All shelves of a plan, in tiers of equal pool weight, the highest first."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._resting = {r.offering for r in snapshot.resting if r.until_s > snapshot.now_s}
+        self.stock = Stock(snapshot)
+        self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+        tiers: dict[int, list[Shelf]] = {}
+        for pool in sorted(snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
+            tiers.setdefault(pool.weight, []).extend(self._shelves(pool))
+        self.tiers = tuple(tuple(shelves) for shelves in tiers.values())
+
+    def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
+        """Tier by tier, the shelves that have something for the job."""
+        is_patient = may_be_interrupted(need, now_s=self._snapshot.now_s, boot_s=self._boot_s(need))
+        tiers = [tuple(f for s in tier if (f := (s, self.mask(need, s)))[1]) for tier in self.tiers]
+        if not is_patient:
+            steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
+            # Spot that may be too late is better than nothing.
+            tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
+        yield from (tier for tier in tiers if tier)
+
+    def mask(self, need: Need, shelf: Shelf) -> int:
+        """The entries of the shelf that hold one node's share of the job."""
+        pool = shelf.pool
+        if pool.name not in need.pools or not allows_time(pool, need):
+            return 0
+        shape = need.shape
+        found = shelf.catalogue.fit(vector(shape), shape.gpu_type if shape.gpus else "")
+        if found and need.constraint:
+            found &= shelf.meets(need.constraint)
+        if found and shelf.market.is_prepaid:
+            found = self._outlasting(need, shelf, found)
+        elif shelf.is_strict and found.bit_count() < pool.min_types:
+            return 0
+        return found
+
+    def options(self, need: Need) -> Iterator[Option]:
+        """Every offering for the job, zone by zone, in the order in which to buy."""
+        for tier in self.fitting(need):
+            yield from merge(*(_options(need, *each) for each in tier), key=_by_cost)
+
+    def _boot_s(self, need: Need) -> float:
+        pools = self._snapshot.cluster.pools
+        return max((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
+
+    def _outlasting(self, need: Need, shelf: Shelf, mask: int) -> int:
+        """Without the entries whose reservation ends before the job would."""
+        for number, each in enumerate(shelf.catalogue.entries):
+            if not self.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+                mask &= ~(1 << number)
+        return mask
+
+    def _shelves(self, pool: Pool) -> Iterator[Shelf]:
+        for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            entries = list(self._prepaid(pool, market))
+            if entries:
+                yield Shelf(pool, market, 0.0, Catalogue(tuple(entries)))
+        for market in pool.markets:
+            if not market.is_prepaid:
+                for hazard, catalogue in sorted(self._paid(pool, market).items()):
+                    yield Shelf(pool, market, hazard, catalogue)
+
+    def _prepaid(self, pool: Pool, market: Market) -> Iterator[Entry]:
+        types = {each.name: each for each in pool.instance_types}
+        for offering in self.stock.offerings(market):
+            is_ours = offering.instance_type in types and offering.zone in pool.zones
+            if is_ours and offering not in self._resting:
+                yield entry(types[offering.instance_type], [(0.0, offering)])
+
+    def _paid(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
+        """Catalogues by hazard; pools that sell the same things share them."""
+        key = (pool.instance_types, pool.zones, market)
+        if key not in self._shared:
+            found: dict[float, dict[InstanceType, list[tuple[float, Offering]]]] = {}
+            for instance_type in pool.instance_types:
+                for zone in pool.zones:
+                    offering = Offering(instance_type.name, zone, market)
+                    usd = self._snapshot.cluster.prices.get(offering)
+                    if usd is not None and usd > 0 and offering not in self._resting:
+                        hazard = _stepped(self._snapshot.cluster.hazard_per_hour(offering))
+                        of_type = found.setdefault(hazard, {}).setdefault(instance_type, [])
+                        of_type.append((usd, offering))
+            self._shared[key] = {
+                hazard: Catalogue(tuple(sorted((entry(*e) for e in types.items()), key=_by_price)))
+                for hazard, types in found.items()
+            }
+        return self._shared[key]
+
+
+def allows_time(pool: Pool, need: Need) -> bool:
+    """Whether the job's time limit is within what the pool allows."""
+    if pool.max_job_time_s is None:
+        return True
+    return need.time_limit_s is not None and need.time_limit_s <= pool.max_job_time_s
+
+
+def _options(need: Need, shelf: Shelf, mask: int) -> Iterator[Option]:
+    hours = shelf.hours(need)
+    for usd, number, offering in shelf.catalogue.by_zone():
+        if mask >> number & 1:
+            yield Option(usd * hours, shelf, number, usd, offering, mask)
+
+
+def _by_cost(option: Option) -> tuple[float, str, Offering]:
+    return option.cost_usd, option.shelf.pool.name, option.offering
+
+
+def _by_price(each: Entry) -> tuple[float, Offering]:
+    return each.usd_per_hour, each.offering
+
+
+def _stepped(hazard_per_hour: float) -> float:
+    """The hazard, rounded so that few different ones remain."""
+    if hazard_per_hour <= 0:
+        return 0.0
+    steps = round(log(hazard_per_hour / DEFAULT_HAZARD_PER_HOUR, HAZARD_STEP))
+    return DEFAULT_HAZARD_PER_HOUR * HAZARD_STEP**steps

@@ -1,0 +1,47 @@
+"""Why a job gets nothing: one value per obstacle, and the sentence that users read."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+SENTENCES_MAX = 4
+
+
+class Why(StrEnum):
+    """What stands in the way."""
+
+    TOO_SMALL = "too-small"  # no type of the pool holds it
+    CONSTRAINT = "constraint"
+    JOB_TIME = "job-time"  # longer than the pool or the capacity block allows
+    MIN_TYPES = "min-types"
+    NO_PRICE = "no-price"
+    NO_POOL = "no-pool"
+    LIMIT = "limit"
+    RESTING = "resting"
+    STOPPED = "stopped"
+    HELD = "held"  # more nodes would not change it
+    FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
+    NEXT_PLAN = "next-plan"
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """One obstacle. `pool` "": not one pool's. `offering`: the one that rests, or the nearest
+    that would fit. `until_s`: when it passes by itself, None: not by itself.
+    `missing`: dimension, what the job asks of a node, the most that the pool has.
+    """
+
+    kind: Why
+    sentence: str
+    pool: str = ""
+    offering: str = ""
+    until_s: float | None = None
+    missing: tuple[tuple[str, float, float], ...] = ()
+
+
+def told(why_nots: Iterable[WhyNot]) -> str:
+    """The first few sentences, and how many more there are."""
+    sentences = list(dict.fromkeys(each.sentence for each in why_nots))
+    more = len(sentences) - SENTENCES_MAX
+    rest = f"; and {more} more" if more > 0 else ""
+    return "; ".join(sentences[:SENTENCES_MAX]) + rest

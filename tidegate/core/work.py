@@ -1,0 +1,129 @@
+"""The working state of one plan: what the passes share and add to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import (
+    Action,
+    Launch,
+    Order,
+    OrderKind,
+    Resume,
+    Send,
+    Served,
+    Terminate,
+    Unmet,
+)
+from tidegate.core.buy import Shop
+from tidegate.core.demand import Need
+from tidegate.core.digest import Digest
+from tidegate.core.limits import Usage
+from tidegate.core.pack import Bin, Bins
+from tidegate.core.reconcile import Judged
+from tidegate.core.refusal import Refusals
+from tidegate.core.shelves import Shelves
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.why import Why, WhyNot
+
+
+@dataclass(slots=True)
+class Gang:
+    """A gang of this plan. `held`: the existing nodes that it counts on; `before`: the same as
+    they were without it.
+    """
+
+    need: Need
+    held: list[Bin]
+    before: list[Bin]
+    is_complete: bool = False
+
+    @property
+    def nodes(self) -> int:
+        return self.need.nodes + len(self.need.beside)
+
+
+@dataclass(slots=True)
+class Work:
+    """Nothing of it outlives the plan."""
+
+    snapshot: Snapshot
+    launches_max: int
+    usage: Usage = field(init=False)
+    shelves: Shelves = field(init=False)
+    shop: Shop = field(init=False)
+    refusals: Refusals = field(init=False)
+    bins: Bins = field(default_factory=Bins)
+    judged: Sequence[Judged] = ()
+    gangs: list[Gang] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    served: dict[str, Served] = field(default_factory=dict)
+    unmet: dict[str, Unmet] = field(default_factory=dict)
+    _num_orders: int = 0
+
+    def __post_init__(self) -> None:
+        self.usage = Usage(self.snapshot.cluster)
+        self.shelves = Shelves(self.snapshot)
+        self.shop = Shop(self.shelves, self.usage, self.launches_max)
+        self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
+
+    @property
+    def digest(self) -> Digest:
+        """The digest that the plan is about; passes run only when there is one."""
+        assert self.snapshot.digest is not None
+        return self.snapshot.digest
+
+    @property
+    def head_now_s(self) -> float:
+        """The present on the head's clock."""
+        return self.digest.written_at_s + self.snapshot.digest_age_s
+
+    def send(
+        self,
+        kind: OrderKind,
+        names: tuple[str, ...],
+        text: str,
+        *,
+        only_if: tuple[str, ...] = (),
+        on_nodes: tuple[str, ...] = (),
+    ) -> None:
+        order = Order(
+            order_id=f"{self.snapshot.epoch}-o{self._num_orders}",
+            kind=kind,
+            names=names,
+            not_after_s=self.snapshot.now_s + self.snapshot.cluster.timings.order_ttl_s,
+            only_if=only_if,
+            text=text,
+            on_nodes=on_nodes,
+        )
+        self._num_orders += 1
+        self.actions.append(Send(order, text.removeprefix("tidegate: ")))
+
+    def note_served(self, job_id: str, by: tuple[str, ...], reason: str) -> None:
+        """A job, or one more task of its array, has its place."""
+        before = self.served.get(job_id)
+        if before:
+            by, reason = (*before.by, *by), before.reason
+        self.served[job_id] = Served(job_id, by, reason)
+
+    def refuse(self, job_id: str, why_nots: tuple[WhyNot, ...], sentence: str) -> None:
+        """A job, or the rest of its array, gets nothing now."""
+        before = self.served.get(job_id)
+        if before is None:
+            self.unmet[job_id] = Unmet(job_id, sentence, why_nots)
+        else:
+            reason = f"{before.reason}; the rest of its tasks wait: {sentence}"
+            self.served[job_id] = Served(job_id, before.by, reason)
+
+    def refuse_reasons(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
+        """Why `nodes` more nodes were not bought for the job."""
+        if not self.snapshot.wanted.is_up:
+            return (WhyNot(Why.STOPPED, self.snapshot.wanted.reason),)
+        if self.shop.is_full:
+            said = f"a plan holds {self.launches_max} launches, it is in the next one"
+            return (WhyNot(Why.NEXT_PLAN, said),)
+        return self.refusals.of(need, nodes)
+
+    def sorted_actions(self) -> tuple[Action, ...]:
+        """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
+        rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
+        return tuple(sorted(self.actions, key=lambda action: rank.get(type(action), 4)))
