@@ -6,8 +6,9 @@ as the groups last. The cost goes with the number of groups, not of jobs.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from tidegate.core.catalogue import Entry, Vector, holds, lowest
 from tidegate.core.ec2 import Market, Offering
@@ -69,6 +70,33 @@ class _Load:
         return self.hours[key]
 
 
+class _Fillers:
+    """Groups by how much they take of one dimension, the largest first."""
+
+    def __init__(self, loads: Sequence[_Load], dimension: int) -> None:
+        self._dimension = dimension
+        key = lambda e: (-e.group.size[dimension], -e.group.size[1], e.group.number)  # noqa: E731
+        self._loads = sorted(loads, key=key)
+        self._keys = [-load.group.size[dimension] for load in self._loads]
+
+    def fitting(self, room: Sequence[int]) -> Iterator[_Load]:
+        """Some that are not too large in this dimension and have jobs left."""
+        start = bisect_left(self._keys, -room[self._dimension])
+        seen = empty = 0
+        for position in range(start, len(self._loads)):
+            load = self._loads[position]
+            if not load.left:
+                empty += 1
+                continue
+            seen += 1
+            if seen > FILLERS_MAX:
+                break
+            yield load
+        if empty > FILLERS_MAX:
+            self._loads = [load for load in self._loads if load.left]
+            self._keys = [-load.group.size[self._dimension] for load in self._loads]
+
+
 @dataclass(slots=True, eq=False)
 class _Draw:
     cost_per_worth: float
@@ -86,9 +114,8 @@ class Blueprint:
         self._allowed: dict[Shelf, int] = {}
         self._stock: dict[Offering, int] = {}
         self._used: set[tuple[Shelf, int]] = set()
-        self._with_gpus: list[_Load] = []
-        self._without: list[_Load] = []
-        self._without_keys: list[int] = []
+        self._with_gpus = _Fillers([], 0)
+        self._without = _Fillers([], 1)
 
     def draw(self, groups: Sequence[Group]) -> None:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
@@ -122,20 +149,21 @@ class Blueprint:
         return load
 
     def _choose(self, load: _Load) -> None:
-        near: dict[tuple[int, int], list[tuple[float, int]]] = {}
+        """The cheapest per job; of pools that sell the same at the same cost the first."""
+        seen: set[tuple[int, int, float]] = set()
         found: list[tuple[float, int, Shelf, int]] = []
         for order, (shelf, mask) in enumerate(load.fitting):
-            key = id(shelf.catalogue), mask
-            if key not in near:
-                near[key] = shelf.catalogue.nearest(load.group.size, mask)
-            hours = load.hours_on(shelf)
-            found.extend((price * hours, order, shelf, number) for price, number in near[key])
-        if load.group.need.shape.is_exclusive:
-            found = [
-                (shelf.catalogue.entries[n].usd_per_hour * load.hours_on(shelf), order, shelf, n)
-                for order, (shelf, mask) in enumerate(load.fitting)
-                if (n := lowest(mask)) >= 0
-            ]
+            catalogue, hours = shelf.catalogue, load.hours_on(shelf)
+            key = id(catalogue), mask, hours
+            if key in seen and not shelf.market.is_prepaid:
+                continue
+            seen.add(key)
+            if load.group.need.shape.is_exclusive:
+                first = lowest(mask)
+                near = [(catalogue.entries[first].usd_per_hour, first)]
+            else:
+                near = catalogue.nearest(load.group.size, mask)
+            found.extend((price * hours, order, shelf, number) for price, number in near)
         found.sort(key=lambda each: (each[0], each[1], each[3]))
         load.choices = [(cost, shelf, number) for cost, _, shelf, number in found[:CHOICES_MAX]]
         load.worth_usd = load.choices[0][0]
@@ -161,15 +189,10 @@ class Blueprint:
         return self._stock[offering]
 
     def _index(self, loads: list[_Load]) -> None:
-        """Who may fill the rest of a node, the largest first."""
+        """Who may fill the rest of a node."""
         sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
-        with_gpus = [load for load in sharing if load.group.size[0]]
-        without = [load for load in sharing if not load.group.size[0]]
-        self._with_gpus = sorted(
-            with_gpus, key=lambda e: (-e.group.size[0], -e.group.size[1], e.group.number)
-        )
-        self._without = sorted(without, key=lambda e: (-e.group.size[1], e.group.number))
-        self._without_keys = [-load.group.size[1] for load in self._without]
+        self._with_gpus = _Fillers([load for load in sharing if load.group.size[0]], 0)
+        self._without = _Fillers([load for load in sharing if not load.group.size[0]], 1)
 
     def _best(self, load: _Load) -> _Draw | None:
         best: _Draw | None = None
@@ -223,10 +246,14 @@ class Blueprint:
         parts, worth = [(load, count)], count * load.worth_usd
         hours = load.hours_on(shelf)
         if not is_alone and room[1] > 0:
-            fillers = self._fillers(room, load)
+            fillers = self._without.fitting(room)
+            if room[0] > 0:
+                fillers = chain(self._with_gpus.fitting(room), fillers)
             for other in fillers:
                 if room[1] <= 0:
                     break
+                if other is load:
+                    continue
                 fitting = self._fitting(other, shelf, number, room)
                 if not fitting:
                     continue
@@ -247,18 +274,6 @@ class Blueprint:
             cost *= NEW_TYPE_FACTOR
         drawn.cost_per_worth = cost / worth if worth else 0.0
         return drawn
-
-    def _fillers(self, room: list[int], load: _Load) -> list[_Load]:
-        found: list[_Load] = []
-        if room[0] > 0:
-            found = [e for e in self._with_gpus if e.left > 0 and e is not load][:FILLERS_MAX]
-        start = bisect_left(self._without_keys, -room[1])
-        for other in self._without[start:]:
-            if len(found) >= 2 * FILLERS_MAX:
-                break
-            if other.left > 0 and other is not load:
-                found.append(other)
-        return found
 
     def _fitting(self, other: _Load, shelf: Shelf, number: int, room: list[int]) -> int:
         """How many jobs of another group fit beside, when they may be on such a node at all."""

@@ -203,5 +203,11 @@ def _per_unit(entries: Sequence[Entry], dimension: int) -> tuple[list[float], li
 
 
 def holds(room: Vector, need: Vector) -> int:
-    """How many such jobs a node with this much room holds."""
-    return min((room[d] // need[d] for d in range(3) if need[d] > 0), default=1)
+    """How many such jobs a node with this much room holds; every job takes a CPU."""
+    gpus, cpus, memory_mib = need
+    count = room[1] // cpus
+    if gpus:
+        count = min(count, room[0] // gpus)
+    if memory_mib:
+        count = min(count, room[2] // memory_mib)
+    return count
