@@ -26,10 +26,11 @@ SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNames:
-    """What head and nodes both need: the Munge secret's ARN and the file system's id."""
+    """What head and nodes both need: the Munge secret's ARN, the file system's id, the bus."""
 
     munge_secret: str
     file_system_id: str
+    bus: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,6 @@ class AgentNames:
     """Where the agent puts digests and hears orders."""
 
     bucket: str
-    bus: str
     urgent_queue_url: str
     routine_queue_url: str
 
@@ -97,7 +97,7 @@ def head_values(file: ClusterFile, shared: SharedNames, agent: AgentNames) -> He
     environment = {
         "TIDEGATE_CLUSTER": file.cluster.name,
         "TIDEGATE_BUCKET": agent.bucket,
-        "TIDEGATE_BUS": agent.bus,
+        "TIDEGATE_BUS": shared.bus,
         "TIDEGATE_URGENT_QUEUE_URL": agent.urgent_queue_url,
         "TIDEGATE_ROUTINE_QUEUE_URL": agent.routine_queue_url,
         "TIDEGATE_SHARED_DIR": file.shared_dir,
@@ -109,6 +109,7 @@ def head_values(file: ClusterFile, shared: SharedNames, agent: AgentNames) -> He
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),
         agent_env=tuple(environment.items()),
+        bus=shared.bus,
     )
 
 
@@ -121,5 +122,6 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         pools=(NodePool(pool.name, pool.labels),),
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),
+        bus=shared.bus,
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

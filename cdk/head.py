@@ -1,13 +1,15 @@
 """The head: one small instance, its data volume, and a name that keeps pointing at it."""
 
-from aws_cdk import CfnTag, Fn
+from aws_cdk import CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_route53 as route53
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from cdk import statements
 from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
+from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import ROOT_DEVICE
 from cdk.network import Network
@@ -17,7 +19,7 @@ from cdk.storage import Storage, keep_when_replaced
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import DIGEST_SOURCE
-from userdata.render import head_user_data
+from userdata.render import head_bundle, head_parameter, head_user_data
 
 ROOT_GIB = 30
 DATA_DEVICE = "/dev/sdf"
@@ -40,20 +42,31 @@ class Head(Construct):
         image_id: str,
     ) -> None:
         super().__init__(scope, id)
-        self.role = self._role(storage, queues, events)
         agent = AgentNames(
             bucket=storage.bucket.bucket_name,
-            bus=events.bus.event_bus_name,
             urgent_queue_url=queues.urgent.queue_url,
             routine_queue_url=queues.routine.queue_url,
         )
-        user_data = head_user_data(head_values(file, shared_names(storage), agent))
+        values = head_values(file, shared_names(storage, events), agent)
+        bundle = store(self, "Bundle", head_bundle(values))
+        parameter = ssm.CfnParameter(
+            self,
+            "Boot",
+            name=f"/tidegate/{file.cluster.name}/head",
+            type="String",
+            value=head_parameter(values, bundle),
+            description="what the head runs; it looks here every minute",
+        )
+        self.role = self._role(file.cluster.name, storage, queues, events, bundle.bucket)
+        user_data = head_user_data(values, parameter.ref)
         self.instance = self._instance(file, network, image_id, user_data)
         self.instance.node.add_dependency(*storage.mount_targets, *network.route_out)
         self._data_volume(file)
         self._name(file, network)
 
-    def _role(self, storage: Storage, queues: Queues, events: Events) -> iam.Role:
+    def _role(
+        self, cluster: str, storage: Storage, queues: Queues, events: Events, bundles: str
+    ) -> iam.Role:
         """Only the head puts digests: what the planner believes about Slurm comes from here."""
         key = f"{storage.bucket.bucket_arn}/{storage.digest_key}"
         return statements.role(
@@ -75,6 +88,19 @@ class Head(Construct):
                 ),
                 statements.read_secret(storage.munge_secret_arn),
                 statements.mount(storage.file_system_arn, as_root=True),
+                statements.tell_of_boot(events.bus.event_bus_arn),
+                read_bundles(self, bundles),
+                statements.statement(
+                    "Boot",
+                    ["ssm:GetParameter"],
+                    [
+                        Stack.of(self).format_arn(
+                            service="ssm",
+                            resource="parameter",
+                            resource_name=f"tidegate/{cluster}/head",
+                        )
+                    ],
+                ),
             ],
             managed=["AmazonSSMManagedInstanceCore"],
         )

@@ -7,13 +7,15 @@ from constructs import Construct
 
 from cdk import statements
 from cdk.bootstrap import SharedNames, node_values
+from cdk.bundles import read_bundles, store
+from cdk.events import Events
 from cdk.images import ROOT_DEVICE
 from cdk.network import Network
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.core.pool import Pool
 from tidegate.wire.config import ClusterFile
-from userdata.render import node_user_data
+from userdata.render import node_bundle, node_user_data
 
 # The driver image alone takes more than half of it.
 ROOT_GIB = 100
@@ -34,9 +36,16 @@ class Nodes(Construct):
         file: ClusterFile,
         network: Network,
         storage: Storage,
+        events: Events,
         image_id: str,
     ) -> None:
         super().__init__(scope, id)
+        shared = shared_names(storage, events)
+        values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
+        bundles = {
+            pool: store(self, f"Bundle-{pool.name}", node_bundle(each))
+            for pool, each in values.items()
+        }
         self.role = statements.role(
             self,
             "Role",
@@ -44,13 +53,15 @@ class Nodes(Construct):
             statements=[
                 statements.read_secret(storage.munge_secret_arn),
                 statements.mount(storage.file_system_arn, as_root=False),
+                statements.tell_of_boot(events.bus.event_bus_arn),
+                read_bundles(self, next(iter(bundles.values())).bucket),
             ],
             managed=["AmazonSSMManagedInstanceCore"],
         )
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
         for pool in file.cluster.pools:
-            user_data = node_user_data(node_values(file, shared_names(storage), pool))
+            user_data = node_user_data(values[pool], bundles[pool])
             template = ec2.CfnLaunchTemplate(
                 self,
                 f"Pool-{pool.name}",
@@ -105,8 +116,12 @@ class Nodes(Construct):
         )
 
 
-def shared_names(storage: Storage) -> SharedNames:
-    return SharedNames(munge_secret=storage.munge_secret_arn, file_system_id=storage.file_system_id)
+def shared_names(storage: Storage, events: Events) -> SharedNames:
+    return SharedNames(
+        munge_secret=storage.munge_secret_arn,
+        file_system_id=storage.file_system_id,
+        bus=events.bus.event_bus_name,
+    )
 
 
 def _tags(cluster: str, pool: Pool) -> list[CfnTag]:

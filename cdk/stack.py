@@ -47,7 +47,13 @@ class ClusterStack(Stack):
         events = Events(self, "Events", cluster=cluster, queues=queues)
         images = Images(self, "Images", file=file)
         nodes = Nodes(
-            self, "Nodes", file=file, network=network, storage=storage, image_id=images.of_nodes
+            self,
+            "Nodes",
+            file=file,
+            network=network,
+            storage=storage,
+            events=events,
+            image_id=images.of_nodes,
         )
         around = Around(
             file=file,

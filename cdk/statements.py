@@ -6,11 +6,12 @@ Source of actions, resources and condition keys: the Service Authorization Refer
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from userdata.values import NODE_SOURCE
 
 # What a launch uses and what it makes, beside instances, templates, subnets and groups.
 # Images belong to others, and new volumes and interfaces have no name yet.
@@ -58,6 +59,23 @@ def ec2_arn(scope: Construct, resource: str, *, is_shared: bool = False) -> str:
     if is_shared:
         return stack.format_arn(service="ec2", resource=kind, resource_name=name, account="")
     return stack.format_arn(service="ec2", resource=kind, resource_name=name)
+
+
+def s3_arn(scope: Construct, resource: str) -> str:
+    """`resource`: "BUCKET/KEY"; S3's names have no region and no account."""
+    return Stack.of(scope).format_arn(
+        service="s3",
+        region="",
+        account="",
+        resource=resource,
+        arn_format=ArnFormat.NO_RESOURCE_NAME,
+    )
+
+
+def tell_of_boot(bus_arn: str) -> iam.PolicyStatement:
+    """Ready or failed, under a source of its own: nobody may write digests with this."""
+    condition = {"StringEquals": {"events:source": NODE_SOURCE}}
+    return statement("TellOfBoot", ["events:PutEvents"], [bus_arn], condition)
 
 
 def ledger(table_arn: str) -> iam.PolicyStatement:

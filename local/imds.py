@@ -148,6 +148,7 @@ def _facts(identity: Identity) -> dict[str, str]:
         "meta-data/local-ipv4": identity.ip,
         "meta-data/placement/availability-zone": identity.zone,
         "meta-data/placement/region": identity.zone[:-1],
+        "meta-data/services/domain": "amazonaws.com",
         "meta-data/tags/instance": "\n".join(identity.tags),
     }
 

@@ -25,7 +25,10 @@ _BRIDGE_MAC = "02:00:0a:4d:ff:fe"
 _REPOSITORY = Path(__file__).parent.parent
 # Where AWS's image has the agent; the interpreter and the code are this checkout's.
 _AGENT = Path("opt/tidegate/bin/tidegate-agent")
-_SHIMS = (("systemctl", "usr/bin"), ("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin"))
+_SHIMS = (
+    *(("systemctl", "usr/bin"), ("systemd-run", "usr/bin")),
+    *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
+)
 # What this computer's own Slurm and Munge left behind must not get into a machine.
 _HIDDEN = (
     *("etc/munge/munge.key", "etc/slurm", "var/lib/slurm", "var/log/slurm", "var/log/munge"),

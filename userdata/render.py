@@ -1,19 +1,19 @@
-"""What a head or a node is told at its first boot: user data and slurm.conf, as text.
+"""What a head or a node is told at its boot: user data, and the bundle that it fetches.
 
-Pure text out of plain values. Every value is checked when it is made, so none of them can
+The user data is a stub with what only the deployment knows (ARNs, ids, where the bundle is); the
+bundle holds everything else. Every value is checked when it is made, so none of them can
 add a word of shell or a line of configuration. No value is a secret: user data can be read
 by anyone who may describe the instance.
 """
 
-import base64
-import gzip
 import shlex
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import jinja2
 
+from userdata.bundle import HERE, Bundle, assignments, pack
 from userdata.values import (
+    BundleAt,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -23,10 +23,13 @@ from userdata.values import (
     SlurmConfValues,
     SlurmPartition,
     SlurmPool,
+    check_word,
 )
 
 __all__ = [
     "MAX_USER_DATA_BYTES",
+    "Bundle",
+    "BundleAt",
     "HeadValues",
     "MungeSecret",
     "NodePool",
@@ -36,15 +39,18 @@ __all__ = [
     "SlurmConfValues",
     "SlurmPartition",
     "SlurmPool",
+    "head_bundle",
+    "head_parameter",
     "head_user_data",
+    "node_bundle",
     "node_user_data",
     "slurm_conf",
 ]
 
 MAX_USER_DATA_BYTES = 16_384  # EC2's limit, before base64
+MAX_PARAMETER_BYTES = 4096  # Parameter Store's limit, standard tier
 MIN_NODE_TABLE = 1024
 
-_HERE = Path(__file__).parent
 _END_OF_PARAMETERS = "\n# What could be bought."
 _CGROUP_CONF = """\
 CgroupPlugin=autodetect
@@ -56,6 +62,7 @@ _NODE_STAGES = (
     "node/reboot",
     "both/identity",
     "node/shape",
+    "both/packages",
     "both/owner_rule",
     "both/shared",
     "both/munge",
@@ -66,8 +73,9 @@ _NODE_STAGES = (
     "node/spot",
 )
 _HEAD_STAGES = (
-    "head/again",
+    "head/update",
     "both/identity",
+    "both/packages",
     "both/owner_rule",
     "both/shared",
     "both/munge",
@@ -75,13 +83,11 @@ _HEAD_STAGES = (
     "head/slurmctld",
     "head/agent",
 )
+_PROGRAMS = "curl munge munged mount.efs nft scontrol"
 
 
-def node_user_data(values: NodeValues) -> str:
-    """The user data of every node that this launch template starts.
-
-    Raises ValueError when it would not fit into EC2's limit.
-    """
+def node_bundle(values: NodeValues) -> Bundle:
+    """What the nodes of this launch template run at their boot."""
     settings = {
         "ROLE": "node",
         "HEAD": f"{values.head_host}:{values.slurmctld_port}",
@@ -90,15 +96,14 @@ def node_user_data(values: NodeValues) -> str:
         "POOLS": "\n".join(_pool_line(pool) for pool in values.pools),
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
-        "BOOT_BOUND_S": str(values.boot_bound_s),
+        "PROGRAMS": f"{_PROGRAMS} setpriv slurmd",
         **_settings_of_both(values.munge, values.shared),
     }
-    title = f"Tidegate: a node of cluster {values.cluster}"
-    return _script(title, settings, _NODE_STAGES, {"SPOT_WATCH": _read("node/spot-watch.sh")})
+    return pack(_NODE_STAGES, settings, {"spot-watch.sh": read("node/spot-watch.sh")})
 
 
-def head_user_data(values: HeadValues) -> str:
-    """The user data of the head. Raises ValueError when it would not fit into EC2's limit."""
+def head_bundle(values: HeadValues) -> Bundle:
+    """What the head runs at its boot, and again when this has changed."""
     settings = {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
@@ -106,16 +111,51 @@ def head_user_data(values: HeadValues) -> str:
         "AGENT_USER": values.agent_user,
         "AGENT_COMMAND": shlex.join(values.agent_command),
         "STATE_DIR": values.slurm.state_dir,
-        "BOOT_BOUND_S": str(values.boot_bound_s),
+        "UPDATE_POLL_S": f"{values.update_poll_s:g}",
+        "PROGRAMS": f"{_PROGRAMS} slurmctld",
         **_settings_of_both(values.munge, values.shared),
     }
     files = {
-        "SLURM_CONF_GZ": _packed(slurm_conf(values.slurm)),
-        "CGROUP_CONF": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
-        "AGENT_ENV": _lines(f'{name}="{value}"' for name, value in values.agent_env),
+        "slurm.conf": slurm_conf(values.slurm),
+        "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
-    title = f"Tidegate: the head of cluster {values.slurm.cluster}"
-    return _script(title, settings, _HEAD_STAGES, files)
+    return pack(_HEAD_STAGES, settings, files)
+
+
+def node_user_data(values: NodeValues, bundle: BundleAt) -> str:
+    """The user data of every node that this launch template starts.
+
+    Raises ValueError when it would not fit into EC2's limit.
+    """
+    settings = {"BOUND_S": str(values.boot_bound_s), **_where(bundle)}
+    made = _made_for_both(values)
+    # A quoted here-document: nothing in the text is expanded.
+    told = f"cat >$env <<'END'\n{assignments(made)}END\n"
+    return _stub("node", values.cluster, settings, told)
+
+
+def head_user_data(values: HeadValues, parameter: str) -> str:
+    """The user data of the head. `parameter`: the SSM parameter with `head_parameter` in it."""
+    settings = {"POINTER": check_word("parameter", parameter)}
+    return _stub("head", values.slurm.cluster, settings, "")
+
+
+def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
+    """Where the head's bundle is and what else only the deployment knows.
+
+    Apart from the user data: a change of that would stop and start the head. Raises ValueError
+    when it would not fit into a parameter.
+    """
+    agent_env = "\n".join(f'{name}="{value}"' for name, value in values.agent_env)
+    made = {
+        **_where(bundle),
+        **_made_for_both(values),
+        "AGENT_ENV": agent_env,
+    }
+    text = assignments(made)
+    if len(text.encode()) > MAX_PARAMETER_BYTES:
+        raise ValueError(f"{len(text.encode())} bytes; SSM takes {MAX_PARAMETER_BYTES}")
+    return text
 
 
 def slurm_conf(values: SlurmConfValues) -> str:
@@ -130,7 +170,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
-    ).from_string(_read("head/slurm.conf.j2"))
+    ).from_string(read("head/slurm.conf.j2"))
     placeholders = tuple(_placeholders(values.pools))
     shapes = [shape for pool in values.pools for shape in pool.shapes]
     text = template.render(
@@ -187,14 +227,26 @@ def _placeholders(pools: Iterable[SlurmPool]) -> Iterable[tuple[NodeShape, str, 
 
 def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
     return {
-        "MUNGE_SECRET": munge.secret_id,
-        "MUNGE_FINGERPRINT": munge.fingerprint,
         "MUNGE_WAIT_S": str(munge.wait_s),
-        "FILE_SYSTEM": shared.file_system_id,
-        "ACCESS_POINT": shared.access_point_id,
         "SHARED_DIR": shared.directory,
         "SHARED_WAIT_S": str(shared.wait_s),
     }
+
+
+def _where(bundle: BundleAt) -> dict[str, str]:
+    return {"BUNDLE": f"{bundle.bucket}/{bundle.key}", "SHA256": bundle.sha256}
+
+
+def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
+    """What only the deployment knows, so that it cannot be in a bundle."""
+    made = {
+        "BUS": values.bus,
+        "MUNGE_SECRET": values.munge.secret_id,
+        "MUNGE_FINGERPRINT": values.munge.fingerprint,
+        "FILE_SYSTEM": values.shared.file_system_id,
+        "ACCESS_POINT": values.shared.access_point_id,
+    }
+    return {name: value for name, value in made.items() if value}
 
 
 def _shape_line(shape: NodeShape) -> str:
@@ -206,41 +258,23 @@ def _pool_line(pool: NodePool) -> str:
     return f"{pool.name} {','.join(pool.labels) or '-'}"
 
 
-def _script(
-    title: str, settings: Mapping[str, str], stages: Iterable[str], files: Mapping[str, str]
-) -> str:
-    """One bash script: the settings, the embedded files, the stages, and the run of them."""
-    parts = ["#!/bin/bash", f"# {title}", "set -euo pipefail", "umask 022", ""]
-    parts += [f"readonly {name}={shlex.quote(value)}" for name, value in settings.items()]
-    for name, text in files.items():
-        # A quoted here-document: nothing in the text is expanded.
-        parts += ["", f"file_{name}() {{", f"    cat <<'END_OF_{name}'", text.rstrip("\n")]
-        parts += [f"END_OF_{name}", "}"]
-    for path in ("both/run", *stages):
-        parts += ["", _without_comments(_read(f"{path}.sh"))]
-    names = " ".join(stage.split("/")[1] for stage in stages)
-    script = "\n".join([*parts, "", f"run_stages {names}", ""])
+def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str) -> str:
+    """The script that fetches the bundle. `told`: writes down what the bundle's stages need."""
+    once = _code(f"{role}/locate")
+    script = f"#!/bin/bash\n# Tidegate: {role} of cluster {cluster}\n{_code('stub')}"
+    for name, text in {"settings": assignments(settings), "once": told + once}.items():
+        script = script.replace(f"# @{name}\n", text)
     size = len(script.encode())
     if size >= MAX_USER_DATA_BYTES:
         raise ValueError(f"user data of {size} bytes; EC2 takes {MAX_USER_DATA_BYTES - 1}")
     return script
 
 
-def _without_comments(text: str) -> str:
-    """Room for a hundred more instance types; whoever reads the scripts reads userdata/."""
-    lines = text.strip().splitlines()
-    return "\n".join(line for line in lines if not line.startswith("#"))
+def _code(path: str) -> str:
+    """Without its first line, which is for shellcheck, and without indents, to stay small."""
+    lines = read(f"{path}.sh").splitlines()[1:]
+    return "".join(f"{line.lstrip()}\n" for line in lines if "# shellcheck" not in line)
 
 
-def _read(path: str) -> str:
-    return (_HERE / path).read_text()
-
-
-def _lines(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
-
-
-def _packed(text: str) -> str:
-    """gzip and base64 in lines: hundreds of placeholder groups would not fit otherwise."""
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    return "\n".join(packed[at : at + 100] for at in range(0, len(packed), 100))
+def read(path: str) -> str:
+    return (HERE / path).read_text()

@@ -4,10 +4,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+# Source of the events that machines put about their boot; lib.sh writes it.
+NODE_SOURCE = "tidegate.node"
+
 # A value that CloudFormation fills in later (an ARN, a file system id): the CDK writes such a
 # token into the text and CloudFormation replaces it with what AWS itself made up.
 _CDK_TOKEN = r"\$\{Token\[[A-Za-z0-9_.:+-]+\]\}"
 _WORD = re.compile(rf"(?:[A-Za-z0-9_.:/=@+,-]|{_CDK_TOKEN})+")
+_OPTIONAL_WORD = re.compile(rf"(?:{_WORD.pattern})?")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
@@ -16,6 +20,7 @@ _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 _FINGERPRINT = re.compile(rf"[0-9a-f]{{16}}|{_CDK_TOKEN}|")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONF_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # One word: Slurm would read what follows a blank as a further setting, a # as a comment, and a
 # \ at the end as a continued line.
@@ -48,6 +53,26 @@ def _check_settings(name: str, settings: tuple[tuple[str, str], ...]) -> None:
         if key.lower() in seen:
             raise ValueError(f"{name} {key}: must be given once")
         seen.add(key.lower())
+
+
+def check_word(name: str, value: str) -> str:
+    """`value`, when it is one word of shell. Raises ValueError."""
+    _check(name, value, _WORD)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class BundleAt:
+    """Where in S3 a bundle is, and the SHA-256 by which it is known."""
+
+    bucket: str
+    key: str
+    sha256: str
+
+    def __post_init__(self) -> None:
+        _check("bucket", self.bucket, _WORD)
+        _check("key", self.key, _WORD)
+        _check("sha256", self.sha256, _SHA256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +158,8 @@ class MungeSecret:
 class NodeValues:
     """What the nodes of one launch template need.
 
-    Pool, gate and launch are not in here: they differ by launch and come as the instance
+    `bus`: where the node says that it is ready or has failed, "" for nowhere. Pool, gate and
+    launch are not in here: they differ by launch and come as the instance
     tags `tidegate:pool` and `tidegate:gate`. `head_host`: a name that keeps pointing at
     the head. `boot_bound_s`: a node that is not ready by then powers itself off.
     """
@@ -144,6 +170,7 @@ class NodeValues:
     pools: tuple[NodePool, ...]
     munge: MungeSecret
     shared: Shared
+    bus: str = ""
     slurmctld_port: int = 6817
     boot_bound_s: int = 900
     register_wait_s: int = 120
@@ -152,6 +179,7 @@ class NodeValues:
     def __post_init__(self) -> None:
         _check("cluster", self.cluster, _NAME)
         _check("head_host", self.head_host, _HOST)
+        _check("bus", self.bus, _OPTIONAL_WORD)
         _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 
@@ -268,7 +296,8 @@ class HeadValues:
     agent_command: tuple[str, ...] = ("/opt/tidegate/bin/tidegate-agent",)
     agent_env: tuple[tuple[str, str], ...] = field(default=())
     agent_user: str = "slurm"
-    boot_bound_s: int = 900
+    bus: str = ""
+    update_poll_s: float = 60.0
 
     def __post_init__(self) -> None:
         _check_each("agent_command", self.agent_command, _WORD)
@@ -276,4 +305,5 @@ class HeadValues:
         for name, value in self.agent_env:
             _check(f"agent_env {name}", value, _ENV_VALUE)
         _check("agent_user", self.agent_user, _USER)
-        _check_positive("boot_bound_s", self.boot_bound_s)
+        _check("bus", self.bus, _OPTIONAL_WORD)
+        _check_positive("update_poll_s", self.update_poll_s)

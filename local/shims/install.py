@@ -2,7 +2,18 @@
 
 from functools import cache
 
-from local.shims import ec2, efs, engine, events, functions, iam, queues, resources, storage
+from local.shims import (
+    ec2,
+    efs,
+    engine,
+    events,
+    functions,
+    iam,
+    parameters,
+    queues,
+    resources,
+    storage,
+)
 
 
 @cache
@@ -12,5 +23,5 @@ def install_shims() -> None:
     For the whole process, once: a second call does nothing.
     """
     engine.mend()
-    for part in (resources, ec2, efs, events, functions, iam, queues, storage):
+    for part in (resources, ec2, efs, events, functions, iam, parameters, queues, storage):
         part.install()

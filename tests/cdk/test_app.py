@@ -153,9 +153,11 @@ def test_everything_that_can_be_tagged_carries_the_cluster_s_name(dev: Stack):
     tagged = {
         resource["Type"]
         for resource in dev.template["Resources"].values()
-        if wanted in resource.get("Properties", {}).get("Tags", ())
+        if isinstance(tags := resource.get("Properties", {}).get("Tags", ()), list)
+        and wanted in tags
     }
-    # These three spell it in another way.
+    # These spell it in another way.
+    assert dev.one("AWS::SSM::Parameter")["Tags"] == {"tidegate:cluster": "dev"}
     assert wanted in dev.one("AWS::EFS::FileSystem")["FileSystemTags"]
     assert wanted in dev.one("AWS::Route53::HostedZone")["HostedZoneTags"]
 

@@ -12,8 +12,8 @@ from tests.cdk.made import ROOT, dev_file
 from tidegate.wire.config import ClusterFile, parse_cluster
 from userdata.render import NodeShape
 
-SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1")
-AGENT = AgentNames(bucket="b", bus="bus", urgent_queue_url="http://u", routine_queue_url="http://r")
+SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1", bus="bus")
+AGENT = AgentNames(bucket="b", urgent_queue_url="http://u", routine_queue_url="http://r")
 
 
 def cluster_file(**changes: object) -> ClusterFile:

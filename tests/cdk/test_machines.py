@@ -1,10 +1,15 @@
 """Head, nodes and network. moto drops most of what is asked for here."""
 
+import hashlib
+import json
+import re
+
 import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
+from tests.userdata.bundles import opened
 from tidegate.core.ec2 import CLUSTER_TAG
-from userdata.render import MAX_USER_DATA_BYTES
+from userdata.render import MAX_USER_DATA_BYTES, Bundle
 
 IMDS = {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}
 RESOURCE_NAME = {"HostnameType": "resource-name", "EnableResourceNameDnsARecord": True}
@@ -76,18 +81,52 @@ class TestLaunchTemplate:
         assert joined(data["IamInstanceProfile"]["Arn"]) == f"<{profile}.Arn>"
         assert [joined(each) for each in data["SecurityGroupIds"]] == [f"<{group}.GroupId>"]
 
-    def test_user_data_names_head_secret_and_files_and_fits(self, dev: Stack, pool):
+    def test_user_data_names_secret_and_files_and_fits(self, dev: Stack, pool):
         text = joined(template_data(dev, pool)["UserData"])
 
-        assert "HEAD=head.tidegate-dev.internal:6817" in text
         assert "MUNGE_SECRET='<StorageMungeKey" in text
         assert "FILE_SYSTEM='<StorageFiles" in text
         assert len(text.encode()) < MAX_USER_DATA_BYTES
 
+    def test_user_data_knows_its_bundle_by_its_hash(self, dev: Stack, pool):
+        text = joined(template_data(dev, pool)["UserData"])
+
+        bundle = bundle_of(dev, text)
+        assert f"\nSHA256={hashlib.sha256(bundle).hexdigest()}\n" in text
+        assert "HEAD=head.tidegate-dev.internal:6817" in opened(Bundle(bundle))["settings"]
+
+
+def bundle_of(stack: Stack, text: str) -> bytes:
+    """The file that the assembly uploads to where `text` fetches its bundle."""
+    (key,) = re.findall(r"BUNDLE=\S+/(\w+)\.tgz", text)
+    manifest = json.loads((stack.folder / "tidegate-dev.assets.json").read_text())
+    source = manifest["files"][key]["source"]
+    assert source["packaging"] == "file"
+    found: bytes = (stack.folder / source["path"]).read_bytes()
+    return found
+
 
 def test_each_pool_s_nodes_know_their_own_instance_types(dev: Stack):
-    assert "g4dn.xlarge" in joined(template_data(dev, "t4")["UserData"])
-    assert "g4dn.xlarge" not in joined(template_data(dev, "a10g")["UserData"])
+    t4, a10g = (
+        opened(Bundle(bundle_of(dev, joined(template_data(dev, pool)["UserData"]))))
+        for pool in ("t4", "a10g")
+    )
+
+    assert "g4dn.xlarge" in t4["settings"]
+    assert "g4dn.xlarge" not in a10g["settings"]
+
+
+def test_another_pool_changes_no_launch_template_and_not_the_head_s_user_data(dev: Stack, tmp_path):
+    pools = dev_file()["pools"]
+    more = {**pools, "more": {**pools["a10g"], "weight": "1"}}
+    partitions = {"gpu": {"pools": list(more), "default": "true"}}
+
+    made = synthesized(tmp_path, dev_file(pools=more, partitions=partitions))["tidegate-dev"]
+
+    for pool in ("t4", "a10g"):
+        assert template_data(made, pool) == template_data(dev, pool)
+    assert made.one("AWS::EC2::Instance") == dev.one("AWS::EC2::Instance")
+    assert made.one("AWS::SSM::Parameter") != dev.one("AWS::SSM::Parameter")
 
 
 class TestHead:
@@ -142,7 +181,7 @@ class TestHead:
         assert [joined(each) for each in record["ResourceRecords"]] == [f"<{head}.PrivateIp>"]
 
     def test_agent_is_told_where_everything_is(self, dev: Stack):
-        text = joined(dev.one("AWS::EC2::Instance")["UserData"])
+        text = joined(dev.one("AWS::SSM::Parameter")["Value"])
 
         assert 'TIDEGATE_BUCKET="<StorageDigests' in text
         assert 'TIDEGATE_BUS="<EventsBus' in text
@@ -219,7 +258,7 @@ def test_existing_network_is_used_as_it_is(tmp_path):
 
 def test_user_data_holds_no_key_of_any_kind(dev: Stack):
     machines = [template_data(dev, "t4"), template_data(dev, "a10g"), dev.one("AWS::EC2::Instance")]
-    for machine in machines:
-        text = joined(machine["UserData"])
+    told = [joined(machine["UserData"]) for machine in machines]
+    for text in (*told, joined(dev.one("AWS::SSM::Parameter")["Value"])):
         assert "SecretString>" not in text
         assert "{{resolve:" not in text

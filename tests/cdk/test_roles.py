@@ -33,8 +33,9 @@ ACTIONS = {
         *MOUNT,
         *("elasticfilesystem:ClientRootAccess", "events:PutEvents", "s3:PutObject"),
         *("secretsmanager:GetSecretValue", "sqs:DeleteMessage", "sqs:ReceiveMessage"),
+        *("s3:GetObject", "ssm:GetParameter"),
     },
-    "NodesRole": {*MOUNT, "secretsmanager:GetSecretValue"},
+    "NodesRole": {*MOUNT, "events:PutEvents", "s3:GetObject", "secretsmanager:GetSecretValue"},
 }
 SERVICES = {"Functions": "lambda", "Hours": "scheduler", "Head": "ec2", "Nodes": "ec2"}
 SSM = "policy/AmazonSSMManagedInstanceCore"
@@ -240,3 +241,16 @@ def test_arns_are_those_of_the_region_s_partition(tmp_path):
     ]
     assert arns
     assert [arn for arn in arns if not arn.startswith("arn:aws-cn:")] == []
+
+
+@pytest.mark.parametrize("role", ["HeadRole", "NodesRole"])
+def test_machines_fetch_bundles_and_tell_of_their_boot_and_no_more(dev: Stack, role):
+    (bundles,) = resources(statement(dev, role, "Bundles"))
+    told = statement(dev, role, "TellOfBoot")
+
+    assert bundles.startswith("arn:aws:s3:::cdk-")
+    assert bundles.endswith("/*.tgz")
+    assert conditions(told) == {"StringEquals": {"events:source": "tidegate.node"}}
+    assert [joined(arn) for arn in resources(told)] == [
+        f"<{dev.logical_id('EventsBus', 'AWS::Events::EventBus')}.Arn>"
+    ]

@@ -29,10 +29,24 @@ from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
-from userdata.render import MungeSecret, NodeShape, NodeValues, head_user_data, node_user_data
+from userdata.render import (
+    Bundle,
+    BundleAt,
+    HeadValues,
+    MungeSecret,
+    NodeShape,
+    NodeValues,
+    head_bundle,
+    head_parameter,
+    head_user_data,
+    node_bundle,
+    node_user_data,
+)
 
 AWS_PORT = 5000
 THROTTLED_PORT = 5001
+BUNDLES = "bundles"
+HEAD_PARAMETER = "/tidegate/dev/head"
 READY = "ready after"
 # A machine in namespaces shares this computer's cgroups and claims GPUs and memory that this
 # computer lacks, so slurmd must believe what it is told.
@@ -89,7 +103,29 @@ def start_cloud() -> Cloud:
         made = client("secretsmanager").create_secret(Name=name, SecretBinary=os.urandom(1024))
         return MungeSecret(made["ARN"])
 
+    client("s3").create_bucket(Bucket=BUNDLES)
     return Cloud(client, client("ec2"), secret("munge"), secret("other"))
+
+
+def publish(cloud: Cloud, bundle: Bundle) -> BundleAt:
+    """What the CDK's assets do."""
+    key = f"{bundle.sha256}.tgz"
+    cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=bundle.archive)
+    return BundleAt(BUNDLES, key, bundle.sha256)
+
+
+def data_of_node(cloud: Cloud, values: NodeValues) -> str:
+    """User data of nodes, whose bundle is there."""
+    return node_user_data(values, publish(cloud, node_bundle(values)))
+
+
+def data_of_head(cloud: Cloud, values: HeadValues) -> str:
+    """User data of the head, whose parameter and bundle are there."""
+    told = head_parameter(values, publish(cloud, head_bundle(values)))
+    cloud.client("ssm").put_parameter(
+        Name=HEAD_PARAMETER, Value=told, Type="String", Overwrite=True
+    )
+    return head_user_data(values, HEAD_PARAMETER)
 
 
 def start_throttled_service() -> None:
@@ -158,7 +194,7 @@ def buy(cloud: Cloud, template_id: str, shape: NodeShape, market: str, **found: 
 
 def boot_head(cloud: Cloud, world: World) -> Machine:
     values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_command=())
-    template_id = template(cloud, "head", head_user_data(values))
+    template_id = template(cloud, "head", data_of_head(cloud, values))
     cloud.ec2.run_instances(
         MinCount=1,
         MaxCount=1,
@@ -179,12 +215,12 @@ def broken_specs(cloud: Cloud) -> dict[str, MachineSpec]:
         return MachineSpec(
             f"i-bad000000000{number:04d}",
             A10GX4.instance_type,
-            node_user_data(values),
+            data_of_node(cloud, values),
             gpus=gpus,
             tags={"tidegate:pool": "gpu"},
         )
 
-    throttled = {"AWS_ENDPOINT_URL_SECRETS_MANAGER": f"http://{BRIDGE_ADDRESS}:{THROTTLED_PORT}"}
+    throttled = {"AWS_ENDPOINT_URL_SECRETSMANAGER": f"http://{BRIDGE_ADDRESS}:{THROTTLED_PORT}"}
     impatient = replace(good, munge=replace(cloud.munge, wait_s=1))
     no_files = replace(good, shared=replace(good.shared, file_system_id="nothing", wait_s=1))
     patient = replace(no_files.shared, wait_s=300)
@@ -193,7 +229,7 @@ def broken_specs(cloud: Cloud) -> dict[str, MachineSpec]:
         "gpu_missing": spec(2, good, gpus=3),
         "throttled_secret": replace(spec(3, impatient), env=throttled),
         "no_shared_folder": spec(4, no_files),
-        "hanging": spec(5, replace(no_files, shared=patient, boot_bound_s=1)),
+        "hanging": spec(5, replace(no_files, shared=patient, boot_bound_s=2)),
     }
 
 
@@ -241,7 +277,9 @@ def instance_state(cloud: Cloud, instance_id: str) -> str:
 
 
 def buy_nodes(cloud: Cloud) -> dict[str, str]:
-    template_id = template(cloud, "node", node_user_data(replace(LOCAL_NODE, munge=cloud.munge)))
+    template_id = template(
+        cloud, "node", data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
+    )
     return {
         "t4x1": buy(cloud, template_id, T4X1, "spot", pool="cheap"),
         "t4x4": buy(cloud, template_id, T4X4, "on-demand", pool="gpu"),
@@ -268,7 +306,9 @@ def break_nodes(cloud: Cloud, world: World) -> dict[str, dict[str, Any]]:
 
 def refuse_node(cloud: Cloud, hypervisor: Hypervisor) -> str:
     """An instance whose pool this launch template does not know; its last state in EC2."""
-    template_id = template(cloud, "other", node_user_data(replace(LOCAL_NODE, munge=cloud.munge)))
+    template_id = template(
+        cloud, "other", data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
+    )
     instance_id = buy(cloud, template_id, T4X1, "spot", pool="unheard-of")
     wait_for(lambda: instance_state(cloud, instance_id) == "terminated", 10)
     wait_for(lambda: hypervisor.machine(instance_id) is None, 1)

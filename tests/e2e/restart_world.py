@@ -23,6 +23,8 @@ from tests.e2e.boot_world import (
     READY,
     Cloud,
     buy,
+    data_of_head,
+    data_of_node,
     instance_state,
     show_nodes,
     start_cloud,
@@ -32,7 +34,6 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import HEAD, T4X1
 from tidegate.wire.digest import decode_digest
-from userdata.render import head_user_data, node_user_data
 
 ZONE = "tidegate-dev.internal"
 HEAD_HOST = f"head.{ZONE}"
@@ -128,7 +129,7 @@ def launch_head(cluster: Cluster) -> str:
         agent_command=("/opt/tidegate/bin/tidegate-agent",),
         agent_env=make_agents_way(cloud),
     )
-    template_id = template(cloud, "head", head_user_data(values), profile="head-profile")
+    template_id = template(cloud, "head", data_of_head(cloud, values), profile="head-profile")
     made = cloud.ec2.run_instances(
         MinCount=1,
         MaxCount=1,
@@ -208,7 +209,9 @@ def stop_and_start(cluster: Cluster, instance_id: str) -> dict[str, Any]:
 
 def join_node(cluster: Cluster, head: Machine) -> Machine:
     values = replace(LOCAL_NODE, munge=cluster.cloud.munge, head_host=HEAD_HOST)
-    template_id = template(cluster.cloud, "node", node_user_data(values), profile="node-profile")
+    template_id = template(
+        cluster.cloud, "node", data_of_node(cluster.cloud, values), profile="node-profile"
+    )
     instance_id = buy(cluster.cloud, template_id, T4X1, "spot", pool="cheap")
     assert wait_for(lambda: instance_id in show_nodes(head), 20)
     found = cluster.hypervisor.machine(instance_id)

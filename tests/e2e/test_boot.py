@@ -109,7 +109,7 @@ def test_on_the_head_only_root_and_the_agent_reach_the_metadata_service(seen):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("wrong_key", "stage munge failed (exit 1): this is the Munge key"),
+        ("wrong_key", "stage munge failed (exit 78): this is the Munge key"),
         ("throttled_secret", "stage munge failed"),
         ("gpu_missing", "stage health failed (exit 1): g5.12xlarge has 4 GPUs; nvidia-smi lists 3"),
         ("no_shared_folder", "stage shared failed (exit 1): no file system: nothing:/"),
@@ -122,7 +122,7 @@ def test_a_node_that_cannot_become_ready_says_why_and_powers_off(seen, fault, wo
 
 def test_a_node_that_hangs_is_powered_off_by_its_dead_man(seen):
     assert seen["broken"]["hanging"]["ended"]
-    assert "not ready after 1 s" in seen["broken"]["hanging"]["console"]
+    assert "not ready after 2 s" in seen["broken"]["hanging"]["console"]
 
 
 def test_an_instance_whose_machine_powered_off_is_terminated(seen):

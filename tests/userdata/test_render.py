@@ -1,7 +1,5 @@
 """What heads and nodes are told at their first boot: golden text, limits, no injection."""
 
-import base64
-import gzip
 import os
 import re
 import shutil
@@ -11,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.userdata.values import A10GX4, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
+from tests.userdata.bundles import graph_of, opened
+from tests.userdata.values import A10GX4, AT, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
 from tidegate.core.ec2 import GATE_TAG, POOL_TAG
 from userdata.render import (
-    MAX_USER_DATA_BYTES,
+    MAX_PARAMETER_BYTES,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -23,15 +22,21 @@ from userdata.render import (
     SlurmConfValues,
     SlurmPartition,
     SlurmPool,
+    head_bundle,
+    head_parameter,
     head_user_data,
+    node_bundle,
     node_user_data,
     slurm_conf,
 )
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden"
-SCRIPTS = sorted([*ROOT.glob("userdata/*/*.sh"), *ROOT.glob("local/*.sh")])
-SHIMS = [ROOT / "local/bin/nvidia-smi", ROOT / "local/bin/mount.efs"]
+SCRIPTS = sorted([*ROOT.glob("userdata/**/*.sh"), *ROOT.glob("local/*.sh")])
+SHIMS = [ROOT / "local/bin" / name for name in ("nvidia-smi", "mount.efs", "systemd-run")]
+STUBS = {"node": node_user_data(NODE, AT), "head": head_user_data(HEAD, "/tidegate/dev/head")}
+# Tidegate's own bound; EC2 takes 16 KB.
+MAX_STUB_BYTES = 2048
 HOSTILE = ("a'b", 'a"b', "a\nb", "a b", "a;b", "a$(id)b", "a`id`b", "a|b", "a&b", "", "a\\b")
 
 
@@ -51,49 +56,52 @@ def shellcheck(*argv: str | Path, text: str | None = None) -> str:
     return done.stdout + done.stderr
 
 
-def test_node_user_data_is_the_golden_text():
-    assert_golden("node_user_data.sh", node_user_data(NODE))
+@pytest.mark.parametrize("role", STUBS)
+def test_user_data_is_the_golden_text(role):
+    assert_golden(f"{role}_user_data.sh", STUBS[role])
 
 
-def test_head_user_data_is_the_golden_text():
-    # zlib's versions pack differently, so the packed slurm.conf stays out of it.
-    assert_golden("head_user_data.sh", without_packed(head_user_data(HEAD)))
+def test_the_head_s_parameter_is_the_golden_text():
+    assert_golden("head_parameter.sh", head_parameter(HEAD, AT))
+
+
+@pytest.mark.parametrize(
+    ("role", "bundle"), [("node", node_bundle(NODE)), ("head", head_bundle(HEAD))]
+)
+def test_settings_and_graph_are_the_golden_text(role, bundle):
+    files = opened(bundle)
+
+    assert_golden(f"{role}_settings.sh", files["settings"])
+    assert_golden(f"{role}_graph", files["graph"])
 
 
 def test_slurm_conf_is_the_golden_text():
     assert_golden("slurm.conf", slurm_conf(SLURM))
 
 
-def without_packed(text: str) -> str:
-    return re.sub(r"('END_OF_SLURM_CONF_GZ'\n).*?(END_OF)", r"\1...\n\2", text, flags=re.DOTALL)
-
-
 def test_the_head_unpacks_the_slurm_conf_it_was_given():
-    text = head_user_data(HEAD)
-
-    packed = re.search(r"'END_OF_SLURM_CONF_GZ'\n(.*?)END_OF", text, re.DOTALL)
-
-    assert packed
-    assert gzip.decompress(base64.b64decode(packed[1])).decode() == slurm_conf(SLURM)
+    assert opened(head_bundle(HEAD))["files/slurm.conf"] == slurm_conf(SLURM)
 
 
-def test_user_data_fits_into_ec2s_limit():
-    assert len(node_user_data(NODE).encode()) < MAX_USER_DATA_BYTES
-    assert len(head_user_data(HEAD).encode()) < MAX_USER_DATA_BYTES
+@pytest.mark.parametrize("role", STUBS)
+def test_user_data_stays_below_2_kb(role):
+    assert len(STUBS[role].encode()) < MAX_STUB_BYTES
 
 
 def test_user_data_above_the_limit_is_refused():
+    with pytest.raises(ValueError, match="EC2 takes 16383"):
+        node_user_data(replace(NODE, bus="b" * 16000), AT)
+
+
+def test_a_parameter_above_the_limit_is_refused():
+    with pytest.raises(ValueError, match=f"SSM takes {MAX_PARAMETER_BYTES}"):
+        head_parameter(replace(HEAD, agent_env=(("A", "b" * 4000),)), AT)
+
+
+def test_user_data_of_a_pool_of_400_instance_types_stays_as_small():
     shapes = tuple(replace(T4X1, instance_type=f"g4dn.{n}xlarge") for n in range(400))
 
-    with pytest.raises(ValueError, match="EC2 takes 16383"):
-        node_user_data(replace(NODE, shapes=shapes))
-
-
-def test_a_head_with_250_instance_types_still_fits():
-    shapes = tuple(replace(T4X1, instance_type=f"g4dn.{n}xlarge") for n in range(250))
-    pools = (replace(SLURM.pools[0], shapes=shapes), SLURM.pools[1])
-
-    assert head_user_data(replace(HEAD, slurm=replace(SLURM, pools=pools)))
+    assert len(node_user_data(replace(NODE, shapes=shapes), AT)) == len(STUBS["node"])
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -184,11 +192,9 @@ def test_a_setting_is_given_once(where):
 def test_a_cgroup_setting_takes_the_place_of_the_default_of_its_key():
     cgroup = (("cgroupplugin", "cgroup/v1"), ("AllowedRAMSpace", "95"))
 
-    text = head_user_data(replace(HEAD, slurm=replace(SLURM, cgroup=cgroup)))
+    files = opened(head_bundle(replace(HEAD, slurm=replace(SLURM, cgroup=cgroup))))
 
-    found = re.search(r"'END_OF_CGROUP_CONF'\n(.*?)END_OF", text, re.DOTALL)
-    assert found
-    assert found[1].split() == [
+    assert files["files/cgroup.conf"].split() == [
         *("cgroupplugin=cgroup/v1", "ConstrainCores=yes", "ConstrainRAMSpace=yes"),
         *("ConstrainDevices=yes", "AllowedRAMSpace=95"),
     ]
@@ -197,7 +203,7 @@ def test_a_cgroup_setting_takes_the_place_of_the_default_of_its_key():
 def test_a_value_that_cloudformation_fills_in_later_is_taken():
     token = "${Token[TOKEN.42]}"
 
-    text = node_user_data(replace(NODE, munge=MungeSecret(token), shared=Shared(token)))
+    text = node_user_data(replace(NODE, munge=MungeSecret(token), shared=Shared(token)), AT)
 
     assert f"MUNGE_SECRET='{token}'" in text
 
@@ -231,31 +237,34 @@ def test_accounting_appears_only_when_asked_for():
 
 
 def test_nodes_read_the_tags_that_the_planner_writes():
-    text = node_user_data(NODE)
+    text = opened(node_bundle(NODE))["stages/shape.sh"]
 
     assert f"tags/instance/{POOL_TAG})" in text
     assert f"tags/instance/{GATE_TAG} " in text
 
 
 def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
-    node = node_user_data(NODE).splitlines()[-1].split()
-    head = head_user_data(HEAD).splitlines()[-1].split()
+    node, head = graph_of(node_bundle(NODE)), graph_of(head_bundle(HEAD))
 
-    assert (
-        node.index("owner_rule") < node.index("munge") < node.index("health") < node.index("slurmd")
-    )
-    assert head.index("owner_rule") < head.index("munge") < head.index("slurmctld")
+    assert {"owner_rule", "munge", "health"} <= all_needs(node, "slurmd")
+    assert {"owner_rule", "munge", "config"} <= all_needs(head, "slurmctld")
+    assert "owner_rule" in all_needs(node, "munge") & all_needs(head, "munge")
 
 
-def test_what_happens_at_a_later_boot_is_settled_before_anything_else():
-    assert node_user_data(NODE).splitlines()[-1].startswith("run_stages reboot ")
-    assert head_user_data(HEAD).splitlines()[-1].startswith("run_stages again ")
+def test_what_happens_at_a_later_boot_waits_for_nothing_of_slurm():
+    assert graph_of(node_bundle(NODE))["reboot"] == ()
+    assert graph_of(head_bundle(HEAD))["update"] == ("identity",)
+
+
+def all_needs(graph: dict[str, tuple[str, ...]], name: str) -> set[str]:
+    own = set(graph[name])
+    return own.union(*(all_needs(graph, need) for need in own))
 
 
 def test_the_head_starts_the_agent_of_its_image():
-    text = head_user_data(HeadValues(slurm=SLURM, munge=MUNGE, shared=SHARED))
+    files = opened(head_bundle(HeadValues(slurm=SLURM, munge=MUNGE, shared=SHARED)))
 
-    assert "readonly AGENT_COMMAND=/opt/tidegate/bin/tidegate-agent\n" in text
+    assert "\nAGENT_COMMAND=/opt/tidegate/bin/tidegate-agent\n" in files["settings"]
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, *SHIMS], ids=lambda path: path.name)
@@ -263,15 +272,18 @@ def test_every_script_is_clean_on_its_own(path):
     assert shellcheck(path) == ""
 
 
-@pytest.mark.parametrize("text", [node_user_data(NODE), head_user_data(HEAD)], ids=["node", "head"])
-def test_rendered_scripts_are_clean(text):
-    assert shellcheck("-", text=text) == ""
+@pytest.mark.parametrize("role", STUBS)
+def test_rendered_scripts_are_clean(role):
+    assert shellcheck("--exclude=SC1090", "-", text=STUBS[role]) == ""
 
 
-def test_no_secret_is_in_user_data():
-    both = node_user_data(NODE) + head_user_data(HEAD)
+def test_no_secret_is_in_what_a_machine_is_told():
+    told = [*STUBS.values(), head_parameter(HEAD, AT)]
+    for bundle in (node_bundle(NODE), head_bundle(HEAD)):
+        told += opened(bundle).values()
+    text = "\n".join(told)
 
-    assert MUNGE.secret_id in both
-    assert SHARED.file_system_id in both
-    assert not re.search(r"(?i)password|secret_access_key|BEGIN [A-Z ]*PRIVATE KEY", both)
-    assert "set -x" not in both
+    assert MUNGE.secret_id in text
+    assert SHARED.file_system_id in text
+    assert not re.search(r"(?i)password|secret_access_key|BEGIN [A-Z ]*PRIVATE KEY", text)
+    assert "set -x" not in text

@@ -1,6 +1,7 @@
 """The cluster that the golden files of userdata describe."""
 
 from userdata.render import (
+    BundleAt,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -18,6 +19,9 @@ A10GX4 = NodeShape("g5.12xlarge", cpus=48, memory_mib=186777, gpus=4, gpu_type="
 
 MUNGE = MungeSecret("arn:aws:secretsmanager:us-east-1:123456789012:secret:munge-AbCdEf")
 SHARED = Shared("fs-0123456789abcdef0")
+
+# A bundle in the bucket that `cdk bootstrap` makes.
+AT = BundleAt("cdk-hnb659fds-assets-123456789012-us-east-1", "b" * 64 + ".tgz", "c" * 64)
 
 NODE = NodeValues(
     cluster="dev",

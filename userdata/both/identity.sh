@@ -1,28 +1,24 @@
 # shellcheck shell=bash
-# Who am I: from the metadata service, IMDSv2 only. Sets INSTANCE_ID. The node's host name is its instance id, as its Slurm name and its DNS name
-# are; the head keeps its own name, because slurmctld runs under no other.
+# needs:
+# wait_s: 60
+# time_limit_s: 20
+# Who am I: from the metadata service. The node's host name is its instance id, as its Slurm name
+# and its DNS name are; the head keeps its own name, because slurmctld runs under no other.
 
-readonly IMDS=http://169.254.169.254/latest
-
-imds_token() {
-    IMDS_TOKEN=$(curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$IMDS/api/token")
+check() {
+    [[ -n ${INSTANCE_ID:-} && $(hostname) == "${HEAD_NAME:-$INSTANCE_ID}" ]]
 }
 
-imds() {
-    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $IMDS_TOKEN" "$IMDS/meta-data/$1"
-}
-
-stage_identity() {
-    local name
-    retry 60 imds_token
+apply() {
     INSTANCE_ID=$(imds instance-id)
-    AWS_DEFAULT_REGION=$(imds placement/region)
-    export AWS_DEFAULT_REGION
     if [[ ! $INSTANCE_ID =~ ^i-[0-9a-f]{8,17}$ ]]; then
         echo "no instance id: $INSTANCE_ID"
         return 1
     fi
-    name=${HEAD_NAME:-$INSTANCE_ID}
-    hostname "$name"
-    echo "$name" >/etc/hostname
+    put_fact AWS_REGION "$(imds placement/region)"
+    put_fact AWS_DOMAIN "$(imds services/domain)"
+    put_fact INSTANCE_TYPE "$(imds instance-type)"
+    hostname "${HEAD_NAME:-$INSTANCE_ID}"
+    hostname >/etc/hostname
+    put_fact INSTANCE_ID "$INSTANCE_ID"
 }

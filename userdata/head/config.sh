@@ -1,18 +1,20 @@
 # shellcheck shell=bash
+# needs: identity
 # Slurm's configuration, once: what an administrator changed stays when the head is stopped and
 # started. Nodes get theirs from slurmctld (configless), all but the line of gres.conf that points
 # at a file of their own.
 
-stage_config() {
-    [[ ! -e /etc/tidegate/configured ]] || return 0
+check() {
+    [[ -e /etc/tidegate/configured ]]
+}
+
+apply() {
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
-    file_SLURM_CONF_GZ | base64 -d | gunzip >/etc/slurm/slurm.conf
-    file_CGROUP_CONF >/etc/slurm/cgroup.conf
+    install -m 644 files/slurm.conf files/cgroup.conf /etc/slurm
     echo 'Include /etc/slurm/gres.node.conf' >/etc/slurm/gres.conf
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     : >/etc/slurm/gres.node.conf
-    install -d -m 755 /etc/tidegate
     touch /etc/tidegate/configured
 }

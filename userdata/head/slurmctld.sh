@@ -1,11 +1,17 @@
 # shellcheck shell=bash
+# needs: munge config update
+# time_limit_s: 90
 # slurmctld, up and answering.
 
-is_answering() {
-    [[ $(timeout 5 scontrol ping) == *'is UP'* ]]
+check() {
+    systemctl is-active --quiet slurmctld && is_answering
 }
 
-stage_slurmctld() {
+is_answering() {
+    [[ $(timeout 5 scontrol ping 2>&1) == *'is UP'* ]]
+}
+
+apply() {
     local deadline=$((SECONDS + 60))
     touch "$MAY_START"
     systemctl start slurmctld

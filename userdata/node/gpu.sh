@@ -1,8 +1,10 @@
 # shellcheck shell=bash
+# needs: shape
+# time_limit_s: 150
 # The GPUs, and the node's own gres.conf. The head's gres.conf is one line that includes this
 # file: one file for the whole cluster fails as soon as a GPU type comes in two sizes.
 
-stage_gpu() {
+apply() {
     install -d -m 755 /etc/slurm
     : >/etc/slurm/gres.node.conf
     ((GPUS > 0)) || return 0

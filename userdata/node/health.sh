@@ -1,4 +1,6 @@
 # shellcheck shell=bash
+# needs: gpu shared owner_rule munge
+# time_limit_s: 120
 # The gate before Slurm: fails closed, because a sick node costs more jobs than a missing one.
 
 check_gpus() {
@@ -36,7 +38,7 @@ check_clock() {
     fi
 }
 
-stage_health() {
+apply() {
     check_gpus
     check_shared
     check_owner_rule

@@ -1,17 +1,30 @@
-# shellcheck shell=bash
-# shellcheck disable=SC2034,SC2153  # what is read here is used by the stages after this one
-# What am I: instance type and market from EC2, pool and gate from the tags of the launch.
+# shellcheck shell=bash disable=SC2153
+# needs: identity
+# wait_s: 30
+# What am I: market from EC2, pool and gate from the tags of the launch, the rest from the table of
+# this launch template's instance types.
 
-stage_shape() {
-    INSTANCE_TYPE=$(imds instance-type)
-    MARKET=$(imds instance-life-cycle)
-    POOL=$(imds tags/instance/tidegate:pool)
-    # No such tag: the node joins open.
-    GATE=$(imds tags/instance/tidegate:gate || true)
+check() {
+    [[ -n ${POOL:-} ]]
+}
+
+apply() {
+    local cpus memory_mib gpus gpu_type weight labels
     row_of "$INSTANCE_TYPE" "$SHAPES"
-    read -r _ CPUS MEMORY_MIB GPUS GPU_TYPE WEIGHT <<<"$ROW"
+    read -r _ cpus memory_mib gpus gpu_type weight <<<"$ROW"
+    put_fact CPUS "$cpus"
+    put_fact MEMORY_MIB "$memory_mib"
+    put_fact GPUS "$gpus"
+    put_fact GPU_TYPE "$gpu_type"
+    put_fact WEIGHT "$weight"
+    put_fact MARKET "$(imds instance-life-cycle)"
+    # No such tag: the node joins open.
+    put_fact GATE "$(imds tags/instance/tidegate:gate || true)"
+    POOL=$(imds tags/instance/tidegate:pool)
     row_of "$POOL" "$POOLS"
-    read -r _ LABELS <<<"$ROW"
+    read -r _ labels <<<"$ROW"
+    put_fact LABELS "$labels"
+    put_fact POOL "$POOL"
 }
 
 # row_of KEY TABLE: the row that starts with KEY, in ROW. What a tag says is only ever looked
@@ -20,6 +33,5 @@ row_of() {
     while read -r ROW; do
         [[ ${ROW%% *} != "$1" ]] || return 0
     done <<<"$2"
-    echo "this launch template does not know '$1'"
-    return 1
+    refuse "this launch template does not know '$1'"
 }

@@ -1,4 +1,6 @@
 # shellcheck shell=bash
+# needs: health users
+# time_limit_s: 600
 # slurmd as a dynamic node under the instance id, behind the health gate.
 
 # slurmd_conf: what the node tells slurmctld about itself.
@@ -28,6 +30,10 @@ EOF_UNIT
     systemctl daemon-reload
 }
 
+check() {
+    systemctl is-active --quiet slurmd && is_registered
+}
+
 # INVAL: slurmctld knows the node and finds fault with it.
 is_registered() {
     local shown
@@ -35,7 +41,7 @@ is_registered() {
         [[ $shown == *DYNAMIC_NORM* && $shown != *State=INVAL* && $shown != *NOT_RESPONDING* ]]
 }
 
-stage_slurmd() {
+apply() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
     write_slurmd_service
     touch "$MAY_START"

@@ -20,7 +20,7 @@ new_token() {
 
 drain() {
     scontrol update nodename="$instance_id" state=drain \
-        reason="tidegate: spot reclaim at $(jq -r '.time' "$notice")"
+        reason="tidegate: spot reclaim at $(sed -n 's/.*"time" *: *"\([^"]*\)".*/\1/p' "$notice")"
 }
 
 notice=$(mktemp /run/tidegate/spot.XXXXXX)

@@ -1,11 +1,12 @@
 # shellcheck shell=bash
+# needs: shared packages
 # Users exist on the head; its agent publishes them into the shared folder and nodes read a
 # copy (libnss-extrausers). A copy, since a link would make every login hang together with the
 # shared folder; the Prolog renews it, so that a user is known when their first job starts.
 
-stage_users() {
-    local database
-    install -d /var/lib/extrausers /etc/tidegate/prolog.d
+readonly COPY=/etc/tidegate/prolog.d/10-users.sh
+
+prolog() {
     {
         printf '#!/bin/bash\nreadonly published=%q\n' "$SHARED_DIR/.tidegate/users"
         cat <<'END_OF_PROLOG'
@@ -19,9 +20,19 @@ for database in passwd group; do
 done
 exit 0
 END_OF_PROLOG
-    } >/etc/tidegate/prolog.d/10-users.sh
-    chmod 755 /etc/tidegate/prolog.d/10-users.sh
-    /etc/tidegate/prolog.d/10-users.sh 2>/dev/null
+    }
+}
+
+check() {
+    has_file "$COPY" "$(prolog)" &&
+        [[ $(grep -cE '^(passwd|group):.*extrausers' /etc/nsswitch.conf) == 2 ]]
+}
+
+apply() {
+    local database
+    install -d /var/lib/extrausers "${COPY%/*}"
+    prolog | put_file "$COPY" 755
+    "$COPY" 2>/dev/null
     for database in passwd group; do
         sed -i -E "/^$database:/{/extrausers/!s/\$/ extrausers/}" /etc/nsswitch.conf
     done

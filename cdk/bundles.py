@@ -1,0 +1,33 @@
+"""Boot bundles in S3: an asset each, so that the same bundle is uploaded once."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aws_cdk import aws_iam as iam
+from aws_cdk.aws_s3_assets import Asset
+from constructs import Construct
+
+from cdk import statements
+from userdata.render import Bundle, BundleAt
+
+# Nothing else in the assets' bucket is called so.
+SUFFIX = ".tgz"
+
+
+def store(scope: Construct, id: str, bundle: Bundle) -> BundleAt:
+    """Put the bundle beside the stack's other assets."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"bundle{SUFFIX}"
+        file.write_bytes(bundle.archive)
+        asset = Asset(scope, id, path=str(file))
+    return BundleAt(asset.s3_bucket_name, asset.s3_object_key, bundle.sha256)
+
+
+def read_bundles(scope: Construct, bucket_name: str) -> iam.PolicyStatement:
+    """Any bundle: a node that boots while a deployment is on its way fetches the one before.
+
+    There are no secrets in them, and a machine takes only the one whose hash it knows.
+    """
+    return statements.statement(
+        "Bundles", ["s3:GetObject"], [statements.s3_arn(scope, f"{bucket_name}/*{SUFFIX}")]
+    )

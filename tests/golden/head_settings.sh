@@ -1,0 +1,11 @@
+ROLE=head
+HEAD_NAME=head
+METADATA_USERS='root slurm'
+AGENT_USER=slurm
+AGENT_COMMAND='/opt/tidegate/bin/tidegate-agent --cluster dev'
+STATE_DIR=/var/spool/slurmctld
+UPDATE_POLL_S=60
+PROGRAMS='curl munge munged mount.efs nft scontrol slurmctld'
+MUNGE_WAIT_S=120
+SHARED_DIR=/shared
+SHARED_WAIT_S=300

@@ -1,0 +1,19 @@
+"""What is in a bundle, for tests."""
+
+import io
+import tarfile
+
+from userdata.render import Bundle
+
+
+def opened(bundle: Bundle) -> dict[str, str]:
+    """Name -> text of every file of a bundle."""
+    with tarfile.open(fileobj=io.BytesIO(bundle.archive), mode="r:gz") as archive:
+        files = {member.name: archive.extractfile(member) for member in archive}
+        return {name: file.read().decode() for name, file in files.items() if file}
+
+
+def graph_of(bundle: Bundle) -> dict[str, tuple[str, ...]]:
+    """Stage -> what it needs, in the order of the runner."""
+    rows = [line.split() for line in opened(bundle)["graph"].splitlines()]
+    return {name: tuple(needs) for name, _, _, *needs in rows}

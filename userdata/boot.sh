@@ -1,0 +1,154 @@
+#!/bin/bash
+# Runs this bundle's stages as a graph, each as soon as what it needs is done.
+#
+#   boot.sh start         all of them, as the unit tidegate-boot; `restart` when they changed
+#   boot.sh               all of them
+#   boot.sh stage NAME    one, with its tries
+#   boot.sh try NAME      one try of one
+#
+# A stage is a file with `apply`, and with `check` where one can tell that there is nothing to
+# do. After an `apply` the `check` must hold. A stage that exits with 78 is wrong by
+# configuration and is not tried again. A node that cannot become ready never idles for money:
+# it says why, on the console and on the bus, and powers off, which terminates it. The head
+# stays up, so that someone can look at it, and its unit tries again.
+set -euo pipefail
+umask 022
+cd "${BASH_SOURCE[0]%/*}"
+
+# shellcheck source=/dev/null
+source ./lib.sh
+
+declare -A needs=() time_limit_s=() wait_s=() is_done=() is_started=() running=()
+order=()
+
+read_graph() {
+    local name limit wait all
+    while read -r name limit wait all; do
+        order+=("$name")
+        time_limit_s[$name]=$limit wait_s[$name]=$wait needs[$name]=$all
+    done <graph
+}
+
+is_free() {
+    local other
+    for other in ${needs[$1]}; do
+        [[ -n ${is_done[$other]:-} ]] || return 1
+    done
+}
+
+start_free_ones() {
+    local name
+    for name in "${order[@]}"; do
+        if [[ -z ${is_started[$name]:-} ]] && is_free "$name"; then
+            is_started[$name]=1
+            "$PWD/boot.sh" stage "$name" &
+            running[$!]=$name
+        fi
+    done
+}
+
+run_all() {
+    local ended code name
+    start_free_ones
+    while ((${#running[@]} > 0)); do
+        code=0
+        wait -n -p ended || code=$?
+        name=${running[$ended]}
+        unset "running[$ended]"
+        if ((code != 0)); then
+            give_up "$name" "$code"
+        fi
+        is_done[$name]=1
+        start_free_ones
+    done
+}
+
+# give_up STAGE CODE
+give_up() {
+    local pid tail
+    trap - EXIT
+    for pid in "${!running[@]}"; do
+        kill "$pid" 2>/dev/null || true
+    done
+    tail=$(tail -n 3 "$LOG_DIR/$1.log" 2>/dev/null | tr '\n' ' ')
+    console "stage $1 failed (exit $2): $tail"
+    put_event BootstrapFailed "\"stage\": $(quoted "$1"), \"tail\": $(quoted "$tail")" || true
+    if [[ $ROLE == node ]]; then
+        systemctl poweroff
+    fi
+    exit 1
+}
+
+run_stage() {
+    local name=$1 limit=${time_limit_s[$1]} try=1 code started_ms deadline
+    started_ms=$(now_ms)
+    deadline=$((SECONDS + ${wait_s[$name]}))
+    until timeout --kill-after=5 "$limit" "$PWD/boot.sh" try "$name" >>"$LOG_DIR/$name.log" 2>&1; do
+        code=$?
+        ((code != 124)) || echo "cut after $limit s" >>"$LOG_DIR/$name.log"
+        if ((code == WRONG_CONFIGURATION || SECONDS >= deadline)); then
+            note_stage "$name" failed "$started_ms" "$try"
+            exit "$code"
+        fi
+        pause "$try"
+        try=$((try + 1))
+    done
+    note_stage "$name" "$(<"$RUN_DIR/how.$name")" "$started_ms" "$try"
+}
+
+note_stage() {
+    printf '{"stage": "%s", "how": "%s", "at_ms": %s, "ms": %s, "tries": %s}\n' \
+        "$1" "$2" "$(($3 - boot_started_ms))" "$(($(now_ms) - $3))" "$4" >>"$LOG_DIR/stages.jsonl"
+}
+
+# One try. `set -e` is off in whatever is asked by `if`, so checks are chains of `&&`.
+try_stage() {
+    # shellcheck disable=SC1090,SC1091
+    source "./stages/$1.sh"
+    echo skip >"$RUN_DIR/how.$1"
+    if declare -F check >/dev/null; then
+        ! check || return 0
+    fi
+    echo apply >"$RUN_DIR/how.$1"
+    apply
+    if declare -F check >/dev/null && ! check; then
+        echo "$1 was applied and does not hold"
+        return 1
+    fi
+}
+
+main() {
+    local took_ms
+    trap 'give_up runner $?' EXIT
+    mkdir -p "$LOG_DIR" "$RUN_DIR"
+    # Stages of a runner that was killed live on and hold this lock until they end.
+    exec 9>"$RUN_DIR/lock"
+    flock -w 300 9
+    BOOT_STARTED_MS=$(now_ms)
+    export BOOT_STARTED_MS
+    : >"$LOG_DIR/stages.jsonl"
+    run_all
+    trap - EXIT
+    took_ms=$(($(now_ms) - BOOT_STARTED_MS))
+    console "ready after $((took_ms / 1000)).$(printf '%03d' $((took_ms % 1000))) s"
+    if [[ $ROLE == node ]]; then
+        systemctl stop tidegate-dead-man.timer
+    fi
+    put_event NodeReady "\"stages\": [$(paste -sd, "$LOG_DIR/stages.jsonl")]" || true
+}
+
+# The unit; without waiting, since it may come after the one that runs user data.
+enter() {
+    install -m 644 tidegate-boot.service /etc/systemd/system
+    systemctl daemon-reload
+    systemctl --no-block "$1" tidegate-boot
+}
+
+boot_started_ms=${BOOT_STARTED_MS:-0}
+read_graph
+case ${1:-all} in
+    start | restart) enter "$1" ;;
+    all) main ;;
+    stage) run_stage "$2" ;;
+    try) try_stage "$2" ;;
+esac

@@ -1,0 +1,113 @@
+"""The boot bundle: the stages of a role, their graph and their settings, as one archive.
+
+The same content gives the same bytes, so that a deployment without a change changes nothing.
+"""
+
+import gzip
+import hashlib
+import io
+import re
+import shlex
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RUNNER = ("boot.sh", "lib.sh", "tidegate-boot.service")
+DEFAULT_TIME_LIMIT_S = 60
+
+_HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage as its file's first lines say.
+
+    `time_limit_s`: of one try. `wait_s`: for how long a try that failed is followed by another;
+    a number, or the setting that holds it.
+    """
+
+    name: str
+    text: str
+    needs: tuple[str, ...]
+    time_limit_s: int
+    wait_s: str
+
+    def row(self, settings: Mapping[str, str]) -> str:
+        """Its line in the runner's graph."""
+        wait_s = settings.get(self.wait_s, self.wait_s)
+        return " ".join((self.name, str(self.time_limit_s), wait_s, *self.needs))
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An archive, and the hash by which a machine knows it."""
+
+    archive: bytes
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.archive).hexdigest()
+
+
+def read_stage(path: str) -> Stage:
+    """`path`: "node/gpu". Raises ValueError for a stage that does not say what it needs."""
+    text = (HERE / f"{path}.sh").read_text()
+    header = dict(_HEADER.findall(text))
+    if "needs" not in header:
+        raise ValueError(f"{path}.sh: a stage says what it `# needs:`")
+    return Stage(
+        name=path.split("/")[1],
+        text=text,
+        needs=tuple(header["needs"].split()),
+        time_limit_s=int(header.get("time_limit_s", DEFAULT_TIME_LIMIT_S)),
+        wait_s=header.get("wait_s", "0"),
+    )
+
+
+def in_order(stages: Iterable[Stage]) -> list[Stage]:
+    """The stages, each after all that it needs. Raises ValueError when there is no such order."""
+    by_name = {stage.name: stage for stage in stages}
+    for stage in by_name.values():
+        for need in stage.needs:
+            if need not in by_name:
+                raise ValueError(f"stage {stage.name} needs {need}, which is not there")
+    sorter = TopologicalSorter({name: stage.needs for name, stage in by_name.items()})
+    try:
+        return [by_name[name] for name in sorter.static_order()]
+    except CycleError as error:
+        raise ValueError(f"stages need each other: {' '.join(error.args[1])}") from error
+
+
+def assignments(settings: Mapping[str, str]) -> str:
+    """Settings as bash reads them; no value can add a word of shell."""
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
+
+
+def pack(
+    paths: Iterable[str], settings: Mapping[str, str], files: Mapping[str, str | bytes]
+) -> Bundle:
+    """The bundle of these stages. `files`: what lies in its folder `files`."""
+    stages = in_order(map(read_stage, paths))
+    entries: dict[str, str | bytes] = {name: (HERE / name).read_text() for name in RUNNER}
+    entries |= {f"stages/{stage.name}.sh": stage.text for stage in stages}
+    entries |= {f"files/{name}": content for name, content in files.items()}
+    entries["graph"] = "".join(f"{stage.row(settings)}\n" for stage in stages)
+    entries["settings"] = assignments(settings)
+    return Bundle(_archive(entries))
+
+
+def _archive(entries: Mapping[str, str | bytes]) -> bytes:
+    """Root's, without times; what begins with `#!` may be run."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, content in sorted(entries.items()):
+            data = content.encode() if isinstance(content, str) else content
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            entry.mode = 0o755 if data.startswith(b"#!") else 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    return gzip.compress(packed.getvalue(), mtime=0)

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# needs: identity
+# A running head takes up a new deployment within a minute, without a restart: the user data, which
+# never changes, is run again and again and finds the bundle that the deployment points at. A
+# head that was stopped and started does the same.
+
+readonly STUB=/opt/tidegate/stub
+readonly UNIT=/etc/systemd/system/tidegate-update.service
+
+unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: take up new deployments
+After=network-online.target
+[Service]
+ExecStart=/bin/sh -c 'while sleep $UPDATE_POLL_S; do $STUB; done'
+Restart=always
+RestartSec=30
+[Install]
+WantedBy=multi-user.target
+EOF_UNIT
+}
+
+drop_in() {
+    printf '[Unit]\nConditionPathExists=%s' "$MAY_START"
+}
+
+readonly DROP_IN=/etc/systemd/system/slurmctld.service.d/tidegate.conf
+
+check() {
+    has_file "$UNIT" "$(unit)" && has_file "$DROP_IN" "$(drop_in)" &&
+        systemctl is-active --quiet tidegate-update
+}
+
+# slurmctld waits for the owner rule, whatever else starts it. The boot's unit must not be ordered
+# before slurmctld, which it starts itself: both would wait.
+apply() {
+    unit | put_file "$UNIT" 644
+    install -d "${DROP_IN%/*}"
+    drop_in | { cat; echo; } | put_file "$DROP_IN" 644
+    systemctl daemon-reload
+    systemctl enable tidegate-boot tidegate-update
+    systemctl restart tidegate-update
+}

@@ -1,0 +1,111 @@
+# shellcheck shell=bash disable=SC2153
+# What all stages use. The bundle's settings, then what the deployment made, then what earlier
+# stages found out about this machine.
+
+# shellcheck disable=SC2034  # other files use these
+readonly RUN_DIR=/run/tidegate LOG_DIR=/var/log/tidegate
+# Made right before Slurm's daemon is started, which starts only where it is: the packages enable
+# their units, and /run is empty after a reboot.
+# shellcheck disable=SC2034  # the stages use it
+readonly MAY_START=$RUN_DIR/may-start
+readonly WRONG_CONFIGURATION=78 # sysexits(3)
+readonly IMDS=http://169.254.169.254/latest
+
+# shellcheck disable=SC2034
+MUNGE_FINGERPRINT='' ACCESS_POINT=''
+for file in ./settings /etc/tidegate/boot.env $RUN_DIR/facts; do
+    # shellcheck disable=SC1090
+    [[ ! -e $file ]] || source "$file"
+done
+
+now_ms() {
+    echo $((${EPOCHREALTIME/./} / 1000))
+}
+
+# Appends: where /dev/console is a file, `>` would cut it.
+console() {
+    printf 'tidegate %s %s\n' "$(date -u +%FT%T.%3NZ)" "$*" >>/dev/console
+}
+
+# refuse TEXT: nothing that another try could mend.
+refuse() {
+    echo "$*"
+    exit "$WRONG_CONFIGURATION"
+}
+
+# put_fact NAME VALUE: for the stages after this one, until the machine is off.
+put_fact() {
+    printf '%s=%q\n' "$1" "$2" >>"$RUN_DIR/facts"
+}
+
+# pause TRY: doubles up to 20 s with full jitter; a hundred nodes that boot together must not
+# ask together.
+pause() {
+    local bound_ms=$((1000 << ($1 < 6 ? $1 - 1 : 5))) wait_ms
+    ((bound_ms < 20000)) || bound_ms=20000
+    wait_ms=$((RANDOM * bound_ms / 32768 + 50))
+    sleep "$((wait_ms / 1000)).$(printf '%03d' $((wait_ms % 1000)))"
+}
+
+# put_file PATH MODE: standard input becomes the file, all at once; an equal file stays.
+put_file() {
+    local new
+    new=$(mktemp "$1.new.XXXXXX")
+    cat >"$new"
+    chmod "$2" "$new"
+    if cmp -s "$new" "$1"; then
+        rm "$new"
+    else
+        mv "$new" "$1"
+    fi
+}
+
+# has_file PATH TEXT: whether the file holds exactly this.
+has_file() {
+    [[ -e $1 ]] && cmp -s "$1" <(printf '%s\n' "$2")
+}
+
+# Metadata, IMDSv2 only.
+imds() {
+    [[ -n ${IMDS_TOKEN:-} ]] ||
+        IMDS_TOKEN=$(curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' \
+            "$IMDS/api/token") || return
+    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $IMDS_TOKEN" "$IMDS/meta-data/$1"
+}
+
+# json_word NAME TEXT: the string under a name, of a flat document.
+json_word() {
+    sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$2"
+}
+
+# A word as a JSON string.
+quoted() {
+    python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$1"
+}
+
+# aws_json SERVICE TARGET: sends the JSON on standard input to an AWS API and prints the answer.
+# By curl, since a plain image has no AWS CLI, and one that has starts it in half a second. The
+# role's keys go by a pipe: command lines are there for all to read.
+aws_json() {
+    local service=$1 role keys own=AWS_ENDPOINT_URL_${1^^} url body
+    role=$(imds iam/security-credentials/) &&
+        keys=$(imds "iam/security-credentials/$role") || return
+    url=${!own:-${AWS_ENDPOINT_URL:-https://$service.$AWS_REGION.$AWS_DOMAIN}}
+    body=$(cat)
+    printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' "$(json_word AccessKeyId "$keys")" \
+        "$(json_word SecretAccessKey "$keys")" "$(json_word Token "$keys")" |
+        curl -sS --fail-with-body -m 20 -K - --aws-sigv4 "aws:amz:$AWS_REGION:$service" \
+            -H "X-Amz-Target: $2" -H 'Content-Type: application/x-amz-json-1.1' \
+            --data-binary "$body" "$url/"
+}
+
+# put_event KIND MEMBERS: a hint on the cluster's bus about this machine.
+put_event() {
+    local detail
+    [[ -n ${BUS:-} && -n ${INSTANCE_ID:-} ]] || return 0
+    detail="{\"instance-id\": \"$INSTANCE_ID\", \"role\": \"$ROLE\", $2}"
+    aws_json events AWSEvents.PutEvents <<EOF_EVENT >/dev/null
+{"Entries": [{"Source": "tidegate.node", "DetailType": "$1", "EventBusName": "$BUS",
+              "Detail": $(quoted "$detail")}]}
+EOF_EVENT
+}
