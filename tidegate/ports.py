@@ -202,6 +202,13 @@ class Slurm(Protocol):
         """Let jobs start again; all names in one command, so that a gang starts as one."""
         ...
 
+    def down(self, names: Sequence[str], reason: str) -> None:
+        """Set nodes DOWN: what runs there is requeued, or ended where it may not be, at once.
+
+        Unknown names are no error.
+        """
+        ...
+
     def delete(self, names: Sequence[str]) -> dict[str, str]:
         """Delete idle drained nodes; returns name -> error text for those that Slurm refused.
 

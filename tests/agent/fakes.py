@@ -46,6 +46,11 @@ class FakeSlurm:
         for name in names:
             self.put(name, "DRAIN", *self.nodes[name].state.words, reason=reason)
 
+    def down(self, names: Sequence[str], reason: str) -> None:
+        self.calls.append(("down", *names))
+        for name in names:
+            self.put(name, "DOWN", reason=reason)
+
     def undrain(self, names: Sequence[str]) -> None:
         self.calls.append(("undrain", *names))
         for name in names:

@@ -189,3 +189,14 @@ def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
 
     assert slurm.did("requeue") == [("1",), ("1",)]
     assert not agent.is_settling
+
+
+def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm):
+    slurm.put("n1", "ALLOCATED")
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    agent.on_orders([order(OrderKind.DELETE, "n1")])
+    slurm.queue("1", "PENDING", reason="BeginTime", node_names=())
+
+    agent.tick()
+
+    assert slurm.did("requeue") == [("1",)]

@@ -353,3 +353,45 @@ def test_a_batch_of_requeues_keeps_each_orders_own_guard(slurm, worker):
     assert slurm.calls == [("requeue", "1")]
     assert done.requeued == {"1"}
     assert [one.outcome for one in done.results if one.name == "2"] == [KEPT]
+
+
+# -- delete --------------------------------------------------------------------------------
+
+
+def test_a_dead_node_goes_at_once_with_whatever_seemed_to_run_there(slurm, worker):
+    slurm.put("n1", "ALLOCATED")
+    slurm.queue("1", "RUNNING", node_names=("n1", "n2"))
+    slurm.queue("2", "RUNNING", node_names=("n1",), is_requeueable=False)
+    slurm.queue("3", "RUNNING", node_names=("n2",))
+
+    done = worker.carry_out([order(OrderKind.DELETE, "n1", "gone")], NOW_S)
+
+    assert slurm.calls == [("down", "n1"), ("delete", "n1")]
+    assert {one.name: one.outcome for one in done.results} == {"n1": DONE, "gone": DONE}
+    assert done.requeued == {"1"}
+
+
+@pytest.mark.parametrize("passing", ["PLANNED", "COMPLETING"])
+def test_a_dead_node_that_something_holds_stays_down_for_a_while(slurm, outcomes, clock, passing):
+    slurm.put("n1", "IDLE")
+    held = [lambda: slurm.put("n1", "DOWN", passing)]
+    slurm.before_read = [lambda: None] + held * 3
+
+    assert outcomes(order(OrderKind.DELETE, "n1")) == {"n1": KEPT}
+    assert slurm.did("delete") == []
+    assert clock.now - NOW_S < 2
+
+
+def test_the_delete_of_a_dead_node_that_slurm_refused_is_tried_again(slurm, outcomes):
+    slurm.put("n1", "IDLE")
+    slurm.refuses["n1"] = "Requested nodes are busy"
+    slurm.before_read = [lambda: None, lambda: None, slurm.refuses.clear]
+
+    assert outcomes(order(OrderKind.DELETE, "n1")) == {"n1": DONE}
+
+
+def test_a_guard_keeps_a_node_from_being_deleted(slurm, outcomes):
+    slurm.put("n1", "MIXED")
+
+    assert outcomes(order(OrderKind.DELETE, "n1", only_if=("DOWN",))) == {"n1": KEPT}
+    assert slurm.calls == []

@@ -221,6 +221,22 @@ def test_a_requeued_job_waits_for_nodes_and_not_for_two_minutes(bench):
     eventually("the job runs again", starts_again)
 
 
+def test_a_node_set_down_gives_up_its_jobs_at_once_and_can_be_deleted(bench):
+    name = fresh_name()
+    bench.join(name)
+    again = running_job(bench, name, "--gres=gpu:t4:1")
+    once = running_job(bench, name, "--gres=gpu:t4:1", "--no-requeue")
+
+    bench.port.down([name, fresh_name()], "tidegate: its instance is gone")
+
+    assert node(bench, name).state.is_down
+    eventually("the job waits", lambda: state(bench, again) == "PENDING", 5.0)
+    assert state(bench, once) not in ("RUNNING", "PENDING")
+    eventually("it can be deleted", lambda: node(bench, name).state.is_deletable, 5.0)
+    assert bench.port.delete([name]) == {}
+    assert name not in names(bench)
+
+
 def test_a_finished_job_is_not_requeued(bench):
     name = fresh_name()
     bench.join(name)

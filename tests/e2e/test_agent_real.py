@@ -225,3 +225,25 @@ def test_a_joining_node_starts_the_waiting_job_at_once(running):
 
     eventually("the job runs", lambda: running.slurm.state(job_id) == "RUNNING", 15.0)
     print(f"boot begun to job running: {time.monotonic() - began_s:.2f} s")
+
+
+def test_the_jobs_of_a_dead_node_run_again_long_before_slurm_finds_it_dead(running):
+    dead, other = fresh_name(), fresh_name()
+    running.slurm.join(dead)
+    script = "trap '' TERM; sleep 300 & wait; sleep 300"
+    again = running.slurm.submit("--gres=gpu:t4:1", script=script)
+    once = running.slurm.submit("--gres=gpu:t4:1", "--no-requeue")
+    running.slurm.port.poke([dead])
+    eventually("one runs", lambda: running.slurm.state(again) == "RUNNING")
+    eventually("the other runs", lambda: running.slurm.state(once) == "RUNNING")
+    running.slurm.join(other)
+    running.slurm.run("sh", "-c", f"kill -9 $(cat /run/slurmd-{dead}.pid)")
+    began_s = time.monotonic()
+
+    order_id = running.order(OrderKind.DELETE, dead)
+
+    assert running.results(order_id)[dead].outcome is OrderOutcome.DONE
+    eventually("the job runs again", lambda: running.slurm.state(again) == "RUNNING", 20.0)
+    print(f"delete ordered to running elsewhere: {time.monotonic() - began_s:.2f} s")
+    assert running.slurm.node_words(dead) == frozenset()
+    assert running.slurm.state(once) == ""

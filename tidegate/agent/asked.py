@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.slurm import Job, Node, Reading
 
 
@@ -30,6 +30,8 @@ def asked_nodes(orders: Iterable[Order], reading: Reading) -> Asked[Node]:
     """The nodes that these orders name."""
 
     def why_not(order: Order, node: Node | None) -> tuple[OrderOutcome, str] | None:
+        if node is None and order.kind is OrderKind.DELETE:
+            return OrderOutcome.DONE, "The node is gone from Slurm."
         if node is None:
             return OrderOutcome.FAILED, "Slurm knows no node of this name."
         if not is_allowed(order, node.state.words):

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from tidegate.adapters.slurm_cli import is_job_id, is_node_name, is_signal
 from tidegate.agent.asked import Carried, result
+from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, requeue, signal
 from tidegate.agent.node_orders import drain, undrain
 from tidegate.agent.release import Pace, release
@@ -22,7 +23,8 @@ type Sleep = Callable[[float], None]
 
 # What is carried out first of the orders that arrive together: a job is signalled before it is
 # requeued, and no new one starts meanwhile.
-_RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2}
+_RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2, OrderKind.DELETE: 3}
+_ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Worker:
                 return requeue(batch, self.slurm)
             case OrderKind.SIGNAL:
                 return signal(batch, self.slurm, self.signalled)
+            case OrderKind.DELETE:
+                return delete(batch, self.slurm, self.sleep, self.pace)
             case OrderKind.COMMENT:
                 return comment(first, self.slurm)
             case _:
@@ -78,9 +82,9 @@ def batches[T](received: Sequence[T], order_of: Callable[[T], Order]) -> list[li
 
 def _valid(order: Order, now_s: float) -> tuple[Order, tuple[OrderResult, ...]]:
     """The order with the names that may become arguments, and a refusal for each other one."""
-    is_about_nodes = order.kind in (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE)
-    is_good = is_node_name if is_about_nodes else is_job_id
-    what = "the name of a node" if is_about_nodes else "a job id"
+    is_about_jobs = order.kind in _ABOUT_JOBS
+    is_good = is_job_id if is_about_jobs else is_node_name
+    what = "a job id" if is_about_jobs else "the name of a node"
     if now_s > order.not_after_s:
         late_s = now_s - order.not_after_s
         detail = f"The order came {late_s:.0f} s after its time; nothing was done."

@@ -135,6 +135,11 @@ class SimSlurm:
                 node.is_drain, node.reason = True, reason
             self.table.changed()
 
+    def down(self, names: Sequence[str], reason: str) -> None:
+        with self._command("down", names):
+            for node in self._known(names):
+                self.table.set_down(node, reason)
+
     def undrain(self, names: Sequence[str]) -> None:
         with self._command("undrain", names):
             for node in self._known(names):

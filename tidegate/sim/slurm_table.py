@@ -102,7 +102,7 @@ class Table:
         for node in self.nodes.values():
             is_dead = node.died_at_s is not None and now_s - node.died_at_s >= SLURMD_TIMEOUT_S
             if is_dead and not node.is_down:
-                self.set_down(node)
+                self.set_down(node, "Not responding")
         if has_ended:
             self.main_pass()
         if self._is_stale and now_s >= self._backfill_at_s():
@@ -142,8 +142,8 @@ class Table:
         else:
             self.end(job, "PENDING")
 
-    def set_down(self, node: SimNode) -> None:
-        node.is_down, node.reason = True, "Not responding"
+    def set_down(self, node: SimNode, reason: str) -> None:
+        node.is_down, node.reason = True, reason
         for job in list(node.jobs.values()):
             if job.state == "COMPLETING" or job.submit.is_requeueable:
                 self.requeue(job, completes=False)

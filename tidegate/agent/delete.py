@@ -1,0 +1,64 @@
+"""The order `delete`: a dead node leaves Slurm at once, and so do the jobs that it had.
+
+Slurm itself notices a dead slurmd after SlurmdTimeout; until then its jobs look as if they ran.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tidegate.agent.asked import Carried, asked_nodes, result
+from tidegate.agent.release import Pace
+from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.slurm import Node
+from tidegate.ports import Slurm
+
+# Short: other urgent orders wait behind this one, and a node that is DOWN can wait.
+TRIES = 3
+
+
+def delete(
+    orders: Sequence[Order], slurm: Slurm, sleep: Callable[[float], None], pace: Pace
+) -> Carried:
+    """Set the nodes DOWN, then delete those that nothing holds any more.
+
+    `Carried.requeued` are the jobs that Slurm puts back in its queue. Errors: SlurmUnavailable.
+    """
+    reading = slurm.read()
+    asked = asked_nodes(orders, reading)
+    names = list(dict.fromkeys(node.name for _, node in asked.pairs))
+    if not names:
+        return Carried(asked.settled)
+    requeued = frozenset(
+        job.job_id
+        for job in reading.jobs
+        if job.is_running and job.is_requeueable and not set(names).isdisjoint(job.node_names)
+    )
+    slurm.down(names, orders[0].text or "tidegate: its instance is gone")
+    refused = _delete(names, slurm, sleep, pace)
+    results = tuple(_result(order, node, refused) for order, node in asked.pairs)
+    return Carried((*asked.settled, *results), requeued)
+
+
+def _delete(
+    names: Sequence[str], slurm: Slurm, sleep: Callable[[float], None], pace: Pace
+) -> dict[str, str]:
+    """Delete what can be; name -> why not, for the others."""
+    refused: dict[str, str] = {}
+    for number in range(TRIES):
+        if number:
+            sleep(pace.pause_s)
+        states = {node.name: node.state for node in slurm.read().nodes}
+        there = [name for name in names if name in states]
+        # 22.05's slurmctld crashes when a PLANNED node is deleted.
+        free = [name for name in there if states[name].is_deletable]
+        refused = {name: f"it is {states[name]}" for name in there if name not in free}
+        refused |= slurm.delete(free) if free else {}
+        if not refused:
+            break
+    return refused
+
+
+def _result(order: Order, node: Node, refused: Mapping[str, str]) -> OrderResult:
+    if node.name in refused:
+        detail = f"The node is DOWN, and cannot be deleted yet: {refused[node.name]}."
+        return result(order, node.name, OrderOutcome.KEPT, detail)
+    return result(order, node.name, OrderOutcome.DONE, "The node was set DOWN and deleted.")
