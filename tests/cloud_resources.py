@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from local.cloud import IMAGE_ID, REGION, ZONES, LocalCloud
-from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE, SPOT_DETAIL_TYPE
+from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE
 
 MUNGE_KEY_BYTES = 1024
 
 # The planner lives at most 45 s; its look must stay hidden for longer than that.
 LOOK_VISIBILITY_S = 60
-
-# A look is never failed by the planner, so what comes back this often cannot be read.
-MAX_RECEIVES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +29,9 @@ class CloudNames:
     bucket: str
     event_bus: str
     look_queue_url: str
-    interruption_queue_url: str
     urgent_queue_url: str
     routine_queue_url: str
-    dead_letter_queue_urls: tuple[str, ...]
+    dead_look_queue_url: str
     munge_secret: str
 
 
@@ -50,11 +46,7 @@ def create_resources(
     _create_table(client("dynamodb"), name)
     client("s3").create_bucket(Bucket=f"{name}-{account}")
     queues = _Queues(client("sqs"), name)
-    looks_dead, other_dead = queues.create("looks-dead.fifo"), queues.create("dead")
-    looks = queues.create("looks.fifo", dead=looks_dead, visibility_s=LOOK_VISIBILITY_S)
-    interruptions = queues.create("interruptions", dead=other_dead)
-    urgent = queues.create("urgent", dead=other_dead)
-    routine = queues.create("routine", dead=other_dead)
+    looks = queues.create("looks.fifo", visibility_s=LOOK_VISIBILITY_S)
     events = client("events")
     events.create_event_bus(Name=name)
     _route(
@@ -63,13 +55,6 @@ def create_resources(
         bus=name,
         pattern={"source": [DIGEST_SOURCE], "detail-type": [DIGEST_DETAIL_TYPE]},
         target={"Arn": queues.arn(looks), "SqsParameters": {"MessageGroupId": cluster}},
-    )
-    _route(
-        events,
-        f"{name}-spot",
-        bus="default",
-        pattern={"source": ["aws.ec2"], "detail-type": [SPOT_DETAIL_TYPE]},
-        target={"Arn": queues.arn(interruptions)},
     )
     return CloudNames(
         cluster=cluster,
@@ -81,10 +66,9 @@ def create_resources(
         bucket=f"{name}-{account}",
         event_bus=name,
         look_queue_url=looks,
-        interruption_queue_url=interruptions,
-        urgent_queue_url=urgent,
-        routine_queue_url=routine,
-        dead_letter_queue_urls=(looks_dead, other_dead),
+        urgent_queue_url=queues.create("urgent"),
+        routine_queue_url=queues.create("routine"),
+        dead_look_queue_url=queues.create("looks-dead.fifo"),
         munge_secret=_create_munge_secret(client("secretsmanager"), f"{name}/munge"),
     )
 
@@ -106,14 +90,11 @@ class _Queues:
     sqs: Any
     prefix: str
 
-    def create(self, name: str, *, dead: str = "", visibility_s: int = 30) -> str:
+    def create(self, name: str, *, visibility_s: int = 30) -> str:
         """The URL of a new queue; names ending in `.fifo` make FIFO queues, as in SQS."""
         attributes = {"VisibilityTimeout": str(visibility_s)}
         if name.endswith(".fifo"):
             attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
-        if dead:
-            policy = {"deadLetterTargetArn": self.arn(dead), "maxReceiveCount": MAX_RECEIVES}
-            attributes["RedrivePolicy"] = json.dumps(policy)
         queue_name = f"{self.prefix}-{name}"
         return str(self.sqs.create_queue(QueueName=queue_name, Attributes=attributes)["QueueUrl"])
 

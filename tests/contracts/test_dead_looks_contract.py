@@ -19,7 +19,7 @@ def sim() -> tuple[DeadLooks, Kept]:
 
 
 def moto(cloud: LocalCloud, names: CloudNames) -> tuple[DeadLooks, Kept]:
-    sqs, url = cloud.client("sqs"), names.dead_letter_queue_urls[0]
+    sqs, url = cloud.client("sqs"), names.dead_look_queue_url
 
     def kept() -> list[tuple[str, str]]:
         answer = sqs.receive_message(

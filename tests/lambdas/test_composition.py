@@ -33,7 +33,7 @@ def deploy(cloud: LocalCloud, names: CloudNames) -> Deploy:
             bucket=names.bucket,
             bus=names.event_bus,
             look_queue_url=names.look_queue_url,
-            dead_look_queue_url=names.dead_letter_queue_urls[0],
+            dead_look_queue_url=names.dead_look_queue_url,
             urgent_queue_url=names.urgent_queue_url,
             routine_queue_url=names.routine_queue_url,
         )
