@@ -1,247 +1,18 @@
 """Slurm's own output, both versions, read as core values; and any other text does no harm."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.adapters import slurm_queue, slurm_text
-from tidegate.adapters.slurm_queue import FIELDS
+from tidegate.adapters import slurm_text
 from tidegate.adapters.slurm_text import ParseError
-from tidegate.core.slurm import Association, Job, Node, Shape
+from tidegate.core.slurm import Association, Licence, Node
 
 SAMPLES = Path(__file__).parent / "samples"
 VERSIONS = ("22.05", "24.11")
-# queue_<version>.txt was taken with FIELDS and this separator, from jobs submitted alike.
-SEPARATOR = "~tg7f3a~"
-# What each version had as first job id of the samples' second list of submissions.
-PLAIN = {
-    "JobArrayID": "7",
-    "JobID": "7",
-    "ArrayJobID": "7",
-    "ArrayTaskID": "N/A",
-    "State": "PENDING",
-    "Partition": "gpu",
-    "Feature": "(null)",
-    "tres-per-node": "gres/gpu:a10g:4",
-    "tres-per-job": "N/A",
-    "tres-per-task": "N/A",
-    "tres-per-socket": "N/A",
-    "cpus-per-task": "1",
-    "cpus-per-tres": "N/A",
-    "mem-per-tres": "N/A",
-    "MinCPUs": "1",
-    "MinMemory": "2000M",
-    "NumNodes": "1",
-    "NumTasks": "1",
-    "NumCPUs": "1",
-    "NTPerNode": "0",
-    "tres-alloc": "cpu=1,mem=2000M,node=1,billing=1",
-    "OverSubscribe": "OK",
-    "Reason": "Priority",
-    "PriorityLong": "1",
-    "TimeLimit": "UNLIMITED",
-    "UserName": "alice",
-    "Account": "(null)",
-    "QOS": "(null)",
-    "Reservation": "(null)",
-    "Requeue": "1",
-    "NodeList": "",
-    "ReqNodes": "",
-    "Comment": "(null)",
-}
-
-
-def printed(*rows: dict[str, str], separator: str = SEPARATOR) -> str:
-    """What squeue prints for rows that differ from the plain one in these fields."""
-    return "".join(
-        "".join(f"{(PLAIN | row)[name]}{separator}" for name in FIELDS) + "\n" for row in rows
-    )
-
-
-def read(text: str, **memory_per_cpu: bool) -> tuple[Job, ...]:
-    rows = slurm_queue.rows(text, SEPARATOR)
-    unfolded = dict.fromkeys(slurm_queue.hostlists(rows), ("n1", "n2"))
-    return slurm_queue.jobs(rows, unfolded, memory_per_cpu)
-
-
-def one(**fields: str) -> Job:
-    return read(printed({name.replace("_", "-"): text for name, text in fields.items()}))[0]
-
-
-def sampled(version: str) -> dict[tuple[int, Shape, str], list[Job]]:
-    jobs = read((SAMPLES / f"queue_{version}.txt").read_text())
-    found: dict[tuple[int, Shape, str], list[Job]] = {}
-    for job in jobs:
-        found.setdefault((job.nodes, job.shape, job.unreadable), []).append(job)
-    return found
-
-
-# Options of sbatch that the samples hold -> what they ask for, per node.
-ASKED = {
-    "-N2 --gres=gpu:a10g:4": (2, Shape(4, "a10g", 1, 2_000)),
-    "-N1 --gres=gpu:t4:1 -c4 --mem=10G": (1, Shape(1, "t4", 4, 10_240)),
-    "-n4 -c2 --mem-per-cpu=3G --gres=gpu:2": (1, Shape(2, "", 8, 24_576)),
-    "-N2 -n8 --ntasks-per-node=4 -c3 --gpus-per-node=a10g:4 --mem=20G": (
-        2,
-        Shape(4, "a10g", 12, 20_480),
-    ),
-    "--gpus=a10g:6 -N2": (2, Shape(3, "a10g", 1, 2_000)),
-    "--gpus=a10g:10 -N4": (4, Shape(3, "a10g", 1, 2_000)),
-    "-n8 --gpus-per-task=1 --mem-per-gpu=4G": (1, Shape(8, "", 8, 32_768)),
-    "-n8 --gpus-per-task=t4:1 -N2": (2, Shape(4, "t4", 4, 8_000)),
-    "-n4 --cpus-per-gpu=2 --gpus-per-task=1": (1, Shape(4, "", 8, 16_000)),
-    "-N1 --exclusive --gres=gpu:t4:2": (1, Shape(2, "t4", 1, 2_000, is_exclusive=True)),
-    "--mem=0": (1, Shape(0, "", 1, 0, is_exclusive=True)),
-    "-N2 --ntasks-per-node=3 -c2": (2, Shape(0, "", 6, 12_000)),
-    "-n8 --ntasks-per-node=4": (2, Shape(0, "", 4, 8_000)),
-    "-n8 --mincpus=2": (1, Shape(0, "", 8, 16_000)),
-    "--gpus=8 --gpus-per-node=4": (2, Shape(4, "", 1, 2_000)),
-    "-N1 --gres=gpu:t4:1 --cpus-per-gpu=6 --mem-per-gpu=3000": (1, Shape(1, "t4", 6, 3_000)),
-    "-N2 -n30 --mincpus=20": (2, Shape(0, "", 20, 40_000)),
-    "-n6 -N2-4 --gpus-per-node=2": (2, Shape(2, "", 3, 6_000)),
-    "-N8 -n1024": (8, Shape(0, "", 128, 256_000)),
-}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("options", ASKED)
-def test_the_shape_per_node_is_read_from_every_way_to_ask(version, options):
-    assert (*ASKED[options], "") in sampled(version), options
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_cannot_be_read_exactly_names_the_option(version):
-    sentences = " ".join(problem for _, _, problem in sampled(version))
-
-    assert "--gpus-per-socket" in sentences
-    assert "several GRES on one node" in sentences
-    assert "heterogeneous" in sentences
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_sampled_comment_with_newline_and_bar_stays_in_its_job(version):
-    jobs = [job for found in sampled(version).values() for job in found]
-
-    assert any(job.comment == "a|b\nc" and not job.is_requeueable for job in jobs)
-
-
-def test_memory_under_cpus_per_gpu_is_unreadable_until_slurm_was_asked():
-    row = {
-        "cpus-per-tres": "gres:gpu:4",
-        "tres-per-node": "gres:gpu:2",
-        "MinMemory": "1500M",
-        "tres-alloc": "cpu=1,mem=1500M,node=1",
-    }
-    text = printed(row)
-
-    assert slurm_queue.unclear_memory(slurm_queue.rows(text, SEPARATOR)) == ("7",)
-    assert "--cpus-per-gpu" in read(text)[0].unreadable
-    assert read(text, **{"7": True})[0].shape.memory_mib == 12_000
-    assert read(text, **{"7": False})[0].shape.memory_mib == 1_500
-    assert read(text, **{"7": False})[0].unreadable == ""
-
-
-@pytest.mark.parametrize(
-    ("tasks", "running", "reason", "count"),
-    [
-        ("0-99%3", 0, "Priority", 3),
-        ("0-99%3", 2, "Priority", 1),
-        ("0-99%3", 3, "JobArrayTaskLimit", 0),
-        ("0-99%3", 2, "JobArrayTaskLimit", 0),
-        ("5,9-30:3", 0, "Priority", 9),
-        ("0-1%50", 0, "Priority", 2),
-        ("0-1%0", 0, "Priority", 2),
-    ],
-)
-def test_an_array_row_counts_the_tasks_that_may_start(tasks, running, reason, count):
-    rest = {"ArrayTaskID": tasks, "Reason": reason}
-    started = [
-        {"JobID": str(20 + n), "ArrayTaskID": str(200 + n), "State": "RUNNING"}
-        for n in range(running)
-    ]
-
-    jobs = read(printed(rest, *started))
-
-    assert (jobs[0].job_id, jobs[0].count, jobs[0].array_job_id) == ("7", count, "7")
-    assert [job.job_id for job in jobs[1:]] == [f"7_{200 + n}" for n in range(running)]
-
-
-def test_a_requeued_task_uses_its_arrays_throttle():
-    jobs = read(printed({"ArrayTaskID": "5-9%2"}, {"JobID": "8", "ArrayTaskID": "3"}))
-
-    assert [(job.job_id, job.count) for job in jobs] == [("7", 1), ("7_3", 1)]
-
-
-def test_a_cut_list_of_tasks_is_unreadable():
-    assert "list of tasks" in one(ArrayTaskID="1,3,5,7...%5").unreadable
-
-
-def test_a_reservation_and_a_foreign_gres_are_unreadable():
-    assert "--reservation" in one(Reservation="maint").unreadable
-    assert "gres/shard:2" in one(tres_per_node="gres/shard:2").unreadable
-
-
-def test_a_running_job_holds_its_nodes():
-    job = one(
-        State="RUNNING",
-        NodeList="i-0[1-2]",
-        NumNodes="2",
-        NumCPUs="16",
-        tres_alloc="cpu=16,mem=40G,node=2",
-        TimeLimit="1-02:03:04",
-    )
-
-    assert (job.nodes, job.node_names, job.unreadable) == (2, ("n1", "n2"), "")
-    assert (job.shape.cpus, job.shape.memory_mib, job.shape.gpus) == (8, 20_480, 4)
-    assert job.time_limit_s == 86_400 + 2 * 3_600 + 3 * 60 + 4
-
-
-def test_a_pending_jobs_required_nodes_are_no_nodes_it_has():
-    job = one(ReqNodes="i-01,i-02")
-
-    assert (job.node_names, job.required_nodes) == ((), ("i-01", "i-02"))
-
-
-def test_no_row_is_an_empty_queue():
-    assert read("") == ()
-
-
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
-def test_no_comment_or_account_forges_a_row(text):
-    spoilt = text.replace("~", "")
-    jobs = read(printed({"Comment": spoilt, "Account": spoilt}, {"JobID": "8", "ArrayJobID": "8"}))
-
-    assert [job.job_id for job in jobs] == ["7", "8"]
-
-
-@given(st.text(max_size=400))
-def test_any_text_for_squeue_gives_jobs_or_a_parse_error(text):
-    with_separators = text.replace("0", SEPARATOR)
-    try:
-        read(with_separators)
-    except ParseError:
-        return
-
-
-@given(st.fixed_dictionaries({}, optional={name: st.text(max_size=20) for name in FIELDS}))
-def test_any_field_gives_a_job_or_a_parse_error(row):
-    try:
-        jobs = read(printed({name: text.replace("~", "") for name, text in row.items()}))
-    except ParseError:
-        return
-    assert len(jobs) == 1
-
-
-@given(st.text(alphabet="0123456789:-%,.KMGTN/A=gresu ", max_size=20), st.sampled_from(FIELDS))
-def test_any_slurm_like_field_gives_a_job_or_a_parse_error(text, field):
-    try:
-        jobs = read(printed({field: text}))
-    except ParseError:
-        return
-    assert len(jobs) == 1
-
 
 # -- nodes ---------------------------------------------------------------------------------
 
@@ -304,17 +75,66 @@ def test_any_text_for_nodes_gives_nodes_or_a_parse_error(text):
 # -- accounting limits ---------------------------------------------------------------------
 
 
+# The user whose account has MaxJobs=1 in the samples.
+MAX_JOBS = {"frank": "free"}
+
+
 @pytest.mark.parametrize("name", ["assoc_mgr_22.05.txt", "assoc_mgr_24.11.txt"])
 def test_sampled_gpu_caps_are_read_with_their_accounts(name):
     found = set(slurm_text.associations((SAMPLES / name).read_text()))
 
     assert found == {
-        Association("account ml", "ml", max_gpus=2, accounts_below=("vision",)),
-        Association("account typed", "typed", max_gpus=1, gpu_type="a10g"),
-        Association("user bob of account vision", "vision", "bob", max_gpus_per_job=1),
-        Association("qos pool", qos="pool", max_gpus=3),
-        Association("qos each", qos="each", max_gpus_per_job=2, max_gpus_per_user=2),
+        Association("account ml", "ml", in_all=2, accounts_below=("vision",)),
+        Association("account typed", "typed", tres="gres/gpu:a10g", in_all=1),
+        Association("user bob of account vision", "vision", "bob", per_job=1),
+        Association("qos pool", qos="pool", in_all=3),
+        Association("qos each", qos="each", per_job=2, per_user=2, per_account=3),
+        Association("qos each", qos="each", tres="job", per_user=2),
+        *(
+            Association(f"user {user} of account {account}", account, user, tres="job", in_all=1)
+            for user, account in MAX_JOBS.items()
+        ),
     }
+
+
+def test_sampled_caps_of_every_kind_are_read_with_their_scope():
+    """Set by sacctmgr on 22.05: an account above another, two users, one QOS."""
+    found = slurm_text.associations((SAMPLES / "assoc_mgr_22.05_caps.txt").read_text())
+
+    account: dict[str, Any] = {"account": "lab", "accounts_below": ("vision",)}
+    account["scope"] = "account lab"
+    user: dict[str, Any] = {"account": "vision", "user": "root"}
+    user["scope"] = "user root of account vision"
+    nobody: dict[str, Any] = {"account": "lab", "user": "nobody"}
+    nobody["scope"] = "user nobody of account lab"
+    qos: dict[str, Any] = {"scope": "qos capped", "qos": "capped"}
+    assert set(found) == {
+        Association(**account, tres="cpu", in_all=100),
+        Association(**account, tres="gres/gpu", in_all=12),
+        Association(**account, tres="job", in_all=20),
+        Association(**account, tres="license/matlab", in_all=3),
+        Association(**account, tres="mem", in_all=204_800),
+        Association(**account, tres="node", in_all=8),
+        Association(**nobody, tres="job", in_all=2),
+        Association(**user, tres="cpu", per_job=16),
+        Association(**user, tres="gres/gpu", per_job=8),
+        Association(**user, tres="job", in_all=3),
+        Association(**user, tres="mem", per_job=65_536),
+        Association(**user, tres="node", per_job=2),
+        Association(**qos, tres="cpu", in_all=50),
+        Association(**qos, tres="gres/gpu", per_account=6, per_job=4),
+        Association(**qos, tres="job", in_all=7, per_user=2, per_account=3),
+        Association(**qos, tres="license/matlab", in_all=2),
+        Association(**qos, tres="mem", per_user=102_400),
+        Association(**qos, tres="node", per_user=4),
+    }
+
+
+def test_sampled_licences_are_read_with_what_is_free():
+    found = slurm_text.licences((SAMPLES / "licences_22.05.txt").read_text())
+
+    assert found == (Licence("abaqus", 10), Licence("matlab", 2))
+    assert slurm_text.licences("No licenses configured in Slurm.\n") == ()
 
 
 def test_without_slurmdbd_there_are_no_limits():

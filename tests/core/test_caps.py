@@ -1,10 +1,12 @@
 """Limits of accounting that Slurm does not show while no node is up."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.make import digest, job
 from tidegate.core.caps import Caps
-from tidegate.core.slurm import Association, Job
+from tidegate.core.slurm import Association, Job, Licence
 
 
 def admitted(jobs: list[Job], *caps: Association) -> list[int]:
@@ -13,10 +15,10 @@ def admitted(jobs: list[Job], *caps: Association) -> list[int]:
     return [counted.admit(each)[0] for each in jobs if each.is_pending]
 
 
-ACCOUNT = Association("account lab", account="lab", max_gpus=3, accounts_below=("vision",))
-PER_USER = Association("qos normal", qos="normal", max_gpus_per_user=2)
-PER_JOB = Association("qos normal", qos="normal", max_gpus_per_job=4)
-TYPED = Association("account lab", account="lab", max_gpus=1, gpu_type="a10g")
+ACCOUNT = Association("account lab", account="lab", in_all=3, accounts_below=("vision",))
+PER_USER = Association("qos normal", qos="normal", per_user=2)
+PER_JOB = Association("qos normal", qos="normal", per_job=4)
+TYPED = Association("account lab", account="lab", tres="gres/gpu:a10g", in_all=1)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +43,67 @@ def test_a_cap_admits_as_many_as_slurm_will_start(
     assert admitted(jobs, cap) == expected
 
 
+def cap(tres: str, **limits: int) -> Association:
+    return replace(Association("qos normal", qos="normal", tres=tres), **limits)  # type: ignore[arg-type]
+
+
+def normal(n: int, **more: object) -> Job:
+    return job(n, qos="normal", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limit", "jobs", "expected"),
+    [
+        (cap("job", in_all=3), [normal(n) for n in range(5)], [1, 1, 1, 0, 0]),
+        (cap("job", per_user=2), [normal(1, count=9)], [2]),
+        (cap("job", per_user=2), [normal(1, on=["i-1"]), normal(2), normal(3)], [1, 0]),
+        (cap("job", per_account=1), [normal(1, account="a"), normal(2, account="b")], [1, 1]),
+        (cap("job", per_account=1), [normal(1, account="a"), normal(2, account="a")], [1, 0]),
+        (cap("node", in_all=4), [normal(1, nodes=3), normal(2, nodes=2), normal(3)], [1, 0, 1]),
+        (cap("node", per_job=2), [normal(1, nodes=3), normal(2, nodes=2)], [0, 1]),
+        (cap("cpu", in_all=10), [normal(1, cpus=8, gpus=0), normal(2, cpus=4)], [1, 0]),
+        (cap("mem", in_all=5000), [normal(1, nodes=2, memory_mib=2000), normal(2)], [1, 1]),
+        (cap("mem", in_all=5000), [normal(1, memory_mib=5001)], [0]),
+        (cap("license/matlab", in_all=2), [normal(1, licences=(("matlab", 2),), count=2)], [1]),
+        (cap("gres/neuron", in_all=0), [normal(1, gpus=2)], [1]),
+    ],
+)
+def test_a_cap_on_any_tres_admits_as_many_as_slurm_will_start(
+    limit: Association, jobs: list[Job], expected: list[int]
+) -> None:
+    assert admitted(jobs, limit) == expected
+
+
+def test_licences_are_given_once_beside_what_running_jobs_hold() -> None:
+    jobs = [
+        job(1, on=["i-1"], licences=(("matlab", 2),)),
+        job(2, licences=(("matlab", 1), ("abaqus", 1)), count=9),
+        job(3, licences=(("matlab", 1),)),
+        job(4),
+    ]
+    reading = replace(digest(jobs).reading, licences=(Licence("matlab", 2), Licence("abaqus", 9)))
+
+    caps = Caps(reading)
+
+    assert [caps.admit(each)[0] for each in jobs[1:]] == [2, 0, 1]
+    assert caps.admit(jobs[2])[1] == (
+        "the cluster's count of licence matlab allows 4 licences in all, 4 are used or promised"
+    )
+
+
+def test_jobs_that_start_together_are_admitted_together_or_not_at_all() -> None:
+    first, second, third = (job(n, account="lab", gpus=2) for n in range(3))
+    caps = Caps(digest([], associations=[ACCOUNT]).reading)
+
+    assert caps.admit_together([first, second]) == (
+        "account lab allows 3 GPUs in all, 2 are used or promised"
+    )
+    assert caps.admit(third) == (1, "")
+
+
 def test_the_tightest_of_several_caps_decides_and_is_named() -> None:
-    wide = Association("account lab", account="lab", max_gpus=10)
-    narrow = Association("user ada of account lab", account="lab", user="ada", max_gpus=1)
+    wide = Association("account lab", account="lab", in_all=10)
+    narrow = Association("user ada of account lab", account="lab", user="ada", in_all=1)
 
     caps = Caps(digest([], associations=[wide, narrow]).reading)
 

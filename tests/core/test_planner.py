@@ -170,7 +170,7 @@ def test_jobs_that_would_not_start_anyway_buy_nothing() -> None:
 
 
 def test_no_gpu_is_bought_over_the_cap_of_an_association() -> None:
-    cap = Association(scope="account lab", account="lab", max_gpus=2)
+    cap = Association(scope="account lab", account="lab", in_all=2)
     jobs = [job(n, account="lab") for n in range(1, 6)]
 
     made = plan(snapshot(jobs, associations=[cap]))

@@ -26,7 +26,7 @@ def full_digest() -> Digest:
         [make.job("7_3", time_limit_s=3600.5), make.job(8, on=["i-1", "i-2"])],
         [make.node("i-1", state="MIXED+DRAIN+DYNAMIC_NORM", idle_s=1 / 3)],
         results=[OrderResult("o-1", OrderKind.RELEASE, "i-1", OrderOutcome.KEPT, "busy")],
-        associations=[Association("qos high", qos="high", max_gpus=8)],
+        associations=[Association("qos high", qos="high", in_all=8)],
     )
 
 
@@ -67,6 +67,28 @@ def test_fields_of_a_newer_agent_are_ignored() -> None:
     newer = json.loads(unpacked(encode_digest(full_digest()))) | {"mood": "calm"}
 
     assert decode_digest(packed(json.dumps(newer))) == full_digest()
+
+
+def test_a_digest_of_the_version_before_keeps_its_caps() -> None:
+    before = json.loads(unpacked(encode_digest(full_digest())))
+    blank: dict[str, object] = {"account": "", "user": "", "accounts_below": [], "max_gpus": None}
+    blank |= {"max_gpus_per_user": None, "max_gpus_per_job": None, "gpu_type": ""}
+    before["reading"]["associations"] = [
+        blank | {"scope": "qos high", "qos": "high", "max_gpus": 8},
+        blank | {"scope": "qos low", "qos": "low", "max_gpus_per_user": 2, "gpu_type": "a10g"},
+    ]
+    for job in before["reading"]["jobs"]:
+        for name in ("spreads", "licences", "deadline_s", "het_job_id", "started_at_s"):
+            del job[name]
+    del before["reading"]["licences"]
+
+    read = decode_digest(packed(json.dumps(before, separators=(",", ":")))).reading
+
+    assert read.jobs == full_digest().reading.jobs
+    assert read.associations == (
+        Association("qos high", qos="high", in_all=8),
+        Association("qos low", qos="low", tres="gres/gpu:a10g", per_user=2),
+    )
 
 
 @pytest.mark.parametrize(

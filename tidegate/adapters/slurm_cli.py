@@ -139,11 +139,14 @@ class SlurmCli:
         nodes = self._nodes()
         jobs = self._jobs()
         limits = self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
+        is_licensed = any(job.licences for job in jobs)
+        licences = self._ask(["scontrol", "show", "licenses"]) if is_licensed else ""
         return Reading(
             version=self._read_version(),
             jobs=jobs,
             nodes=nodes,
             associations=slurm_text.associations(limits),
+            licences=slurm_text.licences(licences),
         )
 
     def drain(self, names: Sequence[str], reason: str) -> None:

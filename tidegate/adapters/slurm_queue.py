@@ -11,12 +11,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tidegate.adapters.slurm_shape import REQUEST_FIELDS, Request, Unreadable, read_request
-from tidegate.adapters.slurm_text import ParseError, duration_s, number, value, words
+from tidegate.adapters.slurm_text import (
+    ParseError,
+    asked_licences,
+    duration_s,
+    instant_s,
+    number,
+    value,
+    words,
+)
 from tidegate.core.slurm import Job, Shape
 
 # `-O` names; both versions know them all. Comment is last: it is the user's own text.
 FIELDS = (
-    "JobArrayID",
     "JobID",
     "ArrayJobID",
     "ArrayTaskID",
@@ -48,6 +55,12 @@ FIELDS = (
     "Requeue",
     "NodeList",
     "ReqNodes",
+    "Licenses",
+    "MinTime",
+    "StartTime",
+    "EligibleTime",
+    "Deadline",
+    "HetJobID",
     "Comment",
 )
 
@@ -76,7 +89,7 @@ def rows(text: str, separator: str) -> tuple[Row, ...]:
 
 def _row(pieces: Sequence[str]) -> Row:
     row = dict(zip(FIELDS, pieces, strict=True))
-    for name in ("JobArrayID", "JobID", "ArrayJobID"):
+    for name in ("JobID", "ArrayJobID"):
         # Every row but the first begins with the newline that ended the one before.
         row[name] = row[name].lstrip("\n")
     if not _ID.fullmatch(row["JobID"]) or not _ID.fullmatch(row["ArrayJobID"]):
@@ -142,7 +155,7 @@ def _job(
 ) -> Job:
     outcome = _request(row, memory_per_cpu.get(row["JobID"]))
     count = counts.get(row["JobID"], 1)
-    problem = outcome.problem or _not_ours(row)
+    problem = outcome.problem
     if outcome.is_memory_unclear:
         problem = (
             "asks for CPUs per GPU (--cpus-per-gpu), and Slurm does not say whether its memory "
@@ -170,16 +183,16 @@ def _job(
         required_nodes=_names(row["ReqNodes"], unfolded),
         is_requeueable=row["Requeue"] != "0",
         unreadable=problem if row["State"] == "PENDING" else "",
+        spreads=outcome.request.spreads if outcome.request else (),
+        licences=asked_licences(row["Licenses"]),
+        time_min_s=_time_limit(row["MinTime"]) or None,
+        deadline_s=_instant(row["Deadline"]),
+        reservation=value(row["Reservation"]),
+        het_job_id=value(row["HetJobID"]) if _ID.fullmatch(row["HetJobID"]) else "",
+        # A pending job's StartTime is the backfill scheduler's guess.
+        begins_at_s=_instant(row["EligibleTime"]) if row["State"] == "PENDING" else None,
+        started_at_s=None if row["State"] == "PENDING" else _instant(row["StartTime"]),
     )
-
-
-def _not_ours(row: Row) -> str:
-    """Why new nodes cannot serve this job, "" when they can."""
-    if "+" in row["JobArrayID"]:
-        return "is part of a heterogeneous job (several requests joined by ':')"
-    if reservation := value(row["Reservation"]):
-        return f"waits in the reservation {reservation} (--reservation), which new nodes never join"
-    return ""
 
 
 def _job_id(row: Row) -> str:
@@ -247,6 +260,13 @@ def _names(text: str, unfolded: Mapping[str, tuple[str, ...]]) -> tuple[str, ...
 def _time_limit(text: str) -> float | None:
     try:
         return duration_s(text)
+    except ParseError:
+        return None
+
+
+def _instant(text: str) -> float | None:
+    try:
+        return instant_s(text) or None
     except ParseError:
         return None
 

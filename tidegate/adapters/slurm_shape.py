@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from tidegate.adapters.slurm_text import memory_mib, number, value
-from tidegate.core.slurm import Shape
+from tidegate.adapters.slurm_text import GRES_NAMES, memory_mib, number, value
+from tidegate.core.slurm import Shape, Spread
 
 # The fields that `read_request` needs.
 REQUEST_FIELDS = (
@@ -37,7 +37,13 @@ _TRES_NODES = re.compile(r"(?:^|,)node=([0-9]+K?)(?:,|$)", re.ASCII)
 _TRES_MEMORY = re.compile(r"(?:^|,)mem=([0-9.]+[KMGTP]?)(?:,|$)", re.ASCII)
 # 22.05 prints `gres:gpu:a10g:4` and, for DefMemPerGPU, `gpu:15564`; later versions print
 # `gres/gpu:a10g:4`, per task `gres/gpu:a10g=4`.
-_GPU = re.compile(r"(?:gres[:/])?gpu(?::([A-Za-z][\w.-]*))?(?:[:=]([0-9]{1,9}))?", re.ASCII)
+_GPU = re.compile(
+    rf"(?:gres[:/])?({'|'.join(GRES_NAMES)})(?::([A-Za-z][\w.-]*))?(?:[:=]([0-9]{{1,9}}))?",
+    re.ASCII,
+)
+# A job that may spread over this many different counts of nodes is told by the first ones.
+MAX_SPREADS = 16
+MAX_LOOKED_AT = 256
 
 # --exclusive and its kinds. With `=user` the user's own jobs may share the node; Shape cannot
 # say that, and a node too many is better than a wait without end.
@@ -50,19 +56,24 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """A number of GPUs of one type ("": any)."""
+    """A number of GPUs, or of another GRES that Tidegate can buy, of one type ("": any)."""
 
     count: int = 0
     gpu_type: str = ""
+    gres: str = GRES_NAMES[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Nodes and the shape of each. `is_memory_unclear`: per CPU or per node is not printed."""
+    """Nodes and the shape of each. `is_memory_unclear`: per CPU or per node is not printed.
+
+    `spreads`: larger counts of nodes on which each gives less.
+    """
 
     nodes: int
     shape: Shape
     is_memory_unclear: bool = False
+    spreads: tuple[Spread, ...] = ()
 
 
 def read_request(row: Mapping[str, str], is_memory_per_cpu: bool | None) -> Request:
@@ -75,7 +86,21 @@ def read_request(row: Mapping[str, str], is_memory_per_cpu: bool | None) -> Requ
     if row["State"] != "PENDING":
         return _allocated(row)
     asked = _Asked.read(row)
-    nodes = asked.nodes
+    shape, is_unclear = _split(row, asked, asked.nodes, is_memory_per_cpu)
+    spreads: list[Spread] = []
+    smallest = shape
+    for nodes in range(asked.nodes + 1, min(asked.most_nodes, asked.nodes + MAX_LOOKED_AT) + 1):
+        less, _ = _split(row, asked, nodes, is_memory_per_cpu)
+        if (less.gpus, less.cpus) != (smallest.gpus, smallest.cpus) and len(spreads) < MAX_SPREADS:
+            spreads.append(Spread(nodes, less))
+            smallest = less
+    return Request(asked.nodes, shape, is_unclear, tuple(spreads))
+
+
+def _split(
+    row: Mapping[str, str], asked: "_Asked", nodes: int, is_memory_per_cpu: bool | None
+) -> tuple[Shape, bool]:
+    """What each of so many nodes must give, and whether its memory is unclear."""
     gpus = asked.gpus_on_a_node(nodes)
     cpus = max(
         number(row["MinCPUs"]),
@@ -90,8 +115,9 @@ def read_request(row: Mapping[str, str], is_memory_per_cpu: bool | None) -> Requ
         cpus=cpus,
         memory_mib=memory,
         is_exclusive=is_whole_node or row["OverSubscribe"] in _ALONE,
+        gres=gpus.gres,
     )
-    return Request(nodes, shape, is_unclear)
+    return shape, is_unclear
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +125,7 @@ class _Asked:
     """The counts of a pending row."""
 
     nodes: int
+    most_nodes: int
     tasks: int
     cpus_per_task: int
     cpus_per_gpu: int
@@ -114,6 +141,7 @@ class _Asked:
             nodes = max(nodes, ceil(per_job.count / per_node.count))
         return cls(
             nodes=nodes,
+            most_nodes=number(row["NumNodes"]),
             tasks=max(1, number(row["NumTasks"])),
             cpus_per_task=_count_or(row["cpus-per-task"], 1),
             cpus_per_gpu=gpus(row["cpus-per-tres"]).count,
@@ -132,7 +160,10 @@ class _Asked:
             ceil(self.per_job.count / nodes),
             self.per_task.count * ceil(self.tasks / nodes),
         )
-        return Gpus(count, types.pop() if types else "")
+        names = {one.gres for one in asked if one.count}
+        if len(names) > 1:
+            raise Unreadable(f"asks for {' and '.join(sorted(names))} on one node (--gres)")
+        return Gpus(count, *(types or {""}), *(names or {GRES_NAMES[0]}))
 
 
 def gpus(text: str) -> Gpus:
@@ -145,8 +176,8 @@ def gpus(text: str) -> Gpus:
     matched = _GPU.fullmatch(found[0])
     if matched is None:
         raise Unreadable(f"asks for {found[0][:60]}, which is no GPU that Tidegate can buy")
-    gpu_type, count = matched.groups()
-    return Gpus(1 if count is None else int(count), gpu_type or "")
+    name, gpu_type, count = matched.groups()
+    return Gpus(1 if count is None else int(count), gpu_type or "", name)
 
 
 def _nodes(row: Mapping[str, str]) -> int:
@@ -200,6 +231,7 @@ def _allocated(row: Mapping[str, str]) -> Request:
         cpus=max(1, ceil(number(row["NumCPUs"]) / nodes)),
         memory_mib=ceil(memory_mib(found.group(1)) / nodes) if found else 0,
         is_exclusive=row["OverSubscribe"] in _ALONE,
+        gres=held.gres,
     )
     return Request(nodes, shape)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.slurm import Association, Node, NodeState
+from tidegate.core.slurm import Association, Licence, Node, NodeState
 
 UNIT_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 MIB = 1024**2
@@ -18,9 +18,18 @@ NO_LIMITS = frozenset({"UNLIMITED", "Partition_Limit"})
 
 _NUMBER = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?([KMGTP]?)", re.ASCII)
 _TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}(?::[0-9]{1,4}){0,2})", re.ASCII)
-_NODE_GRES = re.compile(r"gpu(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
+# What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
+GRES_NAMES = ("gpu", "neuron")
+_NODE_GRES = re.compile(r"(gpu|neuron)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
 _REASON = re.compile(r" Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?(?: Extra=.*)?(?: Comment=.*)?$")
-_GPU_LIMIT = re.compile(r"gres/gpu(?::([^=,]+))?=([0-9]{1,15})(?:\(|,|$)", re.ASCII)
+_LIMIT = re.compile(
+    r"(?:^|,)((?:gres|license)/[^=,]+|cpu|mem|node)=([0-9]{1,15}(?:\.[0-9]{1,3})?[KMGTP]?)(?=\(|,|$)",
+    re.ASCII,
+)
+_JOB_LIMITS = re.compile(
+    r"\b(GrpJobs|MaxJobs|MaxJobsPU|MaxJobsPA)=([0-9]{1,15})(?=\(|\s|$)", re.ASCII
+)
+_LICENCE = re.compile(r"LicenseName=(\S+)\s+Total=[0-9]+\s+Used=[0-9]+\s+Free=([0-9]{1,15})")
 _ASSOCIATION = re.compile(r"ClusterName=\S* Account=(\S+) UserName=([^\s(]*)\S* Partition=(\S*)")
 _PARENT = re.compile(r"\s+ParentAccount=([^\s(]+)")
 _QOS = re.compile(r"QOS=([^\s(]+)\([0-9]+\)")
@@ -97,7 +106,7 @@ def _node(line: str) -> Node | None:
         state = NodeState.parse(fields["State"])
         if not any(word.startswith("DYNAMIC") for word in state.words):
             return None
-        gpus, gpu_type = _node_gpus(fields.get("Gres", ""))
+        gpus, gres, gpu_type = _node_gpus(fields.get("Gres", ""))
         reason = _REASON.search(line)
         return Node(
             name=fields["NodeName"],
@@ -112,24 +121,44 @@ def _node(line: str) -> Node | None:
             features=words(fields.get("ActiveFeatures", "")),
             reason=reason.group(1) if reason else "",
             last_busy_at_s=instant_s(fields.get("LastBusyTime", "")),
+            gres=gres,
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error
 
 
-def _node_gpus(text: str) -> tuple[int, str]:
-    """The GPUs in `gpu:a10g:4(S:0-1)`; the type of a node with several is the first one's."""
+def _node_gpus(text: str) -> tuple[int, str, str]:
+    """Count, GRES and type in `gpu:a10g:4(S:0-1)`; of several the first one's name and type."""
     # Brackets hold indices with commas of their own, as in `gpu:t4:2(IDX:0,2)`.
     found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
-    return sum(int(count) for _, count in found), found[0][0] if found else ""
+    count = sum(int(count) for _, _, count in found)
+    return (count, found[0][0], found[0][1]) if found else (0, GRES_NAMES[0], "")
+
+
+def licences(text: str) -> tuple[Licence, ...]:
+    """What is free of each licence in `scontrol show licenses`; () when there are none."""
+    return tuple(Licence(name, int(free)) for name, free in _LICENCE.findall(text))
+
+
+def asked_licences(text: str) -> tuple[tuple[str, int], ...]:
+    """Name and number in `matlab:2,abaqus`; () for alternatives (`a|b`), which nobody knows."""
+    found: list[tuple[str, int]] = []
+    for part in words(text):
+        # `matlab@server:2` names a remote licence by the same word that `show licenses` has.
+        name, _, count = part.partition(":")
+        if "|" in part or not (count or "1").isdecimal():
+            return ()
+        found.append((name, int(count or 1)))
+    return tuple(found)
 
 
 def associations(text: str) -> tuple[Association, ...]:
-    """The caps on GPUs in `scontrol show assoc_mgr flags=assoc,qos`; () without slurmdbd.
+    """The caps in `scontrol show assoc_mgr flags=assoc,qos`; () without slurmdbd.
 
-    An account's group cap applies to the accounts below it too (`accounts_below`). Caps per
-    job are read at users only: Slurm prints them there with what the accounts above gave.
-    Associations of one partition only are left out, as is the usage in parentheses.
+    An account's group cap applies to the accounts below it too (`accounts_below`). Caps of
+    one job, and of the jobs of one user in an account, are read at users only: Slurm prints
+    them there with what the accounts above gave. Associations of one partition only are left
+    out, as is the usage in parentheses.
     """
     records = _records(text)
     parents = {
@@ -145,7 +174,7 @@ def associations(text: str) -> tuple[Association, ...]:
 
 
 def _records(text: str) -> list[dict[str, str]]:
-    """One mapping per association or QOS, with the lines that hold GPU caps."""
+    """One mapping per association or QOS, with the lines that hold caps."""
     records: list[dict[str, str]] = []
     for line in text.split("\n"):
         if found := _ASSOCIATION.match(line):
@@ -161,35 +190,51 @@ def _records(text: str) -> list[dict[str, str]]:
 def _collect(record: dict[str, str], line: str) -> None:
     if found := _PARENT.match(line):
         record["parent"] = found.group(1)
+    record |= dict(_JOB_LIMITS.findall(line))
     key, _, rest = line.strip().partition("=")
     # A QOS repeats MaxTRESPU for every user who has jobs; the cap is the same in each.
-    if key in ("GrpTRES", "MaxTRESPJ", "MaxTRESPU"):
+    if key in ("GrpTRES", "MaxTRESPJ", "MaxTRESPU", "MaxTRESPA"):
         record[key] = rest
 
 
 def _caps(found: Mapping[str, str], parents: Mapping[str, str]) -> Iterator[Association]:
     account, user, qos = (found.get(key, "") for key in ("account", "user", "qos"))
-    group = _gpu_limits(found.get("GrpTRES", ""))
-    per_job = _gpu_limits(found.get("MaxTRESPJ", "")) if user or qos else {}
-    per_user = _gpu_limits(found.get("MaxTRESPU", "")) if qos else {}
+    in_all = _limits(found.get("GrpTRES", "")) | _job_limit(found, "GrpJobs")
+    if user:
+        # Of both the lower one: GrpJobs of a user is what MaxJobs is, set at another place.
+        most = _job_limit(found, "MaxJobs")
+        in_all |= {tres: min(number, in_all.get(tres, number)) for tres, number in most.items()}
+    per_job = _limits(found.get("MaxTRESPJ", "")) if user or qos else {}
+    per_user, per_account = (
+        _limits(found.get(f"MaxTRES{of}", "")) | _job_limit(found, f"MaxJobs{of}") if qos else {}
+        for of in ("PU", "PA")
+    )
     scope = f"qos {qos}" if qos else f"account {account}"
-    for gpu_type in sorted(group.keys() | per_job.keys() | per_user.keys()):
+    for tres in sorted(in_all.keys() | per_job.keys() | per_user.keys() | per_account.keys()):
         yield Association(
             scope=f"user {user} of {scope}" if user else scope,
             account=account,
             user=user,
             qos=qos,
-            max_gpus=group.get(gpu_type),
-            max_gpus_per_user=per_user.get(gpu_type),
-            max_gpus_per_job=per_job.get(gpu_type),
+            tres=tres,
+            in_all=in_all.get(tres),
+            per_user=per_user.get(tres),
+            per_account=per_account.get(tres),
+            per_job=per_job.get(tres),
             accounts_below=() if user or qos else _below(account, parents),
-            gpu_type=gpu_type,
         )
 
 
-def _gpu_limits(text: str) -> dict[str, int]:
-    """GPU type ("" for any) -> limit, from `cpu=N(1),gres/gpu=2(1),gres/gpu:a10g=N(1)`."""
-    return {gpu_type: int(limit) for gpu_type, limit in _GPU_LIMIT.findall(text)}
+def _limits(text: str) -> dict[str, int]:
+    """TRES -> limit, from `cpu=N(1),gres/gpu=2(1),gres/gpu:a10g=N(1)`; memory in MiB."""
+    return {
+        tres: memory_mib(limit) if tres == "mem" else number(limit)
+        for tres, limit in _LIMIT.findall(text)
+    }
+
+
+def _job_limit(found: Mapping[str, str], key: str) -> dict[str, int]:
+    return {"job": int(found[key])} if key in found else {}
 
 
 def _below(account: str, parents: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,52 +1,27 @@
 """Which pending jobs need capacity, and which would not start even with it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
-from tidegate.core.fit import is_readable
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Job, Reading, Shape
-
-# Slurm's pending reasons, matched by prefix because squeue prints long texts for some.
-# `None` and `Priority` mean "not evaluated yet"; `NodeDown` follows a requeue, as `BeginTime`
-# does: the agent cuts that one short for the jobs that we requeue.
-NEEDS_CAPACITY = (
-    "Nodes required for job are DOWN",
-    "ReqNodeNotAvail",
-    "Resources",
-    "PartitionConfig",
-    "Priority",
-    "None",
-    "NodeDown",
-)
-
-HELD_BECAUSE = {
-    "Dependency": "it waits for another job",
-    "BeginTime": "its begin time has not come",
-    "JobHeld": "it is held",
-    "JobArrayTaskLimit": "its array already runs as many tasks as its %limit allows",
-    "PartitionDown": "its partition is down",
-    "PartitionInactive": "its partition is inactive",
-    "PartitionTimeLimit": "it asks more time than its partition allows",
-    "PartitionNodeLimit": "it asks more nodes than its partition allows",
-    "Licenses": "it waits for licences",
-    "Reservation": "it waits for its reservation",
-    "Assoc": "it is over a limit of its account or association",
-    "QOS": "it is over a limit of its QOS",
-    "BadConstraints": "its constraints can never be met",
-}
+from tidegate.core.constraint import Unplannable, read_constraint
+from tidegate.core.fit import lacks, satisfies
+from tidegate.core.pool import Cluster, Pool
+from tidegate.core.reasons import held_because
+from tidegate.core.slurm import Job, Reading, Shape, Spread
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 
-    `is_gang`: all of them at once, or none. `beside`: nodes that the gang has already, when
-    only those that it lost are needed. `expected_s`: how long it will really run, None:
-    unknown. `deadline_s`: the instant by which it must have ended. `checkpoint_s`: the work
-    that an interruption costs it at most, None: as its pool says.
+    `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
+    all or none of them (the components of a heterogeneous job). `beside`: nodes that the gang
+    has already, when only those that it lost are needed. `expected_s`: how long it will really
+    run, None: unknown. `deadline_s`: the instant by which it must have ended. `checkpoint_s`:
+    the work that an interruption costs it at most, None: as its pool says.
     """
 
     job_id: str
@@ -66,6 +41,7 @@ class Need:
     is_requeueable: bool = True
     checkpoint_s: float | None = None
     priority: int = 0
+    gang_id: str = ""
 
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
@@ -79,69 +55,148 @@ def rank(job: Job) -> tuple[object, ...]:
     return (-job.priority, -job.nodes * max(job.shape.gpus, 1), natural(job.job_id))
 
 
-def holds(job: Job) -> str:
-    """Why this pending job would not start even if nodes were up, "" when it would."""
+def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
+    """Why this pending job would not start even if nodes were up, "" when it would.
+
+    A job whose begin time comes before a node could be there needs the node already.
+    """
     if job.unreadable:
         return job.unreadable
+    if job.reservation:
+        return f"it waits in the reservation {job.reservation}, which new nodes never join"
     if job.count <= 0:
-        return HELD_BECAUSE["JobArrayTaskLimit"]
-    if not is_readable(job.constraint):
-        return f"its constraint {job.constraint!r} cannot be planned for yet: counts, brackets"
-    if not job.reason or job.reason.startswith(NEEDS_CAPACITY):
-        return ""
-    for prefix, sentence in HELD_BECAUSE.items():
-        if job.reason.startswith(prefix):
-            return sentence
-    return f"Slurm says {job.reason}, which more nodes would not change"
+        return held_because("JobArrayTaskLimit")
+    try:
+        read_constraint(job.constraint)
+    except Unplannable as problem:
+        return str(problem)
+    if job.reason == "BeginTime" and job.begins_at_s and head_now_s:
+        wait_s = job.begins_at_s - head_now_s
+        return "" if wait_s <= boot_s else f"{held_because(job.reason)}: {wait_s:.0f} s are left"
+    return held_because(job.reason)
 
 
 def demand(
-    reading: Reading, cluster: Cluster, lost: frozenset[str]
+    reading: Reading, cluster: Cluster, lost: frozenset[str], head_now_s: float = 0.0
 ) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
     """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
 
-    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again.
+    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again. `head_now_s`:
+    now on the head's clock, 0: unknown, then no begin time is near.
     """
-    needs: list[Need] = []
-    unmet: list[Unmet] = []
-    caps = Caps(reading)
-    for job in sorted(reading.jobs, key=rank):
-        gone = lost.intersection(job.node_names)
-        if job.is_running and job.is_requeueable and gone:
-            kept = tuple(name for name in job.node_names if name not in gone)
-            need = _need(job, 1, cluster, "its node is being reclaimed")
-            needs.append(replace(need, nodes=len(gone), beside=kept))
-        if not job.is_pending:
-            continue
-        sentence = holds(job)
-        admitted, stopped_by = (0, sentence) if sentence else caps.admit(job)
+    return _Demand(reading, cluster, head_now_s).read(lost)
+
+
+class _Demand:
+    """One reading of the queue."""
+
+    def __init__(self, reading: Reading, cluster: Cluster, head_now_s: float) -> None:
+        self.reading = reading
+        self.cluster = cluster
+        self.head_now_s = head_now_s
+        self.caps = Caps(reading)
+        self.needs: list[Need] = []
+        self.unmet: list[Unmet] = []
+        self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
+
+    def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
+        together: dict[str, list[Job]] = {}
+        for job in self.reading.jobs:
+            if job.het_job_id and job.is_pending:
+                together.setdefault(job.het_job_id, []).append(job)
+        for job in sorted(self.reading.jobs, key=rank):
+            gone = lost.intersection(job.node_names) if lost else frozenset()
+            if gone and job.is_running and job.is_requeueable:
+                kept = tuple(name for name in job.node_names if name not in gone)
+                need = self._need(job, 1, "its node is being reclaimed")
+                self.needs.append(replace(need, nodes=len(gone), beside=kept))
+            if job.is_pending and not job.het_job_id:
+                self._wants(job)
+            elif job.is_pending and job.het_job_id in together:
+                self._wants_together(together.pop(job.het_job_id))
+        return tuple(self.needs), tuple(self.unmet)
+
+    def _wants(self, job: Job) -> None:
+        sentence = self._held(job)
+        admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
-            needs.append(_need(job, admitted, cluster, job.reason or "None"))
+            self.needs.append(self._need(job, admitted, job.reason or "None"))
         else:
-            unmet.append(Unmet(job.job_id, stopped_by))
-    return tuple(needs), tuple(unmet)
+            self.unmet.append(Unmet(job.job_id, stopped_by))
+
+    def _wants_together(self, jobs: Sequence[Job]) -> None:
+        """The components of a heterogeneous job: what stops one stops all."""
+        stopped = next((sentence for job in jobs if (sentence := self._held(job))), "")
+        stopped = stopped or self.caps.admit_together(jobs)
+        for job in sorted(jobs, key=rank):
+            if stopped:
+                self.unmet.append(Unmet(job.job_id, stopped))
+            else:
+                need = self._need(job, 1, job.reason or "None")
+                self.needs.append(replace(need, is_gang=True, gang_id=job.het_job_id))
+
+    def _held(self, job: Job) -> str:
+        boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
+        return holds(job, boot_s, self.head_now_s)
+
+    def _need(self, job: Job, count: int, why: str) -> Need:
+        pools = self._pools_of(job)
+        constraint, spread = self._choices(job, pools)
+        return Need(
+            job.job_id,
+            count,
+            spread.nodes,
+            spread.shape,
+            constraint,
+            tuple(pool.name for pool in pools),
+            why,
+            is_gang=spread.nodes > 1,
+            account=job.account,
+            qos=job.qos,
+            time_limit_s=job.time_limit_s,
+            expected_s=self.cluster.expected_s(job.time_limit_s, job.account),
+            deadline_s=job.deadline_s,
+            is_requeueable=job.is_requeueable,
+            checkpoint_s=0.0 if job.is_checkpointed else None,
+            priority=job.priority,
+        )
+
+    def _pools_of(self, job: Job) -> tuple[Pool, ...]:
+        if job.partitions not in self._pools:
+            names: dict[str, None] = {}
+            for name in job.partitions:
+                partition = self.cluster.partition(name)
+                names |= dict.fromkeys(partition.pools if partition else ())
+            found = (self.cluster.pool(name) for name in names)
+            self._pools[job.partitions] = tuple(pool for pool in found if pool)
+        return self._pools[job.partitions]
+
+    def _choices(self, job: Job, pools: tuple[Pool, ...]) -> tuple[str, Spread]:
+        """The constraint as each node must meet it, and the fewest nodes that can do the job.
+
+        Of `[a|b]` the first alternative that one of the pools has: all nodes must meet the
+        same one, and a plan that mixed them would buy nodes on which Slurm starts nothing.
+        """
+        fewest = Spread(job.nodes, job.shape)
+        try:
+            constraint = read_constraint(job.constraint)
+        except Unplannable:  # a running job that Slurm understands better
+            return job.constraint, fewest
+        if not job.spreads and not constraint.is_same:
+            return str(constraint), fewest
+        texts = constraint.alternatives if constraint.is_same else (str(constraint),)
+        for spread in (fewest, *job.spreads):
+            for text in texts:
+                if can_be(spread.shape, text, pools):
+                    return text, spread
+        return texts[0], fewest
 
 
-def _need(job: Job, count: int, cluster: Cluster, why: str) -> Need:
-    pools: list[str] = []
-    for name in job.partitions:
-        partition = cluster.partition(name)
-        pools.extend(pool for pool in (partition.pools if partition else ()) if pool not in pools)
-    return Need(
-        job.job_id,
-        count,
-        job.nodes,
-        job.shape,
-        job.constraint,
-        tuple(pools),
-        why,
-        is_gang=job.nodes > 1,
-        account=job.account,
-        qos=job.qos,
-        time_limit_s=job.time_limit_s,
-        expected_s=cluster.expected_s(job.time_limit_s, job.account),
-        deadline_s=job.deadline_s,
-        is_requeueable=job.is_requeueable,
-        checkpoint_s=0.0 if job.is_checkpointed else None,
-        priority=job.priority,
+def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:
+    """Whether any instance type of these pools has the shape and the features."""
+    return any(
+        not lacks(shape, each)
+        and any(satisfies(constraint, pool.features(each.name, market)) for market in pool.markets)
+        for pool in pools
+        for each in pool.instance_types
     )

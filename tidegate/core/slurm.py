@@ -73,22 +73,36 @@ class Node:
     features: tuple[str, ...] = ()
     reason: str = ""
     last_busy_at_s: float = 0.0
+    gres: str = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one node must give to a job. `gpu_type` "": any."""
+    """What one node must give to a job. `gpu_type` "": any.
+
+    `gpus` counts devices of the GRES `gres`: "gpu", or "neuron" for Trainium and Inferentia.
+    """
 
     gpus: int = 0
     gpu_type: str = ""
     cpus: int = 1
     memory_mib: int = 0
     is_exclusive: bool = False
+    gres: str = "gpu"
 
     def __str__(self) -> str:
-        gpu = f"{self.gpus} {self.gpu_type or 'GPU'}" if self.gpus else "no GPU"
+        kind = self.gpu_type or ("GPU" if self.gres == "gpu" else self.gres)
+        gpu = f"{self.gpus} {kind}" if self.gpus else "no GPU"
         alone = ", exclusive" if self.is_exclusive else ""
         return f"{gpu}, {self.cpus} CPUs, {self.memory_mib} MiB per node{alone}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Another count of nodes that Slurm accepts for a job, and what each must then give."""
+
+    nodes: int
+    shape: Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +112,11 @@ class Job:
     `count`: how many equal jobs the row stands for (an array's startable tasks).
     `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
     `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`).
-    `nodes` is the planned count, the fewest that Slurm accepts; `min_nodes` and `max_nodes`
-    are the bounds of `-N min-max`, 0 where they equal it. `features_counts`: features that
-    only so many of the nodes must have, as in `a100*2&ib`. `het_job_id`: the leader of its
-    heterogeneous job, whose components start together. Instants are on the head's clock;
-    `deadline_s` is the instant by which it must have ended.
+    `nodes` is the planned count, the fewest that Slurm accepts; `spreads` are larger ones on
+    which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
+    leader of its heterogeneous job, whose components start together. `licences`: name and
+    number. Instants are on the head's clock; `deadline_s` is the instant by which it must have
+    ended, `begins_at_s` that before which it may not start.
     """
 
     job_id: str
@@ -124,12 +138,10 @@ class Job:
     is_requeueable: bool = True
     unreadable: str = ""
     required_nodes: tuple[str, ...] = ()
-    min_nodes: int = 0
-    max_nodes: int = 0
+    spreads: tuple[Spread, ...] = ()
     deadline_s: float | None = None
     time_min_s: float | None = None
     licences: tuple[tuple[str, int], ...] = ()
-    features_counts: tuple[tuple[str, int], ...] = ()
     het_job_id: str = ""
     reservation: str = ""
     begins_at_s: float | None = None
@@ -151,24 +163,34 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A cap on GPUs that accounting will apply once nodes are up.
+    """A cap on one TRES that accounting will apply once nodes are up.
 
     Source: `scontrol show assoc_mgr`. Slurm tests these caps only after it has selected
     nodes, so with no node up the pending reason hides them.
     `scope`: "qos NAME" or "account NAME" or "user NAME of account NAME".
     `accounts_below`: the cap of an account counts the jobs of these accounts as well.
-    `gpu_type`: only GPUs of this type count ("": all).
+    `tres`: Slurm's name of what is counted: "gres/gpu", "gres/gpu:a10g" (only GPUs of this
+    type), "cpu", "mem" (MiB), "node", "license/NAME"; ours for jobs: "job".
     """
 
     scope: str
     account: str = ""
     user: str = ""
     qos: str = ""
-    max_gpus: int | None = None
-    max_gpus_per_user: int | None = None
-    max_gpus_per_job: int | None = None
+    tres: str = "gres/gpu"
+    in_all: int | None = None
+    per_user: int | None = None
+    per_account: int | None = None
+    per_job: int | None = None
     accounts_below: tuple[str, ...] = ()
-    gpu_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """How many of a licence are free now. Source: `scontrol show licenses`."""
+
+    name: str
+    free: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +201,4 @@ class Reading:
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
     associations: tuple[Association, ...] = field(default=())
+    licences: tuple[Licence, ...] = ()

@@ -9,6 +9,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -39,7 +40,7 @@ def encode_digest(digest: Digest) -> bytes:
 def decode_digest(data: bytes) -> Digest:
     """Errors: BadEvent, with a sentence that says what is wrong with the bytes."""
     try:
-        digest = DIGEST.validate_json(_decompressed(data), strict=True)
+        digest = DIGEST.validate_json(_as_now(_decompressed(data)), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the text"
@@ -47,6 +48,25 @@ def decode_digest(data: bytes) -> Digest:
     if not all(map(math.isfinite, _floats(digest))):
         raise BadEvent("the digest is no digest: it holds a time that is no finite number")
     return digest
+
+
+def _as_now(raw: bytes) -> bytes:
+    """The text with its caps as they are written now.
+
+    Until the caps of other TRES came, each was one on GPUs: `max_gpus`, `gpu_type`.
+    """
+    if b'"max_gpus":' not in raw:
+        return raw
+    with suppress(ValueError, AttributeError, KeyError, TypeError):
+        data = json.loads(raw)
+        for cap in data["reading"]["associations"]:
+            gpu_type = cap.pop("gpu_type")
+            cap["tres"] = f"gres/gpu:{gpu_type}" if gpu_type else "gres/gpu"
+            cap["in_all"] = cap.pop("max_gpus")
+            cap["per_user"] = cap.pop("max_gpus_per_user")
+            cap["per_job"] = cap.pop("max_gpus_per_job")
+        return json.dumps(data).encode()
+    return raw
 
 
 def _decompressed(data: bytes) -> bytes:
@@ -69,4 +89,8 @@ def _floats(digest: Digest) -> Iterator[float]:
     yield digest.written_at_s
     yield digest.stamp.agent_started_at_s
     yield from (node.last_busy_at_s for node in digest.reading.nodes)
-    yield from (job.time_limit_s for job in digest.reading.jobs if job.time_limit_s is not None)
+    for job in digest.reading.jobs:
+        instants = (job.deadline_s, job.begins_at_s, job.started_at_s)
+        for number in (job.time_limit_s, job.time_min_s, *instants):
+            if number is not None:
+                yield number

@@ -1,0 +1,242 @@
+"""Which pending jobs need capacity, in Slurm's own words, and what each then needs."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, pool
+from tidegate.core.demand import Need, demand, holds
+from tidegate.core.ec2 import InstanceType
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Association, Job, Shape, Spread
+
+# What squeue prints as the reason of a pending job, and whether more nodes would end it.
+NEEDS = [
+    "",
+    "None",
+    "Priority",
+    "Resources",
+    "PartitionConfig",
+    "NodeDown",
+    "SchedDefer",
+    "ReqNodeNotAvail, May be reserved for other job",
+    "ReqNodeNotAvail, UnavailableNodes:ph-[1-8]",
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+]
+HELD = {
+    "Dependency": "it waits for another job",
+    "DependencyNeverSatisfied": "the job that it depends on can never end as it asks",
+    "BeginTime": "its begin time has not come",
+    "JobHeldUser": "it is held",
+    "JobHeldAdmin": "an administrator holds it",
+    "JobHoldMaxRequeue": "Slurm holds it: it was requeued too often",
+    "job requeued in held state": "it was requeued and is held",
+    "launch failed requeued held": "Slurm holds it: its launch failed",
+    "JobArrayTaskLimit": "its array already runs as many tasks as its %limit allows",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is inactive",
+    "PartitionNodeLimit": "it asks more nodes than its partition allows",
+    "PartitionTimeLimit": "it asks more time than its partition allows",
+    "Licenses": "it waits for licences",
+    "Reservation": "it waits for its reservation",
+    "ReservationDeleted": "it waits for its reservation",
+    "RequiresReservation": "its partition takes jobs with a reservation only",
+    "AssocGrpGRES": "it is over a limit of its account or association",
+    "AssocMaxJobsLimit": "it is over a limit of its account or association",
+    "AssociationResourceLimit": "it is over a limit of its account or association",
+    "AccountNotAllowed": "its account may not use the partition",
+    "AccountingPolicy": "an accounting policy holds it",
+    "InvalidAccount": "its account is not valid",
+    "InvalidQOS": "its QOS is not valid",
+    "QOSMaxJobsPerUserLimit": "it is over a limit of its QOS",
+    "QOSMinGRES": "it asks less than its QOS demands",
+    "QOSNotAllowed": "its QOS may not use the partition",
+    "QOSUsageThreshold": "its usage is above the threshold of its QOS",
+    "MaxGRESPerAccount": "it is over a limit that its QOS sets for one account",
+    "MaxMemPerLimit": "it asks more memory per CPU or node than its partition allows",
+    "BadConstraints": "its constraints can never be met",
+    "BurstBufferStageIn": "it waits for its burst buffer",
+    "BlockMaxError": "it waits for a block of its machine",
+    "Cleaning": "its last run is still being cleaned up",
+    "Prolog": "its prolog runs",
+    "DeadLine": "it cannot end before its deadline",
+    "FedJobLock": "another cluster of its federation may start it",
+    "FrontEndDown": "no front end is up",
+    "NonZeroExitCode": "its last run failed",
+    "SomethingNew": "Slurm says SomethingNew, which more nodes would not change",
+}
+
+
+def needs(*jobs: Job, on: Cluster | None = None, head_now_s: float = 0.0) -> list[Need]:
+    found, _ = demand(digest(jobs).reading, on or cluster(), frozenset(), head_now_s)
+    return list(found)
+
+
+def waits(*jobs: Job, associations: tuple[Association, ...] = ()) -> dict[str, str]:
+    """Why jobs wait that no node would help."""
+    _, unmet = demand(digest(jobs, associations=associations).reading, cluster(), frozenset())
+    return {each.job_id: each.reason for each in unmet}
+
+
+@pytest.mark.parametrize("reason", NEEDS)
+def test_a_reason_that_more_nodes_would_end_is_a_need(reason: str) -> None:
+    assert [need.job_id for need in needs(job(1, reason=reason))] == ["1"]
+
+
+@pytest.mark.parametrize("reason", HELD)
+def test_any_other_reason_is_told_in_words(reason: str) -> None:
+    assert waits(job(1, reason=reason)) == {"1": HELD[reason]}
+
+
+def test_a_job_in_a_slurm_reservation_is_never_served_by_new_nodes() -> None:
+    assert waits(job(1, reservation="maint")) == {
+        "1": "it waits in the reservation maint, which new nodes never join"
+    }
+
+
+@pytest.mark.parametrize(("ahead_s", "is_need"), [(7200, False), (301, False), (300, True)])
+def test_a_begin_time_within_the_boot_time_needs_its_node_now(
+    ahead_s: float, is_need: bool
+) -> None:
+    waiting = job(1, reason="BeginTime", begins_at_s=NOW_S + ahead_s)
+
+    assert bool(needs(waiting, head_now_s=NOW_S)) == is_need
+
+
+def test_a_begin_time_is_told_with_what_is_left_of_it() -> None:
+    waiting = job(1, reason="BeginTime", begins_at_s=NOW_S + 7200)
+
+    assert holds(waiting, 300.0, NOW_S) == "its begin time has not come: 7200 s are left"
+
+
+def test_a_need_carries_what_its_cost_depends_on() -> None:
+    asked = job(
+        1,
+        account="lab",
+        qos="high",
+        time_limit_s=3600.0,
+        deadline_s=NOW_S + 9000,
+        is_requeueable=False,
+        comment="tidegate:ckpt=USR1@90",
+        priority=7,
+    )
+    on = replace(cluster(), time_limit_ratio=0.5, time_limit_ratios={"lab": 0.25})
+
+    [need] = needs(asked, on=on)
+
+    assert (need.account, need.qos, need.priority) == ("lab", "high", 7)
+    assert (need.time_limit_s, need.expected_s, need.deadline_s) == (3600.0, 900.0, NOW_S + 9000)
+    assert (need.is_requeueable, need.checkpoint_s) == (False, 0.0)
+
+
+def test_a_job_without_a_checkpoint_leaves_its_cost_to_the_pool() -> None:
+    [need] = needs(job(1, comment="nothing of ours"))
+
+    assert (need.checkpoint_s, need.expected_s) == (None, None)
+
+
+# -- how many nodes -----------------------------------------------------------------------
+
+
+def gpus_in_all(gpus: int, *counts: int) -> Job:
+    """`--gpus=N` without -N: one node with all of them, or `counts` nodes with fewer each."""
+    spreads = tuple(Spread(n, Shape(-(-gpus // n), "t4", 1, 1000)) for n in counts)
+    return job(1, gpus=gpus, spreads=spreads)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "gpus"),
+    [
+        (gpus_in_all(4, 2, 4), 1, 4),
+        (gpus_in_all(10, 2, 3), 3, 4),
+        (gpus_in_all(8, 2, 4), 2, 4),
+        (gpus_in_all(64, 2, 4), 1, 64),  # nobody has it: told with the fewest nodes
+    ],
+)
+def test_gpus_of_all_nodes_together_take_the_fewest_nodes_that_can_be_had(
+    asked: Job, nodes: int, gpus: int
+) -> None:
+    [need] = needs(asked, on=cluster(pool(types=(T4, T4_BIG))))
+
+    assert (need.nodes, need.shape.gpus, need.is_gang) == (nodes, gpus, nodes > 1)
+
+
+def test_a_spread_respects_the_constraint() -> None:
+    asked = replace(gpus_in_all(4, 2, 4), constraint="g4dn.xlarge")
+
+    [need] = needs(asked, on=cluster(pool(types=(T4, T4_BIG))))
+
+    assert (need.nodes, need.shape.gpus) == (4, 1)
+
+
+# -- constraints --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("constraint", "planned"),
+    [
+        ("", ""),
+        ("t4", "t4"),
+        ("t4|a10g&spot", "spot&t4|a10g&spot"),
+        ("a10g*2&spot", "a10g&spot"),
+        ("(t4|a10g)&spot", "spot&t4|a10g&spot"),
+        ("[a10g|t4]", "a10g"),
+        ("[h100|t4]", "t4"),
+        ("[h100|b200]", "h100"),
+    ],
+)
+def test_a_constraint_is_planned_as_each_node_must_meet_it(constraint: str, planned: str) -> None:
+    [need] = needs(job(1, gpus=0, gpu_type="", nodes=4, constraint=constraint))
+
+    assert need.constraint == planned
+
+
+def test_a_constraint_that_one_shape_cannot_meet_is_told() -> None:
+    assert waits(job(1, nodes=4, constraint="[t4*2&a10g*2]")) == {
+        "1": "its constraint asks for several kinds of nodes in one job; "
+        "a heterogeneous job (parts joined by ':') says the same"
+    }
+
+
+# -- heterogeneous jobs -------------------------------------------------------------------
+
+LEADER = job(7, het_job_id="7", priority=5)
+FOLLOWER = job(8, het_job_id="7", gpu_type="a10g", gpus=4, priority=5)
+
+
+def test_the_components_of_a_heterogeneous_job_are_one_gang() -> None:
+    found = needs(job(9, priority=1), FOLLOWER, LEADER, job(1, priority=9))
+
+    assert [(each.job_id, each.gang_id, each.is_gang) for each in found] == [
+        ("1", "", False),
+        ("8", "7", True),
+        ("7", "7", True),
+        ("9", "", False),
+    ]
+
+
+def test_what_stops_one_component_stops_all() -> None:
+    held = replace(FOLLOWER, reason="JobHeldUser")
+
+    assert waits(LEADER, held) == {"7": "it is held", "8": "it is held"}
+
+
+def test_a_cap_stops_all_components_or_none() -> None:
+    cap = Association("user ada", user="ada", in_all=4)
+    said = "user ada allows 4 GPUs in all, 1 are used or promised"
+
+    assert waits(LEADER, FOLLOWER, associations=(cap,)).keys() == {"7", "8"}
+    assert said in waits(LEADER, FOLLOWER, associations=(replace(cap, in_all=4),)).values()
+
+
+def test_neuron_devices_are_a_need_of_their_own() -> None:
+    trn = InstanceType("trn1.2xlarge", 8, 32768, 1, "trainium", gres="neuron")
+    shape = Shape(1, "", 1, 1000, gres="neuron")
+
+    [need] = needs(replace(job(1), shape=shape), on=replace(cluster(), pools=()))
+
+    assert (need.shape.gres, str(need.shape)) == (
+        trn.gres,
+        "1 neuron, 1 CPUs, 1000 MiB per node",
+    )
+    assert A10G.gres == "gpu"
