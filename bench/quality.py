@@ -66,9 +66,7 @@ def _replaces(other: Priced, each: Priced) -> bool:
     kind, large = each[0], other[0]
     if kind.gpus and kind.gpu_type != large.gpu_type:
         return False
-    times = min(
-        has / asked for has, asked in zip(_size(large), _size(kind), strict=True) if asked
-    )
+    times = min(has / asked for has, asked in zip(_size(large), _size(kind), strict=True) if asked)
     return times >= 1 and other[1] / times <= each[1]
 
 

@@ -233,7 +233,7 @@ class Plan:
     """The answer to a look: what to do, and one verdict for every pending job.
 
     `is_cut`: the plan is as long as a plan may be; making another at once goes on from it.
-    `usd_per_hour`: what the cluster costs at most after it.
+    `usd_per_hour`: the expected price of the cluster after it.
     """
 
     actions: tuple[Action, ...]

@@ -8,9 +8,9 @@ as the groups last. The cost goes with the number of groups, not of jobs.
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 
-from tidegate.core.catalogue import Entry, Vector, holds, lowest
+from tidegate.core.catalogue import Entry, Vector, balance, holds, lowest
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.groups import Group
 from tidegate.core.limits import Usage
@@ -18,6 +18,7 @@ from tidegate.core.shelves import Fitting, Shelf, Shelves
 
 # How many groups are tried for the room that the first leaves on a node.
 FILLERS_MAX = 48
+PARTNERS_MAX = 6
 CHOICES_MAX = 5
 
 # A larger node, or one more CreateFleet call, has to be better by this much.
@@ -97,6 +98,24 @@ class _Fillers:
             self._keys = [-load.group.size[self._dimension] for load in self._loads]
 
 
+class _ByMemory:
+    """Groups by their memory per CPU, the least first."""
+
+    def __init__(self, loads: Sequence[_Load]) -> None:
+        def per_cpu(load: _Load) -> tuple[float, int]:
+            return load.group.size[2] / load.group.size[1], load.group.number
+
+        self._loads = sorted(loads, key=per_cpu)
+
+    def ends(self, *, is_least: bool) -> list[_Load]:
+        """A few that have jobs left, with the least or with the most memory per CPU."""
+        loads = self._loads if is_least else reversed(self._loads)
+        found = list(islice((load for load in loads if load.left), PARTNERS_MAX))
+        if len(found) < PARTNERS_MAX:
+            self._loads = [load for load in self._loads if load.left]
+        return found
+
+
 @dataclass(slots=True, eq=False)
 class _Draw:
     cost_per_worth: float
@@ -116,6 +135,7 @@ class Blueprint:
         self._used: set[tuple[Shelf, int]] = set()
         self._with_gpus = _Fillers([], 0)
         self._without = _Fillers([], 1)
+        self._by_memory = _ByMemory([])
 
     def draw(self, groups: Sequence[Group]) -> None:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
@@ -192,15 +212,38 @@ class Blueprint:
         """Who may fill the rest of a node."""
         sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
         self._with_gpus = _Fillers([load for load in sharing if load.group.size[0]], 0)
-        self._without = _Fillers([load for load in sharing if not load.group.size[0]], 1)
+        without = [load for load in sharing if not load.group.size[0]]
+        self._without, self._by_memory = _Fillers(without, 1), _ByMemory(without)
 
     def _best(self, load: _Load) -> _Draw | None:
         best: _Draw | None = None
         for shelf, number in self._candidates(load):
-            drawn = self._fill(load, shelf, number)
-            if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
-                best = drawn
+            for start in self._starts(load, shelf, number):
+                drawn = self._fill(shelf, number, start)
+                if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
+                    best = drawn
         return best
+
+    def _starts(self, load: _Load, shelf: Shelf, number: int) -> Iterator[list[tuple[_Load, int]]]:
+        """What to begin a node with: as many of the group as fit, or a balance of two groups.
+
+        Two shapes of which one wants more memory and the other less than the type has per CPU
+        use up both: what a linear program would do with each type.
+        """
+        size, need = shelf.catalogue.entries[number].size, load.group.size
+        if load.group.need.shape.is_exclusive:
+            yield [(load, 1)]
+            return
+        yield [(load, min(load.left, holds(size, need)))]
+        if need[0] or size[0]:
+            return
+        is_memory_short = need[2] * size[1] > need[1] * size[2]
+        for other in self._by_memory.ends(is_least=is_memory_short):
+            if other is not load and self._fitting(other, shelf, number, list(size)):
+                pair = balance(size, need, other.group.size)
+                first, second = min(pair[0], load.left), min(pair[1], other.left)
+                if first and second:
+                    yield [(load, first), (other, second)]
 
     def _candidates(self, load: _Load) -> list[tuple[Shelf, int]]:
         """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
@@ -209,6 +252,8 @@ class Blueprint:
         whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
         if not load.group.need.shape.is_exclusive:
             for shelf, mask in load.fitting:
+                if not size[0] and not shelf.market.is_prepaid:
+                    found.update(((shelf, n), None) for n in shelf.catalogue.efficient(mask))
                 mask &= shelf.catalogue.fit(whole, gpus if size[0] else "")
                 if mask:
                     found[shelf, lowest(mask)] = None
@@ -237,22 +282,25 @@ class Blueprint:
         self._choose(load)
         return [(shelf, number) for _, shelf, number in load.choices]
 
-    def _fill(self, load: _Load, shelf: Shelf, number: int) -> _Draw:
-        """A node of this entry with as many of the group as fit, and others beside them."""
-        each = shelf.catalogue.entries[number]
-        is_alone = load.group.need.shape.is_exclusive
-        count = 1 if is_alone else min(load.left, holds(each.size, load.group.size))
-        room = [each.size[d] - count * load.group.size[d] for d in range(3)]
-        parts, worth = [(load, count)], count * load.worth_usd
-        hours = load.hours_on(shelf)
-        if not is_alone and room[1] > 0:
+    def _fill(self, shelf: Shelf, number: int, start: list[tuple[_Load, int]]) -> _Draw:
+        """A node of this entry that begins with `start`, and what fits beside it."""
+        each, load = shelf.catalogue.entries[number], start[0][0]
+        room = list(each.size)
+        worth = hours = 0.0
+        for one, count in start:
+            hours = max(hours, one.hours_on(shelf))
+            worth += count * one.worth_usd
+            for d in range(3):
+                room[d] -= count * one.group.size[d]
+        parts = list(start)
+        if not load.group.need.shape.is_exclusive and room[1] > 0:
             fillers = self._without.fitting(room)
             if room[0] > 0:
                 fillers = chain(self._with_gpus.fitting(room), fillers)
             for other in fillers:
                 if room[1] <= 0:
                     break
-                if other is load:
+                if any(other is one for one, _ in start):
                     continue
                 fitting = self._fitting(other, shelf, number, room)
                 if not fitting:
@@ -270,7 +318,7 @@ class Blueprint:
         drawn = _Draw(0.0, shelf, number, parts)
         if shelf.is_strict and self._mask(drawn).bit_count() < shelf.pool.min_types:
             return _Draw(cost / load.worth_usd, shelf, number, [(load, 1)])
-        if (shelf, number) not in self._used:
+        if (shelf, number) not in self._used:  # one more CreateFleet call
             cost *= NEW_TYPE_FACTOR
         drawn.cost_per_worth = cost / worth if worth else 0.0
         return drawn

@@ -199,7 +199,7 @@ class Shop:
         """The number of the first of the nodes."""
         if draft.shelf.market.is_prepaid:
             self._shelves.stock.take(draft.offering, nodes)
-        self._usage.debit(draft.shelf.pool.name, nodes, draft.each)
+        self._usage.debit(draft.shelf.pool.name, nodes, draft.each, draft.usd_per_hour)
         draft.count += nodes
         first = self._num_nodes + 1
         self._num_nodes += nodes

@@ -19,6 +19,9 @@ type Vector = tuple[int, int, int]
 NEAR = 1.10
 NEAREST_MAX = 4
 
+# How much a MiB of memory counts where a CPU counts 1.
+MIXES = (0.0, 1 / 16384, 1 / 8192, 1 / 4096, 1 / 2048, 1 / 512)
+
 
 def vector(shape: Shape) -> Vector:
     return shape.gpus, max(shape.cpus, 1), shape.memory_mib
@@ -97,6 +100,8 @@ class Catalogue:
     _gpu_types: dict[str, int] = field(default_factory=dict)
     _cheapest_per_unit: tuple[tuple[list[float], list[int]], ...] = ()
     _fits: dict[tuple[Vector, str], int] = field(default_factory=dict)
+    _by_mix: list[list[int]] = field(default_factory=list)
+    _efficient: dict[int, list[int]] = field(default_factory=dict)
     _by_zone: list[tuple[float, int, Offering]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -165,6 +170,19 @@ class Catalogue:
         found.sort()
         return found[:NEAREST_MAX]
 
+    def efficient(self, mask: int) -> list[int]:
+        """The entries of `mask` that give most for their price, for different mixes of CPUs and
+        memory: groups that complement each other fill such a type without loss.
+        """
+        found = self._efficient.get(mask)
+        if found is None:
+            if not self._by_mix:
+                self._by_mix = [_by_mix(self.entries, mix) for mix in MIXES]
+            firsts = (next((n for n in order if mask >> n & 1), None) for order in self._by_mix)
+            found = [number for number in dict.fromkeys(firsts) if number is not None]
+            self._efficient[mask] = found
+        return found
+
     def by_zone(self) -> list[tuple[float, int, Offering]]:
         """Every offering with its price and the number of its entry, cheapest first."""
         if not self._by_zone:
@@ -200,6 +218,22 @@ def _per_unit(entries: Sequence[Entry], dimension: int) -> tuple[list[float], li
         if each.size[dimension]
     )
     return [price for price, _ in priced], [number for _, number in priced]
+
+
+def _by_mix(entries: Sequence[Entry], mix: float) -> list[int]:
+    """By what one CPU, or the memory that counts as much as one, costs."""
+    priced = ((e.usd_per_hour / (e.size[1] + mix * e.size[2]), n) for n, e in enumerate(entries))
+    return [number for _, number in sorted(priced)]
+
+
+def balance(room: Vector, one: Vector, other: Vector) -> tuple[int, int]:
+    """How many of two kinds of jobs use up both CPUs and memory; (0, 0): no such numbers."""
+    determinant = one[1] * other[2] - other[1] * one[2]
+    if not determinant:
+        return 0, 0
+    first = (room[1] * other[2] - room[2] * other[1]) / determinant
+    second = (room[2] * one[1] - room[1] * one[2]) / determinant
+    return (int(first), int(second)) if first >= 1 and second >= 1 else (0, 0)
 
 
 def holds(room: Vector, need: Vector) -> int:

@@ -57,13 +57,23 @@ class _Used:
 
 @dataclass(slots=True)
 class Usage:
-    """What pools and cluster hold now, with everything on its way."""
+    """What pools and cluster hold now, with everything on its way.
+
+    `expected_usd_per_hour`: the price of it when each launch brings its first offering; the
+    limits are debited by the dearest.
+    """
 
     cluster: Cluster
+    expected_usd_per_hour: float = 0.0
     _used: defaultdict[str, _Used] = field(default_factory=lambda: defaultdict(_Used))
     _scopes: dict[str, tuple[tuple[str, Limits], ...]] = field(default_factory=dict)
 
-    def debit(self, pool: str, nodes: int, each: Load) -> None:
+    def debit(
+        self, pool: str, nodes: int, each: Load, usd_per_hour_each: float | None = None
+    ) -> None:
+        """Count nodes; `usd_per_hour_each`: what one is expected to cost, None: as `each` says."""
+        usd = each.usd_per_hour if usd_per_hour_each is None else usd_per_hour_each
+        self.expected_usd_per_hour += nodes * usd
         for scope in (pool, CLUSTER):
             used = self._used[scope]
             used.nodes += nodes
@@ -74,10 +84,6 @@ class Usage:
 
     def nodes(self, pool: str) -> int:
         return self._used[pool].nodes
-
-    @property
-    def usd_per_hour(self) -> float:
-        return self._used[CLUSTER].usd_per_hour
 
     def room(self, pool: str, nodes: int, each: Load) -> tuple[int, str]:
         """How many of `nodes` more fit under every limit, and which limit stops the rest."""
@@ -118,7 +124,7 @@ class Usage:
         left = self.left(pool)
         if left is not None and left[1].most(more) != left[1]:
             return False
-        self.debit(pool, 1, more)
+        self.debit(pool, 1, more, 0.0)
         for scope in (pool, CLUSTER):
             self._used[scope].nodes -= 1
         return True

@@ -60,5 +60,5 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         tuple(work.served[key] for key in sorted(work.served)),
         tuple(work.unmet[key] for key in sorted(work.unmet)),
         is_cut=work.shop.is_cut,
-        usd_per_hour=work.usage.usd_per_hour,
+        usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
     )
