@@ -76,7 +76,7 @@ def _size(kind: InstanceType) -> Vector:
 
 def _solve(counts: Counter[Shape], priced: list[Priced]) -> float:
     """Columns: nodes of each type, then jobs of each shape on each type that holds one."""
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     infinity = highspy.kHighsInf
     for _ in range(3 * len(priced)):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from tidegate.core.catalogue import Entry, Vector, balance, holds, lowest
+from tidegate.core.catalogue import Entry, Vector, balance, gres, holds, lowest
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.groups import Group
 from tidegate.core.limits import Usage
@@ -248,13 +248,13 @@ class Blueprint:
     def _candidates(self, load: _Load) -> list[tuple[Shelf, int]]:
         """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
         found = {(shelf, number): None for _, shelf, number in load.choices}
-        size, gpus = load.group.size, load.group.need.shape.gpu_type
+        size, devices = load.group.size, gres(load.group.need.shape)
         whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
         if not load.group.need.shape.is_exclusive:
             for shelf, mask in load.fitting:
                 if not size[0] and not shelf.market.is_prepaid:
                     found.update(((shelf, n), None) for n in shelf.catalogue.efficient(mask))
-                mask &= shelf.catalogue.fit(whole, gpus if size[0] else "")
+                mask &= shelf.catalogue.fit(whole, devices)
                 if mask:
                     found[shelf, lowest(mask)] = None
         available = [
@@ -345,7 +345,7 @@ class Blueprint:
             mask &= load.masks[drawn.shelf]
         sizes = [(load.group.size, count) for load, count in drawn.parts]
         gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
-        return mask & drawn.shelf.catalogue.fit((gpus, cpus, memory_mib), "")
+        return mask & drawn.shelf.catalogue.fit((gpus, cpus, memory_mib))
 
     def _keep(self, drawn: _Draw) -> None:
         times = min(load.left // count for load, count in drawn.parts)

@@ -213,7 +213,7 @@ class Shop:
         if draft.shelf.market.is_prepaid:
             return (draft.offering,)
         catalogue = draft.shelf.catalogue
-        mask = draft.mask & catalogue.fit(draft.size, "") | 1 << draft.number
+        mask = draft.mask & catalogue.fit(draft.size) | 1 << draft.number
         found, types = [draft.offering], {draft.number}
         for usd, number, offering in catalogue.by_zone():
             if offering == draft.offering or not mask >> number & 1:

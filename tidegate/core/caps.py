@@ -21,13 +21,15 @@ class Caps:
         self._used: Counter[tuple[str, str, str]] = Counter()
         self._caps = (*reading.associations, *_of_licences(reading))
         self._applicable: dict[tuple[object, ...], tuple[Association, ...]] = {}
-        for job in reading.jobs:
+        for job in reading.jobs if self._caps else ():
             if not job.is_pending:
                 self._take(job, 1)
 
     def admit(self, job: Job) -> tuple[int, str]:
         """How many of the job's `count` may start, and which cap stops the rest."""
         admitted, stopped_by = job.count, ""
+        if not self._caps:
+            return admitted, stopped_by
         uses = usage(job)
         for cap in self._caps_of(job, uses):
             room, sentence = self._room(cap, job, uses[cap.tres])

@@ -27,6 +27,11 @@ def vector(shape: Shape) -> Vector:
     return shape.gpus, max(shape.cpus, 1), shape.memory_mib
 
 
+def gres(shape: Shape) -> str:
+    """The devices that the shape asks for, as `Catalogue.fit` takes them."""
+    return f"{shape.gres}:{shape.gpu_type}" if shape.gpus else ""
+
+
 def bits(mask: int) -> Iterator[int]:
     """The numbers of the set bits, lowest first."""
     while mask:
@@ -117,21 +122,23 @@ class Catalogue:
         )
         for number, each in enumerate(types):
             if each.gpus:
-                before = self._gpu_types.get(each.gpu_type, 0)
-                self._gpu_types[each.gpu_type] = before | 1 << number
+                for key in (f"{each.gres}:{each.gpu_type}", f"{each.gres}:"):
+                    self._gpu_types[key] = self._gpu_types.get(key, 0) | 1 << number
         self._cheapest_per_unit = tuple(_per_unit(entries, d) for d in range(3))
 
-    def fit(self, need: Vector, gpu_type: str) -> int:
-        """The entries that hold this much on one node."""
-        key = need, gpu_type
+    def fit(self, need: Vector, gres: str = "") -> int:
+        """The entries that hold this much on one node. `gres`: "gpu:a10g", "gpu:" for GPUs of
+        any type, "" for devices of any kind.
+        """
+        key = need, gres
         found = self._fits.get(key)
         if found is None:
             found = self.all
             for ladder, value in zip(self._ladders, need, strict=True):
                 if value > 0:
                     found &= ladder.at_least(value)
-            if need[0] and gpu_type:
-                found &= self._gpu_types.get(gpu_type, 0)
+            if need[0] and gres:
+                found &= self._gpu_types.get(gres, 0)
             self._fits[key] = found
         return found
 

@@ -9,6 +9,8 @@ UNREADABLE_CONSTRAINT = frozenset("[]()*!")
 
 def lacks(shape: Shape, instance_type: InstanceType) -> str:
     """The first dimension in which one node of this type is too small, "" when it fits."""
+    if shape.gpus and instance_type.gpus and shape.gres != instance_type.gres:
+        return f"{instance_type.name} has {instance_type.gres} devices, not {shape.gres}"
     if shape.gpus and shape.gpu_type and shape.gpu_type != instance_type.gpu_type:
         return f"{instance_type.name} has {instance_type.gpu_type} GPUs, not {shape.gpu_type}"
     if shape.gpus > instance_type.gpus:

@@ -65,21 +65,25 @@ class Group:
 
 def grouped(needs: Iterable[Need]) -> list[tuple[Need, Group]]:
     """Each need with its group, in the order of the queue."""
-    groups: dict[tuple[object, ...], Group] = {}
+    groups: dict[object, Group] = {}
     queue: list[tuple[Need, Group]] = []
     for need in needs:
-        key = (
-            need.shape,
-            need.constraint,
-            need.pools,
-            need.nodes,
-            need.time_limit_s,
-            need.expected_s,
-            need.deadline_s,
-            need.checkpoint_s,
-            need.is_requeueable,
-            need.is_gang,
-            need.beside,
+        key: object = (
+            need.kind
+            if need.kind >= 0
+            else (
+                need.shape,
+                need.constraint,
+                need.pools,
+                need.nodes,
+                need.time_limit_s,
+                need.expected_s,
+                need.deadline_s,
+                need.checkpoint_s,
+                need.is_requeueable,
+                need.is_gang,
+                need.beside,
+            )
         )
         group = groups.get(key)
         if group is None:

@@ -30,6 +30,7 @@ class Bin:
     offering: Offering
     features: tuple[str, ...]
     gpu_type: str
+    gres: str
     gpus: int
     cpus: int
     memory_mib: int
@@ -46,6 +47,8 @@ class Bin:
     def room(self, shape: Shape) -> int:
         """How many such shares fit."""
         if shape.is_exclusive and not self.is_empty:
+            return 0
+        if shape.gpus and shape.gres != self.gres:
             return 0
         if shape.gpus and shape.gpu_type and shape.gpu_type != self.gpu_type:
             return 0
@@ -79,6 +82,7 @@ def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> B
         offering=offering,
         features=node.features or pool.features(offering.instance_type, offering.market),
         gpu_type=node.gpu_type,
+        gres=node.gres,
         gpus=node.gpus - node.gpus_alloc,
         cpus=node.cpus - node.cpus_alloc,
         memory_mib=node.memory_mib - node.memory_alloc_mib,
@@ -98,6 +102,7 @@ def bin_of_type(
         offering=offering,
         features=pool.features(of.name, offering.market),
         gpu_type=of.gpu_type,
+        gres=of.gres,
         gpus=of.gpus,
         cpus=of.vcpus,
         memory_mib=of.slurm_memory_mib,

@@ -145,7 +145,7 @@ def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
     if any(not lacks(shape, each) for each in types):
         return None
     nearest = min(types, key=lambda each: (_shortage(shape, each), each.name))
-    right = [t for t in types if not shape.gpu_type or t.gpu_type == shape.gpu_type]
+    right = [t for t in types if _has_kind(shape, t)]
     asked = (
         ("gpus", shape.gpus, max((t.gpus for t in right), default=0)),
         ("cpus", shape.cpus, max(t.vcpus for t in types)),
@@ -157,13 +157,17 @@ def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
 
 def _shortage(shape: Shape, each: InstanceType) -> float:
     """How far the type is from holding the shape: the sum of the missing parts, each 0 to 1."""
-    is_wrong = bool(shape.gpus and shape.gpu_type and shape.gpu_type != each.gpu_type)
     pairs = (
-        (shape.gpus, 0 if is_wrong else each.gpus),
+        (shape.gpus, each.gpus if _has_kind(shape, each) else 0),
         (shape.cpus, each.vcpus),
         (shape.memory_mib, each.slurm_memory_mib),
     )
     return sum(max(asks - has, 0) / asks for asks, has in pairs if asks)
+
+
+def _has_kind(shape: Shape, each: InstanceType) -> bool:
+    """Whether the devices of the type are those that the shape asks for."""
+    return each.gres == shape.gres and shape.gpu_type in ("", each.gpu_type)
 
 
 def _too_long(pool: Pool, need: Need) -> WhyNot:

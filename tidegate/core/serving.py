@@ -25,7 +25,7 @@ BUYING = "nodes are being bought for it"
 def serve_queue(work: Work) -> None:
     """Existing nodes first for everybody, then purchases, both in the order of the queue."""
     lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
-    needs, unmet = demand(work.digest.reading, work.snapshot.cluster, lost)
+    needs, unmet = demand(work.digest.reading, work.snapshot.cluster, lost, work.head_now_s)
     work.unmet.update({each.job_id: each for each in unmet})
     queue = grouped(needs)
     work.bins.sort()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from math import log
 
-from tidegate.core.catalogue import Catalogue, Entry, entry, vector
+from tidegate.core.catalogue import Catalogue, Entry, entry, gres, vector
 from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import InstanceType, Market, Offering
@@ -101,7 +101,7 @@ class Shelves:
         if pool.name not in need.pools or not allows_time(pool, need):
             return 0
         shape = need.shape
-        found = shelf.catalogue.fit(vector(shape), shape.gpu_type if shape.gpus else "")
+        found = shelf.catalogue.fit(vector(shape), gres(shape))
         if found and need.constraint:
             found &= shelf.meets(need.constraint)
         if found and shelf.market.is_prepaid:
