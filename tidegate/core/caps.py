@@ -19,7 +19,8 @@ class Caps:
 
     def __init__(self, reading: Reading) -> None:
         self._used: Counter[tuple[str, str, str]] = Counter()
-        self._caps = (*reading.associations, *_of_licences(reading))
+        # Of two caps that allow the same, always the same one is named.
+        self._caps = sorted((*reading.associations, *_of_licences(reading)), key=repr)
         self._applicable: dict[tuple[object, ...], tuple[Association, ...]] = {}
         for job in reading.jobs if self._caps else ():
             if not job.is_pending:

@@ -121,7 +121,7 @@ class _Demand:
             if job.is_pending and not job.het_job_id:
                 self._wants(job)
             elif job.is_pending and job.het_job_id in together:
-                self._wants_together(together.pop(job.het_job_id))
+                self._wants_together(sorted(together.pop(job.het_job_id), key=rank))
         return tuple(self.needs), tuple(self.unmet)
 
     def _wants(self, job: Job) -> None:
@@ -136,7 +136,7 @@ class _Demand:
         """The components of a heterogeneous job: what stops one stops all."""
         stopped = next((sentence for job in jobs if (sentence := self._held(job))), "")
         stopped = stopped or self.caps.admit_together(jobs)
-        for job in sorted(jobs, key=rank):
+        for job in jobs:
             if stopped:
                 self.unmet.append(Unmet(job.job_id, stopped))
             else:

@@ -260,13 +260,12 @@ class Table:
                 continue
             kind = "QOS" if cap.qos else "Assoc"
             used = [s for s in running if _counts(cap, s)]
-            if cap.max_gpus_per_job is not None and gpus > cap.max_gpus_per_job:
+            if cap.per_job is not None and gpus > cap.per_job:
                 return f"{kind}MaxGRESPerJob"
-            if cap.max_gpus is not None and gpus + _gpus(used) > cap.max_gpus:
+            if cap.in_all is not None and gpus + _gpus(used) > cap.in_all:
                 return f"{kind}GrpGRES"
             mine = [each for each in used if each.user == asked.user]
-            per_user = cap.max_gpus_per_user
-            if per_user is not None and gpus + _gpus(mine) > per_user:
+            if cap.per_user is not None and gpus + _gpus(mine) > cap.per_user:
                 return f"{kind}MaxGRESPerUser"
         return ""
 
@@ -278,7 +277,7 @@ def _emptied(node: SimNode) -> SimNode:
 def _counts(cap: Association, asked: Submit) -> bool:
     """Slurm's own rule, written down once more: the planner's reading of it may be wrong."""
     in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
-    is_kind = not cap.gpu_type or cap.gpu_type == asked.shape.gpu_type
+    is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{asked.shape.gpu_type}")
     return in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos)
 
 
