@@ -1,8 +1,9 @@
 """Which pending jobs need capacity, and which would not start even with it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
@@ -59,7 +60,22 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
 
 def rank(job: Job) -> tuple[object, ...]:
     """Slurm priority first; at equal priority the largest; then the oldest id."""
-    return (-job.priority, -job.nodes * max(job.shape.gpus, 1), natural(job.job_id))
+    return (*_weight(job), natural(job.job_id))
+
+
+def _weight(job: Job) -> tuple[int, int]:
+    return -job.priority, -job.nodes * max(job.shape.gpus, 1)
+
+
+def in_order(jobs: Iterable[Job]) -> Iterator[Job]:
+    """The jobs by rank; ids are looked at only where the rest is equal."""
+    for _, equal in groupby(sorted(jobs, key=_weight), key=_weight):
+        alike = list(equal)
+        yield from alike if len(alike) == 1 else sorted(alike, key=_by_id)
+
+
+def _by_id(job: Job) -> tuple[tuple[int, str], ...]:
+    return natural(job.job_id)
 
 
 def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
@@ -112,7 +128,7 @@ class _Demand:
         for job in self.reading.jobs:
             if job.het_job_id and job.is_pending:
                 together.setdefault(job.het_job_id, []).append(job)
-        for job in sorted(self.reading.jobs, key=rank):
+        for job in in_order(self.reading.jobs):
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)

@@ -26,16 +26,19 @@ class Slot:
     nodes: int
     each: int
     used: int = 0
+    node: tuple[str] = ("",)
 
     @property
     def left(self) -> int:
         return self.nodes * self.each - self.used
 
-    def take(self) -> str:
+    def take(self) -> tuple[str]:
         """The node for one more job."""
-        number = self.first + self.used // self.each
+        if self.used % self.each == 0:
+            number = self.first + self.used // self.each
+            self.node = (f"new {self.draft.offering.instance_type} {number}",)
         self.used += 1
-        return f"new {self.draft.offering.instance_type} {number}"
+        return self.node
 
 
 @dataclass(slots=True, eq=False)
@@ -63,10 +66,10 @@ class Group:
         return self.waiting - sum(slot.left for slot in self.slots)
 
 
-def grouped(needs: Iterable[Need]) -> list[tuple[Need, Group]]:
-    """Each need with its group, in the order of the queue."""
+def grouped(needs: Iterable[Need]) -> list[Group]:
+    """The group of each need."""
     groups: dict[object, Group] = {}
-    queue: list[tuple[Need, Group]] = []
+    found: list[Group] = []
     for need in needs:
         key: object = (
             need.kind
@@ -88,5 +91,5 @@ def grouped(needs: Iterable[Need]) -> list[tuple[Need, Group]]:
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(need, vector(need.shape), len(groups))
-        queue.append((need, group))
-    return queue
+        found.append(group)
+    return found

@@ -132,6 +132,8 @@ def save_jobs(work: Work) -> None:
         if record and record.reclaim_at_s and record.reclaim_at_s > snapshot.now_s
     )
     timings = snapshot.cluster.timings
+    if not notices:
+        return
     for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
         work.actions.append(Send(order, "EC2 reclaims its node"))
 

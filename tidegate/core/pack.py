@@ -154,6 +154,11 @@ class Bins:
                 return position
         return len(order)
 
+    @property
+    def end(self) -> int:
+        """The position after the last bin."""
+        return len(self._order)
+
     def at(self, position: int) -> Bin | None:
         return self._order[position] if position < len(self._order) else None
 

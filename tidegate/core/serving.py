@@ -1,6 +1,7 @@
 """The queue: a place or a reason for every pending job, in Slurm's order."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from tidegate.core.blueprint import Blueprint
 from tidegate.core.demand import Need, demand
@@ -27,30 +28,39 @@ def serve_queue(work: Work) -> None:
     lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
     needs, unmet = demand(work.digest.reading, work.snapshot.cluster, lost, work.head_now_s)
     work.unmet.update({each.job_id: each for each in unmet})
-    queue = grouped(needs)
+    groups = grouped(needs)
     work.bins.sort()
-    waiting: list[tuple[Need, Group, int, Gang | None]] = []
-    for need, group in queue:
+    left: list[int] = []
+    gangs: dict[int, list[Gang]] = {}
+    for number, need in enumerate(needs):
         if need.is_gang:
-            waiting.extend((need, group, 1, hold(work, need)) for _ in range(need.count))
-        elif left := _fill(work, need, group, need.count):
-            waiting.append((need, group, left, None))
-            group.waiting += left
-    _Purchase(work, [group for _, group, _, gang in waiting if gang is None]).run(waiting)
+            gangs[number] = [hold(work, need) for _ in range(need.count)]
+            left.append(need.count)
+        else:
+            remaining = _fill(work, need, groups[number], need.count)
+            groups[number].waiting += remaining
+            left.append(remaining)
+    purchase = _Purchase(work, groups)
+    for number, need in enumerate(needs):
+        if need.is_gang:
+            purchase.complete(gangs[number])
+        elif left[number]:
+            purchase.serve(need, groups[number], left[number])
 
 
 def _fill(work: Work, need: Need, group: Group, count: int) -> int:
     """Put up to `count` jobs on nodes that are there or coming; how many found no place."""
-    while count:
-        group.position = work.bins.first(need, group.position)
-        found = work.bins.at(group.position)
+    bins = work.bins
+    while count and group.position < bins.end:
+        group.position = bins.first(need, group.position)
+        found = bins.at(group.position)
         if found is None:
             return count
         fitting = min(found.room(need.shape), count)
         found.put(need, fitting)
         count -= fitting
         work.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
-    return 0
+    return count
 
 
 class _Purchase:
@@ -62,12 +72,9 @@ class _Purchase:
 
     def __init__(self, work: Work, groups: Sequence[Group]) -> None:
         self._work = work
-        self._groups = list(dict.fromkeys(groups))
+        self._groups = [group for group in dict.fromkeys(groups) if group.waiting]
         self._blueprint = Blueprint(work.shelves, work.usage)
         self._redraws = 0
-
-    def run(self, waiting: Sequence[tuple[Need, Group, int, Gang | None]]) -> None:
-        work = self._work
         if work.snapshot.wanted.is_up:
             self._blueprint.draw(self._groups)
             if not work.gangs:
@@ -76,18 +83,34 @@ class _Purchase:
             stopped = (WhyNot(Why.STOPPED, work.snapshot.wanted.reason),)
             for group in self._groups:
                 group.refused, group.refused_because = stopped, told(stopped)
-        refused: set[str] = set()
-        for need, group, count, gang in waiting:
-            if gang is not None:
-                if need.job_id in refused:
-                    give_back(work, gang)
-                elif not complete(work, gang):
-                    refused.add(need.job_id)
-                continue
-            left = _fill(work, need, group, count)
-            group.waiting -= count - left
-            if left:
-                self._buy(need, group, left)
+
+    def complete(self, gangs: Sequence[Gang]) -> None:
+        """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""
+        is_refused = False
+        for gang in gangs:
+            if is_refused:
+                give_back(self._work, gang)
+            else:
+                is_refused = not complete(self._work, gang)
+
+    def serve(self, need: Need, group: Group, count: int) -> None:
+        """Give `count` jobs their places on nodes that are bought, or a reason."""
+        work, slots = self._work, group.slots
+        group.waiting -= count
+        count = _fill(work, need, group, count)
+        by: list[tuple[str]] = []
+        while count and (slots or self._open(group, count)):
+            slot = slots[0]
+            by.append(slot.take())
+            slot.draft.for_jobs.append(need.job_id)
+            count -= 1
+            if not slot.left:
+                slots.popleft()
+        if by:
+            names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
+            work.note_served(need.job_id, names, BUYING)
+        if count:
+            work.refuse(need.job_id, group.refused, group.refused_because)
 
     def _open_all(self) -> None:
         """When no limit is in the way of anybody, nobody has to wait for his turn."""
@@ -96,42 +119,27 @@ class _Purchase:
             for config in configs:
                 self._work.shop.open(config, config.left)
 
-    def _buy(self, need: Need, group: Group, count: int) -> None:
-        by: list[str] = []
-        slots = group.slots
-        while len(by) < count:
-            if slots:
-                slot = slots[0]
-                by.append(slot.take())
-                slot.draft.for_jobs.append(need.job_id)
-                group.waiting -= 1
-                if not slot.left:
-                    slots.popleft()
-            elif not self._open(group):
-                break
-        if by:
-            self._work.note_served(need.job_id, tuple(by), BUYING)
-        if len(by) < count:
-            group.waiting -= count - len(by)
-            self._work.refuse(need.job_id, group.refused, group.refused_because)
-
-    def _open(self, group: Group) -> bool:
+    def _open(self, group: Group, count: int) -> bool:
         """Buy the next node of the group's; False: there is none for it in this plan."""
         if group.refused:
             return False
-        for _ in range(2):
+        group.waiting += count
+        is_open = self._try(group)
+        group.waiting -= count
+        if not is_open:
+            group.refused = self._work.refuse_reasons(group.need, 1)
+            group.refused_because = told(group.refused)
+        return is_open
+
+    def _try(self, group: Group) -> bool:
+        for is_last in (False, True):
             while group.configs and not group.configs[0].left:
                 group.configs.popleft()
             if group.configs and self._work.shop.open(group.configs[0]):
                 return True
-            if self._work.shop.is_full:
-                break
-            self._redraw(group)
-        group.refused = self._work.refuse_reasons(group.need, 1)
-        group.refused_because = told(group.refused)
+            if is_last or self._work.shop.is_full:
+                return False
+            self._redraws += 1
+            is_whole = self._redraws <= REDRAWS_MAX
+            self._blueprint.draw(self._groups if is_whole else [group])
         return False
-
-    def _redraw(self, group: Group) -> None:
-        self._redraws += 1
-        is_whole = self._redraws <= REDRAWS_MAX
-        self._blueprint.draw(self._groups if is_whole else [group])
