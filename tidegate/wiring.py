@@ -143,7 +143,7 @@ def function(environment: Mapping[str, str], clients: Clients = client) -> Funct
     file = parse_cluster(text, name)
     cluster = file.cluster
     made = control(
-        cluster, _resources(settings), _placement(settings), lazy, calendar=file.schedules
+        cluster, resources_of(settings), placement_of(settings), lazy, calendar=file.schedules
     )
     metrics = EphemeralMetrics(
         namespace=environment.get("POWERTOOLS_METRICS_NAMESPACE", "Tidegate")
@@ -201,7 +201,7 @@ def entry(
     return handler
 
 
-def _resources(settings: FunctionSettings) -> Resources:
+def resources_of(settings: FunctionSettings) -> Resources:
     return Resources(
         table=settings.table,
         bucket=settings.bucket,
@@ -212,7 +212,7 @@ def _resources(settings: FunctionSettings) -> Resources:
     )
 
 
-def _placement(settings: FunctionSettings) -> Placement:
+def placement_of(settings: FunctionSettings) -> Placement:
     templates = {pool: Template(*pair) for pool, pair in settings.templates.items()}
     return Placement(templates, settings.subnets)
 

@@ -152,6 +152,15 @@ def is_refusal(error: ClientError) -> bool:
     return refusal_kind(code_of(error)) is not RefusalKind.OTHER
 
 
+def is_dry_run_passed(error: ClientError) -> bool:
+    """EC2's way to say that the call would have succeeded."""
+    return code_of(error) == "DryRunOperation"
+
+
+def is_function_not_found(error: ClientError) -> bool:
+    return code_of(error) == "ResourceNotFoundException"
+
+
 def is_instance_not_found(error: ClientError) -> bool:
     return code_of(error) in INSTANCE_NOT_FOUND
 

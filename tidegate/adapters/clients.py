@@ -21,7 +21,8 @@ def client_config(*, read_timeout_s: float = 10.0) -> Config:
     )
 
 
-def client(service: str) -> Any:
-    """A client with the role and region of the place it runs in."""
+def client(service: str, region: str | None = None) -> Any:
+    """A client with the role of the place it runs in; `region` None: and with its region."""
     make: Any = boto3.client
-    return make(service, config=client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S))
+    config = client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S)
+    return make(service, region_name=region, config=config)

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from tidegate.adapters.aws_errors import (
     aws_call,
     code_of,
+    is_dry_run_passed,
     is_instance_not_found,
     is_refusal,
     message_of,
@@ -62,6 +63,18 @@ class Ec2Compute:
             tuple(_launched(answer.get("Instances", ()), request, launched_at_s)),
             tuple(_refusals(answer.get("Errors", ()), request)),
         )
+
+    def dry_run(self, request: FleetRequest) -> str:
+        """Why EC2 would not take this request, "" when it would. It launches nothing.
+
+        EC2 answers a call with DryRun by an error in any case: DryRunOperation means yes.
+        """
+        asked = fleet_arguments(request, self.cluster)
+        try:
+            self.client.create_fleet(**asked, DryRun=True)
+        except ClientError as error:
+            return "" if is_dry_run_passed(error) else f"{code_of(error)}: {message_of(error)}"
+        return ""
 
     def instances(self) -> tuple[Instance, ...]:
         pages = self.client.get_paginator("describe_instances").paginate(

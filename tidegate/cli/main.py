@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.plan import plan
+
 app = typer.Typer(
     name="tidegate",
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
@@ -19,6 +21,8 @@ class SchemaName(StrEnum):
     """A file format whose JSON schema can be shown."""
 
     CLUSTER = "cluster"
+    SNAPSHOT = "snapshot"
+    PLAN = "plan"
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -58,11 +62,21 @@ def schema(
     """Print the JSON schema of a file format, for editors and other tools."""
     import json
 
-    from tidegate.wire.models import ClusterModel
+    from pydantic import BaseModel
 
-    match name:
-        case SchemaName.CLUSTER:
-            typer.echo(json.dumps(ClusterModel.model_json_schema(), indent=2))
+    from tidegate.wire.models import ClusterModel
+    from tidegate.wire.plan import PlanModel
+    from tidegate.wire.snapshot import SnapshotModel
+
+    models: dict[SchemaName, type[BaseModel]] = {
+        SchemaName.CLUSTER: ClusterModel,
+        SchemaName.SNAPSHOT: SnapshotModel,
+        SchemaName.PLAN: PlanModel,
+    }
+    typer.echo(json.dumps(models[name].model_json_schema(), indent=2))
+
+
+app.command()(plan)
 
 
 def _verdict(file: Path) -> bool:

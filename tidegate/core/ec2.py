@@ -111,6 +111,11 @@ class Override:
     priority: int
 
 
+def client_token(cluster: str, launch_id: str) -> str:
+    """EC2's idempotency token of a launch: a repeat under it never buys twice."""
+    return f"{cluster}-{launch_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class FleetRequest:
     """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.

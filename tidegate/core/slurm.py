@@ -7,6 +7,15 @@ from typing import Self
 # deleting such a node crashes slurmctld 22.05.
 BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})
 
+# Every word of `scontrol show node` in 22.05 and 24.11.
+KNOWN_WORDS = BUSY_WORDS | {
+    *("IDLE", "DOWN", "UNKNOWN", "FUTURE", "ERROR", "INVAL", "INVALID", "INVALID_REG", "FAIL"),
+    *("DRAIN", "UNDRAIN", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "CLOUD", "NOT_RESPONDING"),
+    *("MAINT", "MAINTENANCE", "RESERVED", "RESUME", "PERFCTRS", "NET", "BLOCKED", "EXTERNAL"),
+    *("POWER_DOWN", "POWER_UP", "POWER_DRAIN", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"),
+    *("REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "REBOOT_CANCEL", "CANCEL_REBOOT"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
@@ -26,6 +35,11 @@ class NodeState:
         return cls(frozenset(words | ({"NOT_RESPONDING"} if starred else set())))
 
     @property
+    def strange(self) -> frozenset[str]:
+        """Words that no Slurm we know prints: such a node gets no job and is left alone."""
+        return self.words - KNOWN_WORDS
+
+    @property
     def is_drain(self) -> bool:
         """No new job will start here."""
         return "DRAIN" in self.words
@@ -41,17 +55,17 @@ class NodeState:
 
     @property
     def is_idle(self) -> bool:
-        return "IDLE" in self.words and not self.is_busy and not self.is_down
+        return "IDLE" in self.words and not (self.is_busy or self.is_down or self.strange)
 
     @property
     def takes_jobs(self) -> bool:
         """Slurm may start a job here now."""
-        return not self.is_drain and not self.is_down
+        return not (self.is_drain or self.is_down or self.strange)
 
     @property
     def is_deletable(self) -> bool:
         """`scontrol delete` is safe: nothing runs, ends or is planned, and nothing new will."""
-        return not self.is_busy and (self.is_drain or self.is_down)
+        return not (self.is_busy or self.strange) and (self.is_drain or self.is_down)
 
     def __str__(self) -> str:
         return "+".join(sorted(self.words))

@@ -11,6 +11,7 @@ from tidegate.core.ec2 import (
     POOL_TAG,
     FleetRequest,
     Override,
+    client_token,
 )
 
 
@@ -37,7 +38,7 @@ def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRe
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
     return FleetRequest(
-        client_token=f"{cluster}-{launch.launch_id}",
+        client_token=client_token(cluster, launch.launch_id),
         launch_template_id=template.template_id,
         launch_template_version=template.version,
         market=launch.offerings[0].market,

@@ -129,6 +129,8 @@ def _expected(wanted: Schema, kind: str) -> str:
     """What should stand there: `1-100`, `more than 0`, `a whole number`, `spot or on-demand`."""
     if "enum" in wanted:
         return " or ".join(map(str, wanted["enum"]))
+    if "const" in wanted:
+        return str(wanted["const"])
     if kind == "string_pattern_mismatch":
         return str(wanted.get("x-expected", f"text like {wanted.get('pattern')}"))
     if kind in ("greater_than", "greater_than_equal", "less_than_equal", "finite_number"):

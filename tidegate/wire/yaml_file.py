@@ -33,7 +33,7 @@ def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
 
     Errors: BadConfig, when there is no mapping to speak of.
     """
-    return parse_yaml(_read_text(path), path)
+    return parse_yaml(read_text(path), path)
 
 
 def parse_yaml(text: str, path: object) -> tuple[dict[str, object], list[Problem]]:
@@ -55,7 +55,8 @@ def parse_yaml(text: str, path: object) -> tuple[dict[str, object], list[Problem
     return data, list(_repeated_names(root, (), set()))
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A file of UTF-8 text. Errors: BadConfig, with one sentence."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise BadConfig(f"{path}: is not a regular file")
     try:

@@ -1,0 +1,25 @@
+"""The environment of a deployed Lambda function: where its cluster keeps what."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import aws_call, is_function_not_found, tolerating
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+
+
+def read_environment(client: "LambdaClient", name: str) -> Mapping[str, str] | None:
+    """The variables of a function; None: there is no such function.
+
+    Errors: Throttled, NotAuthorized.
+    """
+    with aws_call():
+        answer = tolerating(
+            lambda: client.get_function_configuration(FunctionName=name), is_function_not_found
+        )
+    if isinstance(answer, ClientError):
+        return None
+    return answer.get("Environment", {}).get("Variables", {})

@@ -1,0 +1,64 @@
+"""What `tidegate plan --live` sees: a deployed cluster, looked at from somewhere else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidegate.adapters.clients import client
+from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.adapters.functions import read_environment
+from tidegate.core.actions import Launch, Plan
+from tidegate.core.errors import BadConfig
+from tidegate.core.snapshot import Snapshot
+from tidegate.service.observe import observe
+from tidegate.service.requests import Placement, fleet_request
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.settings import FunctionSettings
+from tidegate.wiring import Clients, control, placement_of, resources_of
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at a deployed cluster, planned for by a cluster file that may differ."""
+
+    snapshot: Snapshot
+    notes: tuple[str, ...]
+    placement: Placement
+    compute: Ec2Compute
+
+    def dry_run(self, plan: Plan) -> Iterator[str]:
+        """What EC2 says of each launch of the plan; nothing is launched."""
+        for launch in plan.actions:
+            if isinstance(launch, Launch):
+                yield f"EC2 on launch {launch.launch_id}: {self._answer(launch)}"
+
+    def _answer(self, launch: Launch) -> str:
+        zones = {each.zone for each in launch.offerings}
+        if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
+            return f"pool {launch.pool} is not deployed like this yet"
+        request = fleet_request(launch, self.snapshot.cluster.name, self.placement)
+        return self.compute.dry_run(request) or "it would be taken"
+
+
+def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
+    """Look at the cluster that is deployed under the file's name.
+
+    Where it keeps ledger and digest stands in the environment of its planner function.
+    Errors: BadConfig when there is none; Throttled, NotAuthorized.
+    """
+    make: Clients = clients or (lambda service: client(service, file.region))
+    name = f"tidegate-{file.cluster.name}-planner"
+    environment = read_environment(make("lambda"), name)
+    if environment is None:
+        raise BadConfig(f"there is no function {name} in {file.region}: is the cluster deployed?")
+    settings = FunctionSettings.from_environment(environment)
+    placement = placement_of(settings)
+    made = control(file.cluster, resources_of(settings), placement, make, calendar=file.schedules)
+    snapshot, notes = observe(
+        file.cluster,
+        compute=made.compute,
+        ledger=made.ledger,
+        bus=made.bus,
+        clock=made.clock,
+        calendar=made.calendar,
+    )
+    return Seen(snapshot, notes, placement, Ec2Compute(make("ec2"), file.cluster.name))

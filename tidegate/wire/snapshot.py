@@ -1,0 +1,239 @@
+"""A snapshot as JSON: everything the planner may know beside the cluster file.
+
+`tidegate plan --live --save FILE` writes one, `tidegate plan --snapshot FILE` reads one, and
+both give the same plan. Times are epoch seconds.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from tidegate.core.actions import LaunchRecord, NodeRecord, Resting
+from tidegate.core.calendar import ALWAYS_UP, Wanted
+from tidegate.core.digest import Digest
+from tidegate.core.ec2 import Instance, Offering
+from tidegate.core.errors import BadConfig
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Node, Reading
+from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.described import Describer, as_core, as_json
+from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, render, shown
+from tidegate.wire.section import PositiveUsd, Section
+from tidegate.wire.snapshot_texts import TEXTS
+
+VERSION: Literal[1] = 1
+DRY_RUN = Epoch("dry-run", 0)
+
+_make = Describer(TEXTS)
+_OFFERING: Any = _make.model(Offering)
+_DIGEST: Any = _make.model(Digest)
+_INSTANCE: Any = _make.model(Instance)
+_NODE: Any = _make.model(NodeRecord)
+_LAUNCH: Any = _make.model(LaunchRecord)
+_RESTING: Any = _make.model(Resting)
+_WANTED: Any = _make.model(Wanted)
+_EPOCH: Any = _make.model(Epoch)
+
+Instant = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceModel(Section):
+    """A price that counts instead of the cluster file's."""
+
+    offering: _OFFERING = Field(description=TEXTS["Price"]["offering"])
+    usd_per_hour: PositiveUsd = Field(description=TEXTS["Price"]["usd_per_hour"])
+
+
+class HazardModel(Section):
+    """How often EC2 interrupts a spot offering."""
+
+    offering: _OFFERING = Field(description=TEXTS["Hazard"]["offering"])
+    per_hour: Instant = Field(description=TEXTS["Hazard"]["per_hour"])
+
+
+class MarketModel(Section):
+    """What was seen of the market; for all else the cluster file counts."""
+
+    prices: tuple[PriceModel, ...] = Field(default=(), description="prices seen")
+    hazards: tuple[HazardModel, ...] = Field(default=(), description="interruptions seen")
+
+
+class SnapshotModel(Section):
+    """Everything the planner may know, beside the cluster file."""
+
+    version: Literal[1] = Field(default=VERSION, description="of this format")
+    now_s: Instant = Field(description="now, epoch seconds")
+    epoch: _EPOCH = Field(
+        default_factory=lambda: _EPOCH(**as_json(DRY_RUN)), description="of the ledger"
+    )
+    digest: _DIGEST | None = Field(
+        default=None, description="what the head reported last; null: nothing yet"
+    )
+    digest_age_s: Instant | None = Field(
+        default=0.0, description="how old the digest is; null: the head was never heard"
+    )
+    instances: tuple[_INSTANCE, ...] = Field(
+        default=(), description="what EC2 shows of the cluster"
+    )
+    nodes: tuple[_NODE, ...] = Field(default=(), description="the ledger's nodes")
+    launches: tuple[_LAUNCH, ...] = Field(default=(), description="the ledger's launches")
+    resting: tuple[_RESTING, ...] = Field(default=(), description="offerings EC2 refused")
+    wanted: _WANTED = Field(
+        default_factory=lambda: _WANTED(**as_json(ALWAYS_UP)), description="what the calendar says"
+    )
+    market: MarketModel = Field(
+        default_factory=MarketModel, description="prices and hazards beside the cluster file's"
+    )
+
+
+# What a snapshot holds lists of, and the core's class of each entry.
+_LISTS: Mapping[str, type] = {
+    "instances": Instance,
+    "nodes": NodeRecord,
+    "launches": LaunchRecord,
+    "resting": Resting,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSnapshot:
+    """A snapshot, and what was read on the safe side because nobody knows it."""
+
+    snapshot: Snapshot
+    notes: tuple[str, ...] = ()
+
+
+def encode_snapshot(snapshot: Snapshot) -> str:
+    """The snapshot without its cluster, which `decode_snapshot` gets from the cluster file.
+
+    Prices and hazards are the cluster's own, so that a change of the file changes no plan.
+    """
+    cluster = snapshot.cluster
+    data = {
+        "version": VERSION,
+        "now_s": snapshot.now_s,
+        "epoch": as_json(snapshot.epoch),
+        "digest": as_json(snapshot.digest),
+        "digest_age_s": snapshot.digest_age_s if math.isfinite(snapshot.digest_age_s) else None,
+        **{name: as_json(getattr(snapshot, name)) for name in _LISTS},
+        "wanted": as_json(snapshot.wanted),
+        "market": {
+            "prices": [
+                {"offering": as_json(offering), "usd_per_hour": usd}
+                for offering, usd in cluster.prices.items()
+                if not offering.market.is_prepaid
+            ],
+            "hazards": [
+                {"offering": as_json(offering), "per_hour": per_hour}
+                for offering, per_hour in cluster.hazards.items()
+            ],
+        },
+    }
+    return json.dumps(data, indent=1, allow_nan=False)
+
+
+def decode_snapshot(text: str, cluster: Cluster, name: str) -> ReadSnapshot:
+    """Errors: BadConfig, whose message lists every problem with its path in `name`."""
+    try:
+        model = SnapshotModel.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        problems = problems_of(error, SnapshotModel)
+        raise BadConfig(render(name, [_told(each) for each in problems])) from error
+    snapshot = _snapshot(model, cluster)
+    if found := list(_problems(snapshot, model)):
+        raise BadConfig(render(name, found))
+    return ReadSnapshot(snapshot, tuple(_notes(snapshot)))
+
+
+def _told(problem: Problem) -> Problem:
+    return problem if problem.place else Problem((), f"is no snapshot: {problem.text}")
+
+
+def _snapshot(model: SnapshotModel, cluster: Cluster) -> Snapshot:
+    prices = {as_core(Offering, p.offering): p.usd_per_hour for p in model.market.prices}
+    hazards = {as_core(Offering, h.offering): h.per_hour for h in model.market.hazards}
+    age_s = math.inf if model.digest_age_s is None else model.digest_age_s
+    return Snapshot(
+        now_s=model.now_s,
+        cluster=replace(
+            cluster,
+            prices={**cluster.prices, **prices},
+            hazards={**cluster.hazards, **hazards},
+        ),
+        epoch=as_core(Epoch, model.epoch),
+        digest=as_core(Digest | None, model.digest),
+        digest_age_s=age_s,
+        wanted=as_core(Wanted, model.wanted),
+        **{
+            name: as_core(tuple[core, ...], getattr(model, name))  # type: ignore[valid-type]
+            for name, core in _LISTS.items()
+        },
+    )
+
+
+def _problems(snapshot: Snapshot, model: SnapshotModel) -> Iterator[Problem]:
+    digest, cluster = snapshot.digest, snapshot.cluster
+    if digest and digest.cluster != cluster.name:
+        text = f"{shown(digest.cluster)}, but the cluster file describes {cluster.name}"
+        yield Problem(("digest", "cluster"), text)
+    reading = digest.reading if digest else Reading("", (), ())
+    yield from _twice(("digest", "reading", "jobs"), "job_id", (j.job_id for j in reading.jobs))
+    yield from _twice(("digest", "reading", "nodes"), "name", (n.name for n in reading.nodes))
+    yield from _twice(("instances",), "instance_id", (i.instance_id for i in snapshot.instances))
+    yield from _twice(("nodes",), "instance_id", (n.instance_id for n in snapshot.nodes))
+    launches = (each.launch.launch_id for each in snapshot.launches)
+    yield from _twice(("launches",), "launch", launches)
+    yield from _twice(("resting",), "offering", (str(r.offering) for r in snapshot.resting))
+    for index, node in enumerate(reading.nodes):
+        yield from _overfull(("digest", "reading", "nodes", index), node)
+    for place, offering in _offerings(snapshot, model):
+        if offering.instance_type not in load_catalogue():
+            hint = did_you_mean(offering.instance_type, load_catalogue())
+            text = f"{shown(offering.instance_type)} is not a known instance type{hint}"
+            yield Problem((*place, "offering", "instance_type"), text)
+
+
+def _twice(place: Place, key: str, names: Iterable[str]) -> Iterator[Problem]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(place, f"{key} {shown(name)} is there {count} times")
+
+
+def _overfull(place: Place, node: Node) -> Iterator[Problem]:
+    for key, used, has in (
+        ("cpus_alloc", node.cpus_alloc, node.cpus),
+        ("memory_alloc_mib", node.memory_alloc_mib, node.memory_mib),
+        ("gpus_alloc", node.gpus_alloc, node.gpus),
+    ):
+        if used > has:
+            yield Problem((*place, key), f"{used}, but the node has {has}")
+
+
+def _offerings(snapshot: Snapshot, model: SnapshotModel) -> Iterator[tuple[Place, Offering]]:
+    for index, instance in enumerate(snapshot.instances):
+        yield ("instances", index), instance.offering
+    for index, record in enumerate(snapshot.nodes):
+        yield ("nodes", index), record.offering
+    for index, resting in enumerate(snapshot.resting):
+        yield ("resting", index), resting.offering
+    for index, price in enumerate(model.market.prices):
+        yield ("market", "prices", index), as_core(Offering, price.offering)
+
+
+def _notes(snapshot: Snapshot) -> Iterator[str]:
+    """What is not an error, but not known either: read so that nothing is lost by it."""
+    for node in snapshot.digest.reading.nodes if snapshot.digest else ():
+        if node.state.strange:
+            words = ", ".join(sorted(node.state.strange))
+            yield f"node {node.name} has the state {words}, never seen: left alone, gets no job"
+    known = {each.name for pool in snapshot.cluster.pools for each in pool.instance_types}
+    for instance in snapshot.instances:
+        if instance.offering.instance_type not in known:
+            kind = instance.offering.instance_type
+            yield f"{instance.instance_id} is a {kind}, which no pool has: it counts as it is"
