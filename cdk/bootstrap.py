@@ -21,6 +21,7 @@ from userdata.render import (
 
 # slurm.conf needs a bound on nodes even where the cluster file has none.
 UNLIMITED_NODES = 1000
+DATA_DIR = "/srv/tidegate"
 SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 
 
@@ -87,12 +88,15 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
             SlurmPartition(each.name, each.pools, each.is_default) for each in cluster.partitions
         ),
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
+        state_dir=f"{DATA_DIR}/slurmctld",
         settings=file.slurm.settings,
         cgroup=file.slurm.cgroup,
     )
 
 
-def head_values(file: ClusterFile, shared: SharedNames, agent: AgentNames) -> HeadValues:
+def head_values(
+    file: ClusterFile, shared: SharedNames, agent: AgentNames, data_volume: str
+) -> HeadValues:
     """What the head is told; the agent finds its way in the cloud by its environment."""
     environment = {
         "TIDEGATE_CLUSTER": file.cluster.name,
@@ -110,6 +114,8 @@ def head_values(file: ClusterFile, shared: SharedNames, agent: AgentNames) -> He
         shared=Shared(shared.file_system_id, file.shared_dir),
         agent_env=tuple(environment.items()),
         bus=shared.bus,
+        data_volume=data_volume,
+        data_dir=DATA_DIR,
     )
 
 

@@ -47,7 +47,8 @@ class Head(Construct):
             urgent_queue_url=queues.urgent.queue_url,
             routine_queue_url=queues.routine.queue_url,
         )
-        values = head_values(file, shared_names(storage, events), agent)
+        volume = self._data_volume(file)
+        values = head_values(file, shared_names(storage, events), agent, volume.ref)
         bundle = store(self, "Bundle", head_bundle(values))
         parameter = ssm.CfnParameter(
             self,
@@ -61,7 +62,13 @@ class Head(Construct):
         user_data = head_user_data(values, parameter.ref)
         self.instance = self._instance(file, network, image_id, user_data)
         self.instance.node.add_dependency(*storage.mount_targets, *network.route_out)
-        self._data_volume(file)
+        ec2.CfnVolumeAttachment(
+            self,
+            "DataAttachment",
+            instance_id=self.instance.ref,
+            volume_id=volume.ref,
+            device=DATA_DEVICE,
+        )
         self._name(file, network)
 
     def _role(
@@ -141,7 +148,7 @@ class Head(Construct):
             ],
         )
 
-    def _data_volume(self, file: ClusterFile) -> None:
+    def _data_volume(self, file: ClusterFile) -> ec2.CfnVolume:
         volume = ec2.CfnVolume(
             self,
             "Data",
@@ -152,13 +159,7 @@ class Head(Construct):
             tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
         )
         keep_when_replaced(volume)
-        ec2.CfnVolumeAttachment(
-            self,
-            "DataAttachment",
-            instance_id=self.instance.ref,
-            volume_id=volume.ref,
-            device=DATA_DEVICE,
-        )
+        return volume
 
     def _name(self, file: ClusterFile, network: Network) -> None:
         cluster = file.cluster.name

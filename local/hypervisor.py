@@ -108,6 +108,7 @@ class Hypervisor:
             elif instance_id not in self._booted and now_s - seen_at_s >= self._boot_delay_s:
                 self._booted.add(instance_id)
                 self._world.boot(self._adjust(self._spec(instance)))
+            self._attach_volumes(instance)
         self._publish_names(listed, now_s)
 
     def _instances(self) -> Instances:
@@ -148,6 +149,14 @@ class Hypervisor:
             else:
                 self._ec2.terminate_instances(InstanceIds=[instance_id])
                 self._forget(instance_id)
+
+    def _attach_volumes(self, instance: "InstanceTypeDef") -> None:
+        """The volumes beside the root, which may be attached long after the boot."""
+        if instance["InstanceId"] not in self._booted:
+            return
+        for mapping in instance.get("BlockDeviceMappings", []):
+            if mapping["DeviceName"] != instance.get("RootDeviceName"):
+                self._world.attach(instance["InstanceId"], mapping["Ebs"]["VolumeId"])
 
     def _publish_names(self, listed: Instances, now_s: float) -> None:
         """Records hold EC2's addresses; the world gave the machines others."""

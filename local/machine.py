@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local.disks import Disk
+
 _INIT = Path(__file__).parent / "machine_init.sh"
 _POWER_OFF = signal.SIGRTMIN + 4
 
@@ -19,7 +21,8 @@ class MachineSpec:
     """What a machine is: its identity for IMDS, its fake GPUs and its user data.
 
     `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
-    `gpus`: how many the driver shows, which may be fewer than the type has.
+    `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path -> text
+    of programs that its image has. `disks`: instance stores and volumes that it starts with.
     """
 
     instance_id: str
@@ -31,6 +34,8 @@ class MachineSpec:
     zone: str = "us-east-1a"
     is_head: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    disks: tuple[Disk, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Machine:
         self.root = place.directory / "root"
         self._place = place
         self._env = {**place.env, **spec.env}
+        self._disks = {disk.link: disk for disk in spec.disks}
         self._process: subprocess.Popen[bytes] | None = None
         self._init_pid = 0
 
@@ -73,7 +79,8 @@ class Machine:
         place, spec = self._place, self.spec
         namespaces = ("--net", "--uts", "--mount", "--pid", "--ipc")
         init = ["bash", str(_INIT), str(self.root), spec.instance_id, place.ip, place.gateway]
-        init += [str(spec.gpus), str(place.console), *place.binds]
+        disks = (f"{d.name} {d.major} {d.minor} {d.link}" for d in self._disks.values())
+        init += [str(spec.gpus), "\n".join(disks), str(place.console), *place.binds]
         with place.console.open("ab") as console:
             self._process = subprocess.Popen(
                 ["unshare", *namespaces, "--fork", "--kill-child=SIGKILL", *init],
@@ -100,6 +107,12 @@ class Machine:
         user_data.parent.mkdir(parents=True, exist_ok=True)
         user_data.write_text(self.spec.user_data)
         user_data.chmod(0o700)
+        for path, text in self.spec.files.items():
+            file = self.root / path.lstrip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.unlink(missing_ok=True)
+            file.write_text(text)
+            file.chmod(0o755)
 
     def _plug_in(self) -> None:
         card = "v" + self.spec.instance_id.removeprefix("i-")[-14:]
@@ -134,6 +147,18 @@ class Machine:
             env=self._env,
             check=False,
         )
+
+    def plug_disk(self, disk: Disk) -> None:
+        """Attach a disk, now and at each later boot.
+
+        Nothing happens while the machine does not have its own /dev yet; ask again then.
+        """
+        if disk.link in self._disks or not self.is_alive:
+            return
+        made = f"mknod /dev/{disk.name} b {disk.major} {disk.minor}"
+        linked = f"ln -s ../../{disk.name} /dev/disk/by-id/{disk.link}"
+        if not self.run(["sh", "-c", f"test -e /run/machine && {made} && {linked}"]).returncode:
+            self._disks[disk.link] = disk
 
     def shut_down(self, patience_s: float = 20.0) -> None:
         """End it as StopInstances does: units are stopped, then the plug is pulled."""

@@ -2,15 +2,16 @@
 # Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
 # orphans, and ends with `systemctl poweroff`. User data runs at the first boot of an instance
 # only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start.
-# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS CONSOLE BIND...
+# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE BIND...
+# DISKS: lines of NAME MAJOR MINOR LINK.
 # BIND: SOURCE:TARGET[:ro], a folder of this computer that the machine shall see.
 set -euo pipefail
 
-root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 console=$6
-shift 6
+root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 disks=$6 console=$7
+shift 7
 
 make_devices() {
-    local name number
+    local name number major minor link
     mount -t tmpfs -o mode=755 tmpfs dev
     mkdir dev/pts dev/shm
     mount -t devpts -o newinstance,ptmxmode=666 devpts dev/pts
@@ -29,6 +30,12 @@ make_devices() {
     for ((number = 0; number < gpus; number++)); do
         mknod -m 666 "dev/nvidia$number" c 195 "$number"
     done
+    mkdir -p dev/disk/by-id
+    while read -r name major minor link; do
+        [[ -n $name ]] || continue
+        mknod -m 660 "dev/$name" b "$major" "$minor"
+        ln -s "../../$name" "dev/disk/by-id/$link"
+    done <<<"$disks"
 }
 
 bind_folders() {
@@ -48,6 +55,7 @@ mount --rbind /sys sys
 mount -t tmpfs -o mode=755 tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
 make_devices
+touch run/machine
 bind_folders "$@"
 mkdir -p .old
 pivot_root . .old

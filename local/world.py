@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from local.disks import Disks, ebs_link
 from local.dns import Dns
 from local.imds import ADDRESS as IMDS_ADDRESS
 from local.imds import Identity, Imds
@@ -61,6 +62,7 @@ class World:
         self.imds = Imds()
         self.dns = Dns(WORLD_DIR / "dns", address=BRIDGE_ADDRESS)
         self._settings = settings
+        self.disks = Disks(WORLD_DIR / "disks")
         self._machines: dict[str, Machine] = {}
         self._lock = threading.Lock()
         self._num_booted = 0
@@ -82,6 +84,7 @@ class World:
     ) -> None:
         for machine in self.machines():
             machine.power_off()
+        self.disks.close()
         self.dns.stop()
         self.imds.stop()
 
@@ -123,6 +126,10 @@ class World:
     def start(self, instance_id: str) -> None:
         """Boot a machine that was stopped."""
         self._machines[instance_id].boot()
+
+    def attach(self, instance_id: str, volume_id: str) -> None:
+        """Plug a volume in; its content is there for as long as the world."""
+        self._machines[instance_id].plug_disk(self.disks.disk(ebs_link(volume_id)))
 
     def machine(self, instance_id: str) -> Machine | None:
         return self._machines.get(instance_id)

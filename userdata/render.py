@@ -79,6 +79,8 @@ _HEAD_STAGES = (
     "both/owner_rule",
     "both/shared",
     "both/munge",
+    "head/data_volume",
+    "head/export",
     "head/config",
     "head/slurmctld",
     "head/agent",
@@ -110,13 +112,17 @@ def head_bundle(values: HeadValues) -> Bundle:
         "METADATA_USERS": f"root {values.agent_user}",
         "AGENT_USER": values.agent_user,
         "AGENT_COMMAND": shlex.join(values.agent_command),
+        "CLUSTER": values.slurm.cluster,
         "STATE_DIR": values.slurm.state_dir,
+        "DATA_DIR": values.data_dir,
+        "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "PROGRAMS": f"{_PROGRAMS} slurmctld",
         **_settings_of_both(values.munge, values.shared),
     }
     files = {
         "slurm.conf": slurm_conf(values.slurm),
+        "leaving.py": read("head/leaving.py"),
         "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack(_HEAD_STAGES, settings, files)
@@ -150,6 +156,7 @@ def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
     made = {
         **_where(bundle),
         **_made_for_both(values),
+        "DATA_VOLUME": values.data_volume,
         "AGENT_ENV": agent_env,
     }
     text = assignments(made)

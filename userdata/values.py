@@ -12,6 +12,7 @@ NODE_SOURCE = "tidegate.node"
 _CDK_TOKEN = r"\$\{Token\[[A-Za-z0-9_.:+-]+\]\}"
 _WORD = re.compile(rf"(?:[A-Za-z0-9_.:/=@+,-]|{_CDK_TOKEN})+")
 _OPTIONAL_WORD = re.compile(rf"(?:{_WORD.pattern})?")
+_OPTIONAL_CIDR = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}/\d{1,2})?")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
@@ -287,7 +288,9 @@ class HeadValues:
 
     `agent_command`: the argv of the agent, empty for none. `agent_env`: what
     /etc/tidegate/agent.env holds; readable by everyone, so nothing secret.
-    `agent_user`: see userdata/head/agent.sh for why this is `slurm`.
+    `agent_user`: see userdata/head/agent.sh for why this is `slurm`. `data_volume`: the id of
+    the EBS volume that is mounted at `data_dir`, "" for none. `export_to`: addresses (CIDR) that
+    get a folder of it by NFS, "" for nobody.
     """
 
     slurm: SlurmConfValues
@@ -298,6 +301,9 @@ class HeadValues:
     agent_user: str = "slurm"
     bus: str = ""
     update_poll_s: float = 60.0
+    data_volume: str = ""
+    data_dir: str = "/srv/tidegate"
+    export_to: str = ""
 
     def __post_init__(self) -> None:
         _check_each("agent_command", self.agent_command, _WORD)
@@ -306,4 +312,7 @@ class HeadValues:
             _check(f"agent_env {name}", value, _ENV_VALUE)
         _check("agent_user", self.agent_user, _USER)
         _check("bus", self.bus, _OPTIONAL_WORD)
+        _check("data_volume", self.data_volume, _OPTIONAL_WORD)
+        _check("data_dir", self.data_dir, _PATH)
+        _check("export_to", self.export_to, _OPTIONAL_CIDR)
         _check_positive("update_poll_s", self.update_poll_s)

@@ -58,7 +58,7 @@ def test_slurm_conf_has_room_for_the_nodes_that_the_limits_allow(limits, nodes):
 def test_agent_is_told_everything_that_its_settings_ask_for():
     from tidegate.agent.settings import Settings
 
-    told = dict(head_values(cluster_file(), SHARED, AGENT).agent_env)
+    told = dict(head_values(cluster_file(), SHARED, AGENT, "vol-1").agent_env)
 
     settings = Settings.from_environment(told)
     assert (settings.cluster, settings.bucket, settings.bus) == ("dev", "b", "bus")

@@ -119,13 +119,11 @@ def data_of_node(cloud: Cloud, values: NodeValues) -> str:
     return node_user_data(values, publish(cloud, node_bundle(values)))
 
 
-def data_of_head(cloud: Cloud, values: HeadValues) -> str:
+def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMETER) -> str:
     """User data of the head, whose parameter and bundle are there."""
     told = head_parameter(values, publish(cloud, head_bundle(values)))
-    cloud.client("ssm").put_parameter(
-        Name=HEAD_PARAMETER, Value=told, Type="String", Overwrite=True
-    )
-    return head_user_data(values, HEAD_PARAMETER)
+    cloud.client("ssm").put_parameter(Name=parameter, Value=told, Type="String", Overwrite=True)
+    return head_user_data(values, parameter)
 
 
 def start_throttled_service() -> None:

@@ -1,20 +1,72 @@
 # shellcheck shell=bash
-# needs: identity
-# Slurm's configuration, once: what an administrator changed stays when the head is stopped and
-# started. Nodes get theirs from slurmctld (configless), all but the line of gres.conf that points
-# at a file of their own.
+# needs: data_volume
+# time_limit_s: 120
+# Slurm's configuration. Nodes get theirs from slurmctld (configless), all but the line of gres.conf
+# that points at a file of their own.
+#
+# A deployment that changed it is taken up by a restart of slurmctld, which keeps jobs and
+# dynamic nodes; `scontrol reconfigure` leaves nodes allocated for ever on 22.05
+# (docs/real-slurm.md, h). What an administrator changed stays until then, and is saved beside.
+
+readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
 
 check() {
-    [[ -e /etc/tidegate/configured ]]
+    [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
+        cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]]
+}
+
+# The partitions that job records name, of ended jobs too; nothing when slurmctld is down.
+named_partitions() {
+    timeout 10 squeue -a -h -t all -o %P 2>/dev/null
+}
+
+# The new configuration, with the partitions that are to go and are still named by a job, drained:
+# slurmctld may crash over a job whose partition is gone.
+merged() {
+    local named=-
+    if systemctl is-active --quiet slurmctld; then
+        named=$(named_partitions | tr ',\n' '  ') || named=-
+    fi
+    python3 -IS files/leaving.py "$CONF" files/slurm.conf "$named"
 }
 
 apply() {
+    local new is_changed=
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
-    install -m 644 files/slurm.conf files/cgroup.conf /etc/slurm
-    echo 'Include /etc/slurm/gres.node.conf' >/etc/slurm/gres.conf
+    new=$(merged)
+    if [[ -e $CONF ]] && ! has_file "$CONF" "$new"; then
+        is_changed=1
+        cp -p "$CONF" "$CONF.before"
+        cp -p /etc/slurm/cgroup.conf /etc/slurm/cgroup.conf.before
+    fi
+    put_file "$CONF" 644 <<<"$new"
+    put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf
+    put_file /etc/slurm/gres.conf 644 <<<'Include /etc/slurm/gres.node.conf'
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
-    : >/etc/slurm/gres.node.conf
-    touch /etc/tidegate/configured
+    put_file /etc/slurm/gres.node.conf 644 </dev/null
+    if [[ -n $is_changed ]] && systemctl is-active --quiet slurmctld; then
+        restart_or_go_back
+    fi
+    put_file "$MADE" 644 <files/slurm.conf
+    if [[ $new == *'# leaves when no job names it'* ]]; then
+        touch "$LEAVING"
+        exit 0
+    fi
+    rm -f "$LEAVING"
+}
+
+restart_or_go_back() {
+    local try
+    systemctl restart slurmctld || true
+    for ((try = 0; try < 100; try++)); do
+        [[ $(timeout 5 scontrol ping 2>&1) != *'is UP'* ]] || return 0
+        sleep 0.2
+    done
+    tail -n 2 /var/log/slurm/slurmctld.log
+    cp -p "$CONF.before" "$CONF"
+    cp -p /etc/slurm/cgroup.conf.before /etc/slurm/cgroup.conf
+    systemctl restart slurmctld
+    refuse "slurmctld does not start with the new slurm.conf; the one before is back"
 }

@@ -13,7 +13,7 @@ unit() {
 Description=Tidegate: take up new deployments
 After=network-online.target
 [Service]
-ExecStart=/bin/sh -c 'while sleep $UPDATE_POLL_S; do $STUB; done'
+ExecStart=/bin/sh -c 'while sleep $UPDATE_POLL_S; do $STUB; [ ! -e /etc/tidegate/leaving ] || systemctl --no-block restart tidegate-boot; done'
 Restart=always
 RestartSec=30
 [Install]

@@ -1,0 +1,262 @@
+"""Heads with data volumes, a head that is replaced, and one that takes up new deployments.
+
+A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
+"""
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from local import namespaces
+from local.disks import Disk, ebs_link
+from local.hypervisor import Hypervisor
+from local.machine import Machine, MachineSpec
+from local.world import World, WorldSettings
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    LOCAL_NODE,
+    LOCAL_SLURM,
+    READY,
+    Cloud,
+    buy,
+    data_of_head,
+    data_of_node,
+    show_nodes,
+    start_cloud,
+    tags,
+    template,
+    wait_for,
+)
+from tests.userdata.values import HEAD, T4X1
+from userdata.render import HeadValues, SlurmPartition
+
+MIB = 1 << 20
+DATA = "/srv/tidegate"
+STORE_LINK = "nvme-Amazon_EC2_NVMe_Instance_Storage_AWS0123"
+# A partition table with one partition, as DOS wrote it.
+DOS_TABLE = bytes(446) + bytes.fromhex("80010100 83030303 00080000 00080000") + bytes(48)
+
+
+@dataclass
+class Stage:
+    cloud: Cloud
+    world: World
+    hypervisor: Hypervisor
+
+    def values(self, volume_id: str, **changes: Any) -> HeadValues:
+        settings = (*LOCAL_SLURM.settings, ("MinJobAge", "2"))
+        slurm = replace(LOCAL_SLURM, state_dir=f"{DATA}/slurmctld", settings=settings)
+        plain = replace(HEAD, slurm=slurm, munge=self.cloud.munge, agent_command=())
+        return replace(plain, data_volume=volume_id, update_poll_s=0.3, **changes)
+
+    def alone(self, number: int, volume_id: str, *disks: Disk) -> Machine:
+        """A machine that runs the head's stages and is nobody's head."""
+        spec = MachineSpec(
+            f"i-0ead00000000{number:04d}",
+            "m7i.large",
+            data_of_head(self.cloud, self.values(volume_id), f"/tidegate/alone/{number}"),
+            disks=disks,
+        )
+        return self.world.boot(spec)
+
+    def disk(self, link: str, content: bytes = b"", at: int = 0) -> Disk:
+        disk = self.world.disks.disk(link)
+        with self.world.disks.file(link).open("r+b") as file:
+            file.seek(at)
+            file.write(content)
+        return disk
+
+
+def said(machine: Machine, words: str, seconds: float = 20) -> bool:
+    return wait_for(lambda: words in machine.console.read_text(), seconds)
+
+
+def run(machine: Machine, line: str) -> str:
+    done = machine.run(["bash", "-c", line])
+    assert done.returncode == 0, (line, done.stderr)
+    return done.stdout.strip()
+
+
+def digest_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def refused(stage: Stage) -> dict[str, dict[str, Any]]:
+    """Volumes that must not be touched."""
+    end = 256 * MIB
+    contents = {
+        "data_in_front": ("vol-0000000000000001", b"precious" * 100, 4096),
+        "data_at_the_end": ("vol-0000000000000002", b"precious" * 100, end - 8192),
+        "partitioned": ("vol-0000000000000003", DOS_TABLE + b"\x55\xaa", 0),
+        "swap": ("vol-0000000000000004", b"SWAPSPACE2", 4086),
+    }
+    machines = {}
+    for number, (name, (volume_id, content, at)) in enumerate(contents.items()):
+        disk = stage.disk(ebs_link(volume_id), content, at)
+        machines[name] = (stage.alone(number, volume_id, disk), ebs_link(volume_id))
+    before = {name: digest_of(stage.world.disks.file(link)) for name, (_, link) in machines.items()}
+    found = {}
+    for name, (machine, link) in machines.items():
+        said(machine, "data_volume failed")
+        same = digest_of(stage.world.disks.file(link)) == before[name]
+        found[name] = {"console": machine.console.read_text(), "is_same": same}
+        stage.world.power_off(machine.spec.instance_id)
+    return found
+
+
+def wrong_cluster(stage: Stage) -> str:
+    """A volume that was another cluster's."""
+    volume_id = "vol-0000000000000005"
+    disk = stage.disk(ebs_link(volume_id))
+    first = stage.alone(10, volume_id, disk)
+    assert wait_for(lambda: first.run(["mountpoint", "-q", DATA]).returncode == 0, 20)
+    assert wait_for(lambda: "cluster" in first.run(["cat", f"{DATA}/.tidegate-volume"]).stdout, 20)
+    run(first, f"sed -i s/cluster=.*/cluster=other/ {DATA}/.tidegate-volume; sync")
+    stage.world.power_off(first.spec.instance_id)
+    second = stage.alone(11, volume_id, disk)
+    said(second, "data_volume failed")
+    stage.world.power_off(second.spec.instance_id)
+    return second.console.read_text()
+
+
+def launch(stage: Stage, values: HeadValues) -> str:
+    template_id = template(stage.cloud, f"head-{time.time()}", data_of_head(stage.cloud, values))
+    made = stage.cloud.ec2.run_instances(
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="m7i.large",
+        LaunchTemplate={"LaunchTemplateId": template_id, "Version": "1"},
+        TagSpecifications=tags(role="head"),
+    )["Instances"][0]
+    return str(made["InstanceId"])
+
+
+def booted(stage: Stage, instance_id: str) -> Machine:
+    def is_ready() -> bool:
+        machine = stage.hypervisor.machine(instance_id)
+        return machine is not None and READY in machine.console.read_text()
+
+    machine_is_ready = wait_for(is_ready, 30)
+    machine = stage.hypervisor.machine(instance_id)
+    assert machine
+    assert machine_is_ready, machine.run(["bash", "-c", "tail -n 5 /var/log/tidegate/*"]).stdout
+    return machine
+
+
+def attach(stage: Stage, instance_id: str, volume_id: str) -> None:
+    stage.cloud.ec2.attach_volume(InstanceId=instance_id, VolumeId=volume_id, Device="/dev/sdf")
+
+
+def wait_for_job(head: Machine, job_id: str, state: str) -> str:
+    def shown() -> str:
+        return head.run(["squeue", "-h", "-t", "all", "-j", job_id, "-o", "%T"]).stdout.strip()
+
+    wait_for(lambda: shown() == state, 20)
+    return shown()
+
+
+def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
+    """A head, whose volume comes late and after an instance store, and its successor."""
+    values = stage.values(volume_id)
+    store = stage.disk(STORE_LINK)
+    first_id = launch(stage, values)
+    wait_for(lambda: stage.hypervisor.machine(first_id), 10)
+    machine = stage.hypervisor.machine(first_id)
+    assert machine
+    wait_for(lambda: not machine.run(["test", "-e", "/run/machine"]).returncode, 5)
+    machine.plug_disk(store)
+    attach(stage, first_id, volume_id)
+    head = booted(stage, first_id)
+    node_data = data_of_node(stage.cloud, replace(LOCAL_NODE, munge=stage.cloud.munge))
+    node_id = buy(stage.cloud, template(stage.cloud, "node", node_data), T4X1, "spot", pool="cheap")
+    assert wait_for(lambda: node_id in show_nodes(head), 30)
+    script = "--wrap='echo $SLURM_RESTART_COUNT; sleep 600'"
+    running = run(head, f"sbatch --parsable -p cheap --gres=gpu:t4:1 -o /dev/null {script}")
+    waiting = run(head, "sbatch --parsable --gres=gpu:a10g:4 --job-name=waits --wrap=true")
+    seen = {
+        "store_is_blank": not any(stage.world.disks.file(STORE_LINK).read_bytes()),
+        "mount": run(head, f"findmnt -no FSTYPE,OPTIONS {DATA}"),
+        "state_dir": run(head, "scontrol show config | grep ^StateSaveLocation"),
+        "was_running": wait_for_job(head, running, "RUNNING"),
+    }
+    # slurmctld saves a change within five seconds; a plug that is pulled before loses it.
+    changed_s = time.time()
+    state = f"{DATA}/slurmctld/job_state"
+    wait_for(lambda: float(run(head, f"stat -c %Y {state}")) > changed_s, 10)
+    stage.cloud.ec2.detach_volume(VolumeId=volume_id, InstanceId=first_id)
+    stage.cloud.ec2.terminate_instances(InstanceIds=[first_id])
+    wait_for(lambda: stage.hypervisor.machine(first_id) is None, 10)
+    second_id = launch(stage, values)
+    attach(stage, second_id, volume_id)
+    head = booted(stage, second_id)
+    wait_for(lambda: show_nodes(head).get(node_id, {}).get("State", "").startswith("ALLOC"), 30)
+    return {
+        **seen,
+        "is_another": second_id != first_id,
+        "job_after": wait_for_job(head, running, "RUNNING"),
+        "waiting_after": run(head, f"squeue -h -j {waiting} -o '%j %T'"),
+        "nodes_after": list(show_nodes(head)),
+        "node_id": node_id,
+        "updates": updated(stage, head, values, running, node_id),
+    }
+
+
+def partitions(head: Machine) -> list[str]:
+    return sorted(head.run(["sinfo", "-h", "-o", "%R %a"]).stdout.splitlines())
+
+
+def pid_of_slurmctld(head: Machine) -> str:
+    return head.run(["pgrep", "-o", "slurmctld"]).stdout.strip()
+
+
+def updated(
+    stage: Stage, head: Machine, values: HeadValues, job_id: str, node_id: str
+) -> dict[str, Any]:
+    """Deployments under a running job: a partition more, its own one less, one that is broken."""
+    seen: dict[str, Any] = {}
+    gpu, _cheap = values.slurm.partitions
+    more = (*values.slurm.partitions, SlurmPartition("more", ("gpu",)))
+    data_of_head(stage.cloud, replace(values, slurm=replace(values.slurm, partitions=more)))
+    wait_for(lambda: "more up" in partitions(head), 20)
+    seen["more"] = partitions(head)
+    seen["job"] = wait_for_job(head, job_id, "RUNNING")
+    less = replace(values, slurm=replace(values.slurm, partitions=(gpu,)))
+    data_of_head(stage.cloud, less)
+    wait_for(lambda: "cheap drain" in partitions(head), 20)
+    seen["less"] = partitions(head)
+    seen["job_in_leaving"] = wait_for_job(head, job_id, "RUNNING")
+    pid = pid_of_slurmctld(head)
+    time.sleep(1.5)
+    seen["restarts_again"] = pid_of_slurmctld(head) != pid
+    run(head, f"scancel {job_id}")
+    seen["refused"] = head.run(["sbatch", "-p", "cheap", "--wrap=true"]).returncode
+    # MinJobAge is two seconds here, and slurmctld purges when it next looks.
+    wait_for(lambda: not any(line.startswith("cheap") for line in partitions(head)), 60)
+    seen["at_end"] = partitions(head)
+    seen["node"] = node_id in show_nodes(head)
+    broken = replace(less.slurm, settings=(*less.slurm.settings, ("SchedulerType", "nonsense")))
+    data_of_head(stage.cloud, replace(less, slurm=broken))
+    seen["said"] = said(head, "does not start with the new slurm.conf", 40)
+    seen["after_broken"] = wait_for(lambda: partitions(head) == seen["at_end"], 20)
+    return seen
+
+
+def scenario() -> dict[str, Any]:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        hypervisor = Hypervisor(cloud.ec2, world)
+        stage = Stage(cloud, world, hypervisor)
+        seen: dict[str, Any] = {"refused": refused(stage), "wrong": wrong_cluster(stage)}
+        hypervisor.start()
+        volume = cloud.ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)
+        seen |= replaced(stage, str(volume["VolumeId"]))
+        hypervisor.stop()
+    return seen
+
+
+if __name__ == "__main__":
+    namespaces.enter()
+    print(json.dumps(scenario()))

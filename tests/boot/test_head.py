@@ -1,0 +1,91 @@
+"""The head's data volume, its replacement, and deployments that it takes up while it runs.
+
+head_world.py runs in namespaces and says what happened; the tests look at that.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.namespaces import can_enter
+
+ROOT = Path(__file__).parent.parent.parent
+WHY_NOT = can_enter()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
+
+type Seen = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.boot.head_world"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: Seen = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("volume", "words"),
+    [
+        ("data_in_front", "it holds data that blkid does not know"),
+        ("data_at_the_end", "it holds data that blkid does not know"),
+        ("partitioned", "is not blank: DEVNAME=/dev/loop2 PTTYPE=dos"),
+        ("swap", "is not blank"),
+    ],
+)
+def test_a_volume_that_is_not_provably_blank_is_refused_and_left_as_it_is(seen, volume, words):
+    assert words in seen["refused"][volume]["console"]
+    assert seen["refused"][volume]["is_same"]
+
+
+def test_the_volume_of_another_cluster_is_refused(seen):
+    assert "belongs to another: cluster=other" in seen["wrong"]
+
+
+def test_an_instance_store_that_comes_before_the_volume_is_left_alone(seen):
+    assert seen["store_is_blank"]
+
+
+def test_slurmctld_s_state_is_on_the_data_volume(seen):
+    assert seen["mount"].split() == ["ext4", "rw,nosuid,nodev,noatime"]
+    assert seen["state_dir"].endswith("= /srv/tidegate/slurmctld")
+
+
+def test_a_new_head_with_the_same_volume_has_queue_jobs_and_nodes(seen):
+    assert seen["is_another"]
+    assert seen["waiting_after"] == "waits PENDING"
+    assert seen["was_running"] == seen["job_after"] == "RUNNING"
+    assert seen["nodes_after"] == [seen["node_id"]]
+
+
+def test_a_deployment_adds_a_partition_under_running_jobs(seen):
+    assert seen["updates"]["more"] == ["cheap up", "gpu up", "more up"]
+    assert seen["updates"]["job"] == "RUNNING"
+
+
+def test_a_partition_goes_when_no_job_names_it_any_more(seen):
+    assert seen["updates"]["less"] == ["cheap drain", "gpu up"]
+    assert seen["updates"]["job_in_leaving"] == "RUNNING"
+    assert seen["updates"]["refused"] != 0
+    assert seen["updates"]["at_end"] == ["gpu up"]
+    assert seen["updates"]["node"]
+
+
+def test_a_partition_that_waits_to_go_restarts_nothing(seen):
+    assert not seen["updates"]["restarts_again"]
+
+
+def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):
+    assert seen["updates"]["said"]
+    assert seen["updates"]["after_broken"]
