@@ -6,7 +6,7 @@ from aws_cdk import App
 
 from cdk.clusters import cluster_paths, load_clusters
 from cdk.packaging import own_code_package, package
-from cdk.stack import ClusterStack
+from cdk.stack import ClusterStack, DataStack
 from tidegate.core.errors import BadConfig
 
 # `-c package=source`: functions without third-party packages, for tests of the template.
@@ -14,7 +14,7 @@ SOURCE_ONLY = "source"
 
 
 def synthesize(root: Path, *, account: str | None, app: App | None = None) -> App:
-    """Synthesize a stack per cluster file. Errors: BadConfig, and then nothing is written.
+    """Synthesize two stacks per cluster file. Errors: BadConfig, and then nothing is written.
 
     `app`: with its context and output folder; None: those that the CDK's CLI asks for.
     """
@@ -25,7 +25,15 @@ def synthesize(root: Path, *, account: str | None, app: App | None = None) -> Ap
     code = own_code_package(root) if context("package") == SOURCE_ONLY else package(root)
     for path, file in files.items():
         try:
-            ClusterStack(app, path=path, file=file, package=code, account=account)
+            data = DataStack(app, file=file, account=account)
+            ClusterStack(
+                app,
+                path=path,
+                file=file,
+                storage=data.storage,
+                package=code,
+                account=account,
+            )
         except ValueError as error:
             raise BadConfig(f"{path}: {error}") from error
     app.synth()

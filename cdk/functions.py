@@ -144,7 +144,7 @@ class Functions(Construct):
                 self,
                 cluster=cluster,
                 templates=[template_id for template_id, _ in around.nodes.templates.values()],
-                subnets=list(around.network.subnets.values()),
+                subnets=list(around.network.subnets_of_nodes.values()),
                 group_id=around.network.node_group_id,
             ),
             statements.pass_role(around.nodes.role.role_arn),
@@ -179,7 +179,7 @@ def _environment(around: Around) -> dict[str, str]:
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **environment(
             templates=around.nodes.templates,
-            subnets=around.network.subnets,
+            subnets=around.network.subnets_of_nodes,
             cluster_bucket=around.cluster_asset.s3_bucket_name,
             cluster_key=around.cluster_asset.s3_object_key,
             table=storage.table.table_name,

@@ -1,21 +1,23 @@
 """The head: one small instance, its data volume, and a name that keeps pointing at it."""
 
+from collections.abc import Sequence
+
 from aws_cdk import CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_route53 as route53
 from aws_cdk import aws_ssm as ssm
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from cdk import statements
 from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
-from cdk.images import ROOT_DEVICE
+from cdk.images import ROOT_DEVICE, HeadImage
 from cdk.network import Network
 from cdk.nodes import shared_names
 from cdk.queues import Queues
-from cdk.storage import Storage, keep_when_replaced
+from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import DIGEST_SOURCE
@@ -39,7 +41,8 @@ class Head(Construct):
         storage: Storage,
         queues: Queues,
         events: Events,
-        image_id: str,
+        image: HeadImage,
+        mounts: Sequence[IDependable],
     ) -> None:
         super().__init__(scope, id)
         agent = AgentNames(
@@ -47,8 +50,7 @@ class Head(Construct):
             urgent_queue_url=queues.urgent.queue_url,
             routine_queue_url=queues.routine.queue_url,
         )
-        volume = self._data_volume(file)
-        values = head_values(file, shared_names(storage, events), agent, volume.ref)
+        values = head_values(file, shared_names(storage, events), agent, storage.volume_id)
         bundle = store(self, "Bundle", head_bundle(values))
         parameter = ssm.CfnParameter(
             self,
@@ -60,15 +62,9 @@ class Head(Construct):
         )
         self.role = self._role(file.cluster.name, storage, queues, events, bundle.bucket)
         user_data = head_user_data(values, parameter.ref)
-        self.instance = self._instance(file, network, image_id, user_data)
-        self.instance.node.add_dependency(*storage.mount_targets, *network.route_out)
-        ec2.CfnVolumeAttachment(
-            self,
-            "DataAttachment",
-            instance_id=self.instance.ref,
-            volume_id=volume.ref,
-            device=DATA_DEVICE,
-        )
+        self.instance = self._instance(file, network, image, user_data)
+        self.instance.node.add_dependency(*mounts, *network.route_out)
+        self._data_volume(storage)
         self._name(file, network)
 
     def _role(
@@ -113,16 +109,17 @@ class Head(Construct):
         )
 
     def _instance(
-        self, file: ClusterFile, network: Network, image_id: str, user_data: str
+        self, file: ClusterFile, network: Network, image: HeadImage, user_data: str
     ) -> ec2.CfnInstance:
         cluster = file.cluster.name
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         return ec2.CfnInstance(
             self,
             "Instance",
-            image_id=image_id,
+            image_id=image.image_id,
+            launch_template=image.template,
             instance_type=file.head.instance_type,
-            subnet_id=network.subnets[file.zones[0]],
+            subnet_id=network.subnets[file.head_zone],
             security_group_ids=[network.head_group_id],
             iam_instance_profile=profile.ref,
             user_data=Fn.base64(user_data),
@@ -148,18 +145,14 @@ class Head(Construct):
             ],
         )
 
-    def _data_volume(self, file: ClusterFile) -> ec2.CfnVolume:
-        volume = ec2.CfnVolume(
+    def _data_volume(self, storage: Storage) -> None:
+        ec2.CfnVolumeAttachment(
             self,
-            "Data",
-            availability_zone=file.zones[0],
-            size=file.head.volume_gib,
-            volume_type="gp3",
-            encrypted=True,
-            tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
+            "DataAttachment",
+            instance_id=self.instance.ref,
+            volume_id=storage.volume_id,
+            device=DATA_DEVICE,
         )
-        keep_when_replaced(volume)
-        return volume
 
     def _name(self, file: ClusterFile, network: Network) -> None:
         cluster = file.cluster.name

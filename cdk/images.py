@@ -1,6 +1,9 @@
-"""The machine images of head and nodes: the file's own, or AWS's newest at deployment."""
+"""The machine images of head and nodes: the file's own, or AWS's newest."""
+
+from dataclasses import dataclass
 
 from aws_cdk import CfnParameter
+from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from tidegate.wire.config import ClusterFile
@@ -14,12 +17,27 @@ NODE_IMAGE = (
 ROOT_DEVICE = "/dev/sda1"  # Ubuntu's
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadImage:
+    """An image's id, or the launch template that finds it: one of the two."""
+
+    image_id: str | None = None
+    template: ec2.CfnInstance.LaunchTemplateSpecificationProperty | None = None
+
+
 class Images(Construct):
-    """Image ids. As parameters of the stack they cost no call to AWS at synthesis."""
+    """They cost no call to AWS at synthesis.
+
+    The nodes' image is looked up at each deployment, as a parameter of the stack: new nodes get
+    the newest, and those that run are left alone. A parameter's new value would replace the
+    head, so the head's image is looked up by EC2 when the head is launched, and never again:
+    the template says where to look, which does not change.
+    """
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        self.of_head = file.image_id or self._newest("HeadImage", HEAD_IMAGE)
+        own = file.head.image_id or file.image_id
+        self.of_head = HeadImage(image_id=own) if own else self._looked_up_once()
         self.of_nodes = file.image_id or self._newest("NodeImage", NODE_IMAGE)
 
     def _newest(self, id: str, parameter: str) -> str:
@@ -32,3 +50,19 @@ class Images(Construct):
         )
         made.override_logical_id(id)
         return made.value_as_string
+
+    def _looked_up_once(self) -> HeadImage:
+        """Source: EC2 user guide, "Use a Systems Manager parameter instead of an AMI ID"."""
+        template = ec2.CfnLaunchTemplate(
+            self,
+            "Head",
+            launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
+                image_id=f"resolve:ssm:{HEAD_IMAGE}"
+            ),
+        )
+        # Of the head's launch only: a new version of the template must not replace the head.
+        return HeadImage(
+            template=ec2.CfnInstance.LaunchTemplateSpecificationProperty(
+                launch_template_id=template.ref, version="1"
+            )
+        )

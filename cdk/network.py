@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aws_cdk import CfnTag
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_efs as efs
 from constructs import Construct, IDependable
 
 from tidegate.wire.config import ClusterFile
@@ -23,6 +24,7 @@ class Network(Construct):
 
     vpc_id: str
     subnets: Mapping[str, str]
+    subnets_of_nodes: Mapping[str, str]
     head_group_id: str
     node_group_id: str
     file_group_id: str
@@ -30,10 +32,10 @@ class Network(Construct):
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        if file.network:
+        if file.network.vpc_id:
             self.vpc_id = file.network.vpc_id
             self.route_out = ()
-            self.subnets = {zone: file.network.subnets[zone] for zone in file.zones}
+            self.subnets = {zone: file.network.subnets[zone] for zone in file.all_zones}
         else:
             vpc = self._new_vpc(file)
             self.vpc_id = vpc.vpc_id
@@ -43,6 +45,7 @@ class Network(Construct):
             self.subnets = {
                 subnet.availability_zone: subnet.subnet_id for subnet in vpc.public_subnets
             }
+        self.subnets_of_nodes = {zone: self.subnets[zone] for zone in file.zones}
         name = file.cluster.name
         self.head_group_id = self._group("HeadGroup", f"head of cluster {name}")
         self.node_group_id = self._group("NodeGroup", f"nodes of cluster {name}")
@@ -54,7 +57,7 @@ class Network(Construct):
             self,
             "Vpc",
             vpc_name=f"tidegate-{file.cluster.name}",
-            availability_zones=list(file.zones),
+            availability_zones=list(file.all_zones),
             nat_gateways=0,
             # Nothing uses the default group, and closing it takes a Lambda function.
             restrict_default_security_group=False,
@@ -82,6 +85,19 @@ class Network(Construct):
                 "EnableResourceNameDnsARecord": True,
             }
         return vpc
+
+    def mount(self, file_system_id: str) -> Sequence[IDependable]:
+        """Make the file system reachable from every subnet; what must be there before a mount."""
+        return [
+            efs.CfnMountTarget(
+                self,
+                f"MountTarget{zone}",
+                file_system_id=file_system_id,
+                subnet_id=subnet_id,
+                security_groups=[self.file_group_id],
+            )
+            for zone, subnet_id in self.subnets.items()
+        ]
 
     def _group(self, id: str, description: str) -> str:
         """A group that lets nothing in yet, and everything out, as EC2 makes them."""

@@ -1,9 +1,11 @@
 """The nodes: one launch template per pool, and their role."""
 
+from collections.abc import Sequence
+
 from aws_cdk import CfnTag, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from cdk import statements
 from cdk.bootstrap import SharedNames, node_values
@@ -38,6 +40,7 @@ class Nodes(Construct):
         storage: Storage,
         events: Events,
         image_id: str,
+        mounts: Sequence[IDependable],
     ) -> None:
         super().__init__(scope, id)
         shared = shared_names(storage, events)
@@ -74,7 +77,7 @@ class Nodes(Construct):
                     )
                 ],
             )
-            template.node.add_dependency(*storage.mount_targets)
+            template.node.add_dependency(*mounts)
             self.templates[pool.name] = (template.ref, template.attr_latest_version_number)
 
     def _data(self, cluster: str, pool: Pool, user_data: str, image_id: str, group_id: str) -> Data:

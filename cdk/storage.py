@@ -1,15 +1,16 @@
-"""What a cluster keeps: its ledger, its digest, its Munge key and its shared files."""
+"""What a cluster keeps: its ledger, its digest, its Munge key, its files and its head's data."""
 
 from collections.abc import Mapping
 
-from aws_cdk import CfnDeletionPolicy, CfnResource, Duration, RemovalPolicy
+from aws_cdk import CfnDeletionPolicy, CfnResource, CfnTag, Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from cdk.network import Network
+from tidegate.wire.config import ClusterFile
 
 # munged takes keys of 32 to 1024 bytes (mungekey(8)).
 MUNGE_KEY_BYTES = 1024
@@ -17,24 +18,31 @@ DIGEST_KEPT_DAYS = 7
 
 
 class Storage(Construct):
-    """Everything goes when the stack is deleted, and nothing when a change would replace it."""
+    """Nothing of it goes with its stack: what a person wants gone, that person deletes.
+
+    It knows no network, so that it outlives the one that the cluster was built in.
+    """
 
     table: dynamodb.Table
     bucket: s3.Bucket
     munge_secret_arn: str
     file_system_id: str
     file_system_arn: str
+    volume_id: str
+    volume_arn: str
 
-    def __init__(self, scope: Construct, id: str, *, cluster: str, network: Network) -> None:
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
+        cluster = file.cluster.name
         self.digest_key = f"digest/{cluster}.json.gz"
         self.table = self._ledger()
         self.bucket = self._digests()
         self.munge_secret_arn = self._munge_secret(cluster)
-        self._share_files(cluster, network)
+        self._share_files(cluster)
+        self._data_volume(file)
 
     def _ledger(self) -> dynamodb.Table:
-        table = dynamodb.Table(
+        return dynamodb.Table(
             self,
             "Ledger",
             partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
@@ -44,10 +52,9 @@ class Storage(Construct):
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),
-            removal_policy=RemovalPolicy.DESTROY,
+            deletion_protection=True,
+            removal_policy=RemovalPolicy.RETAIN,
         )
-        keep_when_replaced(table)
-        return table
 
     def _digests(self) -> s3.Bucket:
         """One object that is written again and again; old versions of it would only cost."""
@@ -64,7 +71,7 @@ class Storage(Construct):
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 )
             ],
-            removal_policy=RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.RETAIN,
         )
 
     def _munge_secret(self, cluster: str) -> str:
@@ -77,9 +84,10 @@ class Storage(Construct):
                 password_length=MUNGE_KEY_BYTES, exclude_punctuation=True
             ),
         )
+        keep(secret)
         return secret.ref
 
-    def _share_files(self, cluster: str, network: Network) -> None:
+    def _share_files(self, cluster: str) -> None:
         files = efs.CfnFileSystem(
             self,
             "Files",
@@ -93,26 +101,27 @@ class Storage(Construct):
             ],
             file_system_policy=_only_encrypted_and_known(),
         )
-        keep_when_replaced(files)
+        keep(files)
         self.file_system_id = files.ref
         self.file_system_arn = files.attr_arn
-        self.mount_targets = [
-            efs.CfnMountTarget(
-                self,
-                f"MountTarget{zone}",
-                file_system_id=files.ref,
-                subnet_id=subnet_id,
-                security_groups=[network.file_group_id],
-            )
-            for zone, subnet_id in network.subnets.items()
-        ]
+
+    def _data_volume(self, file: ClusterFile) -> None:
+        volume = ec2.CfnVolume(
+            self,
+            "HeadData",
+            availability_zone=file.head_zone,
+            size=file.head.volume_gib,
+            volume_type="gp3",
+            encrypted=True,
+            tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
+        )
+        keep(volume)
+        self.volume_id = volume.ref
 
 
-def keep_when_replaced(construct: Construct) -> None:
-    """A change that needs a new one must not take what is in the old one with it."""
-    resource = construct.node.default_child or construct
-    assert isinstance(resource, CfnResource)
-    resource.cfn_options.deletion_policy = CfnDeletionPolicy.DELETE
+def keep(resource: CfnResource) -> None:
+    """Neither a deletion of the stack nor a change that needs a new one takes what is in it."""
+    resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
     resource.cfn_options.update_replace_policy = CfnDeletionPolicy.RETAIN
 
 

@@ -47,7 +47,10 @@ class NotDeployed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """A stack as it stands. `resources`: logical id -> (type, physical id)."""
+    """A stack, and those it depends on, as they stand.
+
+    `resources`: logical id -> (type, physical id).
+    """
 
     stack_name: str
     resources: Mapping[str, tuple[str, str]]
@@ -66,22 +69,39 @@ class Deployment:
 def deploy(cloud: LocalCloud, assembly: Path, stack_name: str) -> Deployment:
     """Create the stack, or update it when it exists, and check that nothing of it is missing.
 
+    The stacks that it depends on are deployed before it, as `cdk deploy` does, and are part of
+    the answer.
+
     Raises NotDeployed. A failure inside moto is raised as botocore's ClientError, and moto
     prints its cause.
     """
     install_shims()
-    template = (assembly / f"{stack_name}.template.json").read_text()
-    publish_assets(cloud, assembly, stack_name)
-    publish_image_parameters(place_of(cloud))
-    _put_parameter(place_of(cloud), BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION)
-    formation = _formation(cloud)
-    change = formation.update_stack if _exists(formation, stack_name) else formation.create_stack
-    change(StackName=stack_name, TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
-    return describe(cloud, stack_name)
+    place = place_of(cloud)
+    publish_image_parameters(place)
+    _put_parameter(place, BOOTSTRAP_PARAMETER, BOOTSTRAP_VERSION)
+    whole = Deployment(stack_name=stack_name, resources={}, outputs={}, resources_in_template=0)
+    for each in [*dependencies(assembly, stack_name), stack_name]:
+        _put_stack(cloud, assembly, each)
+        whole = _joined(whole, describe(cloud, each))
+    return whole
+
+
+def dependencies(assembly: Path, stack_name: str) -> list[str]:
+    """The stacks that must be there first, in order; none when the assembly has no manifest."""
+    manifest = assembly / "manifest.json"
+    if not manifest.exists():
+        return []
+    artifacts = json.loads(manifest.read_text())["artifacts"]
+    return [
+        each
+        for name in artifacts[stack_name].get("dependencies", [])
+        if artifacts[name]["type"] == "aws:cloudformation:stack"
+        for each in (*dependencies(assembly, name), name)
+    ]
 
 
 def describe(cloud: LocalCloud, stack_name: str) -> Deployment:
-    """The stack as it is deployed now. Raises NotDeployed."""
+    """One stack as it is deployed now. Raises NotDeployed."""
     formation = _formation(cloud)
     stack = formation.describe_stacks(StackName=stack_name)["Stacks"][0]
     template = _wanted(cloud, stack_name)
@@ -96,6 +116,24 @@ def describe(cloud: LocalCloud, stack_name: str) -> Deployment:
         resources={name: (kind, made[name]) for name, kind in template.items()},
         outputs={each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])},
         resources_in_template=len(template),
+    )
+
+
+def _put_stack(cloud: LocalCloud, assembly: Path, stack_name: str) -> None:
+    template = (assembly / f"{stack_name}.template.json").read_text()
+    publish_assets(cloud, assembly, stack_name)
+    formation = _formation(cloud)
+    change = formation.update_stack if _exists(formation, stack_name) else formation.create_stack
+    change(StackName=stack_name, TemplateBody=template, Capabilities=["CAPABILITY_NAMED_IAM"])
+
+
+def _joined(first: Deployment, second: Deployment) -> Deployment:
+    assert first.resources.keys().isdisjoint(second.resources), "logical ids of two stacks meet"
+    return Deployment(
+        stack_name=first.stack_name,
+        resources={**first.resources, **second.resources},
+        outputs={**first.outputs, **second.outputs},
+        resources_in_template=first.resources_in_template + second.resources_in_template,
     )
 
 

@@ -36,7 +36,7 @@ def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: An
     if "BlockDeviceMappings" in properties:
         asked["block_device_mappings"] = properties["BlockDeviceMappings"]
     reservation = ec2.run_instances(
-        properties.get("ImageId", ""),
+        properties.get("ImageId") or _image_of_template(properties, Place(account, region)),
         1,
         parse_user_data(properties.get("UserData")),
         properties.get("SecurityGroups", []),
@@ -50,6 +50,19 @@ def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: An
 
 def _launch_template(properties: dict[str, Any]) -> dict[str, Any]:
     return dict(properties.get("LaunchTemplate", {}))
+
+
+def _image_of_template(properties: dict[str, Any], place: Place) -> str:
+    """Source: EC2 user guide: `resolve:ssm:NAME` is looked up when an instance is launched."""
+    wanted = _launch_template(properties)
+    if not wanted:
+        return ""
+    template = place.backend("ec2").get_launch_template(wanted["LaunchTemplateId"])
+    image = template.get_version(wanted["Version"]).data.get("ImageId", "")
+    _, is_looked_up, parameter = image.partition("resolve:ssm:")
+    if not is_looked_up:
+        return str(image)
+    return str(place.backend("ssm").get_parameter(parameter).value)
 
 
 def _with_numbers(nic: dict[str, Any]) -> dict[str, Any]:

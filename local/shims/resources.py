@@ -254,11 +254,25 @@ class Budget(Resource):
     type = "AWS::Budgets::Budget"
 
 
+class BackupVault(Resource):
+    type = "AWS::Backup::BackupVault"
+    name_property = "BackupVaultName"
+
+
+class BackupPlan(Resource):
+    type = "AWS::Backup::BackupPlan"
+
+
+class BackupSelection(Resource):
+    type = "AWS::Backup::BackupSelection"
+
+
 def install() -> None:
     register(
         (
             *(ScheduleGroup, Schedule, Secret, Alarm, CompositeAlarm, HostedZone, RecordSet),
             *(TopicPolicy, Subscription, BucketPolicy, QueuePolicy),
             *(Metadata, MetricFilter, SecretPolicy, Budget),
+            *(BackupVault, BackupPlan, BackupSelection),
         )
     )

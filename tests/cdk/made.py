@@ -1,6 +1,7 @@
 """Cluster files and the stacks that are synthesized from them."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,9 +91,19 @@ def joined(value: Any) -> str:
             return joined(inner)
         case {"Fn::Sub": text}:
             return str(text)
+        case {"Fn::ImportValue": export}:
+            return _exported(export)
         case {"Ref": logical_id}:
             return f"<{logical_id}>"
         case {"Fn::GetAtt": [logical_id, attribute]}:
             return f"<{logical_id}.{attribute}>"
         case _:
             raise ValueError(f"not text: {value!r}")
+
+
+def _exported(export: str) -> str:
+    """An output of the data stack, as the stack itself would write it: `<StorageFiles12345678>`."""
+    found = re.search(r":ExportsOutput(?:Ref(.+)|FnGetAtt(.+[0-9A-F]{8})(.+))[0-9A-F]{8}$", export)
+    assert found, export
+    logical_id, owner, attribute = found.groups()
+    return f"<{logical_id}>" if logical_id else f"<{owner}.{attribute}>"

@@ -108,10 +108,13 @@ def test_more_pools_than_the_functions_can_be_told_of_are_refused(tmp_path):
         synthesized(tmp_path, file)
 
 
-def test_every_example_makes_a_stack_of_its_own(tmp_path):
+def test_every_example_makes_stacks_of_its_own(tmp_path):
     made = synthesized(tmp_path, clusters=str(CLUSTERS / "*.yaml"))
 
-    assert made.keys() == {"tidegate-dev", "tidegate-research"}
+    assert made.keys() == {
+        *("tidegate-dev", "tidegate-dev-data"),
+        *("tidegate-research", "tidegate-research-data"),
+    }
     assert names(made["tidegate-dev"]).isdisjoint(names(made["tidegate-research"]))
 
 
@@ -135,11 +138,12 @@ def names(stack: Stack) -> set[str]:
     return {each[key] for kind, key in keys.items() for each in stack.all(kind)}
 
 
-def test_no_other_resource_has_a_name_of_its_own(dev: Stack):
+def test_no_other_resource_has_a_name_of_its_own(dev: Stack, data: Stack):
     """A named resource cannot be replaced; these would also be taken in the account."""
     named = {
         (resource["Type"], key)
-        for resource in dev.template["Resources"].values()
+        for stack in (dev, data)
+        for resource in stack.template["Resources"].values()
         for key in resource.get("Properties", {})
         if key in ("BucketName", "TableName", "QueueName", "RoleName", "TopicName")
         and isinstance(resource["Properties"][key], str)
@@ -148,17 +152,18 @@ def test_no_other_resource_has_a_name_of_its_own(dev: Stack):
     assert named == set()
 
 
-def test_everything_that_can_be_tagged_carries_the_cluster_s_name(dev: Stack):
+def test_everything_that_can_be_tagged_carries_the_cluster_s_name(dev: Stack, data: Stack):
     wanted = {"Key": "tidegate:cluster", "Value": "dev"}
     tagged = {
         resource["Type"]
-        for resource in dev.template["Resources"].values()
+        for stack in (dev, data)
+        for resource in stack.template["Resources"].values()
         if isinstance(tags := resource.get("Properties", {}).get("Tags", ()), list)
         and wanted in tags
     }
     # These spell it in another way.
     assert dev.one("AWS::SSM::Parameter")["Tags"] == {"tidegate:cluster": "dev"}
-    assert wanted in dev.one("AWS::EFS::FileSystem")["FileSystemTags"]
+    assert wanted in data.one("AWS::EFS::FileSystem")["FileSystemTags"]
     assert wanted in dev.one("AWS::Route53::HostedZone")["HostedZoneTags"]
 
     assert {
@@ -181,9 +186,9 @@ def test_everything_that_can_be_tagged_carries_the_cluster_s_name(dev: Stack):
 def test_outputs_say_where_everything_is_and_how_to_reach_the_head(dev: Stack):
     assert dev.template["Outputs"].keys() == {
         "BusName",
-        "TableName",
-        "BucketName",
         "LookQueueUrl",
         "HeadInstanceId",
         "HeadShell",
+        "HeadHost",
+        "AlarmTopic",
     }

@@ -26,6 +26,12 @@ ENVIRONMENT = f"aws://123456789012/{REGION}"
 SERVER_WAIT_S = 60.0
 STACK = "tidegate-dev"
 
+# The default of the cluster file: no other volume here is as large.
+HEAD_VOLUME_GIB = 50
+
+# What no deletion of a stack takes away.
+KEPT = ("buckets", "files", "secrets", "tables", "volumes")
+
 
 @pytest.fixture
 def endpoint(tmp_path) -> Iterator[str]:
@@ -59,7 +65,7 @@ def wait_for(port: int) -> None:
             return
 
 
-def test_bootstrap_deploy_change_diff_and_destroy(endpoint, tmp_path):
+def test_bootstrap_deploy_change_diff_destroy_and_deploy_again(endpoint, tmp_path):
     file = tmp_path / "dev.yaml"
     file.write_text(yaml.safe_dump(dev_file()))
     first = synthesize(endpoint, tmp_path, "first")
@@ -81,8 +87,13 @@ def test_bootstrap_deploy_change_diff_and_destroy(endpoint, tmp_path):
     )
     assert deployed["Body"].read() == file.read_bytes()
 
+    kept = {name: what_is_there(endpoint)[name] for name in KEPT}
     cdk(endpoint, tmp_path, "destroy", "--force", STACK, "--app", str(second))
-    assert left_over(endpoint) == {}
+    assert what_is_there(endpoint) == {"stacks": [f"{STACK}-data"], **kept}
+
+    deploy(endpoint, tmp_path, second)
+    assert {name: what_is_there(endpoint)[name] for name in KEPT} == kept
+    assert planner_environment(endpoint)["TIDEGATE_TABLE"] == kept["tables"][0]
 
 
 def synthesize(endpoint: str, folder: Path, name: str) -> Path:
@@ -141,16 +152,13 @@ def planner_environment(endpoint: str) -> dict[str, str]:
     return dict(answer["Environment"]["Variables"])
 
 
-def left_over(endpoint: str) -> dict[str, object]:
-    """What an account is still charged for, or would trip over at the next deployment.
-
-    Not the head's data volume: moto deletes no volume with its stack.
-    """
+def what_is_there(endpoint: str) -> dict[str, list[Any]]:
+    """What an account is charged for, or would trip over at the next deployment."""
     ask = {
         "stacks": lambda: [
             stack["StackName"]
             for stack in client(endpoint, "cloudformation").describe_stacks()["Stacks"]
-            if stack["StackName"] == STACK
+            if stack["StackName"].startswith(STACK)
         ],
         "functions": lambda: client(endpoint, "lambda").list_functions()["Functions"],
         "tables": lambda: client(endpoint, "dynamodb").list_tables()["TableNames"],
@@ -160,7 +168,15 @@ def left_over(endpoint: str) -> dict[str, object]:
             for bucket in client(endpoint, "s3").list_buckets()["Buckets"]
             if not bucket["Name"].startswith("cdk-")
         ],
-        "secrets": lambda: client(endpoint, "secretsmanager").list_secrets()["SecretList"],
+        "secrets": lambda: [
+            secret["ARN"]
+            for secret in client(endpoint, "secretsmanager").list_secrets()["SecretList"]
+        ],
+        "volumes": lambda: [
+            volume["VolumeId"]
+            for volume in client(endpoint, "ec2").describe_volumes()["Volumes"]
+            if volume["Size"] == HEAD_VOLUME_GIB
+        ],
         "instances": lambda: [
             instance["InstanceId"]
             for group in client(endpoint, "ec2").describe_instances()["Reservations"]
@@ -172,7 +188,10 @@ def left_over(endpoint: str) -> dict[str, object]:
             for vpc in client(endpoint, "ec2").describe_vpcs()["Vpcs"]
             if not vpc["IsDefault"]
         ],
-        "files": lambda: client(endpoint, "efs").describe_file_systems()["FileSystems"],
+        "files": lambda: [
+            files["FileSystemId"]
+            for files in client(endpoint, "efs").describe_file_systems()["FileSystems"]
+        ],
         "buses": lambda: [
             bus["Name"]
             for bus in client(endpoint, "events").list_event_buses()["EventBuses"]

@@ -162,9 +162,10 @@ class TestHead:
     def test_has_an_encrypted_data_volume_of_the_size_in_the_file(self, tmp_path):
         file = dev_file(head={"volume_gib": "77", "instance_type": "m6i.xlarge"})
 
-        made = synthesized(tmp_path, file)["tidegate-dev"]
+        stacks = synthesized(tmp_path, file)
 
-        volume = made.one("AWS::EC2::Volume")
+        made = stacks["tidegate-dev"]
+        volume = stacks["tidegate-dev-data"].one("AWS::EC2::Volume")
         assert (volume["VolumeType"], volume["Encrypted"], volume["Size"]) == ("gp3", True, 77)
         assert volume["AvailabilityZone"] == "us-east-1a"
         assert made.one("AWS::EC2::VolumeAttachment")["Device"] == "/dev/sdf"
@@ -190,17 +191,53 @@ class TestHead:
         assert len(text.encode()) < MAX_USER_DATA_BYTES
 
 
-def test_images_are_aws_s_newest_unless_the_file_names_one(dev: Stack, tmp_path):
-    own = synthesized(tmp_path, dev_file(image="ami-0123456789abcdef0"))["tidegate-dev"]
-
+def test_nodes_image_is_looked_up_at_each_deployment(dev: Stack):
     defaults = {name: each["Default"] for name, each in dev.template["Parameters"].items()}
-    assert "/canonical/ubuntu/server/24.04/" in defaults["HeadImage"]
+
+    assert defaults.keys() == {"NodeImage", "BootstrapVersion"}
     assert "/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-" in defaults["NodeImage"]
-    assert joined(dev.one("AWS::EC2::Instance")["ImageId"]) == "<HeadImage>"
     assert joined(template_data(dev, "t4")["ImageId"]) == "<NodeImage>"
-    assert own.one("AWS::EC2::Instance")["ImageId"] == "ami-0123456789abcdef0"
-    assert template_data(own, "t4")["ImageId"] == "ami-0123456789abcdef0"
-    assert set(own.template["Parameters"]) == {"BootstrapVersion"}
+
+
+def test_head_s_image_is_looked_up_at_its_launch_and_never_again(dev: Stack):
+    """Nothing that a newer image changes may stand in the head's properties: it is replaced."""
+    head = dev.one("AWS::EC2::Instance")
+    name = dev.logical_id("ImagesHead", "AWS::EC2::LaunchTemplate")
+    template = dev.named("ImagesHead", "AWS::EC2::LaunchTemplate")
+
+    assert "ImageId" not in head
+    assert head["LaunchTemplate"] == {"LaunchTemplateId": {"Ref": name}, "Version": "1"}
+    assert template["LaunchTemplateData"].keys() == {"ImageId"}
+    image = template["LaunchTemplateData"]["ImageId"]
+    assert image.startswith("resolve:ssm:/aws/service/canonical/ubuntu/server/24.04/")
+
+
+def test_file_s_image_is_taken_for_both_and_the_head_may_have_another(tmp_path):
+    one = synthesized(tmp_path / "a", dev_file(image="ami-0123456789abcdef0"))["tidegate-dev"]
+    file = dev_file(image="ami-0123456789abcdef0", head={"image": "ami-0fedcba9876543210"})
+    two = synthesized(tmp_path / "b", file)["tidegate-dev"]
+
+    assert one.one("AWS::EC2::Instance")["ImageId"] == "ami-0123456789abcdef0"
+    assert template_data(one, "t4")["ImageId"] == "ami-0123456789abcdef0"
+    assert set(one.template["Parameters"]) == {"BootstrapVersion"}
+    assert two.one("AWS::EC2::Instance")["ImageId"] == "ami-0fedcba9876543210"
+    assert template_data(two, "t4")["ImageId"] == "ami-0123456789abcdef0"
+
+
+def test_head_and_its_volume_stay_in_their_zone_when_a_pool_moves(tmp_path):
+    """The zone of a volume cannot be changed: it would be a new and empty one."""
+    stacks = synthesized(tmp_path, dev_file(head={"zone": "us-east-1c"}))
+
+    made = stacks["tidegate-dev"]
+    (subnet,) = [
+        logical_id
+        for logical_id, resource in made.resources("AWS::EC2::Subnet")
+        if resource["Properties"]["AvailabilityZone"] == "us-east-1c"
+    ]
+    assert joined(made.one("AWS::EC2::Instance")["SubnetId"]) == f"<{subnet}>"
+    assert stacks["tidegate-dev-data"].one("AWS::EC2::Volume")["AvailabilityZone"] == "us-east-1c"
+    planner = made.named("FunctionsPlanner", "AWS::Lambda::Function")
+    assert "us-east-1c" not in joined(planner["Environment"]["Variables"]["TIDEGATE_SUBNETS"])
 
 
 def test_nobody_from_outside_is_let_in(dev: Stack):

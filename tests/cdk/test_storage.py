@@ -1,10 +1,20 @@
 """What a cluster keeps. moto drops or changes most of this, so the template is asked."""
 
-from tests.cdk.made import Stack, joined
+import json
+
+from tests.cdk.made import Stack, dev_file, joined, synthesized
+
+KEPT = (
+    "AWS::DynamoDB::Table",
+    "AWS::EC2::Volume",
+    "AWS::EFS::FileSystem",
+    "AWS::S3::Bucket",
+    "AWS::SecretsManager::Secret",
+)
 
 
-def test_ledger_forgets_what_expired_can_be_restored_and_costs_nothing_idle(dev: Stack):
-    table = dev.one("AWS::DynamoDB::Table")
+def test_ledger_forgets_what_expired_can_be_restored_and_costs_nothing_idle(data: Stack):
+    table = data.one("AWS::DynamoDB::Table")
 
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
@@ -15,8 +25,8 @@ def test_ledger_forgets_what_expired_can_be_restored_and_costs_nothing_idle(dev:
     ]
 
 
-def test_digest_bucket_is_private_and_keeps_one_version_for_a_week(dev: Stack):
-    bucket = dev.one("AWS::S3::Bucket")
+def test_digest_bucket_is_private_and_keeps_one_version_for_a_week(data: Stack):
+    bucket = data.one("AWS::S3::Bucket")
 
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert "VersioningConfiguration" not in bucket
@@ -24,8 +34,8 @@ def test_digest_bucket_is_private_and_keeps_one_version_for_a_week(dev: Stack):
     assert (rule["ExpirationInDays"], rule["Status"]) == (7, "Enabled")
 
 
-def test_bucket_and_queues_refuse_plain_http(dev: Stack):
-    policies = [*dev.all("AWS::S3::BucketPolicy"), *dev.all("AWS::SQS::QueuePolicy")]
+def test_bucket_and_queues_refuse_plain_http(dev: Stack, data: Stack):
+    policies = [*data.all("AWS::S3::BucketPolicy"), *dev.all("AWS::SQS::QueuePolicy")]
     refused = [
         statement
         for policy in policies
@@ -38,15 +48,15 @@ def test_bucket_and_queues_refuse_plain_http(dev: Stack):
     assert len(refused) == 7
 
 
-def test_munge_key_is_made_by_secrets_manager_and_is_as_long_as_munge_takes(dev: Stack):
-    secret = dev.one("AWS::SecretsManager::Secret")
+def test_munge_key_is_made_by_secrets_manager_and_is_as_long_as_munge_takes(data: Stack):
+    secret = data.one("AWS::SecretsManager::Secret")
 
     assert secret["GenerateSecretString"] == {"PasswordLength": 1024, "ExcludePunctuation": True}
     assert "SecretString" not in secret
 
 
-def test_shared_files_are_encrypted_elastic_and_reachable_in_every_zone(dev: Stack):
-    files = dev.one("AWS::EFS::FileSystem")
+def test_shared_files_are_encrypted_elastic_and_reachable_in_every_zone(dev: Stack, data: Stack):
+    files = data.one("AWS::EFS::FileSystem")
     targets = dev.all("AWS::EFS::MountTarget")
     subnets = [logical_id for logical_id, _ in dev.resources("AWS::EC2::Subnet")]
 
@@ -57,25 +67,75 @@ def test_shared_files_are_encrypted_elastic_and_reachable_in_every_zone(dev: Sta
     ]
 
 
-def test_shared_files_are_closed_to_clients_without_a_role_and_to_plain_nfs(dev: Stack):
+def test_shared_files_are_closed_to_clients_without_a_role_and_to_plain_nfs(data: Stack):
     """Any policy closes the file system to everybody whom no role lets in."""
-    (statement,) = dev.one("AWS::EFS::FileSystem")["FileSystemPolicy"]["Statement"]
+    (statement,) = data.one("AWS::EFS::FileSystem")["FileSystemPolicy"]["Statement"]
 
     assert statement["Effect"] == "Deny"
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_a_change_that_needs_a_new_one_keeps_the_old_one(dev: Stack):
-    for kind in ("AWS::DynamoDB::Table", "AWS::EFS::FileSystem", "AWS::EC2::Volume"):
-        ((_, resource),) = dev.resources(kind)
+def test_what_a_cluster_keeps_stays_when_it_is_deleted_or_would_be_replaced(data: Stack):
+    for kind in KEPT:
+        ((_, resource),) = data.resources(kind)
+        assert resource["DeletionPolicy"] == "Retain", kind
         assert resource["UpdateReplacePolicy"] == "Retain", kind
+    assert data.one("AWS::DynamoDB::Table")["DeletionProtectionEnabled"] is True
 
 
-def test_stack_leaves_nothing_behind_when_it_is_deleted(dev: Stack):
+def test_only_the_stack_of_what_is_kept_is_protected(dev: Stack, data: Stack):
+    artifacts = json.loads((data.folder / "manifest.json").read_text())["artifacts"]
+
+    assert artifacts["tidegate-dev-data"]["properties"]["terminationProtection"] is True
+    assert artifacts["tidegate-dev"]["properties"]["terminationProtection"] is False
+    assert "tidegate-dev-data" in artifacts["tidegate-dev"]["dependencies"]
+
+
+def test_the_other_stack_keeps_nothing_and_leaves_nothing_behind(dev: Stack):
+    assert [kind for kind in KEPT if dev.all(kind)] == []
     kept = [
         logical_id
         for logical_id, resource in dev.template["Resources"].items()
         if resource.get("DeletionPolicy", "Delete") != "Delete"
     ]
-
     assert kept == []
+
+
+def test_what_is_kept_knows_no_network(data: Stack):
+    """So a VPC can be left and the cluster built in another one."""
+    kinds = {resource["Type"] for resource in data.template["Resources"].values()}
+
+    assert {kind for kind in kinds if kind.startswith("AWS::EC2")} == {"AWS::EC2::Volume"}
+    assert "AWS::EFS::MountTarget" not in kinds
+
+
+def test_files_and_data_of_the_head_are_backed_up_daily(data: Stack):
+    ((_, vault),) = data.resources("AWS::Backup::BackupVault")
+    (rule,) = data.one("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    selection = data.one("AWS::Backup::BackupSelection")["BackupSelection"]
+    backed_up = [joined(arn).split("/")[-1] for arn in selection["Resources"]]
+
+    assert vault["DeletionPolicy"] == "Retain"
+    assert rule["ScheduleExpression"] == "cron(0 3 * * ? *)"
+    assert rule["Lifecycle"] == {"DeleteAfterDays": 14}
+    assert backed_up == [
+        f"<{data.logical_id('StorageFiles', 'AWS::EFS::FileSystem')}.Arn>",
+        f"<{data.logical_id('StorageHeadData', 'AWS::EC2::Volume')}>",
+    ]
+
+
+def test_backups_can_be_kept_longer_or_left_out(tmp_path):
+    longer = synthesized(tmp_path / "a", dev_file(backup_days="90"))["tidegate-dev-data"]
+    without = synthesized(tmp_path / "b", dev_file(backup_days="0"))["tidegate-dev-data"]
+
+    (rule,) = longer.one("AWS::Backup::BackupPlan")["BackupPlan"]["BackupPlanRule"]
+    assert rule["Lifecycle"] == {"DeleteAfterDays": 90}
+    kinds = {resource["Type"] for resource in without.template["Resources"].values()}
+    assert not {kind for kind in kinds if kind.startswith("AWS::Backup")}
+    assert without.all("AWS::IAM::Role") == []
+
+
+def test_outputs_name_what_a_restoration_needs(data: Stack):
+    told = {name for name in data.template["Outputs"] if not name.startswith("ExportsOutput")}
+
+    assert told == {"TableName", "BucketName", "FileSystemId", "DataVolumeId", "MungeSecretArn"}

@@ -11,7 +11,8 @@ from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Limits, Timings
 from tidegate.wire.calendar import Schedules
-from tidegate.wire.config import Head, Network, load_cluster
+from tidegate.wire.config import load_cluster
+from tidegate.wire.deployment import Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel, TimingsModel
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
@@ -64,6 +65,14 @@ def test_everything_can_be_set(tmp_path):
                     "start": "0 8 * * MON-FRI",
                 },
                 "alarm_email": "ops@example.org",
+                "existing": {
+                    "file_system": "fs-0a1b2c3d",
+                    "file_security_group": "sg-0a1b2c3d",
+                },
+                "logs": {"retention_days": 90},
+                "metrics": "full",
+                "backup_days": 0,
+                "permissions_boundary": "arn:aws:iam::123456789012:policy/bound",
                 "limits": {"gpus": 64, "nodes": 32, "usd_per_hour": 100},
                 "timings": {"boot_bound_s": 600},
                 "pools.t4.weight": 50,
@@ -79,10 +88,15 @@ def test_everything_can_be_set(tmp_path):
     assert (loaded.slurm.version, loaded.shared_dir) == ("24.11", "/fsx/home")
     assert loaded.slurm.settings == (("ProctrackType", "proctrack/linuxproc"),)
     assert loaded.slurm.cgroup == (("ConstrainDevices", "no"),)
-    assert loaded.network == Network("vpc-0a1b2c3d", {"us-east-1a": "subnet-0a1b2c3d"})
+    assert loaded.network == Network(
+        vpc_id="vpc-0a1b2c3d", subnets={"us-east-1a": "subnet-0a1b2c3d"}
+    )
     assert (loaded.head, loaded.image_id) == (Head("m7i.xlarge", 200), "ami-0a1b2c3d")
     assert loaded.schedules == Schedules("Asia/Tokyo", "0 20 * * MON-FRI", "0 8 * * MON-FRI")
     assert loaded.alarm_email == "ops@example.org"
+    assert loaded.existing == Existing(None, "fs-0a1b2c3d", "sg-0a1b2c3d")
+    assert (loaded.log_days, loaded.metrics, loaded.backup_days) == (90, Metrics.FULL, 0)
+    assert loaded.permissions_boundary == "arn:aws:iam::123456789012:policy/bound"
     assert loaded.cluster.limits == Limits(gpus=64, nodes=32, usd_per_hour=100.0)
     assert loaded.cluster.timings == Timings(boot_bound_s=600.0)
     assert (pool.weight, pool.limits, pool.idle_s) == (50, Limits(gpus=8), 30.0)

@@ -1,15 +1,14 @@
 """The cluster file: reads it, checks it whole, and makes a `Cluster` of it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from pydantic import ValidationError
 
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
+from tidegate.wire.deployment import Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.problems import Problem, problems_of, render
 from tidegate.wire.rules import problems_across
@@ -26,26 +25,10 @@ class SlurmFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
-    """An existing network. `subnets`: zone -> subnet id."""
-
-    vpc_id: str
-    subnets: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The head's instance type and the size of its data volume."""
-
-    instance_type: str
-    volume_gib: int
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
-    None: `network` the stack makes its own, `image_id` AWS's own image, `schedules` always up.
+    None: `image_id` AWS's own image, `schedules` always up. `backup_days` 0: no backups.
     `notes`: what patterns and requirements mean but cannot have.
     """
 
@@ -54,7 +37,12 @@ class ClusterFile:
     slurm: SlurmFile
     shared_dir: str
     head: Head
-    network: Network | None = None
+    network: Network
+    existing: Existing
+    metrics: Metrics
+    backup_days: int
+    log_days: int
+    permissions_boundary: str | None = None
     image_id: str | None = None
     schedules: Schedules | None = None
     alarm_email: str | None = None
@@ -64,6 +52,16 @@ class ClusterFile:
     def zones(self) -> tuple[str, ...]:
         """The availability zones that any pool uses, in order."""
         return tuple(sorted({zone for pool in self.cluster.pools for zone in pool.zones}))
+
+    @property
+    def head_zone(self) -> str:
+        """The availability zone of the head and of its data volume."""
+        return self.head.zone or self.zones[0]
+
+    @property
+    def all_zones(self) -> tuple[str, ...]:
+        """The availability zones that need a subnet, in order."""
+        return tuple(sorted({*self.zones, self.head_zone}))
 
     def summary(self) -> str:
         """`2 pools, 3 instance types, up to 16 nodes`."""
@@ -102,14 +100,19 @@ def _checked(data: dict[str, object], problems: list[Problem], *, name: object) 
 
 
 def _cluster_file(model: ClusterModel) -> ClusterFile:
-    slurm, network = model.slurm, model.network
+    slurm = model.slurm
     return ClusterFile(
         cluster=model.cluster(),
         region=model.region,
         slurm=SlurmFile(slurm.version, tuple(slurm.settings.items()), tuple(slurm.cgroup.items())),
         shared_dir=model.shared_dir,
-        head=Head(model.head.instance_type, model.head.volume_gib),
-        network=Network(network.vpc, MappingProxyType(dict(network.subnets))) if network else None,
+        head=model.head.head(),
+        network=model.network.network(),
+        existing=model.existing.existing(),
+        metrics=model.metrics,
+        backup_days=model.backup_days,
+        log_days=model.logs.retention_days,
+        permissions_boundary=model.permissions_boundary,
         image_id=model.image,
         schedules=model.schedules.schedules() if model.schedules else None,
         alarm_email=model.alarm_email,

@@ -13,6 +13,13 @@ from tidegate.core.pool import Cluster, Partition, Timings
 from tidegate.wire import names
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.wire.deployment import (
+    ExistingModel,
+    HeadModel,
+    LogsModel,
+    Metrics,
+    NetworkModel,
+)
 from tidegate.wire.pool_models import LimitsModel, PaidMarket, PoolModel, ReservationModel
 from tidegate.wire.section import PositiveUsd, Seconds, Section
 
@@ -37,17 +44,6 @@ class SlurmModel(Section):
     )
 
 
-class HeadModel(Section):
-    """The head node: slurmctld and the agent."""
-
-    instance_type: names.HeadInstanceType = Field(
-        default="m6i.large", description="an x86 instance type, like m6i.large"
-    )
-    volume_gib: Annotated[int, Field(ge=8, le=16384)] = Field(
-        default=50, description="GiB of its data volume"
-    )
-
-
 class SchedulesModel(Section):
     """When the cluster is up; cron with five fields, in the cluster's own time zone."""
 
@@ -63,15 +59,6 @@ class SchedulesModel(Section):
 
     def schedules(self) -> Schedules:
         return Schedules(self.time_zone, self.stop, self.start)
-
-
-class NetworkModel(Section):
-    """An existing network; without this section the stack makes its own."""
-
-    vpc: names.VpcId = Field(description="the VPC that the subnets are in")
-    subnets: Annotated[dict[names.Zone, names.SubnetId], Field(min_length=1)] = Field(
-        description="a subnet for each availability zone"
-    )
 
 
 class PartitionModel(Section):
@@ -136,8 +123,21 @@ class ClusterModel(Section):
         default=None,
         description="machine image of head and nodes; AWS's own for Ubuntu 24.04 when left out",
     )
-    network: NetworkModel | None = Field(
-        default=None, description="an existing network; made by the stack when left out"
+    network: NetworkModel = Field(
+        default=NetworkModel(), description="an existing network, or what the stack makes"
+    )
+    existing: ExistingModel = Field(
+        default=ExistingModel(), description="what the stack uses instead of making its own"
+    )
+    logs: LogsModel = Field(default=LogsModel(), description="the functions' logs")
+    metrics: Metrics = Field(
+        default=Metrics.MINIMAL, description="full: figures of each pool, paid by the metric"
+    )
+    backup_days: Annotated[int, Field(ge=0, le=36500)] = Field(
+        default=14, description="how long daily backups of files and head are kept; 0: none"
+    )
+    permissions_boundary: names.PolicyArn | None = Field(
+        default=None, description="an IAM policy that bounds every role of the stack"
     )
     schedules: SchedulesModel | None = Field(
         default=None, description="when the cluster is up; always when left out"

@@ -127,6 +127,26 @@ SharedDir = Annotated[
 ]
 VpcId = Annotated[str, _pattern(r"^vpc-[0-9a-f]{8,17}$", "a VPC id like vpc-0a1b2c3d")]
 ImageId = Annotated[str, _pattern(r"^ami-[0-9a-f]{8,17}$", "an image id like ami-0a1b2c3d")]
+InstanceId = Annotated[str, _pattern(r"^i-[0-9a-f]{8,17}$", "an instance id like i-0a1b2c3d")]
+SecurityGroupId = Annotated[
+    str, _pattern(r"^sg-[0-9a-f]{8,17}$", "a security group's id like sg-0a1b2c3d")
+]
+FileSystemId = Annotated[
+    str, _pattern(r"^fs-[0-9a-f]{8,17}$", "a file system's id like fs-0a1b2c3d")
+]
+SecretArn = Annotated[
+    str,
+    _pattern(r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:.+$", "a secret's ARN"),
+]
+PolicyArn = Annotated[
+    str, _pattern(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "an IAM policy's ARN")
+]
+RoleName = Annotated[str, _pattern(r"^[A-Za-z0-9+=,.@_-]{1,64}$", "an IAM role's name")]
+HostName = Annotated[str, _pattern(r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", "a host's name")]
+ProxyUrl = Annotated[
+    str, _pattern(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?/?$", "like http://proxy.example:3128")
+]
+ProxyHost = Annotated[str, _pattern(r"^[A-Za-z0-9*.:/-]+$", "a host, a domain or a network")]
 HeadInstanceType = Annotated[
     str,
     _pattern(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.wire.models import NetworkModel, PartitionModel, PriceModel, price_usd_per_hour
+from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
+from tidegate.wire.models import PartitionModel, PriceModel, price_usd_per_hour
 from tidegate.wire.names import Region
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.problems import Place, Problem, did_you_mean
@@ -22,6 +23,8 @@ MAX_SUMMANDS = 12
 
 _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
+_HEAD = TypeAdapter(HeadModel)
+_EXISTING = TypeAdapter(ExistingModel)
 _LIMITS = TypeAdapter(LimitsModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
@@ -38,6 +41,8 @@ class Parts:
 
     region: str | None
     network: NetworkModel | None
+    head: HeadModel | None
+    existing: ExistingModel | None
     limits: LimitsModel | None
     partitions: Mapping[str, PartitionModel]
     pools: Mapping[str, PoolModel]
@@ -62,7 +67,9 @@ def _parts(data: Mapping[str, object]) -> Parts:
     sound = {index: _sound(_RESERVATION, each) for index, each in enumerate(reservations)}
     return Parts(
         region=_sound(_REGION, data.get("region")),
-        network=_sound(_NETWORK, data.get("network")),
+        network=_sound(_NETWORK, data.get("network", {})),
+        head=_sound(_HEAD, data.get("head", {})),
+        existing=_sound(_EXISTING, data.get("existing", {})),
         limits=_sound(_LIMITS, data.get("limits", {})),
         partitions=_all_sound(_PARTITION, partitions),
         pools=_all_sound(_POOL, pools),
@@ -122,8 +129,10 @@ def _default_partition(parts: Parts) -> Iterator[Problem]:
 
 def _zones(parts: Parts) -> Iterator[Problem]:
     """Zones belong to the region and have a subnet."""
-    subnets = parts.network.subnets if parts.network else None
+    subnets = parts.network.subnets if parts.network and parts.network.vpc else None
     places: dict[Place, str] = {("network", "subnets", zone): zone for zone in subnets or ()}
+    if parts.head and parts.head.zone:
+        places[("head", "zone")] = parts.head.zone
     for name, pool in parts.pools.items():
         for index, zone in enumerate(pool.zones):
             places[("pools", name, "zones", index)] = zone
@@ -132,6 +141,15 @@ def _zones(parts: Parts) -> Iterator[Problem]:
             yield Problem(place, f"{zone} is not a zone of {parts.region}")
         elif subnets is not None and zone not in subnets:
             yield Problem(place, f"{zone} has no subnet in network.subnets")
+
+
+def _existing(parts: Parts) -> Iterator[Problem]:
+    """What exists is in a VPC that exists."""
+    if not (parts.existing and parts.network) or parts.network.vpc:
+        return
+    for name in ("head", "file_system"):
+        if getattr(parts.existing, name):
+            yield Problem(("existing", name), "needs network.vpc, the VPC that it is in")
 
 
 def _is_in_region(zone: str, region: str) -> bool:
@@ -298,6 +316,6 @@ def _and(words: list[str]) -> str:
 
 
 RULES = (
-    *(_partition_pools, _default_partition, _zones, _labels, _placeholders, _prices),
-    *(_reservations, _prepaid_markets, _kept_nodes, _limits),
+    *(_partition_pools, _default_partition, _zones, _existing, _labels, _placeholders),
+    *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
 )

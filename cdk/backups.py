@@ -1,0 +1,72 @@
+"""Daily backups of what cannot be made again: the shared files and the head's data volume.
+
+The ledger has its point-in-time recovery, and the Munge key its versions.
+"""
+
+from aws_cdk import Aws, Fn, Stack
+from aws_cdk import aws_backup as backup
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk.storage import Storage, keep
+
+# Three in the morning, when few write; AWS Backup starts within the hour behind it.
+DAILY = "cron(0 3 * * ? *)"
+
+# AWS's own, which names what a backup of each service needs.
+MANAGED_POLICY = "service-role/AWSBackupServiceRolePolicyForBackup"
+
+
+class Backups(Construct):
+    """A vault that outlives the stack, and a plan that fills it."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, cluster: str, storage: Storage, keep_days: int
+    ) -> None:
+        super().__init__(scope, id)
+        vault = backup.CfnBackupVault(
+            self, "Vault", backup_vault_name=f"tidegate-{cluster}-{_stack_s_own()}"
+        )
+        keep(vault)
+        rule = backup.CfnBackupPlan.BackupRuleResourceTypeProperty(
+            rule_name="daily",
+            target_backup_vault=vault.ref,
+            schedule_expression=DAILY,
+            lifecycle=backup.CfnBackupPlan.LifecycleResourceTypeProperty(
+                delete_after_days=keep_days
+            ),
+        )
+        plan = backup.CfnBackupPlan(
+            self,
+            "Plan",
+            backup_plan=backup.CfnBackupPlan.BackupPlanResourceTypeProperty(
+                backup_plan_name=f"tidegate-{cluster}", backup_plan_rule=[rule]
+            ),
+        )
+        volume_arn = Stack.of(self).format_arn(
+            service="ec2", resource="volume", resource_name=storage.volume_id
+        )
+        backup.CfnBackupSelection(
+            self,
+            "Selection",
+            backup_plan_id=plan.ref,
+            backup_selection=backup.CfnBackupSelection.BackupSelectionResourceTypeProperty(
+                selection_name="files-and-head-data",
+                iam_role_arn=self._role().role_arn,
+                resources=[storage.file_system_arn, volume_arn],
+            ),
+        )
+
+    def _role(self) -> iam.Role:
+        return iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("backup.amazonaws.com"),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(MANAGED_POLICY)],
+        )
+
+
+def _stack_s_own() -> str:
+    """Eight characters that no later stack of this name has: the kept vault has the name still."""
+    stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
+    return Fn.select(0, Fn.split("-", stack_uuid))

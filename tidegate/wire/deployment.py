@@ -1,0 +1,248 @@
+"""What a cluster file may say about its deployment: network, head, files, logs, rights.
+
+Each part is a model, which checks what people write, and the frozen value that it becomes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import IPv4Network
+from types import MappingProxyType
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tidegate.wire import names
+from tidegate.wire.problems import did_you_mean, shown
+from tidegate.wire.section import Section
+
+# What head and nodes ask for by its name: without a way out each needs an interface endpoint.
+NEEDED_ENDPOINTS = ("ec2messages", "events", "secretsmanager", "sqs", "ssm", "ssmmessages")
+OTHER_ENDPOINTS = ("ec2", "ecr.api", "ecr.dkr", "elasticfilesystem", "kms", "logs", "monitoring")
+ENDPOINTS = tuple(sorted({*NEEDED_ENDPOINTS, *OTHER_ENDPOINTS, "sts"}))
+
+# CloudWatch Logs takes no other numbers (API reference, PutRetentionPolicy).
+RETENTION_DAYS = (
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
+    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
+)
+
+# The smallest and largest network of a VPC (VPC user guide, "VPC CIDR blocks").
+LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
+
+
+class Nat(StrEnum):
+    """How instances of an own network reach the internet: not by NAT, or by one gateway."""
+
+    NONE = "none"
+    ONE = "one"
+
+
+class Metrics(StrEnum):
+    """How much CloudWatch counts: the cluster as a whole, or each pool as well."""
+
+    MINIMAL = "minimal"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """The HTTP proxy of head and nodes, and the hosts that are reached without it."""
+
+    url: str
+    no_proxy: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """`vpc_id` None: the stack makes its own of `cidr`. `subnets`: zone -> subnet id."""
+
+    vpc_id: str | None = None
+    subnets: Mapping[str, str] = field(default_factory=dict)
+    cidr: str = "10.0.0.0/16"
+    nat: Nat = Nat.NONE
+    endpoints: tuple[str, ...] = ()
+    proxy: Proxy | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether an own network gives instances no public addresses."""
+        return self.nat is Nat.ONE or bool(self.endpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head's instance type, the size of its data volume, its zone and its image.
+
+    `zone` None: the first zone of the pools. `image_id` None: the file's, or Ubuntu's.
+    """
+
+    instance_type: str
+    volume_gib: int
+    zone: str | None = None
+    image_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingHead:
+    """A head that somebody else deployed: Tidegate brings the autoscaler to it."""
+
+    instance_id: str
+    host: str
+    role: str
+    security_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """What is there already and is used as it is. None: the stack makes it."""
+
+    head: ExistingHead | None = None
+    file_system_id: str | None = None
+    file_security_group: str | None = None
+    munge_secret: str | None = None
+
+
+def _cidr(value: str) -> str:
+    try:
+        network = IPv4Network(value)
+    except ValueError as error:
+        raise ValueError(f"must be an IPv4 network like 10.0.0.0/16: {error}") from error
+    if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
+        raise ValueError(f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, as VPCs are")
+    if not network.is_private:
+        raise ValueError(f"{value} is not a private network")
+    return value
+
+
+def _endpoint(value: str) -> str:
+    if value not in ENDPOINTS:
+        hint = did_you_mean(value, ENDPOINTS)
+        raise ValueError(f"{shown(value)} is not one of {', '.join(ENDPOINTS)}{hint}")
+    return value
+
+
+def _retention(value: int) -> int:
+    if value not in RETENTION_DAYS:
+        raise ValueError(f"must be one of {', '.join(map(str, RETENTION_DAYS))}, is {value}")
+    return value
+
+
+class ProxyModel(Section):
+    """An HTTP proxy for head and nodes; the functions run outside of the network."""
+
+    url: names.ProxyUrl = Field(description="like http://proxy.example:3128")
+    no_proxy: tuple[names.ProxyHost, ...] = Field(
+        default=(), description="hosts and domains that are reached without it"
+    )
+
+
+class NetworkModel(Section):
+    """An existing network (`vpc`, `subnets`), or how the stack's own is built."""
+
+    vpc: names.VpcId | None = Field(default=None, description="the VPC that the subnets are in")
+    subnets: dict[names.Zone, names.SubnetId] = Field(
+        default_factory=dict, description="a subnet of `vpc` for each availability zone"
+    )
+    cidr: Annotated[str, AfterValidator(_cidr)] = Field(
+        default="10.0.0.0/16", description="addresses of an own network"
+    )
+    nat: Nat = Field(
+        default=Nat.NONE,
+        description="one: an own network's instances get private addresses and a NAT gateway",
+    )
+    endpoints: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = Field(
+        default=(), description="interface endpoints, each paid by the hour; see `tidegate cost`"
+    )
+    proxy: ProxyModel | None = Field(default=None, description="an HTTP proxy of head and nodes")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if bool(self.vpc) != bool(self.subnets):
+            raise ValueError("vpc and subnets belong together")
+        if self.vpc and self.nat is Nat.ONE:
+            raise ValueError("nat: an existing VPC keeps its own routes")
+        missing = [each for each in NEEDED_ENDPOINTS if each not in self.endpoints]
+        if self.endpoints and not self.vpc and self.nat is Nat.NONE and missing:
+            raise ValueError(f"endpoints: without NAT also {', '.join(missing)}")
+        return self
+
+    def network(self) -> Network:
+        proxy = Proxy(self.proxy.url, self.proxy.no_proxy) if self.proxy else None
+        return Network(
+            vpc_id=self.vpc,
+            subnets=MappingProxyType(dict(self.subnets)),
+            cidr=self.cidr,
+            nat=self.nat,
+            endpoints=self.endpoints,
+            proxy=proxy,
+        )
+
+
+class HeadModel(Section):
+    """The head node: slurmctld and the agent."""
+
+    instance_type: names.HeadInstanceType = Field(
+        default="m6i.large", description="an x86 instance type, like m6i.large"
+    )
+    volume_gib: Annotated[int, Field(ge=8, le=16384)] = Field(
+        default=50, description="GiB of its data volume"
+    )
+    zone: names.Zone | None = Field(
+        default=None, description="its availability zone; the pools' first one when left out"
+    )
+    image: names.ImageId | None = Field(
+        default=None, description="its machine image; that of the nodes when left out"
+    )
+
+    def head(self) -> Head:
+        return Head(self.instance_type, self.volume_gib, self.zone, self.image)
+
+
+class ExistingHeadModel(Section):
+    """A head that is there already, with slurmctld on it."""
+
+    instance: names.InstanceId = Field(description="its instance id")
+    host: names.HostName = Field(description="the name or address under which nodes find it")
+    role: names.RoleName = Field(description="the IAM role of its instance profile")
+    security_group: names.SecurityGroupId = Field(description="its security group")
+
+
+class ExistingModel(Section):
+    """What the stack shall use instead of making its own."""
+
+    head: ExistingHeadModel | None = Field(default=None, description="the head node")
+    file_system: names.FileSystemId | None = Field(default=None, description="the EFS file system")
+    file_security_group: names.SecurityGroupId | None = Field(
+        default=None, description="the security group of its mount targets"
+    )
+    munge_secret: names.SecretArn | None = Field(
+        default=None, description="the secret that holds the Munge key"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.head and not (self.file_system and self.munge_secret):
+            raise ValueError("an existing head needs file_system and munge_secret as well")
+        if bool(self.file_system) != bool(self.file_security_group):
+            raise ValueError("file_system and file_security_group belong together")
+        return self
+
+    def existing(self) -> Existing:
+        head = self.head
+        return Existing(
+            ExistingHead(head.instance, head.host, head.role, head.security_group)
+            if head
+            else None,
+            self.file_system,
+            self.file_security_group,
+            self.munge_secret,
+        )
+
+
+class LogsModel(Section):
+    """The functions' logs."""
+
+    retention_days: Annotated[int, AfterValidator(_retention)] = Field(
+        default=30, description="how long CloudWatch keeps them"
+    )
