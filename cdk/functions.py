@@ -22,6 +22,12 @@ from tidegate.wire.settings import environment
 
 MEMORY_MIB = 512
 BATCH_SIZE = 10
+
+# A storm of notices: a second's worth in one run, so that a few orders save all. Lambda wants
+# a window of at least a second for more than ten messages, and allows no concurrency below two.
+STORM_BATCH_SIZE = 100
+STORM_WINDOW = Duration.seconds(1)
+STORM_CONCURRENCY = 2
 METRICS_NAMESPACE = "Tidegate"
 
 type Statements = Sequence[iam.PolicyStatement]
@@ -54,7 +60,13 @@ class Functions(Construct):
         self.schedule = self._function("schedule", self._hours_statements(), dead=queues.dead)
         self.reconcile = self._function("reconcile", self._hours_statements(), dead=queues.dead)
         self._feed(self.planner, queues.looks)
-        self._feed(self.interruption, queues.interruptions)
+        self._feed(
+            self.interruption,
+            queues.interruptions,
+            batch_size=STORM_BATCH_SIZE,
+            max_batching_window=STORM_WINDOW,
+            max_concurrency=STORM_CONCURRENCY,
+        )
 
     @property
     def all(self) -> Mapping[str, lambda_.Function]:
@@ -102,13 +114,23 @@ class Functions(Construct):
             environment=self._environment | {"POWERTOOLS_SERVICE_NAME": name},
         )
 
-    def _feed(self, function: lambda_.Function, queue: sqs.Queue) -> None:
+    def _feed(
+        self,
+        function: lambda_.Function,
+        queue: sqs.Queue,
+        *,
+        batch_size: int = BATCH_SIZE,
+        max_batching_window: Duration | None = None,
+        max_concurrency: int | None = None,
+    ) -> None:
         lambda_.EventSourceMapping(
             self,
             f"{function.node.id}Feed",
             target=function,
             event_source_arn=queue.queue_arn,
-            batch_size=BATCH_SIZE,
+            batch_size=batch_size,
+            max_batching_window=max_batching_window,
+            max_concurrency=max_concurrency,
             report_batch_item_failures=True,
         )
 
@@ -154,9 +176,9 @@ class Functions(Construct):
     def _interruption_statements(self) -> Statements:
         queues, storage = self._around.queues, self._around.storage
         return (
-            statements.ledger(storage.table.table_arn),
+            statements.ledger(storage.table.table_arn, "BatchGetItem"),
             *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
-            # Its orders are drain, signal and requeue: urgent ones.
+            # Its orders are drain, signal, requeue and delete: urgent ones.
             statements.send("Send", queues.looks.queue_arn, queues.urgent.queue_arn),
             statements.receive("Notices", queues.interruptions.queue_arn),
         )

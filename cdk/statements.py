@@ -78,12 +78,12 @@ def tell_of_boot(bus_arn: str) -> iam.PolicyStatement:
     return statement("TellOfBoot", ["events:PutEvents"], [bus_arn], condition)
 
 
-def ledger(table_arn: str) -> iam.PolicyStatement:
+def ledger(table_arn: str, *more: str) -> iam.PolicyStatement:
     """Of every function: whoever looks first draws the lineage, and to stop the head is a commit.
 
     A transaction is allowed as the puts and updates that are in it.
     """
-    actions = ["GetItem", "PutItem", "Query", "UpdateItem"]
+    actions = [*more, "GetItem", "PutItem", "Query", "UpdateItem"]
     return statement("Ledger", [f"dynamodb:{each}" for each in actions], [table_arn])
 
 

@@ -4,11 +4,12 @@ Every adapter and every simulated part implements one of these; one contract sui
 runs on both. Each method states its errors; expected outcomes come back as values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.core.actions import (
+    Cordon,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -97,6 +98,10 @@ class Ledger(Protocol):
         """Epoch, open launch records, nodes not yet terminated, resting offerings."""
         ...
 
+    def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
+        """The records of these instances in whatever phase; unknown ones are left out."""
+        ...
+
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
         """Move to the next epoch and record `launches`, all or nothing.
 
@@ -116,6 +121,10 @@ class Ledger(Protocol):
 
     def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
         """Note that EC2 will reclaim a node; False when it is unknown or past that."""
+        ...
+
+    def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
+        """Note that a node shall leave when it is empty; False when unknown or leaving anyway."""
         ...
 
     def set_order(self, instance_id: str, order: PendingOrder | None) -> None:

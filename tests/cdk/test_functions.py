@@ -79,10 +79,20 @@ def test_function_names_itself_in_logs_and_metrics(dev: Stack, name):
 def test_queue_feeds_its_function_in_batches_of_which_parts_may_fail(dev: Stack, name, queue):
     feed = dev.named(f"Functions{name.capitalize()}Feed", "AWS::Lambda::EventSourceMapping")
 
-    assert feed["BatchSize"] == 10
     assert feed["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert joined(feed["EventSourceArn"]).startswith(f"<Queues{queue}")
     assert joined(feed["FunctionName"]).startswith(f"<Functions{name.capitalize()}")
+
+
+def test_storm_of_notices_is_a_few_large_batches_two_at_a_time(dev: Stack):
+    storm = dev.named("FunctionsInterruptionFeed", "AWS::Lambda::EventSourceMapping")
+    looks = dev.named("FunctionsPlannerFeed", "AWS::Lambda::EventSourceMapping")
+
+    assert (storm["BatchSize"], storm["MaximumBatchingWindowInSeconds"]) == (100, 1)
+    assert storm["ScalingConfig"] == {"MaximumConcurrency": 2}
+    assert looks["BatchSize"] == 10
+    assert "ScalingConfig" not in looks
+    assert "MaximumBatchingWindowInSeconds" not in looks
 
 
 @pytest.mark.parametrize("name", ["schedule", "reconcile"])

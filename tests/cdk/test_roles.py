@@ -24,7 +24,7 @@ ACTIONS = {
     },
     "FunctionsInterruptionRole": {
         *(LEDGER | FUNCTION | FED),
-        "s3:ListBucket",
+        *("dynamodb:BatchGetItem", "s3:ListBucket"),
     },
     "FunctionsScheduleRole": HOURS,
     "FunctionsReconcileRole": HOURS,

@@ -10,6 +10,7 @@ from tests.cloud_resources import CloudNames
 from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.actions import (
+    Cordon,
     Launch,
     LaunchRecord,
     LaunchStatus,
@@ -300,3 +301,61 @@ def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:
             ledger.see_digest(older)
 
         assert ledger.view().digest_seen == newer
+
+
+# -- single nodes and cordons --------------------------------------------------------------
+
+
+def test_nodes_are_found_by_id_in_whatever_phase(ledger: Ledger) -> None:
+    many = [node(f"i-{number}") for number in range(150)]
+    ledger.commit(ledger.view().epoch, [launch()])
+    ledger.finish_launch("l-1", LaunchStatus.DONE, many)
+    ledger.advance_node("i-3", Phase.TERMINATED)
+
+    found = ledger.nodes([*(one.instance_id for one in many), "i-3", "i-foreign"])
+
+    assert len(found) == 150
+    assert {one.instance_id: one.phase for one in found}["i-3"] is Phase.TERMINATED
+    assert ledger.nodes(["i-foreign"]) == ledger.nodes([]) == ()
+
+
+def test_a_cordon_is_remembered_and_the_newest_counts(ledger: Ledger) -> None:
+    with_node(ledger, Phase.JOINED)
+    first, second = Cordon("rebalance", NOW_S), Cordon("maintenance", NOW_S + 1, NOW_S + 1 / 3)
+
+    assert ledger.cordon_node("i-1", first)
+    assert ledger.cordon_node("i-1", second)
+
+    assert [one.cordon for one in ledger.view().nodes] == [second]
+    assert [one.cordon for one in ledger.nodes(["i-1"])] == [second]
+
+
+@pytest.mark.parametrize("phase", [Phase.RELEASED, Phase.TERMINATED])
+def test_a_node_that_leaves_anyway_is_not_cordoned(ledger: Ledger, phase: Phase) -> None:
+    with_node(ledger, phase)
+
+    assert not ledger.cordon_node("i-1", Cordon("rebalance", NOW_S))
+    assert not ledger.cordon_node("i-unknown", Cordon("rebalance", NOW_S))
+    assert [one.cordon for one in ledger.nodes(["i-1"])] == [None]
+
+
+def test_a_cordoned_node_can_still_be_interrupted(ledger: Ledger) -> None:
+    with_node(ledger, Phase.JOINED)
+    ledger.cordon_node("i-1", Cordon("rebalance", NOW_S))
+
+    assert ledger.interrupt_node("i-1", NOW_S + 120)
+    assert not ledger.cordon_node("i-1", Cordon("maintenance", NOW_S))
+
+
+def test_a_node_written_before_there_were_cordons_can_be_read(
+    cloud: LocalCloud, names: CloudNames, clock: SimClock
+) -> None:
+    ledger = DynamoLedger(cloud.client("dynamodb"), names.table, clock)
+    with_node(ledger)
+    cloud.client("dynamodb").update_item(
+        TableName=names.table,
+        Key={"pk": {"S": "ledger"}, "sk": {"S": "node#i-1"}},
+        UpdateExpression="REMOVE cordon",
+    )
+
+    assert [one.cordon for one in ledger.view().nodes] == [None]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.wire.cluster_files import good, load
 from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Limits, Reservation
+from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
 
 
 def selected(tmp_path, names=None, *requirements):
@@ -81,6 +81,7 @@ def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
         "pools.t4.placement_group": "true",
         "pools.t4.boot_s": 200,
         "pools.t4.checkpoint_s": 600,
+        "pools.t4.rebalance": "drain",
         "pools.t4.limits": {"vcpus": 64, "memory_gib": 256},
     }
 
@@ -89,6 +90,7 @@ def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
     assert (pool.min_nodes, pool.headroom_nodes, pool.max_job_time_s) == (2, 1, 3600.0)
     assert (pool.min_types, pool.is_min_types_strict, pool.placement_group) == (3, False, True)
     assert (pool.boot_s, pool.checkpoint_s) == (200.0, 600.0)
+    assert pool.rebalance is Rebalance.DRAIN
     assert pool.limits == Limits(vcpus=64, memory_mib=256 * 1024)
 
 

@@ -4,7 +4,7 @@
     epoch                       lineage, epoch, committed_by
     digest_seen                 head, started_at_s, sequence
     launch#<launch id>          status
-    node#<instance id>          phase, gated_for, reclaim_at_s, pending
+    node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon
     resting#<offering>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
@@ -13,13 +13,11 @@ launches and terminated nodes stay for a week to be looked at, filtered out of `
 
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import (
@@ -29,7 +27,20 @@ from tidegate.adapters.aws_errors import (
     is_lost_race,
     tolerating,
 )
+from tidegate.adapters.ledger_items import (
+    PARTITION,
+    Item,
+    key,
+    node,
+    node_item,
+    number,
+    packed,
+    stamp,
+    stamp_attributes,
+    unpacked,
+)
 from tidegate.core.actions import (
+    Cordon,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -38,15 +49,15 @@ from tidegate.core.actions import (
     Resting,
 )
 from tidegate.core.digest import Stamp
+from tidegate.core.errors import Throttled
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
-from tidegate.wire.records import LAUNCH, NODE, ORDER, RESTING, decode, encode
+from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import PutTypeDef, TransactWriteItemTypeDef
 
-PARTITION = "ledger"
 KEPT_S = 7 * 24 * 3600.0
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
@@ -56,7 +67,9 @@ RESTING_KEPT_S = 3600.0
 MAX_LAUNCHES = 99
 NODES_CHUNK = 100
 
-type Item = dict[str, Any]
+# BatchGetItem takes 100 keys.
+GET_CHUNK = 100
+GET_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +97,20 @@ class DynamoLedger:
         resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
         return LedgerView(
             epoch=epoch,
-            digest_seen=next((_stamp(item) for item in by_kind.get("digest_seen", ())), None),
-            nodes=tuple(_node(item) for item in by_kind.get("node", ())),
+            digest_seen=next((stamp(item) for item in by_kind.get("digest_seen", ())), None),
+            nodes=tuple(node(item) for item in by_kind.get("node", ())),
             launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
             # DynamoDB deletes expired items when it finds the time, up to days later.
             resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
         )
+
+    def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
+        keys = [packed(key(f"node#{instance_id}")) for instance_id in dict.fromkeys(instance_ids)]
+        found: list[Item] = []
+        with aws_call():
+            for chunk in batched(keys, GET_CHUNK, strict=False):
+                found.extend(self._get(chunk))
+        return tuple(map(node, found))
 
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
         assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
@@ -137,13 +158,22 @@ class DynamoLedger:
             return self._update(f"node#{instance_id}", change, values, condition="phase < :phase")
 
     def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
-        values = {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": _number(reclaim_at_s)}
+        values = {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": number(reclaim_at_s)}
         with aws_call():
             return self._update(
                 f"node#{instance_id}",
                 "SET phase = :phase, reclaim_at_s = :reclaim_at_s",
                 values,
                 condition="phase <= :phase",
+            )
+
+    def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
+        with aws_call():
+            return self._update(
+                f"node#{instance_id}",
+                "SET cordon = :cordon",
+                {":cordon": encode(CORDON, cordon), ":phase": int(Phase.INTERRUPTED)},
+                condition="phase < :phase",
             )
 
     def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
@@ -157,12 +187,12 @@ class DynamoLedger:
 
     def rest(self, resting: Resting) -> None:
         item = {
-            **_key(f"resting#{resting.offering}"),
+            **key(f"resting#{resting.offering}"),
             "body": encode(RESTING, resting),
             "expires_at": int(resting.until_s + RESTING_KEPT_S),
         }
         with aws_call():
-            self.client.put_item(TableName=self.table, Item=_packed(item))
+            self.client.put_item(TableName=self.table, Item=packed(item))
 
     def see_digest(self, stamp: Stamp) -> None:
         # The same order as core.digest.supersedes, so that a slow planner cannot go back.
@@ -170,14 +200,14 @@ class DynamoLedger:
             tolerating(
                 lambda: self.client.put_item(
                     TableName=self.table,
-                    Item=_packed(_key("digest_seen") | _stamp_attributes(stamp)),
+                    Item=packed(key("digest_seen") | stamp_attributes(stamp)),
                     ConditionExpression="attribute_not_exists(pk) OR started_at_s < :started "
                     "OR (started_at_s = :started AND (head <> :head OR #sequence <= :sequence))",
                     ExpressionAttributeNames={"#sequence": "sequence"},
-                    ExpressionAttributeValues=_packed(
+                    ExpressionAttributeValues=packed(
                         {
                             ":head": stamp.head_instance_id,
-                            ":started": _number(stamp.agent_started_at_s),
+                            ":started": number(stamp.agent_started_at_s),
                             ":sequence": stamp.sequence,
                         }
                     ),
@@ -187,18 +217,18 @@ class DynamoLedger:
 
     def _epoch(self) -> Epoch | None:
         response = self.client.get_item(
-            TableName=self.table, Key=_packed(_key("epoch")), ConsistentRead=True
+            TableName=self.table, Key=packed(key("epoch")), ConsistentRead=True
         )
-        item = _unpacked(response.get("Item", {}))
+        item = unpacked(response.get("Item", {}))
         return Epoch(item["lineage"], int(item["epoch"])) if item else None
 
     def _draw_lineage(self) -> Epoch:
         """The first epoch of a new table; of two planners that draw at once, one counts."""
-        item = _key("epoch") | {"lineage": uuid.uuid4().hex[:8], "epoch": 0, "committed_by": ""}
+        item = key("epoch") | {"lineage": uuid.uuid4().hex[:8], "epoch": 0, "committed_by": ""}
         tolerating(
             lambda: self.client.put_item(
                 TableName=self.table,
-                Item=_packed(item),
+                Item=packed(item),
                 ConditionExpression="attribute_not_exists(pk)",
             ),
             is_condition_failed,
@@ -217,7 +247,7 @@ class DynamoLedger:
             FilterExpression="(attribute_not_exists(#status) OR #status = :recorded)"
             " AND (attribute_not_exists(phase) OR phase < :terminated)",
             ExpressionAttributeNames={"#status": "status"},
-            ExpressionAttributeValues=_packed(
+            ExpressionAttributeValues=packed(
                 {
                     ":pk": PARTITION,
                     ":recorded": LaunchStatus.RECORDED.value,
@@ -226,7 +256,18 @@ class DynamoLedger:
             ),
         )
         for page in pages:
-            yield from map(_unpacked, page["Items"])
+            yield from map(unpacked, page["Items"])
+
+    def _get(self, keys: Sequence[Any]) -> Iterator[Item]:
+        """What exists of these keys; DynamoDB may leave out some of a large answer, or all."""
+        left: Any = {self.table: {"Keys": keys, "ConsistentRead": True}}
+        for _ in range(GET_ATTEMPTS):
+            answer = self.client.batch_get_item(RequestItems=left)
+            yield from map(unpacked, answer["Responses"].get(self.table, ()))
+            left = answer.get("UnprocessedKeys")
+            if not left:
+                return
+        raise Throttled(f"DynamoDB left out items of {self.table} {GET_ATTEMPTS} times")
 
     def _commit_token(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:
         """Names this commit of this planner: equal only when everything in it is equal."""
@@ -237,10 +278,10 @@ class DynamoLedger:
         return {
             "Update": {
                 "TableName": self.table,
-                "Key": _packed(_key("epoch")),
+                "Key": packed(key("epoch")),
                 "UpdateExpression": "SET epoch = :next, committed_by = :token",
                 "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
-                "ExpressionAttributeValues": _packed(
+                "ExpressionAttributeValues": packed(
                     {
                         ":lineage": epoch.lineage,
                         ":epoch": epoch.number,
@@ -253,7 +294,7 @@ class DynamoLedger:
         }
 
     def _launch_put(self, record: LaunchRecord) -> "TransactWriteItemTypeDef":
-        item = _key(f"launch#{record.launch.launch_id}") | {
+        item = key(f"launch#{record.launch.launch_id}") | {
             "status": record.status.value,
             "body": encode(LAUNCH, record),
         }
@@ -263,14 +304,14 @@ class DynamoLedger:
         return {
             "Put": {
                 "TableName": self.table,
-                "Item": _packed(item),
+                "Item": packed(item),
                 "ConditionExpression": "attribute_not_exists(pk)",
             }
         }
 
     def _put_nodes(self, nodes: Sequence[NodeRecord]) -> None:
         """Write nodes that are not there yet: all in one call, or where some are, one by one."""
-        writes = [self._put_if_absent(_node_item(node)) for node in nodes]
+        writes = [self._put_if_absent(node_item(node)) for node in nodes]
         failed = tolerating(
             lambda: self.client.transact_write_items(TransactItems=writes), is_lost_race
         )
@@ -295,11 +336,11 @@ class DynamoLedger:
         answer = tolerating(
             lambda: self.client.update_item(
                 TableName=self.table,
-                Key=_packed(_key(sk)),
+                Key=packed(key(sk)),
                 UpdateExpression=change,
                 ConditionExpression="attribute_exists(pk)"
                 + (f" AND {condition}" if condition else ""),
-                ExpressionAttributeValues=_packed(values),
+                ExpressionAttributeValues=packed(values),
                 **more,
             ),
             is_condition_failed,
@@ -312,58 +353,5 @@ class DynamoLedger:
 
 def _is_own_commit(failed: ClientError, token: str) -> bool:
     """Whether the epoch that barred the commit was moved by the same commit before."""
-    epoch_item = _unpacked(cancellation_reasons(failed)[0].get("Item", {}))
+    epoch_item = unpacked(cancellation_reasons(failed)[0].get("Item", {}))
     return bool(epoch_item) and epoch_item["committed_by"] == token
-
-
-def _key(sk: str) -> Item:
-    return {"pk": PARTITION, "sk": sk}
-
-
-def _number(value: float) -> Decimal:
-    """DynamoDB's numbers are decimal; `repr` gives the shortest text that reads back equal."""
-    return Decimal(repr(value))
-
-
-def _packed(item: Item) -> Item:
-    serializer = TypeSerializer()
-    return {name: serializer.serialize(value) for name, value in item.items()}
-
-
-def _unpacked(item: Mapping[str, Any]) -> Item:
-    deserializer = TypeDeserializer()
-    return {name: deserializer.deserialize(value) for name, value in item.items()}
-
-
-def _node_item(node: NodeRecord) -> Item:
-    item = _key(f"node#{node.instance_id}") | {
-        "body": encode(NODE, node),
-        "phase": int(node.phase),
-        "gated_for": node.gated_for,
-        "pending": encode(ORDER, node.order) if node.order else "",
-    }
-    if node.reclaim_at_s is not None:
-        item["reclaim_at_s"] = _number(node.reclaim_at_s)
-    return item
-
-
-def _node(item: Item) -> NodeRecord:
-    return replace(
-        decode(NODE, item["body"]),
-        phase=Phase(int(item["phase"])),
-        gated_for=item["gated_for"],
-        reclaim_at_s=float(item["reclaim_at_s"]) if "reclaim_at_s" in item else None,
-        order=decode(ORDER, item["pending"]) if item["pending"] else None,
-    )
-
-
-def _stamp_attributes(stamp: Stamp) -> Item:
-    return {
-        "head": stamp.head_instance_id,
-        "started_at_s": _number(stamp.agent_started_at_s),
-        "sequence": stamp.sequence,
-    }
-
-
-def _stamp(item: Item) -> Stamp:
-    return Stamp(item["head"], float(item["started_at_s"]), int(item["sequence"]))

@@ -88,6 +88,18 @@ class PendingOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Cordon:
+    """No new job on a node, which leaves when it is empty: the word is kubectl's.
+
+    `ends_at_s`: when AWS takes the node away, if it has said so.
+    """
+
+    reason: str
+    since_s: float
+    ends_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """What the ledger remembers of one instance. `gated_for`: the gang it waits for."""
 
@@ -101,6 +113,7 @@ class NodeRecord:
     gated_for: str = ""
     reclaim_at_s: float | None = None
     order: PendingOrder | None = None
+    cordon: Cordon | None = None
 
 
 @dataclass(frozen=True, slots=True)

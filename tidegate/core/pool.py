@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from tidegate.core.ec2 import InstanceType, Market, Offering, Prices
 
@@ -20,6 +21,18 @@ class Limits:
     usd_per_hour: float | None = None
     vcpus: int | None = None
     memory_mib: int | None = None
+
+
+class Rebalance(StrEnum):
+    """What to do when EC2 recommends to leave a spot instance, before any notice of a reclaim.
+
+    IGNORE is the default: the reclaim may come hours later or never, and a job that is moved
+    for nothing loses its work. CORDON starts no new job there, DRAIN moves the jobs at once.
+    """
+
+    IGNORE = "ignore"
+    CORDON = "cordon"
+    DRAIN = "drain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class Pool:
     placement_group: bool = False
     boot_s: float = 300.0
     checkpoint_s: float | None = None
+    rebalance: Rebalance = Rebalance.IGNORE
 
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""

@@ -1,9 +1,10 @@
 """The ledger in memory, with the conditions that DynamoDB would check."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import (
+    Cordon,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -64,6 +65,12 @@ class SimLedger:
             )
         return view
 
+    def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
+        with effect(self.faults, "nodes"):
+            wanted = dict.fromkeys(instance_ids)
+            found = tuple(self.all_nodes[one] for one in wanted if one in self.all_nodes)
+        return found
+
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
         with effect(self.faults, "commit"):
             assert len(launches) <= 99, "DynamoDB takes at most 100 items in a transaction"
@@ -102,6 +109,14 @@ class SimLedger:
                     node, phase=Phase.INTERRUPTED, reclaim_at_s=reclaim_at_s
                 )
         return is_early_enough
+
+    def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
+        with effect(self.faults, "cordon_node"):
+            node = self.all_nodes.get(instance_id)
+            is_staying = node is not None and node.phase < Phase.INTERRUPTED
+            if node is not None and is_staying:
+                self.all_nodes[instance_id] = replace(node, cordon=cordon)
+        return is_staying
 
     def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
         with effect(self.faults, "set_order"):

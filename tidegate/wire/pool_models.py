@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.pool import Limits, Pool, Reservation
+from tidegate.core.pool import Limits, Pool, Rebalance, Reservation
 from tidegate.wire import names
 from tidegate.wire.section import (
     Count,
@@ -147,6 +147,10 @@ class PoolModel(Section):
         default=_POOL.checkpoint_s,
         description="seconds of work that a requeued job loses at most; all when left out",
     )
+    rebalance: Rebalance = Field(
+        default=_POOL.rebalance,
+        description="on EC2's rebalance recommendation: ignore, cordon (no new job) or drain",
+    )
 
     @field_validator("requirements")
     @classmethod
@@ -192,6 +196,7 @@ class PoolModel(Section):
             placement_group=self.placement_group,
             boot_s=self.boot_s,
             checkpoint_s=self.checkpoint_s,
+            rebalance=self.rebalance,
         )
 
 

@@ -5,10 +5,11 @@ The same value always gives the same text, so that a repeated write is equal byt
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.core.actions import LaunchRecord, NodeRecord, PendingOrder, Resting
+from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting
 from tidegate.core.errors import BadEvent
 
 LAUNCH = TypeAdapter(LaunchRecord)
+CORDON = TypeAdapter(Cordon)
 NODE = TypeAdapter(NodeRecord)
 ORDER = TypeAdapter(PendingOrder)
 RESTING = TypeAdapter(Resting)

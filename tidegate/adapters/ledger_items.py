@@ -1,0 +1,72 @@
+"""The ledger's items: what stands in them, and DynamoDB's own form of it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+from tidegate.core.actions import NodeRecord, Phase
+from tidegate.core.digest import Stamp
+from tidegate.wire.records import CORDON, NODE, ORDER, decode, encode
+
+PARTITION = "ledger"
+
+type Item = dict[str, Any]
+
+
+def key(sk: str) -> Item:
+    return {"pk": PARTITION, "sk": sk}
+
+
+def number(value: float) -> Decimal:
+    """DynamoDB's numbers are decimal; `repr` gives the shortest text that reads back equal."""
+    return Decimal(repr(value))
+
+
+def packed(item: Item) -> Item:
+    serializer = TypeSerializer()
+    return {name: serializer.serialize(value) for name, value in item.items()}
+
+
+def unpacked(item: Mapping[str, Any]) -> Item:
+    deserializer = TypeDeserializer()
+    return {name: deserializer.deserialize(value) for name, value in item.items()}
+
+
+def node_item(node: NodeRecord) -> Item:
+    item = key(f"node#{node.instance_id}") | {
+        "body": encode(NODE, node),
+        "phase": int(node.phase),
+        "gated_for": node.gated_for,
+        "pending": encode(ORDER, node.order) if node.order else "",
+        "cordon": encode(CORDON, node.cordon) if node.cordon else "",
+    }
+    if node.reclaim_at_s is not None:
+        item["reclaim_at_s"] = number(node.reclaim_at_s)
+    return item
+
+
+def node(item: Item) -> NodeRecord:
+    return replace(
+        decode(NODE, item["body"]),
+        phase=Phase(int(item["phase"])),
+        gated_for=item["gated_for"],
+        reclaim_at_s=float(item["reclaim_at_s"]) if "reclaim_at_s" in item else None,
+        order=decode(ORDER, item["pending"]) if item["pending"] else None,
+        # Written since cordons exist.
+        cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
+    )
+
+
+def stamp_attributes(stamp: Stamp) -> Item:
+    return {
+        "head": stamp.head_instance_id,
+        "started_at_s": number(stamp.agent_started_at_s),
+        "sequence": stamp.sequence,
+    }
+
+
+def stamp(item: Item) -> Stamp:
+    return Stamp(item["head"], float(item["started_at_s"]), int(item["sequence"]))
