@@ -1,13 +1,11 @@
-"""The interruption function: what EC2 and AWS Health say of instances, spot notices first."""
-
-from collections.abc import Sequence
+"""The interruption function: what EC2 and AWS Health say of instances."""
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from tidegate.core import events
 from tidegate.core.errors import BadEvent
-from tidegate.core.interruption import Notice
-from tidegate.wire import events
+from tidegate.wire.events import parse_event
 from tidegate.wiring import Answer, Event, Function, entry
 
 
@@ -17,19 +15,20 @@ def on_events(made: Function, event: Event) -> Answer:
     processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
     with processor(event["Records"], lambda record: read.append(_read(made, record))):
         processor.process()
-    _save(made, [each for each in read if isinstance(each, events.SpotInterruption)])
-    for useless in (each for each in read if isinstance(each, events.UnknownEvent | events.Look)):
-        made.count(BadEvents=1)
-        made.logger.warning(f"an event of no use here: {str(useless)[:1000]}")
-    touched = {name for each in read for name in events.touched(each)}
-    ours = made.control.look_if_ours(touched, "EC2 says that nodes change")
-    made.count(ForeignNotices=len(touched) - len(ours))
+    news: list[events.News] = []
+    for each in read:
+        if isinstance(each, events.UnknownEvent | events.Look):
+            made.count(BadEvents=1)
+            made.logger.warning(f"an event of no use here: {str(each)[:1000]}")
+        else:
+            news.append(each)
+    _handle(made, news)
     return dict(processor.response())
 
 
 def _read(made: Function, record: SQSRecord) -> events.Event:
     try:
-        return events.parse_event(record.body)
+        return parse_event(record.body)
     except BadEvent as bad:
         made.count(BadEvents=1)
         said = {"reason": str(bad), "body": record.body[:1000]}
@@ -37,13 +36,27 @@ def _read(made: Function, record: SQSRecord) -> events.Event:
         raise
 
 
-def _save(made: Function, spot: Sequence[events.SpotInterruption]) -> None:
-    notice_s = made.control.cluster.timings.spot_notice_s
-    done = made.control.interrupt([Notice(one.instance_id, one.at_s + notice_s) for one in spot])
-    made.count(Interrupted=len(done.node_names), ForeignNotices=done.foreign)
-    if spot:
-        said = {"nodes": done.node_names, "foreign": done.foreign, "trouble": done.trouble}
-        made.logger.info("spot interruption", extra={"interruption": said})
+def _handle(made: Function, news: list[events.News]) -> None:
+    done = made.control.interrupt(news)
+    made.count(
+        Interrupted=len(done.node_names),
+        Cordoned=len(done.cordoned),
+        DeadNodes=len(done.dead),
+        ForeignNotices=done.foreign,
+        SavedJobs=done.saved_jobs,
+        LostGpuHours=done.lost_gpu_hours,
+    )
+    if done.node_names or done.cordoned or done.dead:
+        said = {
+            "nodes": done.node_names,
+            "cordoned": done.cordoned,
+            "dead": done.dead,
+            "foreign": done.foreign,
+            "saved_jobs": done.saved_jobs,
+            "lost_gpu_hours": done.lost_gpu_hours,
+            "trouble": done.trouble,
+        }
+        made.logger.info("interruption", extra={"interruption": said})
 
 
 handler = entry(on_events, correlation="Records[0].messageId")

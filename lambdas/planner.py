@@ -1,8 +1,9 @@
 """The planner: one look, however many messages asked for it; a look never fails its messages."""
 
 from tidegate.core.errors import BadEvent, TidegateError
+from tidegate.core.events import Look
 from tidegate.service.describe import look_figures, look_record
-from tidegate.wire.events import Look, parse_event
+from tidegate.wire.events import parse_event
 from tidegate.wiring import Answer, Event, Function, entry
 
 

@@ -14,10 +14,11 @@ from tidegate.adapters.bus import AwsBus
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
 from tidegate.core.errors import BadEvent
+from tidegate.core.events import Look
 from tidegate.ports import Bus, ReceivedOrder
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
-from tidegate.wire.events import Look, parse_event
+from tidegate.wire.events import parse_event
 
 VISIBILITY_S = 1
 

@@ -1,8 +1,19 @@
 """Which orders save the jobs on nodes that EC2 reclaims: few, complete, the same when repeated."""
 
-from tests.make import NOW_S, digest, job
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.interruption import NAMES_MAX, Notice, orders_for, saves
+from dataclasses import replace
+
+import pytest
+
+from tests.make import NOW_S, digest, job, record
+from tidegate.core.actions import Cordon, Order, OrderKind
+from tidegate.core.interruption import (
+    NAMES_MAX,
+    Notice,
+    orders_for,
+    reclaim_at_s,
+    saves,
+    toll,
+)
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
 from tidegate.wire.orders import encode_order
@@ -28,7 +39,8 @@ def storm(count: int) -> tuple[Order, ...]:
     """Orders for so many nodes with a job each that wants USR1 and 20 s."""
     names = [f"i-{number:017x}" for number in range(count)]
     jobs = [job(n, on=[name], comment="tidegate:ckpt=USR1@20") for n, name in enumerate(names)]
-    return orders_for(notices(*names), reading(*jobs), NOW_S, TIMINGS)
+    of_nodes = orders_for(notices(*names), "EC2 reclaims it", NOW_S, TIMINGS)
+    return (*of_nodes, *saves(notices(*names), reading(*jobs), NOW_S, TIMINGS))
 
 
 def test_a_batch_is_one_order_of_each_kind() -> None:
@@ -110,15 +122,53 @@ def test_a_notice_that_is_over_requeues_at_once() -> None:
 
 def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:
     jobs = reading(*(job(n, on=[f"i-{n}"], comment="tidegate:ckpt=USR1@20") for n in range(4)))
+
+    def asked(some: list[Notice]) -> tuple[Order, ...]:
+        return (*orders_for(some, "gone", NOW_S, TIMINGS), *saves(some, jobs, NOW_S, TIMINGS))
+
     some = notices("i-0", "i-1", "i-2")
+    other = asked(notices("i-0", "i-1", "i-3"))
 
-    first = orders_for(some, jobs, NOW_S, TIMINGS)
-    second = orders_for(some[::-1] + some, jobs, NOW_S, TIMINGS)
-    other = orders_for(notices("i-0", "i-1", "i-3"), jobs, NOW_S, TIMINGS)
+    assert asked(some) == asked(some[::-1] + some)
+    assert not {o.order_id for o in asked(some)} & {o.order_id for o in other}
 
-    assert first == second
-    assert not {o.order_id for o in first} & {o.order_id for o in other}
+
+def test_a_notice_that_comes_late_still_drains() -> None:
+    (drain,) = orders_for(notices("i-1", reclaim_at_s=NOW_S - 60), "gone", NOW_S, TIMINGS)
+
+    assert drain.not_after_s == NOW_S + TIMINGS.order_ttl_s
 
 
 def test_no_notice_is_no_order() -> None:
-    assert orders_for((), reading(job(1, on=["i-1"])), NOW_S, TIMINGS) == ()
+    assert orders_for((), "gone", NOW_S, TIMINGS) == ()
+    assert saves((), reading(job(1, on=["i-1"])), NOW_S, TIMINGS) == ()
+
+
+@pytest.mark.parametrize(
+    ("cordon", "expected"),
+    [
+        (None, None),
+        (Cordon("issue", NOW_S), None),
+        (Cordon("maintenance", NOW_S, NOW_S + 601), None),
+        (Cordon("maintenance", NOW_S, NOW_S + 600), NOW_S + 600),
+    ],
+)
+def test_maintenance_becomes_a_reclaim_ten_minutes_before(
+    cordon: Cordon | None, expected: float | None
+) -> None:
+    assert reclaim_at_s(replace(record(), cordon=cordon), NOW_S) == expected
+
+
+def test_jobs_lose_what_they_computed_since_they_began_unless_they_can_save() -> None:
+    hour_ago_s = NOW_S - 3600
+    jobs = reading(
+        job(1, on=["i-1"], gpus=4, started_at_s=hour_ago_s),
+        job(2, on=["i-1"], gpus=1, started_at_s=hour_ago_s, comment="tidegate:ckpt=USR1@20"),
+        job(3, on=["i-2", "i-3"], gpus=2, started_at_s=hour_ago_s),
+        job(4, on=["i-4"], gpus=8, started_at_s=hour_ago_s),
+        job(5, on=["i-1"], gpus=8),
+    )
+
+    assert toll(["i-1", "i-2"], [], jobs, NOW_S) == 4 + 2 * 2
+    assert toll([], ["i-1"], jobs, NOW_S) == 4 + 1
+    assert toll(["i-1"], [], None, NOW_S) == 0

@@ -3,9 +3,30 @@
 from dataclasses import replace
 
 from tests.core.reading import launches, orders
-from tests.make import NOW_S, T4, cluster, job, node, offering, placement, pool, record, snapshot
-from tidegate.core.actions import LaunchRecord, NodeRecord, OrderKind, Phase
-from tidegate.core.ec2 import InstanceType
+from tests.make import (
+    NOW_S,
+    T4,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    placement,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import (
+    Cordon,
+    LaunchRecord,
+    NodeRecord,
+    OrderKind,
+    PendingOrder,
+    Phase,
+    Plan,
+    Send,
+)
+from tidegate.core.ec2 import InstanceState, InstanceType
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.service.requests import fleet_request
@@ -26,7 +47,93 @@ def test_a_notice_is_not_cut_short_by_one_describe_that_leaves_the_node_out() ->
 def test_after_its_notice_a_node_that_ec2_does_not_show_is_given_up() -> None:
     made = plan(snapshot([job(7, on=["i-1"])], [BUSY], records=[warned(-1)]))
 
-    assert [order.delay_s for order in orders(made, OrderKind.REQUEUE)] == [0]
+    assert [order.names for order in orders(made, OrderKind.DELETE)] == [("i-1",)]
+
+
+def gone(*, state: str = "MIXED+DYNAMIC_NORM", order: PendingOrder | None = None) -> Plan:
+    """The plan when EC2 says that a node is shutting down while a job runs on it."""
+    ending = instance(state=InstanceState.SHUTTING_DOWN)
+    return plan(
+        snapshot(
+            [job(7, on=["i-1"])],
+            [node(state=state, gpus_alloc=1)],
+            instances=[ending],
+            records=[record(order=order)],
+        )
+    )
+
+
+def test_a_node_that_ec2_ends_leaves_slurm_with_its_jobs_and_is_replaced() -> None:
+    made = gone()
+
+    (order,) = [send.order for send in made.actions if isinstance(send, Send)]
+    assert (order.kind, order.names) == (OrderKind.DELETE, ("i-1",))
+    assert len(launches(made)) == 1
+
+
+def test_a_delete_that_is_on_its_way_is_not_asked_again() -> None:
+    pending = PendingOrder("o-1", OrderKind.DELETE, NOW_S + 30)
+
+    assert orders(gone(order=pending), OrderKind.DELETE) == []
+
+
+def test_a_gone_node_that_slurm_has_down_is_released_with_patience() -> None:
+    made = gone(state="DOWN+DYNAMIC_NORM")
+
+    assert orders(made, OrderKind.DELETE) == []
+    assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+
+
+def test_an_idle_node_that_one_describe_leaves_out_is_not_deleted_under_a_job() -> None:
+    made = plan(snapshot([], [node()], records=[record()]))
+
+    assert [send.order.kind for send in made.actions if isinstance(send, Send)] == [
+        OrderKind.RELEASE
+    ]
+
+
+# -- cordons -------------------------------------------------------------------------------
+
+
+def cordoned(*, busy: bool, ends_in_s: float | None = None) -> Plan:
+    """The plan for a node that AWS Health warned of, with a job or without."""
+    ends_at_s = None if ends_in_s is None else NOW_S + ends_in_s
+    kept = replace(record(), cordon=Cordon("AWS Health: RETIREMENT", NOW_S - 10, ends_at_s))
+    jobs = [job(7, on=["i-1"])] if busy else []
+    state = "MIXED+DYNAMIC_NORM" if busy else "IDLE+DYNAMIC_NORM"
+    nodes = [node(state=state, gpus_alloc=int(busy))]
+    return plan(snapshot(jobs, nodes, instances=[instance()], records=[kept]))
+
+
+def test_a_cordoned_node_takes_no_job_and_its_own_run_to_their_end() -> None:
+    (send,) = [action for action in cordoned(busy=True).actions if isinstance(action, Send)]
+
+    assert (send.order.kind, send.order.text) == (
+        OrderKind.DRAIN,
+        "tidegate: AWS Health: RETIREMENT",
+    )
+
+
+def test_a_cordoned_node_leaves_when_it_is_empty() -> None:
+    made = cordoned(busy=False)
+
+    assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+
+
+def test_ten_minutes_before_maintenance_jobs_move_and_the_node_is_replaced() -> None:
+    made = cordoned(busy=True, ends_in_s=590)
+
+    assert [order.delay_s for order in orders(made, OrderKind.REQUEUE)] == [565]
+    assert len(launches(made)) == 1
+
+
+def test_a_job_does_not_wait_for_a_cordoned_node_that_boots() -> None:
+    booting = replace(
+        record(phase=Phase.LAUNCHED, age_s=10), cordon=Cordon("AWS Health: ISSUE", NOW_S)
+    )
+    made = plan(snapshot([job(7)], instances=[instance(age_s=10)], records=[booting]))
+
+    assert len(launches(made)) == 1
 
 
 def test_a_launch_in_doubt_counts_as_its_largest_alternative() -> None:

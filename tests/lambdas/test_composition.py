@@ -10,6 +10,7 @@ from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.lambdas.conftest import Context
 from tidegate.core.errors import BadConfig
+from tidegate.core.events import SpotInterruption
 from tidegate.wire.settings import environment
 from tidegate.wiring import Clients, entry, function
 
@@ -73,8 +74,7 @@ def test_a_client_is_made_when_it_is_used_and_once(
     first = list(services)
 
     for _ in range(2):
-        made.control.interrupt([])
-        made.control.look_if_ours(["i-1"], "it stops")
+        made.control.interrupt([SpotInterruption("i-1", 0.0)])
 
     assert first == ["s3"]
     assert services == ["s3", "dynamodb"]

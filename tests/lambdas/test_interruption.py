@@ -39,7 +39,8 @@ def test_all_notices_of_a_batch_are_one_drain(fleet: Deployed) -> None:
     assert (drain.kind, drain.names) == (OrderKind.DRAIN, (OURS, SECOND))
     assert drain.not_after_s == fleet.world.clock.now_s() + 120
     assert fleet.world.ledger.all_nodes[OURS].phase is Phase.INTERRUPTED
-    assert fleet.figures() == {"Interrupted": 2, "ForeignNotices": 1}
+    counted = {name: value for name, value in fleet.figures().items() if value}
+    assert counted == {"Interrupted": 2, "ForeignNotices": 1}
     assert fleet.lines()[-1]["interruption"]["nodes"] == [OURS, SECOND]
 
 
@@ -62,7 +63,7 @@ def test_a_batch_of_nothing_readable_comes_again_whole(fleet: Deployed) -> None:
 @pytest.mark.parametrize("trouble", [Throttled("slow down"), NotAuthorized("no")])
 def test_trouble_with_the_table_fails_the_batch(fleet: Deployed, trouble: TidegateError) -> None:
     def refuse(point: str) -> None:
-        if point == "before view":
+        if point == "before nodes":
             raise trouble
 
     fleet.break_with(refuse)
@@ -71,30 +72,41 @@ def test_trouble_with_the_table_fails_the_batch(fleet: Deployed, trouble: Tidega
         on_events(fleet.function, messages(notice(fleet, OURS)))
 
 
-@pytest.mark.parametrize("event", [STATE_CHANGE, REBALANCE, RESERVATION, HEALTH])
-def test_other_events_about_our_nodes_lead_to_a_look(
-    fleet: Deployed, event: dict[str, Any]
+@pytest.mark.parametrize(
+    ("event", "kind", "figure"),
+    [
+        (RESERVATION, OrderKind.DRAIN, "Interrupted"),
+        (STATE_CHANGE, OrderKind.DELETE, "DeadNodes"),
+        (HEALTH, OrderKind.DRAIN, "Cordoned"),
+    ],
+)
+def test_other_news_of_our_nodes_is_acted_on_and_looked_at(
+    fleet: Deployed, event: dict[str, Any], kind: OrderKind, figure: str
 ) -> None:
     assert on_events(fleet.function, messages(event)) == DONE
 
-    assert fleet.world.bus.take_looks() == ("EC2 says that nodes change",)
-    assert fleet.world.bus.orders == []
+    assert [(order.kind, order.names) for order in fleet.world.bus.orders] == [(kind, (OURS,))]
+    assert fleet.world.bus.take_looks() == ("EC2 or AWS Health takes nodes away",)
+    assert fleet.figures()[figure] == 1
 
 
 @pytest.mark.parametrize(
     ("event", "foreign"),
     [
+        (REBALANCE, 0),
         (STATE_CHANGE | {"detail": {"instance-id": OURS, "state": "running"}}, 0),
         (STATE_CHANGE | {"detail": {"instance-id": "i-0123456789", "state": "stopping"}}, 1),
-        (HEALTH | {"detail": {"service": "RDS"}}, 0),
+        (HEALTH | {"detail": HEALTH["detail"] | {"service": "RDS"}}, 0),
+        (HEALTH | {"detail": HEALTH["detail"] | {"eventTypeCategory": "accountNotification"}}, 1),
     ],
 )
-def test_events_that_change_none_of_our_nodes_are_acknowledged(
+def test_news_that_changes_none_of_our_nodes_is_acknowledged(
     fleet: Deployed, event: dict[str, Any], foreign: int
 ) -> None:
     assert on_events(fleet.function, messages(event)) == DONE
 
     assert fleet.world.bus.take_looks() == ()
+    assert fleet.world.bus.orders == []
     assert fleet.figures()["ForeignNotices"] == foreign
 
 

@@ -9,8 +9,7 @@ from tests.service.conftest import World
 from tidegate.core.actions import OrderKind, Phase
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import NotAuthorized, Throttled
-from tidegate.core.interruption import Notice, orders_for
-from tidegate.core.pool import Timings
+from tidegate.core.events import SpotInterruption
 
 
 def test_an_older_digest_is_ignored(world: World) -> None:
@@ -78,9 +77,9 @@ def running_world() -> World:
 
 def test_a_notice_drains_signals_and_requeues_in_time() -> None:
     world = running_world()
-    reclaim_at_s = world.clock.now_s() + 120
+    at_s = world.clock.now_s()
 
-    done = world.control().interrupt([Notice("i-1", reclaim_at_s), Notice("i-2", reclaim_at_s)])
+    done = world.control().interrupt([SpotInterruption(name, at_s) for name in ("i-1", "i-2")])
 
     sent = {(o.kind, o.names): o for o in world.bus.orders}
     assert done.node_names == ("i-1", "i-2")
@@ -90,13 +89,13 @@ def test_a_notice_drains_signals_and_requeues_in_time() -> None:
     assert sent[OrderKind.REQUEUE, ("8",)].delay_s == 95
     assert (OrderKind.REQUEUE, ("9",)) not in sent
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
-    assert world.bus.take_looks()[-1] == "spot interruption notice"
+    assert world.bus.take_looks()[-1] == "EC2 or AWS Health takes nodes away"
 
 
 def test_a_job_that_starts_as_the_notice_comes_is_saved_by_the_next_look() -> None:
     world = running_world()
     late = job(11, on=["i-1"], comment="tidegate:ckpt=USR1@20")
-    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+    world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
     world.report([late], [node("i-1", state="MIXED+DRAIN", gpus_alloc=1)])
     world.bus.orders.clear()
 
@@ -109,7 +108,7 @@ def test_a_job_that_starts_as_the_notice_comes_is_saved_by_the_next_look() -> No
 
 def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
     world = running_world()
-    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+    world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
     world.look()
 
@@ -120,7 +119,7 @@ def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
 
 def test_a_repeated_notice_repeats_the_same_orders() -> None:
     world = running_world()
-    notice = Notice("i-1", world.clock.now_s() + 120)
+    notice = SpotInterruption("i-1", world.clock.now_s())
     world.control().interrupt([notice])
     first = {order.order_id for order in world.bus.orders}
 
@@ -132,7 +131,7 @@ def test_a_repeated_notice_repeats_the_same_orders() -> None:
 def test_a_notice_for_a_foreign_instance_is_counted_and_left_alone() -> None:
     world = running_world()
 
-    done = world.control().interrupt([Notice("i-other", world.clock.now_s() + 120)])
+    done = world.control().interrupt([SpotInterruption("i-other", world.clock.now_s())])
 
     assert (done.node_names, done.foreign) == ((), 1)
     assert world.bus.orders == []
@@ -147,12 +146,12 @@ def test_a_digest_that_may_not_be_read_delays_no_drain(trouble: Exception) -> No
             raise trouble
 
     world.break_with(refuse)
-    done = world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+    done = world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
     assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
     assert str(trouble) in done.trouble
-    assert world.bus.take_looks()[-1] == "spot interruption notice"
+    assert world.bus.take_looks()[-1] == "EC2 or AWS Health takes nodes away"
 
 
 def test_the_drain_is_on_its_way_before_the_digest_is_read() -> None:
@@ -160,28 +159,9 @@ def test_the_drain_is_on_its_way_before_the_digest_is_read() -> None:
     seen: list[str] = []
     world.break_with(seen.append)
 
-    world.control().interrupt([Notice("i-1", world.clock.now_s() + 120)])
+    world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
     assert seen.index("after send_orders") < seen.index("before newest_digest")
-
-
-def test_an_event_about_instances_asks_for_a_look_only_when_one_is_ours() -> None:
-    world = running_world()
-    world.bus.take_looks()
-
-    assert world.control().look_if_ours({"i-other"}, "it stops") == ()
-    assert world.bus.take_looks() == ()
-    assert world.control().look_if_ours({"i-other", "i-2"}, "it stops") == ("i-2",)
-    assert world.bus.take_looks() == ("it stops",)
-
-
-def test_two_batches_of_notices_never_share_an_order() -> None:
-    both = [Notice("i-a", NOW_S + 120), Notice("i-b", NOW_S + 120)]
-    other = [Notice("i-a", NOW_S + 120), Notice("i-c", NOW_S + 120)]
-
-    ids = {orders_for(tuple(n), None, NOW_S, Timings())[0].order_id for n in (both, other)}
-
-    assert len(ids) == 2
 
 
 def test_an_order_to_an_adopted_node_is_remembered() -> None:

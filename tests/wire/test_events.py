@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import BadEvent
-from tidegate.wire.events import (
-    InstanceWarning,
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
     Look,
+    RebalanceRecommendation,
+    ReservationInterruption,
     SpotInterruption,
     StateChange,
     UnknownEvent,
-    encode_look,
-    parse_event,
 )
+from tidegate.wire.events import encode_look, parse_event
 
 # Shape: EC2 user guide, "Spot Instance interruption notices"; the ARN carries zone, no account.
+OURS = "i-0b662ef9931388ba0"
 SPOT_WARNING: dict[str, Any] = {
     "version": "0",
     "id": "1e5527d7-bb36-4607-3370-4164db56a40e",
@@ -56,7 +59,16 @@ REBALANCE: dict[str, Any] = SPOT_WARNING | {
     "detail": {"instance-id": "i-0b662ef9931388ba0"},
 }
 
-RESERVATION = REBALANCE | {"detail-type": "EC2 Capacity Reservation Instance Interruption Warning"}
+RESERVATION: dict[str, Any] = SPOT_WARNING | {
+    "detail-type": "EC2 Capacity Reservation Instance Interruption Warning",
+    "time": "1970-01-01T00:00:00Z",
+    "detail": {
+        "instance-id": "i-0b662ef9931388ba0",
+        "instance-action": "terminate",
+        "instance-termination-time": "1970-01-01T00:02:00Z",
+        "azId": "use1-az1",
+    },
+}
 
 STATE_CHANGE: dict[str, Any] = SPOT_WARNING | {
     "detail-type": "EC2 Instance State-change Notification",
@@ -71,9 +83,12 @@ HEALTH: dict[str, Any] = SPOT_WARNING | {
         "service": "EC2",
         "eventTypeCode": "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
         "eventTypeCategory": "scheduledChange",
+        "statusCode": "upcoming",
+        "startTime": "Sat, 05 Jun 2016 15:10:09 GMT",
         "affectedEntities": [
             {"entityValue": "i-0b662ef9931388ba0", "tags": {}},
             {"entityValue": "vol-0b662ef9931388ba0"},
+            {"entityValue": "i-12345678"},
         ],
     },
 }
@@ -99,17 +114,57 @@ def test_a_state_change_names_the_instance_and_its_state() -> None:
     assert parse_event(json.dumps(STATE_CHANGE)) == changed
 
 
-@pytest.mark.parametrize("event", [REBALANCE, RESERVATION, HEALTH])
-def test_a_warning_names_the_instances_it_is_about(event: dict[str, Any]) -> None:
-    warning = InstanceWarning(event["detail-type"], ("i-0b662ef9931388ba0",))
-
-    assert parse_event(json.dumps(event)) == warning
+def test_a_rebalance_recommendation_names_the_instance() -> None:
+    assert parse_event(json.dumps(REBALANCE)) == RebalanceRecommendation(OURS)
 
 
-def test_a_health_event_without_instances_is_about_none() -> None:
-    warning = InstanceWarning("AWS Health Event", ())
+def test_a_reservation_that_is_taken_back_names_instance_and_time() -> None:
+    told = parse_event(json.dumps(RESERVATION))
 
-    assert parse_event(json.dumps(HEALTH | {"detail": {"service": "RDS"}})) == warning
+    assert told == ReservationInterruption(OURS, at_s=0.0, ends_at_s=120.0)
+
+
+def test_the_older_shape_of_it_says_no_end() -> None:
+    older = RESERVATION | {"detail": {"instance-id": OURS, "instance-action": "terminate"}}
+
+    assert parse_event(json.dumps(older)) == ReservationInterruption(OURS, at_s=0.0)
+
+
+def test_a_health_event_names_all_its_instances_and_nothing_else() -> None:
+    assert parse_event(json.dumps(HEALTH)) == HealthNotice(
+        (OURS, "i-12345678"),
+        HealthCategory.SCHEDULED_CHANGE,
+        "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
+        1465139409.0,
+    )
+
+
+def test_a_health_event_of_another_service_is_about_none() -> None:
+    other = parse_event(json.dumps(HEALTH | {"detail": HEALTH["detail"] | {"service": "RDS"}}))
+
+    assert isinstance(other, HealthNotice)
+    assert other.instance_ids == ()
+
+
+def test_a_health_event_that_is_closed_is_over() -> None:
+    closed = HEALTH | {"detail": HEALTH["detail"] | {"statusCode": "closed"}}
+
+    told = parse_event(json.dumps(closed))
+
+    assert isinstance(told, HealthNotice)
+    assert told.is_over
+
+
+def test_a_quarter_of_a_megabyte_is_read_like_any_other() -> None:
+    entities = [{"entityValue": f"i-{number:017x}", "tags": {}} for number in range(5_000)]
+    large = HEALTH | {"detail": HEALTH["detail"] | {"affectedEntities": entities}}
+    body = json.dumps(large)
+
+    told = parse_event(body)
+
+    assert len(body) > 230_000
+    assert isinstance(told, HealthNotice)
+    assert len(told.instance_ids) == 5_000
 
 
 def test_an_event_of_another_kind_is_named() -> None:
@@ -137,7 +192,16 @@ def test_fields_that_aws_adds_are_ignored() -> None:
         json.dumps({"detail-type": "Something New"}),
         json.dumps({"detail-type": ["Something New"], "source": "aws.ec2"}),
         json.dumps(REBALANCE | {"detail": {}}),
-        json.dumps(HEALTH | {"detail": {"affectedEntities": [{"entityValue": 7}]}}),
+        json.dumps(
+            HEALTH | {"detail": HEALTH["detail"] | {"affectedEntities": [{"entityValue": 7}]}}
+        ),
+        json.dumps(HEALTH | {"detail": HEALTH["detail"] | {"eventTypeCategory": "rumour"}}),
+        json.dumps(HEALTH | {"detail": HEALTH["detail"] | {"startTime": "soon"}}),
+        json.dumps(HEALTH | {"source": "aws.ec2"}),
+        json.dumps(
+            RESERVATION | {"detail": RESERVATION["detail"] | {"instance-termination-time": "x"}}
+        ),
+        json.dumps({key: value for key, value in SPOT_WARNING.items() if key != "time"}),
         json.dumps(STATE_CHANGE | {"detail": STATE_CHANGE["detail"] | {"state": "asleep"}}),
         json.dumps(SPOT_WARNING | {"source": "someone.else"}),
         json.dumps(DIGEST_PUT | {"source": "aws.ec2"}),
@@ -166,10 +230,20 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from([SPOT_WARNING, DIGEST_PUT, STATE_CHANGE, HEALTH]), st.data())
+@given(st.sampled_from([SPOT_WARNING, DIGEST_PUT, STATE_CHANGE, HEALTH, RESERVATION]), st.data())
 def test_an_event_with_any_field_replaced_is_an_event_or_a_bad_one(
     event: dict[str, Any], data: st.DataObject
 ) -> None:
     field = data.draw(st.sampled_from(sorted(event)))
     with suppress(BadEvent):
         parse_event(json.dumps(event | {field: data.draw(JSON)}))
+
+
+@given(st.sampled_from([SPOT_WARNING, HEALTH, RESERVATION]), st.data())
+def test_a_detail_with_any_field_replaced_is_an_event_or_a_bad_one(
+    event: dict[str, Any], data: st.DataObject
+) -> None:
+    field = data.draw(st.sampled_from(sorted(event["detail"])))
+    detail = event["detail"] | {field: data.draw(JSON)}
+    with suppress(BadEvent):
+        parse_event(json.dumps(event | {"detail": detail}))

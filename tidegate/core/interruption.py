@@ -1,4 +1,4 @@
-"""What to do about a spot notice, decided from the last digest alone."""
+"""How the jobs on nodes that AWS takes away are saved, decided from the last digest alone."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.actions import Order, OrderKind
+from tidegate.core.actions import NodeRecord, Order, OrderKind
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
 
@@ -18,14 +18,13 @@ NAMES_MAX = 1_000
 
 ASK_AGAIN_S = 10.0
 
+# So long before a maintenance that AWS Health announced the jobs are moved.
+NEAR_S = 600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """EC2 will reclaim this instance at `reclaim_at_s`.
-
-    Source: EventBridge `aws.ec2`, "EC2 Spot Instance Interruption Warning". Best effort: it
-    may come late, twice or never.
-    """
+    """AWS takes this instance away at `reclaim_at_s`."""
 
     instance_id: str
     reclaim_at_s: float
@@ -50,21 +49,51 @@ def checkpoint(job: Job) -> Checkpoint | None:
 
 
 def orders_for(
-    notices: Collection[Notice], reading: Reading | None, now_s: float, timings: Timings
+    notices: Collection[Notice], reason: str, now_s: float, timings: Timings
 ) -> tuple[Order, ...]:
-    """Drain all nodes at once, signal jobs that asked, requeue each before its reclaim.
+    """Drain all these nodes at once. A notice that comes late is still obeyed.
 
-    One order for all nodes, one per signal, one per time of requeueing. Ids follow from the
-    content, so a repeated notice repeats the same orders.
+    Ids follow from the content, so a repeated notice repeats the same orders.
     """
     last_s = max((notice.reclaim_at_s for notice in notices), default=0.0)
-    names = sorted({notice.instance_id for notice in notices})
-    reason = "tidegate: EC2 reclaims this spot instance"
-    drains = (
-        _order(OrderKind.DRAIN, chunk, last_s, text=reason)
-        for chunk in batched(names, NAMES_MAX, strict=False)
-    )
-    return (*drains, *saves(notices, reading, now_s, timings))
+    names = [notice.instance_id for notice in notices]
+    not_after_s = max(last_s, now_s + timings.order_ttl_s)
+    return tuple(order_for_nodes(OrderKind.DRAIN, names, reason, not_after_s))
+
+
+def order_for_nodes(
+    kind: OrderKind, names: Collection[str], reason: str, not_after_s: float
+) -> Iterator[Order]:
+    """One order for all nodes, or a few for very many."""
+    for chunk in batched(sorted(set(names)), NAMES_MAX, strict=False):
+        yield _order(kind, chunk, not_after_s, text=f"tidegate: {reason}")
+
+
+def reclaim_at_s(record: NodeRecord, now_s: float) -> float | None:
+    """When AWS takes the node away; the end of a cordon counts when it is near."""
+    if record.reclaim_at_s is not None:
+        return record.reclaim_at_s
+    ends_at_s = record.cordon.ends_at_s if record.cordon else None
+    return ends_at_s if ends_at_s is not None and now_s >= ends_at_s - NEAR_S else None
+
+
+def toll(
+    reclaimed: Collection[str], dead: Collection[str], reading: Reading | None, now_s: float
+) -> float:
+    """The GPU-hours that running jobs lose with these nodes, by the last digest.
+
+    A job that asked for a checkpoint loses nothing where there is time for it.
+    """
+    lost_s = 0.0
+    for job in reading.jobs if reading else ():
+        is_hit = not set(dead).isdisjoint(job.node_names)
+        is_warned = not set(reclaimed).isdisjoint(job.node_names)
+        if job.started_at_s is None or not job.is_running:
+            continue
+        if is_hit or (is_warned and checkpoint(job) is None):
+            gpus = job.shape.gpus * len(job.node_names)
+            lost_s += gpus * max(0.0, now_s - job.started_at_s)
+    return lost_s / 3600
 
 
 def saves(

@@ -9,7 +9,7 @@ from tidegate.core.actions import (
     Send,
     Terminate,
 )
-from tidegate.core.interruption import Notice, saves
+from tidegate.core.interruption import Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
 from tidegate.core.members import Member, members
 from tidegate.core.pack import bin_of_node, bin_of_type
@@ -126,10 +126,11 @@ def _add_bin(work: Work, judged: Judged) -> None:
 def save_jobs(work: Work) -> None:
     """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
     snapshot = work.snapshot
+    lost = (j.member.record for j in work.judged if j.use is Use.LOST)
     notices = tuple(
-        Notice(record.instance_id, record.reclaim_at_s)
-        for record in (j.member.record for j in work.judged if j.use is Use.LOST)
-        if record and record.reclaim_at_s and record.reclaim_at_s > snapshot.now_s
+        Notice(record.instance_id, at_s)
+        for record in lost
+        if record and (at_s := reclaim_at_s(record, snapshot.now_s) or 0.0) > snapshot.now_s
     )
     timings = snapshot.cluster.timings
     if not notices:
@@ -138,38 +139,26 @@ def save_jobs(work: Work) -> None:
         work.actions.append(Send(order, "EC2 reclaims its node"))
 
 
-def requeue_lost(work: Work) -> None:
-    """Jobs on nodes that are gone for good run again elsewhere without waiting for Slurm."""
-    now_s = work.snapshot.now_s
-    gone = {
-        j.member.instance_id
-        for j in work.judged
-        if j.use is Use.LOST and j.member.is_gone(now_s, 0.0)
-    }
-    if not gone:
-        return
-    for job in sorted(work.digest.reading.jobs, key=lambda j: j.job_id):
-        on = tuple(sorted(gone.intersection(job.node_names)))
-        if job.is_running and job.is_requeueable and on:
-            reason = f"job {job.job_id} ran on {', '.join(on)}, which is gone"
-            work.send(OrderKind.REQUEUE, (job.job_id,), reason, only_if=("RUNNING",), on_nodes=on)
-
-
 def order_out(work: Work) -> None:
-    """Release nodes of no use on which nothing runs; start no new job on the others."""
+    """Release nodes of no use on which nothing runs; start no new job on the others.
+
+    Nodes whose instance is gone leave with whatever seems to run on them.
+    """
     now_s = work.snapshot.now_s
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[tuple[OrderKind, str], list[str]] = {}
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
             continue
-        if each.order is OrderKind.RELEASE and not node.state.is_busy:
-            if not each.member.was_told(OrderKind.RELEASE, now_s):
-                by_reason.setdefault(each.reason, []).append(node.name)
+        if each.order is OrderKind.DELETE or (
+            each.order is OrderKind.RELEASE and not node.state.is_busy
+        ):
+            if not each.member.was_told(each.order, now_s):
+                by_reason.setdefault((each.order, each.reason), []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
             work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
-    for reason, names in sorted(by_reason.items()):
-        work.send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}")
+    for (kind, reason), names in sorted(by_reason.items()):
+        work.send(kind, tuple(sorted(names)), f"tidegate: {reason}")
 
 
 def reopen(work: Work) -> None:

@@ -17,7 +17,6 @@ from tidegate.core.nodes import (
     judge_nodes,
     order_out,
     reopen,
-    requeue_lost,
     save_jobs,
 )
 from tidegate.core.serving import serve_queue
@@ -30,7 +29,6 @@ PASSES: tuple[Pass, ...] = (
     finish_launches,
     judge_nodes,
     save_jobs,
-    requeue_lost,
     order_out,
     reopen,
     serve_queue,

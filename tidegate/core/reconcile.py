@@ -16,6 +16,7 @@ from tidegate.core.actions import (
     Rest,
     Terminate,
 )
+from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Node
@@ -104,7 +105,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if seen_at_s - member.launched_at_s > timings.boot_bound_s:
         why = f"did not register within {timings.boot_bound_s:.0f} s"
         return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
-    return Judged(member, Use.IN_FLIGHT)
+    return Judged(member, Use.NONE if member.record.cordon else Use.IN_FLIGHT)
 
 
 def _is_released(member: Member) -> bool:
@@ -144,8 +145,12 @@ def _judge_gone(member: Member) -> Judged:
         # DOWN by itself after SlurmdTimeout.
         reason = "EC2 does not show its instance"
         return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
-    # A dead slurmd looks IDLE for minutes: the node must leave Slurm before a job starts on it.
-    return Judged(member, Use.LOST, order=OrderKind.RELEASE, reason="its instance is gone")
+    # A dead slurmd looks alive for minutes: the node must leave Slurm before a job starts on it,
+    # and what seems to run there must run elsewhere. Without EC2's word a job that slipped in
+    # since the digest wins, and what is DOWN already has lost its jobs.
+    is_sure = member.instance is not None or is_announced
+    kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
+    return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
 
 
 def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
@@ -158,14 +163,17 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
             Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),
             *_disappoints(node, member, snapshot.cluster),
         )
-    if record.phase is Phase.INTERRUPTED:
-        reason = "EC2 reclaims it"
+    if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
+        reason = "AWS takes it away"
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
     if node.state.is_down:
         reason = f"Slurm finds it {node.state}: {node.reason or 'no reason given'}"
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
     if member.has_order(OrderKind.RELEASE, now_s):
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
+    if record.cordon:
+        reason = record.cordon.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
     if not snapshot.wanted.is_up and (is_gated or not node.state.is_drain):
         reason = snapshot.wanted.reason

@@ -33,7 +33,7 @@ from tidegate.service.requests import Placement, fleet_request
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
 DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
-ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE)
+ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE, OrderKind.DELETE)
 
 
 @dataclass(slots=True)

@@ -1,17 +1,17 @@
-"""The entry points of the loop: a look, and a batch of interruption notices."""
+"""The entry points of the loop: a look, and a batch of news about nodes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import NodeRecord, Plan, Resting
+from tidegate.core.actions import Plan
 from tidegate.core.errors import TidegateError
-from tidegate.core.interruption import Notice, orders_for, saves
+from tidegate.core.events import News
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Snapshot
-from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView
+from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger
 from tidegate.service.apply import Applier, Outcome
+from tidegate.service.interruptions import Interrupted, Interruptions
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement
 
@@ -40,18 +40,6 @@ class Looked:
     """What a look did; `trouble` is set when the outside world failed it."""
 
     rounds: list[Round] = field(default_factory=list)
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupted:
-    """What a batch of notices did: nodes that are ours, and how many were not.
-
-    `trouble`: why the jobs on them could not be saved at once.
-    """
-
-    node_names: tuple[str, ...]
-    foreign: int
     trouble: str = ""
 
 
@@ -98,63 +86,6 @@ class Control:
             self.ledger.see_digest(snapshot.digest.stamp)
         return Round(snapshot, made, outcome, notes)
 
-    def interrupt(self, notices: Sequence[Notice]) -> Interrupted:
-        """Save what runs on nodes that EC2 reclaims; replacing them is the next look's work.
-
-        Drains go out before anything else: two minutes are short. Errors: Transient, so that
-        the queue delivers the batch again; every step may be repeated.
-        """
-        if not notices:
-            return Interrupted((), 0)
-        trouble = ""
-        view = self.ledger.view()
-        records = {record.instance_id: record for record in view.nodes}
-        ours = tuple(notice for notice in notices if notice.instance_id in records)
-        if ours:
-            now_s, timings = self.clock.now_s(), self.cluster.timings
-            self.bus.send_orders(orders_for(ours, None, now_s, timings))
-            reading, trouble = self._reading()
-            self.bus.send_orders(saves(ours, reading, now_s, timings))
-            for notice in ours:
-                self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)
-            self._rest(ours, records, view)
-            self.bus.look("spot interruption notice")
-        foreign = len(notices) - len(ours)
-        return Interrupted(tuple(n.instance_id for n in ours), foreign, trouble)
-
-    def look_if_ours(self, instance_ids: Collection[str], why: str) -> tuple[str, ...]:
-        """Ask for a look when any of these instances is a node of ours; returns those.
-
-        Errors: Throttled, NotAuthorized.
-        """
-        if not instance_ids:
-            return ()
-        known = {record.instance_id for record in self.ledger.view().nodes}
-        ours = tuple(sorted(known.intersection(instance_ids)))
-        if ours:
-            self.bus.look(why)
-        return ours
-
-    def _reading(self) -> tuple[Reading | None, str]:
-        """The last digest's queue, or why there is none.
-
-        Whatever is wrong with it must not stop the notice: the next looks save the jobs.
-        """
-        try:
-            received = self.bus.newest_digest()
-        except TidegateError as trouble:
-            return None, f"the digest cannot be read: {trouble}"
-        return (received.digest.reading if received else None), ""
-
-    def _rest(
-        self, ours: Sequence[Notice], records: dict[str, NodeRecord], view: LedgerView
-    ) -> None:
-        """EC2 takes back where it is short: do not buy there again right away."""
-        known = {resting.offering: resting for resting in view.resting}
-        until_s = self.clock.now_s() + self.cluster.timings.rest_min_s
-        for offering in sorted({records[n.instance_id].offering for n in ours}):
-            before = known.get(offering)
-            if before is None or before.until_s < until_s:
-                failures = before.failures if before else 1
-                said = "EC2 reclaims spot instances here"
-                self.ledger.rest(Resting(offering, until_s, failures, "spot interruption", said))
+    def interrupt(self, news: Sequence[News]) -> Interrupted:
+        """Save what runs on nodes that go. Errors: Throttled, NotAuthorized."""
+        return Interruptions(self.cluster, self.ledger, self.bus, self.clock).handle(news)

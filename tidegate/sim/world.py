@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
-from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, Market
+from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, InstanceState, Market
 from tidegate.core.errors import TidegateError
-from tidegate.core.interruption import Notice
+from tidegate.core.events import News, SpotInterruption, StateChange
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Association
 from tidegate.ports import Calendar
@@ -72,7 +72,7 @@ class SimWorld:
     num_events: int = 0
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
-    _notices: list[Notice] = field(default_factory=list)
+    _news: list[News] = field(default_factory=list)
     _waiting: list[Instance] = field(default_factory=list)
     _gated: set[str] = field(default_factory=set)
     _locked_until_s: float = 0.0
@@ -144,7 +144,7 @@ class SimWorld:
             self._take_orders((True, False))
             if self._tick_due_s() <= self.clock.now_s():
                 self._tick()
-        if self._notices:
+        if self._news:
             self._interrupt()
         if self.clock.now_s() >= self._locked_until_s and self.bus.take_looks():
             self.look()
@@ -180,34 +180,34 @@ class SimWorld:
 
     def notice(self, instance_id: str) -> None:
         """EC2 announces a reclaim, and reclaims when the notice is over."""
-        reclaim_at_s = self.clock.now_s() + self.cluster.timings.spot_notice_s
-        self.announce(Notice(instance_id, reclaim_at_s))
+        now_s = self.clock.now_s()
+        self.announce(SpotInterruption(instance_id, now_s))
+        reclaim_at_s = now_s + self.cluster.timings.spot_notice_s
         self.at(reclaim_at_s, lambda: self.compute.end(instance_id))
 
-    def announce(self, notice: Notice) -> None:
-        """The notice alone reaches the interruption function now."""
-        self._notices.append(notice)
+    def announce(self, news: News) -> None:
+        """The news alone reach the interruption function now."""
+        self._news.append(news)
 
     def tell_of_change(self, instance_id: str) -> None:
-        """EC2's event that an instance changed its state reaches the interruption function."""
-        with self._acting("interruption"), suppress(TidegateError):
-            self.control.look_if_ours([instance_id], "EC2 says that nodes change")
+        """EC2's event that an instance ends reaches the interruption function."""
+        self.announce(StateChange(instance_id, InstanceState.SHUTTING_DOWN))
 
     def _interrupt(self) -> None:
-        notices, self._notices = tuple(self._notices), []
+        news, self._news = tuple(self._news), []
         with self._acting("interruption") as survived:
             try:
-                self.control.interrupt(notices)
+                self.control.interrupt(news)
             except TidegateError:
                 if self.redelivery_s is None:
                     raise
-                self._announce_again(notices)
+                self._announce_again(news)
         if not survived():
-            self._announce_again(notices)
+            self._announce_again(news)
 
-    def _announce_again(self, notices: tuple[Notice, ...]) -> None:
+    def _announce_again(self, news: tuple[News, ...]) -> None:
         again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
-        self.at(again_s, lambda: self._notices.extend(notices))
+        self.at(again_s, lambda: self._news.extend(news))
 
     @contextmanager
     def _acting(self, actor: str) -> Iterator[Callable[[], bool]]:

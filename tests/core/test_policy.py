@@ -1,0 +1,88 @@
+"""Every kind of news has one answer, whatever its time; of several the strongest counts."""
+
+import itertools
+
+import pytest
+
+from tests.make import NOW_S
+from tidegate.core.actions import Cordon
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
+    News,
+    RebalanceRecommendation,
+    ReservationInterruption,
+    SpotInterruption,
+    StateChange,
+)
+from tidegate.core.policy import Answer, Dead, Nothing, Reclaim, action_for, strongest
+from tidegate.core.pool import Rebalance, Timings
+
+SPOT, HELD = "EC2 reclaims this spot instance", "its Capacity Reservation is taken back"
+LEAVE = "EC2 recommends to leave this spot instance"
+CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
+NEXT_WEEK_S = NOW_S + 7 * 86_400
+
+
+def health(category: HealthCategory, *, is_over: bool = False) -> HealthNotice:
+    return HealthNotice(("i-1",), category, CODE, NEXT_WEEK_S, is_over=is_over)
+
+
+def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
+    return action_for(news, rebalance, NOW_S, Timings())
+
+
+@pytest.mark.parametrize(
+    ("news", "expected"),
+    [
+        (SpotInterruption("i-1", NOW_S - 5), Reclaim(NOW_S + 115, SPOT)),
+        (SpotInterruption("i-1", NOW_S - 9_999), Reclaim(NOW_S - 9_879, SPOT)),
+        (SpotInterruption("i-1", NOW_S + 9_999), Reclaim(NOW_S + 120, SPOT)),
+        (ReservationInterruption("i-1", NOW_S), Reclaim(NOW_S + 120, HELD)),
+        (ReservationInterruption("i-1", NOW_S, NOW_S + 90), Reclaim(NOW_S + 90, HELD)),
+        (ReservationInterruption("i-1", NOW_S, NOW_S + 9_999), Reclaim(NOW_S + 120, HELD)),
+        (
+            health(HealthCategory.SCHEDULED_CHANGE),
+            Cordon(f"AWS Health: {CODE}", NOW_S, NEXT_WEEK_S),
+        ),
+        (health(HealthCategory.SCHEDULED_CHANGE, is_over=True), Nothing()),
+        (health(HealthCategory.ISSUE), Cordon(f"AWS Health: {CODE}", NOW_S)),
+        (health(HealthCategory.ISSUE, is_over=True), Nothing()),
+        (health(HealthCategory.ACCOUNT_NOTIFICATION), Nothing()),
+        (health(HealthCategory.INVESTIGATION), Nothing()),
+    ],
+)
+def test_news_has_this_answer(news: News, expected: Answer) -> None:
+    assert answer(news) == expected
+
+
+@pytest.mark.parametrize("state", InstanceState)
+def test_an_instance_that_ends_is_dead_and_one_that_begins_is_no_news(
+    state: InstanceState,
+) -> None:
+    begins = state in (InstanceState.PENDING, InstanceState.RUNNING)
+    dead = Dead(f"EC2 says that its instance is {state.value}")
+
+    assert answer(StateChange("i-1", state)) == (Nothing() if begins else dead)
+
+
+def test_what_a_rebalance_recommendation_does_is_the_pools_own_choice() -> None:
+    answers = [answer(RebalanceRecommendation("i-1"), policy) for policy in Rebalance]
+
+    assert answers == [Nothing(), Cordon(LEAVE, NOW_S), Reclaim(NOW_S + 120, LEAVE)]
+
+
+def test_the_strongest_answer_counts_whichever_comes_first() -> None:
+    weak_to_strong: list[Answer] = [
+        Nothing(),
+        Cordon("issue", NOW_S),
+        Cordon("maintenance", NOW_S, NOW_S + 9_000),
+        Cordon("maintenance", NOW_S, NOW_S + 900),
+        Reclaim(NOW_S + 120, "later"),
+        Reclaim(NOW_S + 60, "sooner"),
+        Dead("gone"),
+    ]
+
+    for weak, strong in itertools.combinations(weak_to_strong, 2):
+        assert strongest(weak, strong) == strongest(strong, weak) == strong

@@ -1,0 +1,132 @@
+"""What to do about news of a node of ours: one total function from event to answer."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from tidegate.core.actions import Cordon
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
+    News,
+    RebalanceRecommendation,
+    ReservationInterruption,
+    SpotInterruption,
+    StateChange,
+)
+from tidegate.core.pool import Rebalance, Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaim:
+    """The node goes at `at_s`: drain it, save its jobs, buy another."""
+
+    at_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """The node is gone or going: nothing runs there any more."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Not worth an action."""
+
+
+type Answer = Reclaim | Cordon | Dead | Nothing
+
+
+def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings) -> Answer:
+    """What this news asks for. `rebalance`: the policy of the node's pool.
+
+    A time in the future counts as now, so that no broken clock puts a reclaim off.
+    """
+    match news:
+        case SpotInterruption(at_s=at_s):
+            at_s = min(at_s, now_s) + timings.spot_notice_s
+            return Reclaim(at_s, "EC2 reclaims this spot instance")
+        case ReservationInterruption(at_s=at_s, ends_at_s=ends_at_s):
+            notice_ends_at_s = min(at_s, now_s) + timings.spot_notice_s
+            at_s = min(ends_at_s or notice_ends_at_s, notice_ends_at_s)
+            return Reclaim(at_s, "its Capacity Reservation is taken back")
+        case RebalanceRecommendation():
+            return _on_rebalance(rebalance, now_s, timings)
+        case StateChange(state=state):
+            return _on_state(state)
+        case HealthNotice():
+            return _on_health(news, now_s)
+        case _:
+            assert_never(news)
+
+
+def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> Answer:
+    reason = "EC2 recommends to leave this spot instance"
+    match rebalance:
+        case Rebalance.IGNORE:
+            return Nothing()
+        case Rebalance.CORDON:
+            return Cordon(reason, now_s)
+        case Rebalance.DRAIN:
+            return Reclaim(now_s + timings.spot_notice_s, reason)
+        case _:
+            assert_never(rebalance)
+
+
+def _on_state(state: InstanceState) -> Answer:
+    match state:
+        case InstanceState.PENDING | InstanceState.RUNNING:
+            return Nothing()
+        case (
+            InstanceState.SHUTTING_DOWN
+            | InstanceState.TERMINATED
+            | InstanceState.STOPPING
+            | InstanceState.STOPPED
+        ):
+            return Dead(f"EC2 says that its instance is {state.value}")
+        case _:
+            assert_never(state)
+
+
+def _on_health(notice: HealthNotice, now_s: float) -> Answer:
+    """A cordon; near its end the planner saves the jobs, see `interruption.reclaim_at_s`."""
+    if notice.is_over:
+        return Nothing()
+    match notice.category:
+        case HealthCategory.SCHEDULED_CHANGE:
+            return Cordon(f"AWS Health: {notice.code}", now_s, notice.starts_at_s)
+        case HealthCategory.ISSUE:
+            return Cordon(f"AWS Health: {notice.code}", now_s)
+        case HealthCategory.ACCOUNT_NOTIFICATION | HealthCategory.INVESTIGATION:
+            return Nothing()
+        case _:
+            assert_never(notice.category)
+
+
+def strongest(first: Answer, second: Answer) -> Answer:
+    """Of two answers about one node the one that also does what the other asks."""
+    match first, second:
+        case (Dead(), _) | (_, Nothing()):
+            return first
+        case (_, Dead()) | (Nothing(), _):
+            return second
+        case Reclaim(), Reclaim():
+            return min(first, second, key=lambda reclaim: reclaim.at_s)
+        case Reclaim(), _:
+            return first
+        case _, Reclaim():
+            return second
+        case _:
+            assert isinstance(first, Cordon)
+            assert isinstance(second, Cordon)
+            return tighter(first, second)
+
+
+def tighter(first: Cordon, second: Cordon) -> Cordon:
+    """Of two cordons the one that ends first; one without an end is the weaker."""
+    never = float("inf")
+    ends = [never if one.ends_at_s is None else one.ends_at_s for one in (first, second)]
+    return second if ends[1] < ends[0] else first

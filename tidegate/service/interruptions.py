@@ -1,0 +1,197 @@
+"""News of EC2 and AWS Health about our nodes: what cannot wait is ordered at once.
+
+Drains and deletes go out before anything else is read or written: two minutes are short.
+Replacing the nodes is the next look's work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase, Resting
+from tidegate.core.errors import TidegateError
+from tidegate.core.events import News, subjects
+from tidegate.core.interruption import Notice, order_for_nodes, orders_for, saves, toll
+from tidegate.core.policy import (
+    Answer,
+    Dead,
+    Nothing,
+    Reclaim,
+    action_for,
+    strongest,
+    tighter,
+)
+from tidegate.core.pool import Cluster, Rebalance
+from tidegate.core.slurm import Reading
+from tidegate.ports import Bus, Clock, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """What a batch of news did, by nodes that are ours; `foreign`: how many were not.
+
+    `saved_jobs`: jobs that are requeued or signalled in time; `lost_gpu_hours`: what running
+    jobs lose that asked for no checkpoint. `trouble`: why jobs could not be saved at once.
+    """
+
+    node_names: tuple[str, ...] = ()
+    cordoned: tuple[str, ...] = ()
+    dead: tuple[str, ...] = ()
+    foreign: int = 0
+    saved_jobs: int = 0
+    lost_gpu_hours: float = 0.0
+    trouble: str = ""
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The answers of a batch, by what they ask for."""
+
+    notices: list[Notice] = field(default_factory=list)
+    cordons: dict[str, Cordon] = field(default_factory=dict)
+    dead: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Interruptions:
+    """Every step may be repeated: the queue delivers at least once."""
+
+    cluster: Cluster
+    ledger: Ledger
+    bus: Bus
+    clock: Clock
+
+    def handle(self, news: Sequence[News]) -> Interrupted:
+        """Errors: Throttled, NotAuthorized; the queue then delivers the batch again."""
+        ids = dict.fromkeys(one for each in news for one in subjects(each))
+        if not ids:
+            return Interrupted()
+        records = {record.instance_id: record for record in self.ledger.nodes(list(ids))}
+        foreign = len(ids) - len(records)
+        found = self._sort(news, records)
+        if not (found.notices or found.cordons or found.dead):
+            return Interrupted(foreign=foreign)
+        orders = self._orders(found)
+        self.bus.send_orders(orders)
+        reading, trouble = self._reading()
+        saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
+        self.bus.send_orders(saving)
+        self._mark(found, records, orders)
+        self.bus.look("EC2 or AWS Health takes nodes away")
+        return Interrupted(
+            node_names=tuple(sorted(notice.instance_id for notice in found.notices)),
+            cordoned=tuple(sorted(found.cordons)),
+            dead=tuple(sorted(found.dead)),
+            foreign=foreign,
+            saved_jobs=len({name for order in saving for name in order.names}),
+            lost_gpu_hours=self._lost_gpu_hours(found, records, reading),
+            trouble=trouble,
+        )
+
+    def _sort(self, news: Sequence[News], records: Mapping[str, NodeRecord]) -> _Sorted:
+        now_s, timings = self.clock.now_s(), self.cluster.timings
+        answers: dict[str, Answer] = {}
+        for each in news:
+            for instance_id in subjects(each):
+                record = records.get(instance_id)
+                # What we have let go ourselves ends as well: no news.
+                if record is None or record.phase >= Phase.RELEASED:
+                    continue
+                answer = action_for(each, self._rebalance(record), now_s, timings)
+                answers[instance_id] = strongest(answers.get(instance_id, Nothing()), answer)
+        found = _Sorted()
+        for instance_id, answer in sorted(answers.items()):
+            match answer:
+                case Reclaim(at_s=at_s, reason=reason):
+                    found.notices.append(Notice(instance_id, at_s))
+                    found.reasons[instance_id] = reason
+                case Dead(reason=reason):
+                    found.dead[instance_id] = reason
+                case Cordon():
+                    before = records[instance_id].cordon
+                    found.cordons[instance_id] = tighter(before, answer) if before else answer
+                case Nothing():
+                    pass
+        return found
+
+    def _rebalance(self, record: NodeRecord) -> Rebalance:
+        pool = self.cluster.pool(record.pool)
+        return pool.rebalance if pool else Rebalance.IGNORE
+
+    def _orders(self, found: _Sorted) -> tuple[Order, ...]:
+        """One order for all nodes of one reason."""
+        now_s, timings = self.clock.now_s(), self.cluster.timings
+        by_reason: dict[tuple[OrderKind, str], list[str]] = {}
+        for name, cordon in found.cordons.items():
+            by_reason.setdefault((OrderKind.DRAIN, cordon.reason), []).append(name)
+        for name, reason in found.dead.items():
+            by_reason.setdefault((OrderKind.DELETE, reason), []).append(name)
+        reclaims: dict[str, list[Notice]] = {}
+        for notice in found.notices:
+            reclaims.setdefault(found.reasons[notice.instance_id], []).append(notice)
+        return (
+            *(
+                order
+                for reason, notices in sorted(reclaims.items())
+                for order in orders_for(notices, reason, now_s, timings)
+            ),
+            *(
+                order
+                for (kind, reason), names in sorted(by_reason.items())
+                for order in order_for_nodes(kind, names, reason, now_s + timings.order_ttl_s)
+            ),
+        )
+
+    def _reading(self) -> tuple[Reading | None, str]:
+        """The last digest's queue, or why there is none.
+
+        Whatever is wrong with it must not stop the notice: the next looks save the jobs.
+        """
+        try:
+            received = self.bus.newest_digest()
+        except TidegateError as trouble:
+            return None, f"the digest cannot be read: {trouble}"
+        return (received.digest.reading if received else None), ""
+
+    def _mark(
+        self, found: _Sorted, records: Mapping[str, NodeRecord], orders: Sequence[Order]
+    ) -> None:
+        now_s = self.clock.now_s()
+        for notice in found.notices:
+            self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)
+        for name in found.dead:
+            self.ledger.interrupt_node(name, now_s)
+        for name, cordon in found.cordons.items():
+            self.ledger.cordon_node(name, cordon)
+        for order in orders:
+            if order.kind is OrderKind.DELETE:
+                pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
+                for name in order.names:
+                    self.ledger.set_order(name, pending)
+        taken = [notice.instance_id for notice in found.notices]
+        self._rest([records[name] for name in taken])
+
+    def _rest(self, taken: Sequence[NodeRecord]) -> None:
+        """EC2 takes back where it is short: do not buy there again right away."""
+        if not taken:
+            return
+        known = {resting.offering: resting for resting in self.ledger.view().resting}
+        until_s = self.clock.now_s() + self.cluster.timings.rest_min_s
+        for offering in sorted({record.offering for record in taken}):
+            before = known.get(offering)
+            if before is None or before.until_s < until_s:
+                failures = before.failures if before else 1
+                said = "EC2 reclaims spot instances here"
+                self.ledger.rest(Resting(offering, until_s, failures, "spot interruption", said))
+
+    def _lost_gpu_hours(
+        self, found: _Sorted, records: Mapping[str, NodeRecord], reading: Reading | None
+    ) -> float:
+        """A node that was announced before is not counted again when it dies."""
+        unannounced = {name for name in found.dead if records[name].phase < Phase.INTERRUPTED}
+        fresh = {
+            notice.instance_id
+            for notice in found.notices
+            if records[notice.instance_id].phase < Phase.INTERRUPTED
+        }
+        return toll(fresh, unannounced, reading, self.clock.now_s())

@@ -1,0 +1,65 @@
+"""What arrives at the functions as text; a module for each detail-type, with its schema."""
+
+import json
+from collections.abc import Callable, Mapping
+
+from pydantic import ValidationError
+
+from tidegate.core.errors import BadEvent
+from tidegate.core.events import Event, UnknownEvent
+from tidegate.wire.events import health, rebalance, reservation, spot, state
+from tidegate.wire.events.envelope import Envelope, bad_event
+from tidegate.wire.events.looks import (
+    DIGEST_DETAIL_TYPE,
+    DIGEST_SOURCE,
+    encode_look,
+    parse_digest_put,
+    parse_look,
+    parse_schedule,
+)
+
+__all__ = [
+    "DIGEST_DETAIL_TYPE",
+    "DIGEST_SOURCE",
+    "HEALTH_DETAIL_TYPE",
+    "REBALANCE_DETAIL_TYPE",
+    "RESERVATION_DETAIL_TYPE",
+    "SPOT_DETAIL_TYPE",
+    "STATE_DETAIL_TYPE",
+    "encode_look",
+    "parse_event",
+    "parse_schedule",
+]
+
+SPOT_DETAIL_TYPE = spot.DETAIL_TYPE
+REBALANCE_DETAIL_TYPE = rebalance.DETAIL_TYPE
+RESERVATION_DETAIL_TYPE = reservation.DETAIL_TYPE
+STATE_DETAIL_TYPE = state.DETAIL_TYPE
+HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
+
+_PARSERS: Mapping[str, Callable[[object], Event]] = {
+    DIGEST_DETAIL_TYPE: parse_digest_put,
+    SPOT_DETAIL_TYPE: spot.parse,
+    REBALANCE_DETAIL_TYPE: rebalance.parse,
+    RESERVATION_DETAIL_TYPE: reservation.parse,
+    STATE_DETAIL_TYPE: state.parse,
+    HEALTH_DETAIL_TYPE: health.parse,
+}
+
+
+def parse_event(body: str | bytes) -> Event:
+    """Read the body of a queue message. Errors: BadEvent, with what was expected."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadEvent(f"the event is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise BadEvent("the event is not a JSON object")
+    try:
+        if "look" in fields:
+            return parse_look(fields)
+        envelope = Envelope.model_validate(fields)
+        parse = _PARSERS.get(envelope.detail_type)
+        return parse(fields) if parse else UnknownEvent(envelope.detail_type, envelope.source)
+    except ValidationError as error:
+        raise bad_event(error) from error

@@ -1,0 +1,61 @@
+"""Our own: looks, the digest's announcement, and what EventBridge Scheduler is given."""
+
+import json
+from typing import Literal
+
+from pydantic import AwareDatetime, ValidationError
+
+from tidegate.core.events import Look
+from tidegate.wire.events.envelope import Wire, bad_event
+
+DIGEST_DETAIL_TYPE = "Tidegate Digest"
+DIGEST_SOURCE = "tidegate.agent"
+
+
+class _OwnLook(Wire):
+    """`{"look": why, "id": unique, "at": when}`: FIFO queues drop equal bodies for 5 minutes."""
+
+    look: str
+    id: str
+
+
+class _Schedule(Wire):
+    """What the stack gives EventBridge Scheduler as input; `at` is Scheduler's own time."""
+
+    schedule: Literal["start", "stop"]
+    at: AwareDatetime
+
+
+class _DigestDetail(Wire):
+    head: str
+    sequence: int
+
+
+class _DigestPut(Wire):
+    source: Literal["tidegate.agent"]
+    detail: _DigestDetail
+
+
+def encode_look(why: str, *, look_id: str, at: str) -> str:
+    """The body of a look of our own. `look_id` makes it unique; `at` is for people, ISO-8601."""
+    return json.dumps({"look": why, "id": look_id, "at": at})
+
+
+def parse_look(fields: object) -> Look:
+    """Errors: pydantic.ValidationError."""
+    return Look(_OwnLook.model_validate(fields).look)
+
+
+def parse_digest_put(fields: object) -> Look:
+    """Errors: pydantic.ValidationError."""
+    detail = _DigestPut.model_validate(fields).detail
+    return Look(f"digest {detail.sequence} of {detail.head}")
+
+
+def parse_schedule(event: object) -> str:
+    """Which schedule fired, and for when. Errors: BadEvent, with what was expected."""
+    try:
+        fired = _Schedule.model_validate(event)
+    except ValidationError as error:
+        raise bad_event(error) from error
+    return f"{fired.schedule} schedule of {fired.at.isoformat()}"

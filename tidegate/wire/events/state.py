@@ -1,0 +1,27 @@
+"""An instance has moved to another state.
+
+Schema: EC2 user guide, "State change events for Amazon EC2 instances".
+"""
+
+from typing import Literal
+
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.events import StateChange
+from tidegate.wire.events.envelope import InstanceDetail, Wire
+
+DETAIL_TYPE = "EC2 Instance State-change Notification"
+
+
+class _Detail(InstanceDetail):
+    state: InstanceState
+
+
+class _Notice(Wire):
+    source: Literal["aws.ec2"]
+    detail: _Detail
+
+
+def parse(fields: object) -> StateChange:
+    """Errors: pydantic.ValidationError."""
+    detail = _Notice.model_validate(fields).detail
+    return StateChange(detail.instance_id, detail.state)
