@@ -200,3 +200,36 @@ def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm):
     agent.tick()
 
     assert slurm.did("requeue") == [("1",)]
+
+
+def test_a_node_that_was_reclaimed_while_it_booted_is_drained_before_a_job_starts(agent, slurm):
+    slurm.queue("1")
+    agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: reclaimed")])
+    agent.tick()
+    slurm.put("n1", "IDLE")
+
+    agent.tick()
+
+    assert slurm.calls == [("drain", "n1")]
+    assert slurm.nodes["n1"].reason == "tidegate: reclaimed"
+
+
+def test_a_node_that_joins_after_the_order_s_time_takes_jobs(agent, slurm, clock):
+    slurm.queue("1")
+    agent.on_orders([order(OrderKind.DRAIN, "n1")])
+    clock.now += 61
+    slurm.put("n1", "IDLE")
+
+    agent.tick()
+
+    assert slurm.calls == [("poke", "n1")]
+
+
+def test_a_guarded_drain_does_not_wait_for_its_node(agent, slurm):
+    slurm.queue("1")
+    agent.on_orders([order(OrderKind.DRAIN, "n1", only_if=("IDLE",))])
+    slurm.put("n1", "IDLE")
+
+    agent.tick()
+
+    assert slurm.calls == [("poke", "n1")]

@@ -9,10 +9,14 @@ from tidegate.core.slurm import Job, Node, Reading
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What became of orders, one result per name of each; `requeued`: jobs that now wait."""
+    """What became of orders, one result per name of each.
+
+    `requeued`: jobs that now wait; `awaited`: drains of nodes that Slurm does not know yet.
+    """
 
     results: tuple[OrderResult, ...]
     requeued: frozenset[str] = frozenset()
+    awaited: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,37 @@
 """Orders about nodes: drain and undrain, all names of all orders in one command."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.slurm import Node
+from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
 
 
 def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     """Start no new job on these nodes. The orders share text and guard."""
-    asked = asked_nodes(orders, slurm.read())
+    reading = slurm.read()
+    asked = asked_nodes(orders, reading)
     names = list(dict.fromkeys(node.name for _, node in asked.pairs))
     if names:
         # Also where the node drains already: a release in progress undrains only a node that
         # still carries its own reason, and this one must stay drained.
         slurm.drain(names, orders[0].text or "tidegate: drain")
     kept = _give_way(asked.pairs, slurm) if orders[0].only_if and names else {}
-    return Carried(
-        (
-            *asked.settled,
-            *(
-                result(order, node.name, OrderOutcome.KEPT, kept[node.name])
-                if node.name in kept
-                else result(order, node.name, OrderOutcome.DONE, "The node takes no new job.")
-                for order, node in asked.pairs
-            ),
-        )
+    done = (
+        result(order, node.name, OrderOutcome.KEPT, kept[node.name])
+        if node.name in kept
+        else result(order, node.name, OrderOutcome.DONE, "The node takes no new job.")
+        for order, node in asked.pairs
     )
+    known = {node.name for node in reading.nodes}
+    awaited = (
+        replace(order, names=tuple(name for name in order.names if name not in known))
+        for order in orders
+        if not order.only_if
+    )
+    return Carried((*asked.settled, *done), awaited=tuple(one for one in awaited if one.names))
 
 
 def _give_way(pairs: Sequence[tuple[Order, Node]], slurm: Slurm) -> dict[str, str]:
@@ -63,3 +67,26 @@ def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
     if node.state.is_drain:
         return result(order, node.name, OrderOutcome.KEPT, f"It is drained: {node.reason}.")
     return result(order, node.name, OrderOutcome.DONE, "The node took jobs already.")
+
+
+@dataclass(slots=True)
+class Awaited:
+    """Drains for nodes that still boot: they are drained before a job can start on them."""
+
+    _orders: dict[str, Order] = field(default_factory=dict)
+
+    def add(self, orders: Iterable[Order]) -> None:
+        self._orders |= {name: order for order in orders for name in order.names}
+
+    def drain(self, reading: Reading, slurm: Slurm, now_s: float) -> frozenset[str]:
+        """Drain those that have joined; their names. Errors: SlurmUnavailable."""
+        for name, order in list(self._orders.items()):
+            if now_s > order.not_after_s:
+                self._orders.pop(name, None)
+        joined: dict[str, list[str]] = {}
+        for node in reading.nodes:
+            if node.name in self._orders and not node.state.is_drain:
+                joined.setdefault(self._orders[node.name].text, []).append(node.name)
+        for reason, names in joined.items():
+            slurm.drain(names, reason)
+        return frozenset(name for names in joined.values() for name in names)

@@ -4,7 +4,7 @@ Drains and deletes go out before anything else is read or written: two minutes a
 Replacing the nodes is the next look's work.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase, Resting
@@ -121,25 +121,22 @@ class Interruptions:
     def _orders(self, found: _Sorted) -> tuple[Order, ...]:
         """One order for all nodes of one reason."""
         now_s, timings = self.clock.now_s(), self.cluster.timings
-        by_reason: dict[tuple[OrderKind, str], list[str]] = {}
-        for name, cordon in found.cordons.items():
-            by_reason.setdefault((OrderKind.DRAIN, cordon.reason), []).append(name)
-        for name, reason in found.dead.items():
-            by_reason.setdefault((OrderKind.DELETE, reason), []).append(name)
         reclaims: dict[str, list[Notice]] = {}
         for notice in found.notices:
             reclaims.setdefault(found.reasons[notice.instance_id], []).append(notice)
+        drains = (
+            order
+            for reason, notices in sorted(reclaims.items())
+            for order in orders_for(notices, reason, now_s, timings)
+        )
+        # A node that still boots is drained when it joins.
+        cordons = {name: cordon.reason for name, cordon in found.cordons.items()}
+        joined_by_s = now_s + timings.boot_bound_s
+        soon_s = now_s + timings.order_ttl_s
         return (
-            *(
-                order
-                for reason, notices in sorted(reclaims.items())
-                for order in orders_for(notices, reason, now_s, timings)
-            ),
-            *(
-                order
-                for (kind, reason), names in sorted(by_reason.items())
-                for order in order_for_nodes(kind, names, reason, now_s + timings.order_ttl_s)
-            ),
+            *drains,
+            *_by_reason(OrderKind.DRAIN, cordons, joined_by_s),
+            *_by_reason(OrderKind.DELETE, found.dead, soon_s),
         )
 
     def _reading(self) -> tuple[Reading | None, str]:
@@ -195,3 +192,12 @@ class Interruptions:
             if records[notice.instance_id].phase < Phase.INTERRUPTED
         }
         return toll(fresh, unannounced, reading, self.clock.now_s())
+
+
+def _by_reason(kind: OrderKind, reasons: Mapping[str, str], not_after_s: float) -> Iterator[Order]:
+    """One order for the nodes of each reason. `reasons`: by node."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    for reason, ours in sorted(names.items()):
+        yield from order_for_nodes(kind, ours, reason, not_after_s)

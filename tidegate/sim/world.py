@@ -187,7 +187,7 @@ class SimWorld:
 
     def announce(self, news: News) -> None:
         """The news alone reach the interruption function now."""
-        self._news.append(news)
+        self.at(self.clock.now_s(), lambda: self._news.append(news))
 
     def tell_of_change(self, instance_id: str) -> None:
         """EC2's event that an instance ends reaches the interruption function."""
