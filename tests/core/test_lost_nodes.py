@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.core.reading import launches, orders
+from tests.core.reading import ended, launches, orders
 from tests.make import (
     NOW_S,
     T4,
@@ -19,6 +19,7 @@ from tests.make import (
 from tidegate.core.actions import (
     Cordon,
     LaunchRecord,
+    Mark,
     NodeRecord,
     OrderKind,
     PendingOrder,
@@ -146,3 +147,19 @@ def test_a_launch_in_doubt_counts_as_its_largest_alternative() -> None:
     made = plan(snapshot([job(1), job(2, is_exclusive=True)], of=both, launches=[in_doubt]))
 
     assert launches(made) == []
+
+
+def test_an_instance_that_ec2_does_not_show_is_ended_before_it_is_forgotten() -> None:
+    """Left out by one Describe and gone from Slurm, it would run for ever."""
+    made = plan(snapshot(records=[record(phase=Phase.JOINED)]))
+
+    assert ended(made) == ["i-1"]
+    assert [mark.phase for mark in made.actions if isinstance(mark, Mark)] == [Phase.TERMINATED]
+
+
+def test_an_instance_that_ec2_shows_as_ended_is_not_ended_again() -> None:
+    gone = instance(state=InstanceState.SHUTTING_DOWN)
+
+    made = plan(snapshot(instances=[gone], records=[record(phase=Phase.JOINED)]))
+
+    assert ended(made) == []

@@ -175,3 +175,15 @@ def test_an_order_to_an_adopted_node_is_remembered() -> None:
         world.look()
 
     assert [order.kind for order in world.bus.orders] == [OrderKind.RELEASE]
+
+
+def test_an_instance_that_ec2_does_not_show_is_ended_and_not_counted_as_ended(
+    world: World,
+) -> None:
+    world.ledger.all_nodes["i-1"] = record(phase=Phase.JOINED)
+    world.report()
+
+    looked = world.look()
+
+    assert world.compute.terminated == [("i-1",)]
+    assert looked.rounds[0].outcome.ended == []

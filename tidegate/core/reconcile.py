@@ -137,7 +137,7 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
 def _judge_gone(member: Member) -> Judged:
     if member.node is None:
         mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
-        return Judged(member, Use.NONE, (mark,))
+        return Judged(member, Use.NONE, (*_sure_end(member), mark))
     is_announced = member.record is not None and member.record.phase is Phase.INTERRUPTED
     looks_alive = member.node.state.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
@@ -151,6 +151,13 @@ def _judge_gone(member: Member) -> Judged:
     is_sure = member.instance is not None or is_announced
     kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
     return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+
+
+def _sure_end(member: Member) -> tuple[Action, ...]:
+    """Describe may leave out an instance that lives; once forgotten it would run for ever."""
+    if member.instance is not None:
+        return ()
+    return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
 
 
 def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:

@@ -73,7 +73,7 @@ class Applier:
             match action:
                 case Terminate():
                     self.compute.terminate(action.instance_ids)
-                    outcome.ended.extend(action.instance_ids)
+                    outcome.ended.extend(_seen(action.instance_ids, snapshot))
                 case Mark():
                     self._mark(action)
                 case Rest():
@@ -189,6 +189,12 @@ class Applier:
         known = {resting.offering: resting for resting in snapshot.resting}
         for refusal in {r.offering: r for r in refusals}.values():
             self.ledger.rest(rested(refusal, known.get(refusal.offering), snapshot))
+
+
+def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:
+    """Those that EC2 showed: only they end by our doing."""
+    shown = {one.instance_id for one in snapshot.instances}
+    return [name for name in instance_ids if name in shown]
 
 
 def rested(
