@@ -82,7 +82,10 @@ class Compute(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """One consistent-enough read of the ledger: the epoch is read first."""
+    """One consistent-enough read of the ledger: the epoch is read first.
+
+    `digest_seen` None: none was acted on in the last ten minutes.
+    """
 
     epoch: Epoch
     digest_seen: Stamp | None
@@ -140,7 +143,7 @@ class Ledger(Protocol):
         ...
 
     def see_digest(self, stamp: Stamp) -> None:
-        """Remember the newest digest that was acted on."""
+        """Remember the newest digest that was acted on, for ten minutes."""
         ...
 
 

@@ -129,7 +129,7 @@ def variables(names: CloudNames) -> dict[str, str]:
         bucket=names.bucket,
         bus=names.event_bus,
         look_queue_url=names.look_queue_url,
-        dead_look_queue_url=names.dead_letter_queue_urls[0],
+        dead_look_queue_url=names.dead_look_queue_url,
         urgent_queue_url=names.urgent_queue_url,
         routine_queue_url=names.routine_queue_url,
     )

@@ -20,7 +20,7 @@ from tidegate.core.actions import (
     Phase,
     Resting,
 )
-from tidegate.core.digest import Stamp
+from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import FleetRequest, Market, Override
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
@@ -359,3 +359,19 @@ def test_a_node_written_before_there_were_cordons_can_be_read(
     )
 
     assert [one.cordon for one in ledger.view().nodes] == [None]
+
+
+def test_a_start_that_is_not_heard_any_more_bars_no_other(ledger: Ledger, clock: SimClock) -> None:
+    """Its clock may have been hours ahead."""
+    ahead, right = Stamp("i-a", NOW_S + HOUR_S, 1), Stamp("i-a", NOW_S, 1)
+    ledger.see_digest(ahead)
+    clock.advance(SEEN_COUNTS_S)
+    ledger.see_digest(right)
+    barred = ledger.view().digest_seen
+
+    clock.advance(1.0)
+    forgotten = ledger.view().digest_seen
+    ledger.see_digest(right)
+
+    assert (barred, forgotten) == (ahead, None)
+    assert ledger.view().digest_seen == right

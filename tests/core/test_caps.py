@@ -111,14 +111,3 @@ def test_the_tightest_of_several_caps_decides_and_is_named() -> None:
         1,
         "user ada of account lab allows 1 GPUs in all, 0 are used or promised",
     )
-
-
-def test_of_two_caps_that_stop_a_job_always_the_same_one_is_named() -> None:
-    caps = [Association(f"qos {name}", qos="q", max_gpus=0) for name in ("b", "a")]
-
-    said = {
-        Caps(digest([], associations=order).reading).admit(job(1, qos="q"))
-        for order in (caps, caps[::-1])
-    }
-
-    assert len(said) == 1

@@ -2,7 +2,7 @@
 
     sk                          attributes besides `body` (the record as JSON)
     epoch                       lineage, epoch, committed_by
-    digest_seen                 head, started_at_s, sequence
+    digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon
     resting#<offering>
@@ -48,7 +48,7 @@ from tidegate.core.actions import (
     Phase,
     Resting,
 )
-from tidegate.core.digest import Stamp
+from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.errors import Throttled
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
@@ -97,7 +97,14 @@ class DynamoLedger:
         resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
         return LedgerView(
             epoch=epoch,
-            digest_seen=next((stamp(item) for item in by_kind.get("digest_seen", ())), None),
+            digest_seen=next(
+                (
+                    stamp(item)
+                    for item in by_kind.get("digest_seen", ())
+                    if now_s - float(item["seen_at_s"]) <= SEEN_COUNTS_S
+                ),
+                None,
+            ),
             nodes=tuple(node(item) for item in by_kind.get("node", ())),
             launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
             # DynamoDB deletes expired items when it finds the time, up to days later.
@@ -196,12 +203,15 @@ class DynamoLedger:
 
     def see_digest(self, stamp: Stamp) -> None:
         # The same order as core.digest.supersedes, so that a slow planner cannot go back.
+        now_s = self.clock.now_s()
+        seen = {"seen_at_s": number(now_s)}
         with aws_call():
             tolerating(
                 lambda: self.client.put_item(
                     TableName=self.table,
-                    Item=packed(key("digest_seen") | stamp_attributes(stamp)),
-                    ConditionExpression="attribute_not_exists(pk) OR started_at_s < :started "
+                    Item=packed(key("digest_seen") | stamp_attributes(stamp) | seen),
+                    ConditionExpression="attribute_not_exists(pk) OR seen_at_s < :counts_since "
+                    "OR started_at_s < :started "
                     "OR (started_at_s = :started AND (head <> :head OR #sequence <= :sequence))",
                     ExpressionAttributeNames={"#sequence": "sequence"},
                     ExpressionAttributeValues=packed(
@@ -209,6 +219,7 @@ class DynamoLedger:
                             ":head": stamp.head_instance_id,
                             ":started": number(stamp.agent_started_at_s),
                             ":sequence": stamp.sequence,
+                            ":counts_since": number(now_s - SEEN_COUNTS_S),
                         }
                     ),
                 ),

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from tidegate.core.actions import OrderResult
 from tidegate.core.slurm import Reading
 
+# A start of the agent that was not heard for so long is over, whatever its clock said: two
+# heartbeats of an empty cluster. The clock of a head that begins may be hours ahead.
+SEEN_COUNTS_S = 600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

@@ -1,6 +1,6 @@
 """The ledger in memory, with the conditions that DynamoDB would check."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import (
@@ -12,7 +12,7 @@ from tidegate.core.actions import (
     Phase,
     Resting,
 )
-from tidegate.core.digest import Stamp, supersedes
+from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
@@ -34,10 +34,11 @@ class SimLedger:
     lineage: str = "5eed0001"
     faults: Faults = no_faults
     epoch_number: int = 0
-    digest_seen: Stamp | None = None
+    digest_seen: tuple[Stamp, float] | None = None
     all_nodes: dict[str, NodeRecord] = field(default_factory=dict)
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
+    on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
     @property
     def epoch(self) -> Epoch:
@@ -48,7 +49,7 @@ class SimLedger:
             now_s = self.clock.now_s()
             view = LedgerView(
                 epoch=self.epoch,
-                digest_seen=self.digest_seen,
+                digest_seen=self._digest_seen(),
                 nodes=tuple(
                     node for node in self.all_nodes.values() if node.phase < Phase.TERMINATED
                 ),
@@ -63,6 +64,8 @@ class SimLedger:
                     if now_s < resting.until_s + RESTING_KEPT_S
                 ),
             )
+        for tell in self.on_view:
+            tell(view)
         return view
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -134,5 +137,9 @@ class SimLedger:
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):
-            if supersedes(stamp, self.digest_seen):
-                self.digest_seen = stamp
+            if supersedes(stamp, self._digest_seen()):
+                self.digest_seen = (stamp, self.clock.now_s())
+
+    def _digest_seen(self) -> Stamp | None:
+        stamp, seen_s = self.digest_seen or (None, 0.0)
+        return stamp if self.clock.now_s() - seen_s <= SEEN_COUNTS_S else None
