@@ -52,6 +52,15 @@ def test_the_heartbeat_is_slow_on_an_empty_cluster(agent, slurm, clock, is_empty
     assert agent.tick() is not None
 
 
+def test_a_clock_that_is_put_back_does_not_silence_the_heartbeat(agent, slurm, clock):
+    slurm.put("n1", "IDLE")
+    agent.tick()
+    clock.now -= 3600
+
+    assert agent.tick() is not None
+    assert agent.tick() is None
+
+
 def test_grown_priorities_and_passing_reasons_are_no_news(agent, slurm):
     slurm.queue("1", priority=10, reason="Priority")
     slurm.queue("2", priority=5, reason="ReqNodeNotAvail, UnavailableNodes:n1")

@@ -165,7 +165,8 @@ class Agent:
         with self._lock:
             has_news = self._has_news
             results = self._recent_results(now_s)
-            is_due = now_s - self._published_at_s >= self._heartbeat(reading)
+            # A clock that was put back must not keep the heartbeat waiting.
+            is_due = not 0.0 <= now_s - self._published_at_s < self._heartbeat(reading)
             if seen == self._published and not has_news and not is_due:
                 return None
             self._has_news = False
