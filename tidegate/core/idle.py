@@ -1,7 +1,9 @@
 """Nodes that no job needs: which a pool keeps, and which go."""
 
 from tidegate.core.actions import OrderKind
+from tidegate.core.members import Member
 from tidegate.core.reconcile import Use
+from tidegate.core.slurm import Node
 from tidegate.core.work import Work
 
 
@@ -21,8 +23,7 @@ def release_idle(work: Work) -> None:
             continue
         if each.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
             continue
-        since_s = max(node.last_busy_at_s, each.member.launched_at_s)
-        idle_s = work.digest.written_at_s - since_s
+        idle_s = _idle_s(work, each.member, node)
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
@@ -31,3 +32,11 @@ def release_idle(work: Work) -> None:
             by_reason.setdefault(reason, []).append(node.name)
     for reason, names in sorted(by_reason.items()):
         work.send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}", only_if=("IDLE",))
+
+
+def _idle_s(work: Work, member: Member, node: Node) -> float:
+    """How long it has been idle, by the head's clock as far as that can be right."""
+    written_at_s = work.digest.written_at_s
+    if node.last_busy_at_s > written_at_s:  # the clock was put back since then
+        return work.snapshot.now_s - member.launched_at_s
+    return written_at_s - max(node.last_busy_at_s, member.launched_at_s)

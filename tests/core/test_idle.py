@@ -1,0 +1,24 @@
+"""When a node has idled long enough, whatever the head's clock says."""
+
+from dataclasses import replace
+
+from tests.core.reading import orders
+from tests.make import instance, node, record, snapshot
+from tidegate.core.actions import OrderKind
+from tidegate.core.planner import plan
+from tidegate.core.slurm import Node
+
+
+def released(idle: Node) -> bool:
+    made = plan(snapshot([], [idle], instances=[instance()], records=[record()]))
+    return bool(orders(made, OrderKind.RELEASE))
+
+
+def test_a_node_goes_after_its_pools_idle_time() -> None:
+    assert not released(node(idle_s=59))
+    assert released(node(idle_s=61))
+
+
+def test_a_busy_time_in_the_future_does_not_keep_a_node() -> None:
+    """The head's clock was an hour ahead while its last job ended."""
+    assert released(replace(node(), last_busy_at_s=node().last_busy_at_s + 3600))
