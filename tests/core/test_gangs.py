@@ -3,8 +3,21 @@
 import dataclasses
 
 from tests.core.reading import ended, launches, orders, why
-from tests.make import A10G, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import NodeRecord, OrderKind, Phase
+from tests.make import (
+    A10G,
+    NOW_S,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Resting
+from tidegate.core.ec2 import Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 
@@ -100,3 +113,29 @@ def test_a_member_that_never_came_is_ended_and_only_it_is_bought_again() -> None
     assert ended(made) == ["i-2"]
     assert [(x.count, x.gated_for) for x in launches(made)] == [(1, "9")]
     assert orders(made, OrderKind.UNDRAIN) == []
+
+
+def test_a_gang_that_moves_to_another_place_is_bought_there_once() -> None:
+    """Its place is at rest and one of its nodes goes: the whole gang boots elsewhere by now."""
+    two_zones = cluster(pool("a10g", (A10G,), zones=("us-east-1a", "us-east-1b")))
+    running = job(9, nodes=2, gpus=4, gpu_type="a10g", on=["i-1", "i-2"])
+    here, there = offering(A10G), offering(A10G, zone="us-east-1b")
+    resting = [
+        Resting(offering(A10G, market), NOW_S + 100, 1, "spot interruption", "")
+        for market in Market
+    ]
+    lost = record("i-1", here, pool="a10g", phase=Phase.INTERRUPTED)
+    kept = record("i-2", here, pool="a10g")
+    moving = [booting(record(n, there, pool="a10g", gated_for="9")) for n in ("i-3", "i-4")]
+    nodes = [node(n, A10G, state="ALLOCATED", gpus_alloc=4) for n in ("i-1", "i-2")]
+
+    def made(records: list[NodeRecord]) -> Plan:
+        seen = [instance(r.instance_id, r.offering, pool="a10g") for r in records]
+        return plan(
+            snapshot(
+                [running], nodes, of=two_zones, instances=seen, records=records, resting=resting
+            )
+        )
+
+    assert [launch.count for launch in launches(made([lost, kept]))] == [2]
+    assert launches(made([lost, kept, *moving])) == []

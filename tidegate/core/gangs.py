@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 
 from tidegate.core.actions import OrderKind, PendingOrder
 from tidegate.core.demand import Need
@@ -14,11 +15,21 @@ def hold(work: Work, need: Need) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
     within = _place(work, need.beside)
     held = gang_members(work.bins.for_gang(need), need, within)
+    if need.beside and len(held) < need.nodes:
+        need, held = _moved(work, need) or (need, held)
     gang = Gang(need, held, [copy(each) for each in held])
     for each in held:
         each.put(need)
     work.gangs.append(gang)
     return gang
+
+
+def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
+    """The whole gang, where it is on its way to another place already; None when it is not."""
+    whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
+    gated = (each for each in work.bins.for_gang(need) if each.gated_for)
+    held = gang_members(gated, whole)
+    return (whole, held) if len(held) == whole.nodes else None
 
 
 def complete(work: Work, gang: Gang) -> bool:
