@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import digest, job
+from tests.core.reading import launches, why
+from tests.make import A10G, cluster, digest, job, pool, snapshot
 from tidegate.core.caps import Caps
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
 from tidegate.core.slurm import Association, Job, Licence
 
 
@@ -111,3 +114,15 @@ def test_the_tightest_of_several_caps_decides_and_is_named() -> None:
         1,
         "user ada of account lab allows 1 GPUs in all, 0 are used or promised",
     )
+
+
+def test_a_job_that_cannot_be_served_holds_no_place_under_a_cap() -> None:
+    """The first can never be bought; waiting for it, the second would never start."""
+    small = cluster(pool(), pool("a10g", (A10G,), limits=Limits(nodes=0)))
+    first = job(1, gpus=2, gpu_type="a10g", qos="q", priority=9)
+    cap = Association("qos q", qos="q", in_all=2)
+
+    made = plan(snapshot([first, job(2, gpus=1, qos="q")], of=small, associations=[cap]))
+
+    assert [launch.for_jobs for launch in launches(made)] == [("2",)]
+    assert "limited to 0 nodes" in why(made)

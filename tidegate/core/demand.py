@@ -1,7 +1,7 @@
 """Which pending jobs need capacity, and which would not start even with it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -100,23 +100,35 @@ def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
 
 
 def demand(
-    reading: Reading, cluster: Cluster, lost: frozenset[str], head_now_s: float = 0.0
+    reading: Reading,
+    cluster: Cluster,
+    lost: frozenset[str],
+    head_now_s: float = 0.0,
+    passed_over: Mapping[str, Unmet] | None = None,
 ) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
     """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
 
     `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again. `head_now_s`:
-    now on the head's clock, 0: unknown, then no begin time is near.
+    now on the head's clock, 0: unknown, then no begin time is near. `passed_over`: jobs that
+    cannot be served now, so they hold no place under a cap that others wait for.
     """
-    return _Demand(reading, cluster, head_now_s).read(lost)
+    return _Demand(reading, cluster, head_now_s, passed_over or {}).read(lost)
 
 
 class _Demand:
     """One reading of the queue."""
 
-    def __init__(self, reading: Reading, cluster: Cluster, head_now_s: float) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        cluster: Cluster,
+        head_now_s: float,
+        passed_over: Mapping[str, Unmet],
+    ) -> None:
         self.reading = reading
         self.cluster = cluster
         self.head_now_s = head_now_s
+        self.passed_over = passed_over
         self.caps = Caps(reading)
         self.needs: list[Need] = []
         self.unmet: list[Unmet] = []
@@ -128,13 +140,21 @@ class _Demand:
         for job in self.reading.jobs:
             if job.het_job_id and job.is_pending:
                 together.setdefault(job.het_job_id, []).append(job)
+        over = {
+            job.het_job_id
+            for job in self.reading.jobs
+            if job.het_job_id and job.job_id in self.passed_over
+        }
         for job in in_order(self.reading.jobs):
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)
                 need = self._need(job, 1, "its node is being reclaimed")
                 self.needs.append(replace(need, nodes=len(gone), beside=kept, kind=-1))
-            if job.is_pending and not job.het_job_id:
+            if job.is_pending and (job.job_id in self.passed_over or job.het_job_id in over):
+                part = Unmet(job.job_id, "another part of this job gets no capacity")
+                self.unmet.append(self.passed_over.get(job.job_id, part))
+            elif job.is_pending and not job.het_job_id:
                 self._wants(job)
             elif job.is_pending and job.het_job_id in together:
                 self._wants_together(sorted(together.pop(job.het_job_id), key=rank))

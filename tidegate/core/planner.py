@@ -7,7 +7,7 @@ then new ones), open complete gangs, keep what a pool wants to keep, release the
 
 from collections.abc import Callable
 
-from tidegate.core.actions import Plan
+from tidegate.core.actions import Plan, Unmet
 from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
@@ -37,6 +37,9 @@ PASSES: tuple[Pass, ...] = (
     release_idle,
 )
 
+# How often the passes run for one plan, where caps keep jobs from others' places.
+ATTEMPTS_MAX = 4
+
 # While the head is silent nobody knows what runs where.
 PASSES_IN_SILENCE: tuple[Pass, ...] = (finish_launches, end_released)
 
@@ -46,12 +49,13 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
 
     The same snapshot, in any order of its parts, gives the same plan.
     """
-    work = Work(snapshot, launches_max)
     stale = snapshot.staleness
-    for run in PASSES_IN_SILENCE if stale else PASSES:
-        run(work)
     if stale:
+        work = Work(snapshot, launches_max)
+        for run in PASSES_IN_SILENCE:
+            run(work)
         return Plan(work.sorted_actions(), (), (), (stale,))
+    work = _served(snapshot, launches_max)
     work.actions.extend(work.shop.launches(str(snapshot.epoch)))
     return Plan(
         work.sorted_actions(),
@@ -60,3 +64,22 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         is_cut=work.shop.is_cut,
         usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
     )
+
+
+def _served(snapshot: Snapshot, launches_max: int) -> Work:
+    """The state after all passes.
+
+    A job that gets no capacity holds no place under a cap of accounting: where there are caps,
+    the passes run again without such jobs, so that others may have their places.
+    """
+    passed_over: dict[str, Unmet] = {}
+    for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
+        work = Work(snapshot, launches_max, passed_over)
+        for run in PASSES:
+            run(work)
+        refused = {key: work.unmet[key] for key in work.needed & work.unmet.keys()}
+        is_capped = bool(work.digest.reading.associations) and len(work.unmet) > len(refused)
+        if is_last or not refused or not is_capped or work.shop.is_full:
+            break
+        passed_over |= refused
+    return work

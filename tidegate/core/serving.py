@@ -26,8 +26,10 @@ BUYING = "nodes are being bought for it"
 def serve_queue(work: Work) -> None:
     """Existing nodes first for everybody, then purchases, both in the order of the queue."""
     lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
-    needs, unmet = demand(work.digest.reading, work.snapshot.cluster, lost, work.head_now_s)
+    reading, cluster = work.digest.reading, work.snapshot.cluster
+    needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
     work.unmet.update({each.job_id: each for each in unmet})
+    work.needed = frozenset(each.job_id for each in needs)
     groups = grouped(needs)
     work.bins.sort()
     left: list[int] = []

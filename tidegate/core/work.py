@@ -1,6 +1,6 @@
 """The working state of one plan: what the passes share and add to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import (
@@ -44,16 +44,22 @@ class Gang:
 
 @dataclass(slots=True)
 class Work:
-    """Nothing of it outlives the plan."""
+    """Nothing of it outlives the plan.
+
+    `passed_over`: jobs that an earlier attempt at this plan could not serve. `needed`: those
+    that capacity is sought for.
+    """
 
     snapshot: Snapshot
     launches_max: int
+    passed_over: Mapping[str, Unmet] = field(default_factory=dict)
     usage: Usage = field(init=False)
     shelves: Shelves = field(init=False)
     shop: Shop = field(init=False)
     refusals: Refusals = field(init=False)
     bins: Bins = field(default_factory=Bins)
     judged: Sequence[Judged] = ()
+    needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     served: dict[str, Served] = field(default_factory=dict)
