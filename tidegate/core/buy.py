@@ -11,6 +11,7 @@ from tidegate.core.demand import Need
 from tidegate.core.ec2 import Offering
 from tidegate.core.groups import Slot
 from tidegate.core.limits import CLUSTER, Load, Usage
+from tidegate.core.pool import Pool
 from tidegate.core.shelves import Option, Shelf, Shelves
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
@@ -103,11 +104,37 @@ class Shop:
             group.slots.append(Slot(draft, first, nodes, count))
         return True
 
-    def keep(self, shelf: Shelf, number: int, why: str) -> str:
-        """Buy one node of the entry for no job in particular; its name, "" when it may not be."""
-        offering = shelf.catalogue.entries[number].offering
-        draft = self._draft_for(shelf, number, offering, shelf.catalogue.all, kept=why)
-        return f"new {offering.instance_type} {self._take(draft, 1)}" if draft else ""
+    def keep(self, pool: Pool, why: str) -> bool:
+        """Buy the cheapest node of the pool for no job in particular, when there may be one."""
+        shelves = [shelf for tier in self._shelves.tiers for shelf in tier if shelf.pool is pool]
+        entries = [
+            (each.usd_per_hour, each.offering, shelf, number)
+            for shelf in shelves
+            for number, each in enumerate(shelf.catalogue.entries)
+        ]
+        for _, offering, shelf, number in sorted(entries, key=lambda each: each[:2]):
+            draft = self._draft_for(shelf, number, offering, shelf.catalogue.all, kept=why)
+            if draft is not None:
+                self._take(draft, 1)
+                return True
+        return False
+
+    @property
+    def num_launches(self) -> int:
+        return len(self._drafts)
+
+    def num_nodes(self, pool: str) -> int:
+        """How many nodes of the pool are being bought."""
+        return sum(each.count for each in self._drafts if each.shelf.pool.name == pool)
+
+    def undo(self, num_launches: int) -> None:
+        """Take back the launches after the first so many; all of them are of one gang."""
+        for draft in self._drafts[num_launches:]:
+            if draft.shelf.market.is_prepaid:
+                self._shelves.stock.take(draft.offering, -draft.count)
+            pool = draft.shelf.pool.name
+            self._usage.debit(pool, -draft.count, draft.each, draft.usd_per_hour)
+        del self._drafts[num_launches:]
 
     def buy_gang(self, need: Need, nodes: int, within: tuple[str, str] | None = None) -> list[str]:
         """Buy all of `nodes`, or none; their names. `within`: only this (pool, zone)."""
@@ -139,7 +166,7 @@ class Shop:
                 each,
                 option.mask,
                 vector(need.shape),
-                gated_for=need.job_id,
+                gated_for=need.gang,
                 zone=option.offering.zone if is_one_zone else "",
                 for_jobs=[need.job_id],
             )

@@ -49,6 +49,11 @@ class Need:
     gang_id: str = ""
     kind: int = -1
 
+    @property
+    def gang(self) -> str:
+        """Who holds nodes back for it: its heterogeneous job, or itself."""
+        return self.gang_id or self.job_id
+
 
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """A sort key under which job 9 comes before job 10."""

@@ -1,25 +1,33 @@
-"""Gangs: all nodes or none, held back from smaller jobs until they can open at once."""
+"""Gangs: all nodes or none, held back from smaller jobs until they can open at once.
 
-from collections.abc import Sequence
+Nodes bought for a gang join drained. Nodes that were open already are drained while the
+others boot: what Slurm keeps as their drain reason is all that has to be remembered.
+"""
+
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from tidegate.core.actions import OrderKind, PendingOrder
 from tidegate.core.demand import Need
 from tidegate.core.pack import Bin, BinKind, gang_members
+from tidegate.core.reconcile import kept_reason
 from tidegate.core.why import told
-from tidegate.core.work import Gang, Work
+from tidegate.core.work import Gang, Part, Work
 
 
-def hold(work: Work, need: Need) -> Gang:
+def hold(work: Work, needs: Iterable[Need]) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
-    within = _place(work, need.beside)
-    held = gang_members(work.bins.for_gang(need), need, within)
-    if need.beside and len(held) < need.nodes:
-        need, held = _moved(work, need) or (need, held)
-    gang = Gang(need, held, [copy(each) for each in held])
-    for each in held:
-        each.put(need)
+    gang = Gang()
+    for need in needs:
+        within = _place(work, need.beside)
+        held = gang_members(work.bins.for_gang(need), need, within)
+        if need.beside and len(held) < need.nodes:
+            need, held = _moved(work, need) or (need, held)
+        gang.parts.append(Part(need, held, [copy(each) for each in held]))
+        for each in held:
+            each.put(need)
     work.gangs.append(gang)
     return gang
 
@@ -34,43 +42,79 @@ def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
 
 def complete(work: Work, gang: Gang) -> bool:
     """Buy what a gang lacks; otherwise give back what it held."""
-    need, held = gang.need, gang.held
-    missing = need.nodes - len(held)
-    bought: list[str] = []
-    if missing and work.snapshot.wanted.is_up:
-        within = _place(work, need.beside)
-        if held:
-            within = (held[0].pool, held[0].offering.zone)
-        bought = work.shop.buy_gang(need, missing, within)
-        if not bought and within:
-            # Not here: then all of it elsewhere, with those that it has beside.
-            bought = work.shop.buy_gang(need, gang.nodes)
-            if bought:
-                give_back(work, gang)
-                held = []
-    if missing and not bought:
-        give_back(work, gang)
-        why_nots = work.refuse_reasons(need, missing)
-        work.refuse(need.job_id, why_nots, told(why_nots))
-        return False
+    before = work.shop.num_launches
+    for part in gang.parts:
+        if not _complete(work, part):
+            why_nots = work.refuse_reasons(part.need, part.missing)
+            work.shop.undo(before)
+            give_back(work, gang)
+            for each in gang.parts:
+                work.refuse(each.need.job_id, why_nots, told(why_nots))
+            return False
     gang.is_complete = True
-    kinds = {each.kind for each in held}
-    reason = "nodes that fit are up: Slurm will start it"
-    if bought:
-        reason = "nodes are being bought for it"
-    elif kinds != {BinKind.EXISTING}:
-        reason = "nodes are booting for it"
-    work.note_served(need.job_id, (*(each.name for each in held), *bought), reason)
+    held = [each for part in gang.parts for each in part.held]
+    is_waiting = any(part.bought for part in gang.parts)
+    is_waiting |= any(each.kind is not BinKind.EXISTING for each in held)
+    if is_waiting:
+        _keep(work, gang, [each for each in held if each.kind is BinKind.EXISTING])
+    for part in gang.parts:
+        reason = "nodes that fit are up: Slurm will start it"
+        if part.bought:
+            reason = "nodes are being bought for it"
+        elif is_waiting:
+            reason = "nodes are booting for it"
+        names = (*(each.name for each in part.held), *part.bought)
+        work.note_served(part.need.job_id, names, reason)
     return True
+
+
+def _complete(work: Work, part: Part) -> bool:
+    """All nodes of one need: those that it holds and new ones beside them, or all elsewhere."""
+    need = part.need
+    if not part.missing:
+        return True
+    if not work.snapshot.wanted.is_up:
+        return False
+    within = _place(work, need.beside)
+    if part.held:
+        within = (part.held[0].pool, part.held[0].offering.zone)
+    part.bought = work.shop.buy_gang(need, part.missing, within)
+    if not part.bought and within:
+        part.bought = work.shop.buy_gang(need, need.nodes + len(need.beside))
+        if part.bought:
+            _give_back(work, part)
+    return bool(part.bought)
+
+
+def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
+    """Start no other job on open nodes that the gang counts on while the rest boots."""
+    now_s = work.snapshot.now_s
+    members = {each.member.instance_id: each.member for each in work.judged}
+    names = tuple(
+        sorted(
+            each.name
+            for each in existing
+            if not each.gated_for and not members[each.name].has_order(OrderKind.DRAIN, now_s)
+        )
+    )
+    if names:
+        until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
+        until = datetime.fromtimestamp(until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        work.send(OrderKind.DRAIN, names, kept_reason(gang.key, until), only_if=("IDLE",))
 
 
 def give_back(work: Work, gang: Gang) -> None:
     """Open nodes that the gang held take other jobs again."""
-    for each, before in zip(gang.held, gang.before, strict=True):
-        each.jobs.remove(gang.need.job_id)
+    for part in gang.parts:
+        _give_back(work, part)
+
+
+def _give_back(work: Work, part: Part) -> None:
+    for each, before in zip(part.held, part.before, strict=True):
+        each.jobs.remove(part.need.job_id)
         if not each.gated_for:
             work.bins.append(before)
-    gang.held, gang.before = [], []
+    part.held, part.before = [], []
 
 
 def _place(work: Work, names: Sequence[str]) -> tuple[str, str] | None:
@@ -84,37 +128,51 @@ def _place(work: Work, names: Sequence[str]) -> tuple[str, str] | None:
 
 def open_gangs(work: Work) -> None:
     """Undrain the members of each complete gang in one command; free those of gone gangs."""
-    records = {record.instance_id: record for record in work.snapshot.nodes}
     waiting: dict[str, Gang] = {}
     for gang in work.gangs:  # of an array of gangs, one that has its nodes counts
-        if gang.is_complete or gang.need.job_id not in waiting:
-            waiting[gang.need.job_id] = gang
-    for job_id, held in work.bins.gated():
+        if gang.is_complete or gang.key not in waiting:
+            waiting[gang.key] = gang
+    for key, held in work.bins.gated():
         bins = [each for each in held if each.kind is BinKind.EXISTING]
-        names, reason = _to_open(work, waiting.get(job_id), job_id, bins)
-        orders = [records[name].order for name in names if name in records]
-        if any(o and o.kind is OrderKind.UNDRAIN and _is_open(work, o) for o in orders):
-            continue
-        if names:
-            work.send(OrderKind.UNDRAIN, names, reason, only_if=("DRAIN",))
+        names, why = _to_open(work, waiting.get(key), key, bins)
+        if not _is_opening(work, names):
+            _open(work, names, why)
+
+
+def _open(work: Work, names: Sequence[str], why: str) -> None:
+    """One command for all that share a drain reason; gates have none and go with any."""
+    nodes = {node.name: node for node in work.digest.reading.nodes}
+    reasons = sorted({nodes[name].reason for name in names} - {""})
+    for reason in reasons or [""] if names else []:
+        with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
+        chosen = tuple(name for name in names if nodes[name].reason in with_gates)
+        work.send(OrderKind.UNDRAIN, chosen, reason or why, only_if=("DRAIN",), why=why)
 
 
 def _to_open(
-    work: Work, gang: Gang | None, job_id: str, gated: Sequence[Bin]
+    work: Work, gang: Gang | None, key: str, gated: Sequence[Bin]
 ) -> tuple[tuple[str, ...], str]:
     """Which of a gang's gated nodes open now, and why; an array of gangs opens one by one."""
-    names = sorted(b.name for b in gated)
-    using = [b for b in work.bins.all if job_id in b.jobs]
-    bought = gang is not None and gang.is_complete
-    if gang is None or not (using or bought):
-        return tuple(names), f"job {job_id} no longer waits for this node"
-    there = [b for b in using if b.kind is BinKind.EXISTING]
+    names = tuple(sorted(b.name for b in gated))
+    if gang is None or not gang.is_complete:
+        return names, f"job {key} no longer waits for this node"
+    ids = {part.need.job_id for part in gang.parts}
+    there = [b for b in work.bins.all if b.kind is BinKind.EXISTING and ids.intersection(b.jobs)]
     num_open = sum(not b.gated_for for b in there)
     num_opening = max(len(there) // gang.nodes * gang.nodes - num_open, 0)
-    return tuple(names[:num_opening]), f"all {gang.nodes} nodes of job {job_id} are there"
+    unused = tuple(sorted(b.name for b in gated if not ids.intersection(b.jobs)))
+    if not num_opening and unused:
+        return unused, f"job {key} no longer waits for this node"
+    return names[:num_opening], f"all {gang.nodes} nodes of job {key} are there"
+
+
+def _is_opening(work: Work, names: Sequence[str]) -> bool:
+    """An undrain of one of them is on its way: neither answered nor expired."""
+    records = {record.instance_id: record for record in work.snapshot.nodes}
+    orders = [records[name].order for name in names if name in records]
+    return any(o and o.kind is OrderKind.UNDRAIN and _is_open(work, o) for o in orders)
 
 
 def _is_open(work: Work, order: PendingOrder) -> bool:
-    """Neither answered in the digest nor expired."""
     answered = any(r.order_id == order.order_id for r in work.digest.results)
     return not answered and work.snapshot.now_s <= order.not_after_s

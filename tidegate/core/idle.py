@@ -1,21 +1,57 @@
 """Nodes that no job needs: which a pool keeps, and which go."""
 
+from collections import Counter
+
 from tidegate.core.actions import OrderKind
 from tidegate.core.members import Member
-from tidegate.core.reconcile import Use
+from tidegate.core.pack import Bin, BinKind
+from tidegate.core.pool import Pool
+from tidegate.core.reconcile import Judged, Use
 from tidegate.core.slurm import Node
 from tidegate.core.work import Work
 
 
 def keep_warm(work: Work) -> None:
     """Launch what a pool lacks of its minimum and of its headroom."""
+    if not work.snapshot.wanted.is_up:
+        return
+    for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
+        lacking = pool.min_nodes - _num_nodes(work, pool.name)
+        why = f"pool {pool.name} keeps at least {pool.min_nodes} nodes"
+        bought = _buy(work, pool, lacking, why)
+        lacking = pool.headroom_nodes - len(_unused(work, pool.name)) - bought
+        _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
+
+
+def _num_nodes(work: Work, pool: str) -> int:
+    """Nodes of the pool that are there to stay, on their way or being bought."""
+    return sum(each.pool == pool for each in work.bins.all) + work.shop.num_nodes(pool)
+
+
+def _unused(work: Work, pool: str) -> list[Bin]:
+    """Nodes of the pool that no job of this plan will use."""
+    return [b for b in work.bins.all if b.pool == pool and _is_unused(b)]
+
+
+def _is_unused(each: Bin) -> bool:
+    return each.is_empty and not each.jobs and not each.gated_for
+
+
+def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
+    """Buy up to `count` of the cheapest nodes that the limits allow; how many it were."""
+    for bought in range(count):
+        if not work.shop.keep(pool, why):
+            return bought
+    return max(count, 0)
 
 
 def release_idle(work: Work) -> None:
     """Let go of nodes that no pending job will use and that idled for their pool's time."""
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
+    spare = _spare(work)
     by_reason: dict[str, list[str]] = {}
-    for each in work.judged:
+    dearest_first = sorted(work.judged, key=lambda j: (-_usd_per_hour(j), j.member.instance_id))
+    for each in dearest_first:
         node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
         if each.use is not Use.CAPACITY or node is None or not node.state.is_idle:
             continue
@@ -27,7 +63,10 @@ def release_idle(work: Work) -> None:
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
-        elif node.name in unused and idle_s >= pool.idle_s:
+        elif node.name in unused and idle_s >= pool.idle_s and spare[pool.name] > 0:
+            if each.member.offering.market.is_prepaid:
+                continue  # to give it back saves nothing
+            spare[pool.name] -= 1
             reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     for reason, names in sorted(by_reason.items()):
@@ -40,3 +79,22 @@ def _idle_s(work: Work, member: Member, node: Node) -> float:
     if node.last_busy_at_s > written_at_s:  # the clock was put back since then
         return work.snapshot.now_s - member.launched_at_s
     return written_at_s - max(node.last_busy_at_s, member.launched_at_s)
+
+
+def _spare(work: Work) -> Counter[str]:
+    """How many nodes each pool may lose and still have its minimum and its headroom."""
+    return Counter(
+        {
+            pool.name: min(
+                _num_nodes(work, pool.name) - pool.min_nodes,
+                sum(b.kind is BinKind.EXISTING for b in _unused(work, pool.name))
+                - pool.headroom_nodes,
+            )
+            for pool in work.snapshot.cluster.pools
+        }
+    )
+
+
+def _usd_per_hour(judged: Judged) -> float:
+    record = judged.member.record
+    return record.usd_per_hour if record else 0.0

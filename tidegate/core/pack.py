@@ -40,7 +40,7 @@ class Bin:
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
-        if self.gated_for not in ("", need.job_id) or self.pool not in need.pools:
+        if self.gated_for not in ("", need.gang) or self.pool not in need.pools:
             return False
         return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)
 
@@ -164,7 +164,7 @@ class Bins:
 
     def for_gang(self, need: Need) -> Iterable[Bin]:
         """The gang's own gated bins, and every open one."""
-        yield from self._gated.get(need.job_id, ())
+        yield from self._gated.get(need.gang, ())
         yield from self._order
 
     def gated(self) -> Iterable[tuple[str, list[Bin]]]:

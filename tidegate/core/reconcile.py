@@ -1,7 +1,9 @@
 """Three-way comparison of Slurm, EC2 and ledger, node by node: what each node is good for."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
 
 from tidegate.core.actions import (
@@ -19,6 +21,7 @@ from tidegate.core.actions import (
 from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
+from tidegate.core.reservations import block_drains_at_s
 from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
@@ -26,6 +29,15 @@ OUR_REASON = "tidegate"
 
 # Whatever the hour says after it: nodes that were drained for the night open in the morning.
 STOPPED_REASON = "tidegate: the cluster is stopped"
+
+
+# A gang's open nodes are drained while its others boot, until a bound that stands in the text.
+KEPT = re.compile(r"tidegate: kept for gang (\S+) until (\S+)")
+
+
+def kept_reason(gang: str, until: str) -> str:
+    """The drain reason of a node that is kept for a gang; `until`: ISO 8601, UTC."""
+    return f"tidegate: kept for gang {gang} until {until}"
 
 
 class Use(Enum):
@@ -181,14 +193,21 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if record.cordon:
         reason = record.cordon.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    block_ends_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+    if block_ends_s is not None and now_s >= block_ends_s:
+        reason = "its capacity block ends"
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
-    if not snapshot.wanted.is_up and (is_gated or not node.state.is_drain):
+    kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
+    if not snapshot.wanted.is_up and (is_gated or kept or not node.state.is_drain):
         reason = snapshot.wanted.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     if not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined)
     if is_gated:
         return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
+    if kept:
+        return _judge_kept(member, joined, kept, now_s)
     if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
         reason = snapshot.wanted.reason
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
@@ -197,6 +216,20 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         reason = f"drained by us: {node.reason or 'at its gate'}"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     return Judged(member, Use.LEAVING, joined, reason=f"drained by an operator: {node.reason}")
+
+
+def _judge_kept(
+    member: Member, joined: tuple[Action, ...], kept: re.Match[str], now_s: float
+) -> Judged:
+    """A node that was open and waits for the rest of a gang, for as long as a boot may take."""
+    try:
+        until_s = datetime.fromisoformat(kept[2]).timestamp()
+    except ValueError:
+        until_s = 0.0
+    if now_s < until_s:
+        return Judged(member, Use.GATED, joined, gated_for=kept[1])
+    reason = f"gang {kept[1]} did not come together"
+    return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
 
 
 def _disappoints(node: Node, member: Member, cluster: Cluster) -> tuple[Action, ...]:

@@ -5,6 +5,7 @@ from itertools import chain
 
 from tidegate.core.blueprint import Blueprint
 from tidegate.core.demand import Need, demand
+from tidegate.core.freeing import free_soon
 from tidegate.core.gangs import complete, give_back, hold
 from tidegate.core.groups import Group, grouped
 from tidegate.core.pack import BinKind
@@ -34,20 +35,41 @@ def serve_queue(work: Work) -> None:
     work.bins.sort()
     left: list[int] = []
     gangs: dict[int, list[Gang]] = {}
+    held: set[str] = set()
     for number, need in enumerate(needs):
         if need.is_gang:
-            gangs[number] = [hold(work, need) for _ in range(need.count)]
             left.append(need.count)
+            if need.gang_id not in held:
+                parts = _components(needs, number)
+                gangs[number] = [hold(work, parts) for _ in range(need.count)]
+                held.update([need.gang_id] if need.gang_id else ())
         else:
             remaining = _fill(work, need, groups[number], need.count)
             groups[number].waiting += remaining
             left.append(remaining)
+    if any(left):
+        free_soon(work)
+    for number, need in enumerate(needs):
+        if left[number] and not need.is_gang:
+            remaining = _fill(work, need, groups[number], left[number])
+            groups[number].waiting -= left[number] - remaining
+            left[number] = remaining
     purchase = _Purchase(work, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
-            purchase.complete(gangs[number])
+            purchase.complete(gangs.get(number, ()))
         elif left[number]:
             purchase.serve(need, groups[number], left[number])
+
+
+def _components(needs: Sequence[Need], number: int) -> list[Need]:
+    """The need and those that start together with it; they stand side by side."""
+    found = [needs[number]]
+    for other in range(number + 1, len(needs) if found[0].gang_id else 0):
+        if needs[other].gang_id != found[0].gang_id:
+            break
+        found.append(needs[other])
+    return found
 
 
 def _fill(work: Work, need: Need, group: Group, count: int) -> int:

@@ -27,19 +27,35 @@ from tidegate.core.why import Why, WhyNot
 
 
 @dataclass(slots=True)
-class Gang:
-    """A gang of this plan. `held`: the existing nodes that it counts on; `before`: the same as
-    they were without it.
+class Part:
+    """One need of a gang. `held`: the existing nodes that it counts on; `before`: the same as
+    they were without it; `bought`: the names of new ones.
     """
 
     need: Need
     held: list[Bin]
     before: list[Bin]
+    bought: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> int:
+        return self.need.nodes - len(self.held)
+
+
+@dataclass(slots=True)
+class Gang:
+    """Needs that start together or not at all: one, or the components of a het job."""
+
+    parts: list[Part] = field(default_factory=list)
     is_complete: bool = False
 
     @property
+    def key(self) -> str:
+        return self.parts[0].need.gang
+
+    @property
     def nodes(self) -> int:
-        return self.need.nodes + len(self.need.beside)
+        return sum(part.need.nodes + len(part.need.beside) for part in self.parts)
 
 
 @dataclass(slots=True)
@@ -91,7 +107,9 @@ class Work:
         *,
         only_if: tuple[str, ...] = (),
         on_nodes: tuple[str, ...] = (),
+        why: str = "",
     ) -> None:
+        """Send an order. `why`: the reason for people, when `text` is not it."""
         order = Order(
             order_id=f"{self.snapshot.epoch}-o{self._num_orders}",
             kind=kind,
@@ -102,7 +120,7 @@ class Work:
             on_nodes=on_nodes,
         )
         self._num_orders += 1
-        self.actions.append(Send(order, text.removeprefix("tidegate: ")))
+        self.actions.append(Send(order, why or text.removeprefix("tidegate: ")))
 
     def note_served(self, job_id: str, by: tuple[str, ...], reason: str) -> None:
         """A job, or one more task of its array, has its place."""

@@ -1,0 +1,162 @@
+"""Open nodes that a gang counts on are kept for it while its other nodes boot."""
+
+from dataclasses import replace
+
+from tests.core.reading import launches, orders, why
+from tests.make import (
+    NOW_S,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import (
+    OrderKind,
+    OrderOutcome,
+    OrderResult,
+    PendingOrder,
+    Phase,
+    Resting,
+)
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+from tidegate.core.slurm import Job, Node
+from tidegate.core.snapshot import Snapshot
+
+KEPT = "tidegate: kept for gang 9 until 2027-01-15T08:15:00Z"
+LATE = "tidegate: kept for gang 9 until 2027-01-15T07:59:00Z"
+
+
+def gang(nodes: int = 2) -> Job:
+    return job(9, nodes=nodes, gpus=4, priority=5)
+
+
+def seen(
+    jobs: list[Job],
+    nodes: list[Node],
+    *,
+    booting: int = 0,
+    orders_on: PendingOrder | None = None,
+    results: tuple[OrderResult, ...] = (),
+) -> Snapshot:
+    """Nodes with four GPUs each that are ours, and `booting` gated ones on their way."""
+    on = offering(T4_BIG)
+    names = [each.name for each in nodes]
+    coming = [f"i-b{number}" for number in range(booting)]
+    return snapshot(
+        jobs,
+        nodes,
+        instances=[instance(name, on) for name in (*names, *coming)],
+        records=[
+            *(record(name, on, order=orders_on) for name in names),
+            *(record(name, on, phase=Phase.LAUNCHED, gated_for="9") for name in coming),
+        ],
+        results=results,
+    )
+
+
+def big(name: str = "i-1", *, reason: str = "", state: str = "IDLE", idle_s: float = 0.0) -> Node:
+    return node(name, T4_BIG, state=state, reason=reason, idle_s=idle_s)
+
+
+def test_an_open_node_is_drained_for_the_gang_until_a_boot_must_have_ended() -> None:
+    made = plan(seen([gang(), job(1)], [big()]))
+
+    (drain,) = orders(made, OrderKind.DRAIN)
+    assert (drain.names, drain.text, drain.only_if) == (("i-1",), KEPT, ("IDLE",))
+    assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}
+
+
+def test_a_gang_whose_nodes_are_all_open_is_left_to_slurm() -> None:
+    made = plan(seen([gang()], [big("i-1"), big("i-2")]))
+
+    assert made.actions == ()
+    assert "Slurm will start it" in made.served[0].reason
+
+
+def test_a_kept_node_waits_with_the_gang_and_serves_nobody_else() -> None:
+    kept = big(state="IDLE+DRAIN", reason=KEPT, idle_s=500)
+
+    made = plan(seen([gang(), job(1)], [kept], booting=1))
+
+    assert orders(made, OrderKind.UNDRAIN) == orders(made, OrderKind.RELEASE) == []
+    assert [x.for_jobs for x in launches(made)] == [("1",)]
+
+
+def test_kept_and_gated_nodes_open_in_one_command_that_lifts_the_reason() -> None:
+    on = offering(T4_BIG)
+    made = plan(
+        snapshot(
+            [gang()],
+            [big("i-1", state="IDLE+DRAIN", reason=KEPT), big("i-2", state="IDLE+DRAIN")],
+            instances=[instance("i-1", on), instance("i-2", on)],
+            records=[record("i-1", on), record("i-2", on, gated_for="9")],
+        )
+    )
+
+    (undrain,) = orders(made, OrderKind.UNDRAIN)
+    assert (undrain.names, undrain.text) == (("i-1", "i-2"), KEPT)
+
+
+def test_a_kept_node_opens_when_its_gang_is_gone() -> None:
+    made = plan(seen([], [big(state="IDLE+DRAIN", reason=KEPT)]))
+
+    assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [(("i-1",), KEPT)]
+
+
+def test_a_kept_node_opens_when_the_boot_bound_has_passed() -> None:
+    made = plan(seen([gang(), job(1)], [big(state="IDLE+DRAIN", reason=LATE)], booting=1))
+
+    assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [(("i-1",), LATE)]
+
+
+def test_a_drain_on_its_way_is_not_sent_again() -> None:
+    order = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 30)
+    kept = OrderResult("o-1", OrderKind.DRAIN, "i-1", OrderOutcome.KEPT, "job 7 runs")
+
+    waiting = plan(seen([gang()], [big()], orders_on=order))
+    answered = plan(seen([gang()], [big()], orders_on=order, results=(kept,)))
+
+    assert orders(waiting, OrderKind.DRAIN) == []
+    assert [o.names for o in orders(answered, OrderKind.DRAIN)] == [("i-1",)]
+
+
+def test_a_gang_that_cannot_be_completed_keeps_nothing() -> None:
+    small = cluster(pool(types=(T4_BIG,), limits=Limits(nodes=1)))
+
+    made = plan(replace(seen([gang(), job(1)], [big()]), cluster=small))
+
+    assert orders(made, OrderKind.DRAIN) == []
+    assert "limited to 1 nodes" in why(made, "9")
+    assert [(each.job_id, each.by) for each in made.served] == [("1", ("i-1",))]
+
+
+def test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_elsewhere() -> None:
+    two = cluster(pool(types=(T4_BIG,), zones=("us-east-1a", "us-east-1b")))
+    on = offering(T4_BIG)
+    rests = [
+        Resting(each, NOW_S + 60, 1, "InsufficientInstanceCapacity", "none left")
+        for _, each in two.pools[0].offerings()
+        if each.zone == "us-east-1a"
+    ]
+    gated = big(state="IDLE+DRAIN")
+
+    made = plan(
+        snapshot(
+            [gang()],
+            [gated],
+            of=two,
+            instances=[instance("i-1", on)],
+            records=[record("i-1", on, gated_for="9")],
+            resting=rests,
+        )
+    )
+
+    (launch,) = launches(made)
+    assert (launch.count, launch.offerings[0].zone) == (2, "us-east-1b")
+    assert [o.names for o in orders(made, OrderKind.UNDRAIN)] == [("i-1",)]
