@@ -163,7 +163,7 @@ class Blueprint:
             allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
             load.fitting = tuple(each for each in allowed if each[1])
             if load.fitting:
-                load.masks = dict(load.fitting)
+                load.masks = dict(tier)
                 self._choose(load)
                 break
         return load
@@ -275,10 +275,10 @@ class Blueprint:
                 paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
                 load.fitting = tuple(each for each in paid if each[1])
                 if load.fitting:
+                    load.masks.update(tier)
                     break
         if not load.fitting:
             return []
-        load.masks.update(load.fitting)
         self._choose(load)
         return [(shelf, number) for _, shelf, number in load.choices]
 

@@ -1,0 +1,228 @@
+"""Which market a job is bought on: what it costs with its interruptions, and until when."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches, orders, why
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    ZONE,
+    cluster,
+    instance,
+    job,
+    node,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import NodeRecord, OrderKind, Plan
+from tidegate.core.cost import billed_hours, may_be_interrupted
+from tidegate.core.demand import Need
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.planner import plan
+from tidegate.core.pool import Cluster, Reservation
+from tidegate.core.slurm import Job, Shape
+
+HOUR_S = 3600.0
+RESERVED = Offering("g4dn.xlarge", ZONE, Market.RESERVED)
+BLOCK = Offering("g4dn.xlarge", ZONE, Market.CAPACITY_BLOCK)
+
+
+def need(**more: object) -> Need:
+    return Need("1", 1, 1, Shape(1, "t4"), "", ("t4",), "", **more)  # type: ignore[arg-type]
+
+
+def hours(of: Need, *, hazard: float, checkpoint_s: float | None = None) -> float:
+    return billed_hours(of, boot_s=360.0, hazard_per_hour=hazard, checkpoint_s=checkpoint_s)
+
+
+def bought(made: Plan) -> list[tuple[Market, int]]:
+    return [(x.offerings[0].market, x.count) for x in launches(made)]
+
+
+def hazardous(per_hour: float, **more: object) -> Cluster:
+    of = cluster(pool(types=(T4,)))
+    hazards = {each: per_hour for _, each in of.pools[0].offerings()}
+    return replace(of, hazards=hazards, **more)  # type: ignore[arg-type]
+
+
+def reserving(count: int = 1, market: Market = Market.RESERVED, ends_in_s: float | None = None):
+    ends_at_s = None if ends_in_s is None else NOW_S + ends_in_s
+    held = Reservation("cr-1", "g4dn.xlarge", ZONE, count, market, NOW_S - 60, ends_at_s)
+    return replace(cluster(pool(types=(T4,))), reservations=(held,))
+
+
+def test_without_interruptions_a_node_is_paid_for_its_boot_and_its_job() -> None:
+    assert hours(need(expected_s=HOUR_S), hazard=0.0) == pytest.approx(1.1)
+
+
+def test_a_job_that_loses_all_its_work_pays_for_it_again() -> None:
+    # (e^(0.5 x 2 h) - 1) / 0.5 of running, and a boot for each attempt.
+    expected = 0.1 * 2.71828 + (2.71828 - 1) / 0.5
+
+    assert hours(need(expected_s=2 * HOUR_S), hazard=0.5) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_checkpoint_saves_all_but_half_an_interval() -> None:
+    told = hours(need(expected_s=2 * HOUR_S, checkpoint_s=600.0), hazard=0.5)
+    by_pool = hours(need(expected_s=2 * HOUR_S), hazard=0.5, checkpoint_s=600.0)
+
+    assert told == by_pool == pytest.approx(2.1 + 1.0 * (300 / HOUR_S + 0.1))
+
+
+def test_a_gang_is_interrupted_as_often_as_all_its_nodes_together() -> None:
+    gang = replace(need(expected_s=HOUR_S), nodes=8)
+
+    assert hours(gang, hazard=0.1) == hours(need(expected_s=HOUR_S), hazard=0.8)
+
+
+@pytest.mark.parametrize(
+    ("limit_h", "is_requeueable", "comment", "market"),
+    [
+        (1, True, "", Market.SPOT),
+        (60, True, "", Market.ON_DEMAND),  # it would hardly ever come to its end
+        (60, True, "tidegate:ckpt=USR1@20", Market.SPOT),
+        (1, False, "", Market.SPOT),
+        (4, False, "", Market.ON_DEMAND),
+    ],
+)
+def test_each_job_gets_the_market_that_costs_least_until_it_has_ended(
+    limit_h: int, is_requeueable: bool, comment: str, market: Market
+) -> None:
+    one = job(time_limit_s=limit_h * HOUR_S, is_requeueable=is_requeueable, comment=comment)
+
+    assert bought(plan(snapshot([one], of=hazardous(0.05)))) == [(market, 1)]
+
+
+def test_spot_is_tried_while_there_is_time_and_on_demand_at_the_last_safe_moment() -> None:
+    # Two boots of 300 s, the job, and the job again after an interruption at its very end.
+    last_s = 2 * 300 + 2 * HOUR_S
+    patient = job(time_limit_s=HOUR_S, deadline_s=NOW_S + last_s)
+    urgent = job(time_limit_s=HOUR_S, deadline_s=NOW_S + last_s - 1)
+
+    assert bought(plan(snapshot([patient]))) == [(Market.SPOT, 1)]
+    assert bought(plan(snapshot([urgent]))) == [(Market.ON_DEMAND, 1)]
+
+
+def test_a_late_job_takes_spot_when_there_is_nothing_else() -> None:
+    only = cluster(pool(markets=(Market.SPOT,)))
+    urgent = job(time_limit_s=HOUR_S, deadline_s=NOW_S + HOUR_S)
+
+    assert bought(plan(snapshot([urgent], of=only))) == [(Market.SPOT, 1)]
+
+
+def test_a_checkpoint_gives_spot_more_time_before_a_deadline() -> None:
+    deadline_s = NOW_S + 2 * 300 + HOUR_S + 60
+
+    plain = need(time_limit_s=HOUR_S, deadline_s=deadline_s)
+    saving = replace(plain, checkpoint_s=60.0)
+
+    assert not may_be_interrupted(plain, now_s=NOW_S, boot_s=300.0)
+    assert may_be_interrupted(saving, now_s=NOW_S, boot_s=300.0)
+
+
+def test_pool_weight_comes_before_expected_cost() -> None:
+    dear = pool("dear", (T4_BIG,), weight=50, markets=(Market.ON_DEMAND,))
+
+    assert launches(plan(snapshot([job()], of=cluster(pool(), dear))))[0].pool == "dear"
+
+
+def test_what_is_reserved_is_used_up_before_anything_is_paid_by_the_hour() -> None:
+    made = plan(snapshot([job(n) for n in range(3)], of=reserving(2)))
+
+    assert bought(made) == [(Market.RESERVED, 2), (Market.SPOT, 1)]
+    assert made.usd_per_hour == pytest.approx(0.2)
+    assert launches(made)[0].offerings == (RESERVED,)
+
+
+def test_nodes_in_a_reservation_and_launches_in_doubt_leave_less_of_it() -> None:
+    mine = NodeRecord("i-1", "l-0", "t4", RESERVED, NOW_S - 100, 0.0)
+    busy = node(state="ALLOCATED", gpus_alloc=1)
+    seen = snapshot(
+        [job(1, on=["i-1"]), job(2)],
+        [busy],
+        of=reserving(1),
+        instances=[instance(on=RESERVED)],
+        records=[mine],
+    )
+
+    assert bought(plan(seen)) == [(Market.SPOT, 1)]
+
+
+def test_a_reservation_that_has_not_begun_or_has_ended_is_not_there() -> None:
+    of = reserving(1)
+    (held,) = of.reservations
+    later = replace(of, reservations=(replace(held, starts_at_s=NOW_S + 60),))
+    over = replace(of, reservations=(replace(held, ends_at_s=NOW_S - 1),))
+
+    for each in (later, over):
+        assert bought(plan(snapshot([job()], of=each))) == [(Market.SPOT, 1)]
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "market"),
+    [
+        (HOUR_S, Market.CAPACITY_BLOCK),
+        (HOUR_S + 1, Market.SPOT),
+        (None, Market.SPOT),  # nobody knows when it ends
+    ],
+)
+def test_no_job_is_bought_a_node_of_a_block_that_ends_before_it(
+    limit_s: float | None, market: Market
+) -> None:
+    # The job, its boot of 300 s, and the 40 min before the end in which nodes are drained.
+    block = reserving(1, Market.CAPACITY_BLOCK, ends_in_s=HOUR_S + 300 + 2400)
+
+    assert bought(plan(snapshot([job(time_limit_s=limit_s)], of=block))) == [(market, 1)]
+
+
+def test_a_job_that_only_a_block_could_hold_is_told_when_that_ends() -> None:
+    block = reserving(1, Market.CAPACITY_BLOCK, ends_in_s=HOUR_S)
+    only = replace(block, prices={})
+
+    assert "ends before the job would" in why(plan(snapshot([job(time_limit_s=HOUR_S)], of=only)))
+
+
+@pytest.mark.parametrize(("ends_in_s", "drained"), [(2401.0, []), (2399.0, [("i-1",)])])
+def test_nodes_of_a_block_are_drained_40_minutes_before_its_end(
+    ends_in_s: float, drained: list[tuple[str, ...]]
+) -> None:
+    mine = NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 30, 0.0)
+    made = plan(
+        snapshot(
+            [job(1, on=["i-1"])],
+            [node(state="ALLOCATED", gpus_alloc=1)],
+            of=reserving(1, Market.CAPACITY_BLOCK, ends_in_s=ends_in_s),
+            instances=[instance(on=BLOCK)],
+            records=[mine],
+        )
+    )
+
+    assert [order.names for order in orders(made, OrderKind.DRAIN)] == drained
+
+
+def test_an_idle_node_in_a_reservation_is_kept_and_one_paid_by_the_hour_is_not() -> None:
+    mine = NodeRecord("i-1", "l-0", "t4", RESERVED, NOW_S - 500, 0.0)
+    made = plan(
+        snapshot(
+            [],
+            [node("i-1", idle_s=400), node("i-2", idle_s=400)],
+            of=reserving(1),
+            instances=[instance("i-1", RESERVED), instance("i-2")],
+            records=[mine, record("i-2", age_s=500)],
+        )
+    )
+
+    assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-2",)]
+
+
+def test_a_gang_takes_a_reservation_only_when_it_holds_all_of_it() -> None:
+    assert bought(plan(snapshot([gang(3)], of=reserving(2)))) == [(Market.SPOT, 3)]
+    assert bought(plan(snapshot([gang(3)], of=reserving(3)))) == [(Market.RESERVED, 3)]
+
+
+def gang(nodes: int) -> Job:
+    return job(9, nodes=nodes)
