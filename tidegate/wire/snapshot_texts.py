@@ -122,6 +122,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "gated_for": "the gang it waits for",
         "reclaim_at_s": "when EC2 reclaims it",
         "order": "an order for it that is on its way",
+        "cordon": "why it takes no new job, if AWS said that it may not last",
+    },
+    "Cordon": {
+        "reason": "what AWS said",
+        "since_s": "since when",
+        "ends_at_s": "when AWS takes the node away, if it has said so",
     },
     "PendingOrder": {
         "order_id": "the order",
