@@ -13,11 +13,10 @@ from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.shelves import Shelf, Shelves, allows_time
 from tidegate.core.slurm import Shape
 from tidegate.core.snapshot import Snapshot
-from tidegate.core.why import Why, WhyNot
+from tidegate.core.why import PASSING, Why, WhyNot
 
 # Entries of a shelf that are tried against the limits; the sentences of others are the same.
 TRIED_MAX = 3
-HELD_BACK = frozenset({Why.LIMIT, Why.RESTING, Why.NEXT_PLAN})
 
 
 class Refusals:
@@ -39,7 +38,7 @@ class Refusals:
             return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
         pools.sort(key=lambda p: (-p.weight, p.name))
         found = [each for pool in pools for each in self._of_pool(need, nodes, pool)]
-        found.sort(key=lambda each: each.kind not in HELD_BACK)
+        found.sort(key=lambda each: each.kind not in PASSING)
         if not found:
             said = "what fits it was used up by other jobs of this plan"
             found = [WhyNot(Why.NEXT_PLAN, said)]

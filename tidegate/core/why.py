@@ -1,6 +1,6 @@
 """Why a job gets nothing: one value per obstacle, and the sentence that users read."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,6 +24,9 @@ class Why(StrEnum):
     NEXT_PLAN = "next-plan"
 
 
+PASSING = frozenset({Why.LIMIT, Why.RESTING, Why.NEXT_PLAN})
+
+
 @dataclass(frozen=True, slots=True)
 class WhyNot:
     """One obstacle. `pool` "": not one pool's. `offering`: the one that rests, or the nearest
@@ -39,9 +42,13 @@ class WhyNot:
     missing: tuple[tuple[str, float, float], ...] = ()
 
 
-def told(why_nots: Iterable[WhyNot]) -> str:
-    """The first few sentences, and how many more there are."""
-    sentences = list(dict.fromkeys(each.sentence for each in why_nots))
+def told(why_nots: Sequence[WhyNot]) -> str:
+    """The first few sentences, and how many more there are.
+
+    What would fit and is held back says more than all that would not.
+    """
+    passing = [each for each in why_nots if each.kind in PASSING]
+    sentences = list(dict.fromkeys(each.sentence for each in passing or why_nots))
     more = len(sentences) - SENTENCES_MAX
     rest = f"; and {more} more" if more > 0 else ""
     return "; ".join(sentences[:SENTENCES_MAX]) + rest

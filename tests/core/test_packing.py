@@ -1,0 +1,247 @@
+"""Right sizes: what a whole queue costs decides, not what one job costs."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches, orders, why
+from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.actions import Launch, OrderKind, Phase, Plan, Send, Terminate
+from tidegate.core.buy import MIN_CAPACITY_MAX
+from tidegate.core.catalogue import Catalogue, balance, entry
+from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.planner import plan
+from tidegate.core.pool import Cluster, Limits
+from tidegate.core.slurm import Job
+
+ZONES = ("us-east-1a", "us-east-1b")
+SMALL = InstanceType("c1.small", 2, 4096, 0, "")
+MEDIUM = InstanceType("m1.medium", 8, 32768, 0, "")
+
+
+def market(usd: dict[InstanceType, float], zones: tuple[str, ...] = ZONES[:1], **more: object):
+    """One pool of these types at these on-demand prices."""
+    of = replace(
+        pool(types=(T4,), zones=zones, markets=(Market.ON_DEMAND,)),
+        instance_types=tuple(usd),
+        **more,  # type: ignore[arg-type]
+    )
+    prices = {Offering(t.name, z, Market.ON_DEMAND): p for t, p in usd.items() for z in zones}
+    return replace(cluster(pool(types=(T4,))), pools=(of,), prices=prices)
+
+
+def counts(made: Plan) -> dict[str, int]:
+    return {each.offerings[0].instance_type: each.count for each in launches(made)}
+
+
+def shares(number: int) -> list[Job]:
+    return [job(n) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (1, {T4.name: 1}),
+        (3, {T4.name: 3}),
+        (4, {T4_BIG.name: 1}),  # 3.0 against 4 x 0.8
+        (5, {T4.name: 1, T4_BIG.name: 1}),
+        (8, {T4_BIG.name: 2}),
+    ],
+)
+def test_equal_jobs_share_a_large_node_once_that_is_cheaper(
+    number: int, expected: dict[str, int]
+) -> None:
+    of = market({T4: 0.8, T4_BIG: 3.0})
+
+    assert counts(plan(snapshot(shares(number), of=of))) == expected
+
+
+def test_different_jobs_share_a_node_that_none_of_them_fills() -> None:
+    of = market({T4_BIG: 3.0})
+    jobs = [job(1, gpus=3), job(2, gpus=1, cpus=20), job(3, gpus=0, gpu_type="", cpus=20)]
+
+    made = plan(snapshot(jobs, of=of))
+
+    assert counts(made) == {T4_BIG.name: 1}
+    assert len({each.by for each in made.served}) == 1
+
+
+def test_a_job_that_wants_cpus_and_one_that_wants_memory_share_a_balanced_node() -> None:
+    of = market({SMALL: 0.10, MEDIUM: 0.39})
+    # Alone: four jobs of two CPUs on four small nodes, and a medium one for the memory.
+    jobs = [job(n, gpus=0, gpu_type="", cpus=2, memory_mib=1000) for n in range(3)]
+    jobs += [job(9, gpus=0, gpu_type="", cpus=2, memory_mib=28_000)]
+
+    made = plan(snapshot(jobs, of=of))
+
+    assert counts(made) == {MEDIUM.name: 1}
+
+
+def test_a_long_job_does_not_keep_the_node_of_short_ones() -> None:
+    of = market({T4: 0.8, T4_BIG: 3.0}, boot_s=0.0)
+    short = [job(n, gpus=1, time_limit_s=3600.0) for n in range(3)]
+    long = job(9, gpus=1, time_limit_s=360_000.0)
+
+    made = plan(snapshot([*short, long], of=of))
+
+    assert counts(made) == {T4.name: 4}
+
+
+def test_an_exclusive_job_has_its_node_to_itself() -> None:
+    of = market({T4_BIG: 3.0})
+
+    made = plan(snapshot([job(1, is_exclusive=True), job(2), job(3)], of=of))
+
+    assert counts(made) == {T4_BIG.name: 2}
+    assert len({each.by for each in made.served if each.job_id != "1"}) == 1
+
+
+def test_an_array_is_spread_over_as_many_nodes_as_it_needs() -> None:
+    of = market({T4_BIG: 3.0})
+
+    made = plan(snapshot([job("4", count=10)], of=of))
+
+    assert counts(made) == {T4_BIG.name: 3}
+    assert len(made.served[0].by) == 10
+
+
+def test_a_plan_of_many_launches_is_cut_and_says_what_comes_next() -> None:
+    jobs = [job(n, nodes=2, priority=-n) for n in range(25)]
+
+    made = plan(snapshot(jobs))
+
+    assert (len(launches(made)), made.is_cut, len(made.unmet)) == (20, True, 5)
+    assert {each.reason for each in made.unmet} == {
+        "a plan holds 20 launches, it is in the next one"
+    }
+
+
+def test_a_gang_above_ec2s_minimum_capacity_is_bought_in_chunks_of_one_zone() -> None:
+    of = market({T4: 0.8}, zones=ZONES)
+
+    made = plan(snapshot([job(9, nodes=2500)], of=of))
+
+    bought = launches(made)
+    assert [(x.count, x.min_count, x.gated_for) for x in bought] == [
+        (MIN_CAPACITY_MAX, MIN_CAPACITY_MAX, "9"),
+        (MIN_CAPACITY_MAX, MIN_CAPACITY_MAX, "9"),
+        (500, 500, "9"),
+    ]
+    assert len({each.zone for x in bought for each in x.offerings}) == 1
+
+
+def test_a_small_gang_may_come_in_any_zone_and_one_with_a_placement_group_in_one() -> None:
+    anywhere = plan(snapshot([job(9, nodes=2)], of=market({T4: 0.8}, zones=ZONES)))
+    placed = market({T4: 0.8}, zones=ZONES, placement_group=True)
+
+    assert [x.zone for x in launches(anywhere)[0].offerings] == list(ZONES)
+    assert [
+        x.zone for x in launches(plan(snapshot([job(9, nodes=2)], of=placed)))[0].offerings
+    ] == [ZONES[0]]
+
+
+def test_the_rest_of_a_gang_is_bought_in_the_zone_where_it_has_nodes() -> None:
+    of = market({T4: 0.8}, zones=ZONES)
+    on = Offering(T4.name, ZONES[1], Market.ON_DEMAND)
+    made = plan(
+        snapshot(
+            [job(9, nodes=3)],
+            of=of,
+            instances=[instance("i-1", on)],
+            records=[replace(record("i-1", gated_for="9", phase=Phase.LAUNCHED), offering=on)],
+        )
+    )
+
+    (launch,) = launches(made)
+    assert (launch.count, {each.zone for each in launch.offerings}) == (2, {ZONES[1]})
+
+
+def test_nodes_of_a_gang_lie_in_one_zone_even_when_two_zones_have_some() -> None:
+    of = market({T4: 0.8}, zones=ZONES)
+    names = ["i-1", "i-2", "i-3"]
+    on = [Offering(T4.name, zone, Market.ON_DEMAND) for zone in (ZONES[0], ZONES[1], ZONES[1])]
+    made = plan(
+        snapshot(
+            [job(9, nodes=3)],
+            [node(name) for name in names],
+            of=of,
+            instances=[instance(name, o) for name, o in zip(names, on, strict=True)],
+            records=[replace(record(n), offering=o) for n, o in zip(names, on, strict=True)],
+        )
+    )
+
+    assert made.served[0].by[:2] == ("i-2", "i-3")
+    assert launches(made)[0].count == 1
+
+
+def test_components_of_a_heterogeneous_job_come_together_or_not_at_all() -> None:
+    parts = [job("5", het_job_id="5"), job("6", nodes=2, het_job_id="5")]
+
+    made = plan(snapshot(parts))
+    short = plan(snapshot(parts, of=cluster(pool(limits=Limits(nodes=2)))))
+
+    assert [(x.count, x.gated_for, x.for_jobs) for x in launches(made)] == [
+        (2, "5", ("6",)),
+        (1, "5", ("5",)),
+    ]
+    assert launches(short) == []
+    assert "limited to 2 nodes" in why(short, "5")
+    assert why(short, "5") == why(short, "6")
+
+
+def test_what_a_refused_gang_gave_back_serves_the_next_job() -> None:
+    parts = [job("5", het_job_id="5", priority=9), job("6", nodes=2, het_job_id="5", priority=9)]
+
+    made = plan(snapshot([*parts, job(7)], of=cluster(pool(types=(T4,), limits=Limits(nodes=2)))))
+
+    assert [x.for_jobs for x in launches(made)] == [("7",)]
+
+
+def test_orders_and_ends_come_before_purchases() -> None:
+    lost = record("i-2", age_s=1000, phase=Phase.LAUNCHED)
+    made = plan(
+        snapshot(
+            [job(1, gpus=4)],
+            [node("i-1", idle_s=400)],
+            instances=[instance("i-1"), instance("i-2", age_s=1000)],
+            records=[record("i-1", age_s=500), lost],
+        )
+    )
+
+    kinds = [type(each) for each in made.actions if isinstance(each, Send | Terminate | Launch)]
+    assert kinds == [Send, Terminate, Launch]
+    assert orders(made, OrderKind.RELEASE)[0].names == ("i-1",)
+
+
+def test_two_kinds_of_jobs_use_up_both_cpus_and_memory() -> None:
+    assert balance((0, 8, 32), (0, 2, 2), (0, 1, 7)) == (2, 4)
+    assert balance((0, 8, 32), (0, 2, 2), (0, 4, 4)) == (0, 0)
+    assert balance((0, 8, 32), (0, 1, 8), (0, 1, 7)) == (0, 0)
+
+
+def test_the_cheapest_per_job_are_found_whatever_dimension_binds() -> None:
+    usd = {T4: 0.8, T4_BIG: 3.0, SMALL: 0.1, MEDIUM: 0.39}
+    entries = [entry(t, [(p, offering(t))]) for t, p in usd.items()]
+    found = Catalogue(tuple(sorted(entries, key=lambda each: each.usd_per_hour)))
+
+    def best(need: tuple[int, int, int]) -> str:
+        price, number = found.nearest(need, found.fit(need))[0]
+        assert price == min(
+            found.price_per_job(need, n) for n in range(4) if found.fit(need) >> n & 1
+        )
+        return found.entries[number].instance_type.name
+
+    assert best((0, 1, 500)) == MEDIUM.name
+    assert best((0, 2, 3000)) == MEDIUM.name
+    assert best((0, 1, 3800)) == MEDIUM.name
+    assert best((1, 1, 500)) == T4_BIG.name
+    assert found.nearest((9, 1, 1), found.fit((9, 1, 1))) == []
+
+
+def test_a_catalogue_says_what_is_within_what_is_left() -> None:
+    of: Cluster = cluster(pool(limits=Limits(gpus=3, usd_per_hour=0.3)))
+
+    made = plan(snapshot([job(1, gpus=1), job(2, gpus=4)], of=of))
+
+    assert counts(made) == {T4.name: 1}
+    assert "limited to 3 GPUs" in why(made, "2")
