@@ -1,6 +1,7 @@
 """Right sizes: what a whole queue costs decides, not what one job costs."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.core.reading import launches, orders, why
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.actions import Launch, OrderKind, Phase, Plan, Send, Terminate
 from tidegate.core.buy import MIN_CAPACITY_MAX
-from tidegate.core.catalogue import Catalogue, balance, entry
+from tidegate.core.catalogue import NEAR, Catalogue, balance, entry
 from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster, Limits
@@ -85,6 +86,14 @@ def test_a_long_job_does_not_keep_the_node_of_short_ones() -> None:
     made = plan(snapshot([*short, long], of=of))
 
     assert counts(made) == {T4.name: 4}
+
+
+def test_a_long_job_does_not_fill_up_a_dear_node_that_is_needed_for_less() -> None:
+    of = market({T4_BIG: 3.0, SMALL: 0.01}, boot_s=0.0)
+    short = job(1, gpus=4, time_limit_s=3600.0)
+    long = job(2, gpus=0, gpu_type="", time_limit_s=360_000.0)
+
+    assert counts(plan(snapshot([short, long], of=of))) == {T4_BIG.name: 1, SMALL.name: 1}
 
 
 def test_an_exclusive_job_has_its_node_to_itself() -> None:
@@ -219,23 +228,23 @@ def test_two_kinds_of_jobs_use_up_both_cpus_and_memory() -> None:
     assert balance((0, 8, 32), (0, 1, 8), (0, 1, 7)) == (0, 0)
 
 
-def test_the_cheapest_per_job_are_found_whatever_dimension_binds() -> None:
-    usd = {T4: 0.8, T4_BIG: 3.0, SMALL: 0.1, MEDIUM: 0.39}
-    entries = [entry(t, [(p, offering(t))]) for t, p in usd.items()]
-    found = Catalogue(tuple(sorted(entries, key=lambda each: each.usd_per_hour)))
+def test_the_cheapest_per_job_are_those_that_a_full_search_finds() -> None:
+    chance = Random(7)
+    entries = []
+    for number in range(60):
+        cpus, memory_mib = chance.choice((2, 8, 32)), 1024 * chance.randint(2, 200)
+        kind = InstanceType(f"x{number}", cpus, memory_mib, chance.choice((0, 0, 1, 4)), "t4")
+        usd = cpus * 0.04 + memory_mib / 400_000 + kind.gpus * chance.uniform(0.5, 0.7)
+        entries.append(entry(kind, [(usd, offering(kind))]))
+    of = Catalogue(tuple(sorted(entries, key=lambda each: each.usd_per_hour)))
 
-    def best(need: tuple[int, int, int]) -> str:
-        price, number = found.nearest(need, found.fit(need))[0]
-        assert price == min(
-            found.price_per_job(need, n) for n in range(4) if found.fit(need) >> n & 1
-        )
-        return found.entries[number].instance_type.name
-
-    assert best((0, 1, 500)) == MEDIUM.name
-    assert best((0, 2, 3000)) == MEDIUM.name
-    assert best((0, 1, 3800)) == MEDIUM.name
-    assert best((1, 1, 500)) == T4_BIG.name
-    assert found.nearest((9, 1, 1), found.fit((9, 1, 1))) == []
+    for _ in range(300):
+        need = (chance.choice((0, 1, 2)), chance.randint(1, 8), chance.randint(100, 30_000))
+        mask = of.fit(need)
+        whole = sorted((of.price_per_job(need, n), n) for n in range(60) if mask >> n & 1)
+        found = of.nearest(need, mask)
+        assert found == [each for each in whole if each[0] <= NEAR * whole[0][0]][: len(found)]
+        assert found or not whole
 
 
 def test_a_catalogue_says_what_is_within_what_is_left() -> None:

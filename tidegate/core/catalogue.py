@@ -174,7 +174,7 @@ class Catalogue:
                 if price <= best * NEAR:
                     found.append((price, number))
                     best = min(best, price)
-        found.sort()
+        found = sorted(each for each in found if each[0] <= best * NEAR)
         return found[:NEAREST_MAX]
 
     def efficient(self, mask: int) -> list[int]:

@@ -71,23 +71,7 @@ def grouped(needs: Iterable[Need]) -> list[Group]:
     groups: dict[object, Group] = {}
     found: list[Group] = []
     for need in needs:
-        key: object = (
-            need.kind
-            if need.kind >= 0
-            else (
-                need.shape,
-                need.constraint,
-                need.pools,
-                need.nodes,
-                need.time_limit_s,
-                need.expected_s,
-                need.deadline_s,
-                need.checkpoint_s,
-                need.is_requeueable,
-                need.is_gang,
-                need.beside,
-            )
-        )
+        key: object = need.kind if need.kind >= 0 else need.job_id
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(need, vector(need.shape), len(groups))

@@ -40,7 +40,7 @@ class Bin:
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
-        if self.gated_for not in ("", need.gang) or self.pool not in need.pools:
+        if self.pool not in need.pools:
             return False
         return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)
 

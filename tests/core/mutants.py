@@ -1,0 +1,233 @@
+"""Deliberate breaks of the planner, each with the test that sees it.
+
+`python -m tests.core.mutants` breaks a copy of the repository in each of these ways and runs
+the named test, which has to fail; it takes a few minutes. `test_mutants.py` keeps the list
+true to the code.
+"""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`old`, once in a file of tidegate/core, becomes `new`; `seen_by` is a test in tests/core."""
+
+    file: str
+    old: str
+    new: str
+    seen_by: str
+
+
+MUTANTS = (
+    Mutant(
+        "buy.py",
+        "if len(found) == OVERRIDES_MAX:",
+        "if len(found) == 10 * OVERRIDES_MAX:",
+        "test_pools.py::test_a_request_names_at_most_100_offerings",
+    ),
+    Mutant(
+        "buy.py",
+        "chunks > 1 or option",
+        "option",
+        "test_packing.py::test_a_gang_above_ec2s_minimum_capacity_is_bought_in_chunks_of_one_zone",
+    ),
+    Mutant(
+        "buy.py",
+        "if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):",
+        "if True:",
+        "test_pools.py::test_an_alternative_never_passes_a_limit",
+    ),
+    Mutant(
+        "buy.py",
+        "self._usage.debit(pool, -draft.count, draft.each, draft.usd_per_hour)",
+        "pass",
+        "test_packing.py::test_what_a_refused_gang_gave_back_serves_the_next_job",
+    ),
+    Mutant(
+        "buy.py",
+        "draft.mask &= config.mask",
+        "draft.mask |= config.mask",
+        "test_mixed.py::test_an_alternative_holds_every_job_of_its_launch",
+    ),
+    Mutant(
+        "pack.py",
+        "place = (each.pool, each.offering.zone)",
+        'place = (each.pool, "")',
+        "test_packing.py::test_nodes_of_a_gang_lie_in_one_zone_even_when_two_zones_have_some",
+    ),
+    Mutant(
+        "pack.py",
+        "if each.cpus > 0 and not each.gated_for]",
+        "if each.cpus > 0]",
+        "test_gangs.py::test_no_small_job_counts_on_a_gated_node",
+    ),
+    Mutant(
+        "gangs.py",
+        "    if not part.bought and within:",
+        "    if False:",
+        "test_gates.py::"
+        "test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_elsewhere",
+    ),
+    Mutant(
+        "gangs.py",
+        "            work.shop.undo(before)\n",
+        "",
+        "test_packing.py::test_components_of_a_heterogeneous_job_come_together_or_not_at_all",
+    ),
+    Mutant(
+        "gangs.py",
+        "            work.bins.append(before)",
+        "            pass",
+        "test_gates.py::test_a_gang_that_cannot_be_completed_keeps_nothing",
+    ),
+    Mutant(
+        "gangs.py",
+        "    if is_waiting:\n        _keep",
+        "    if False:\n        _keep",
+        "test_gates.py::test_an_open_node_is_drained_for_the_gang_until_a_boot_must_have_ended",
+    ),
+    Mutant(
+        "reconcile.py",
+        "    if now_s < until_s:",
+        "    if True:",
+        "test_gates.py::test_a_kept_node_opens_when_the_boot_bound_has_passed",
+    ),
+    Mutant(
+        "reconcile.py",
+        "if block_ends_s is not None and now_s >= block_ends_s:",
+        "if False:",
+        "test_markets.py::test_nodes_of_a_block_are_drained_40_minutes_before_its_end",
+    ),
+    Mutant(
+        "work.py",
+        "rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}",
+        "rank = {Launch: 0, Terminate: 1, Resume: 2, Send: 3}",
+        "test_packing.py::test_orders_and_ends_come_before_purchases",
+    ),
+    Mutant(
+        "limits.py",
+        "        for scope in (pool, CLUSTER):\n            used = self._used[scope]\n",
+        "        for scope in (pool,):\n            used = self._used[scope]\n",
+        "test_properties.py::test_a_launch_passes_no_limit",
+    ),
+    Mutant(
+        "serving.py",
+        "            if not work.gangs:\n                self._open_all()",
+        "            self._open_all()",
+        "test_mixed.py::test_a_gang_that_comes_first_is_not_outbid_by_smaller_jobs",
+    ),
+    Mutant(
+        "serving.py",
+        "        if self._work.shop.has_room_for(configs):",
+        "        if True:",
+        "test_pools.py::test_a_limit_goes_to_the_first_in_the_queue",
+    ),
+    Mutant(
+        "serving.py",
+        "        free_soon(work)",
+        "        pass",
+        "test_pools.py::test_a_node_that_frees_sooner_than_a_boot_takes_is_waited_for",
+    ),
+    Mutant(
+        "blueprint.py",
+        "if shelf.hazard_per_hour > other.hazard_max:",
+        "if False:",
+        "test_mixed.py::test_a_job_that_must_not_be_interrupted_does_not_fill_up_a_spot_node",
+    ),
+    Mutant(
+        "blueprint.py",
+        "if longer * each.usd_per_hour > fitting * other.worth_usd:",
+        "if False:",
+        "test_packing.py::test_a_long_job_does_not_fill_up_a_dear_node_that_is_needed_for_less",
+    ),
+    Mutant(
+        "catalogue.py",
+        "found = sorted(each for each in found if each[0] <= best * NEAR)",
+        "found = [each for each in found if each[0] <= best * NEAR]",
+        "test_packing.py::test_the_cheapest_per_job_are_those_that_a_full_search_finds",
+    ),
+    Mutant(
+        "cost.py",
+        "hazard = hazard_per_hour * (need.nodes + len(need.beside))",
+        "hazard = hazard_per_hour",
+        "test_markets.py::test_a_gang_is_interrupted_as_often_as_all_its_nodes_together",
+    ),
+    Mutant(
+        "cost.py",
+        "return now_s + 2 * boot_s + whole_s + lost_s <= need.deadline_s",
+        "return True",
+        "test_markets.py::"
+        "test_spot_is_tried_while_there_is_time_and_on_demand_at_the_last_safe_moment",
+    ),
+    Mutant(
+        "reservations.py",
+        "self._left.subtract(_held(snapshot))",
+        "pass",
+        "test_markets.py::test_nodes_in_a_reservation_and_launches_in_doubt_leave_less_of_it",
+    ),
+    Mutant(
+        "idle.py",
+        "            if each.member.offering.market.is_prepaid:\n                continue",
+        "            if False:\n                continue",
+        "test_markets.py::"
+        "test_an_idle_node_in_a_reservation_is_kept_and_one_paid_by_the_hour_is_not",
+    ),
+    Mutant(
+        "idle.py",
+        " and spare[pool.name] > 0:",
+        ":",
+        "test_pools.py::test_idle_nodes_of_the_minimum_stay",
+    ),
+    Mutant(
+        "shelves.py",
+        "key=lambda p: (-p.weight, p.name)",
+        "key=lambda p: (p.weight, p.name)",
+        "test_planner.py::test_pool_weight_comes_before_price",
+    ),
+    Mutant(
+        "demand.py",
+        "            job.is_requeueable,\n",
+        "",
+        "test_mixed.py::test_jobs_that_differ_in_what_they_lose_are_not_treated_alike",
+    ),
+)
+
+
+def survives(mutant: Mutant, root: Path) -> bool:
+    """Whether the test passes although the code in `root`, a copy, is broken."""
+    path = root / "tidegate" / "core" / mutant.file
+    whole = path.read_text()
+    path.write_text(whole.replace(mutant.old, mutant.new))
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        done = subprocess.run(
+            [*command, f"tests/core/{mutant.seen_by}"], cwd=root, capture_output=True, check=False
+        )
+    finally:
+        path.write_text(whole)
+    return done.returncode != 1  # 1: tests ran and failed; anything else is no proof
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name in ("tidegate", "tests"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, root / name, ignore=ignored)
+        shutil.copy(ROOT / "pyproject.toml", root)
+        survivors = [each for each in MUTANTS if survives(each, root)]
+    for each in survivors:
+        print(f"survives: {each.file}: {each.old!r}; {each.seen_by} should see it")
+    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} breaks are seen")
+    sys.exit(bool(survivors))
+
+
+if __name__ == "__main__":
+    main()
