@@ -168,6 +168,7 @@ class Functions(Construct):
                 templates=[template_id for template_id, _ in around.nodes.templates.values()],
                 subnets=list(around.network.subnets_of_nodes.values()),
                 group_id=around.network.node_group_id,
+                also=around.nodes.launched_with,
             ),
             statements.pass_role(around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
@@ -202,6 +203,7 @@ def _environment(around: Around) -> dict[str, str]:
         **environment(
             templates=around.nodes.templates,
             subnets=around.network.subnets_of_nodes,
+            placement_groups=around.nodes.placement_groups,
             cluster_bucket=around.cluster_asset.s3_bucket_name,
             cluster_key=around.cluster_asset.s3_object_key,
             table=storage.table.table_name,

@@ -15,7 +15,7 @@ from cdk.images import ROOT_DEVICE
 from cdk.network import Network
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
-from tidegate.core.pool import Pool
+from tidegate.core.pool import Pool, Reservation, block_key, group_key
 from tidegate.wire.config import ClusterFile
 from userdata.render import node_bundle, node_user_data
 
@@ -26,9 +26,15 @@ type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
 
 
 class Nodes(Construct):
-    """`templates`: pool -> (launch template id, version)."""
+    """`templates`: pool -> (launch template id, version), and the same by `block_key`.
+
+    `placement_groups`: by `group_key`. `launched_with`: kinds of EC2 resources that launches
+    use beside the usual ones.
+    """
 
     templates: dict[str, tuple[str, str]]
+    placement_groups: dict[str, str]
+    launched_with: tuple[str, ...]
 
     def __init__(
         self,
@@ -63,27 +69,60 @@ class Nodes(Construct):
         )
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
-        for pool in file.cluster.pools:
+        cluster = file.cluster
+        for pool in cluster.pools:
             user_data = node_user_data(values[pool], bundles[pool])
-            template = ec2.CfnLaunchTemplate(
-                self,
-                f"Pool-{pool.name}",
-                launch_template_data=self._data(
-                    file.cluster.name, pool, user_data, image_id, network.node_group_id
-                ),
-                tag_specifications=[
-                    ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
-                        resource_type="launch-template", tags=_tags(file.cluster.name, pool)
-                    )
-                ],
-            )
-            template.node.add_dependency(*mounts)
-            self.templates[pool.name] = (template.ref, template.attr_latest_version_number)
+            for block in (None, *cluster.blocks(pool)):
+                data = self._data(
+                    cluster.name, pool, user_data, image_id, network.node_group_id, block
+                )
+                template = ec2.CfnLaunchTemplate(
+                    self,
+                    f"Pool-{pool.name}-{block.id}" if block else f"Pool-{pool.name}",
+                    launch_template_data=data,
+                    tag_specifications=[
+                        ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
+                            resource_type="launch-template", tags=_tags(cluster.name, pool)
+                        )
+                    ],
+                )
+                template.node.add_dependency(*mounts)
+                key = block_key(pool.name, block.id) if block else pool.name
+                self.templates[key] = (template.ref, template.attr_latest_version_number)
+        self.placement_groups = {
+            group_key(pool.name, zone): ec2.CfnPlacementGroup(
+                self, f"Group-{pool.name}-{zone}", strategy="cluster"
+            ).attr_group_name
+            for pool in cluster.pools
+            if pool.placement_group
+            for zone in pool.zones
+        }
+        self.launched_with = (
+            *(("placement-group",) if self.placement_groups else ()),
+            *(("capacity-reservation",) if cluster.reservations else ()),
+        )
 
-    def _data(self, cluster: str, pool: Pool, user_data: str, image_id: str, group_id: str) -> Data:
-        """Type, subnet and market come with each launch; everything else is said here."""
+    def _data(
+        self,
+        cluster: str,
+        pool: Pool,
+        user_data: str,
+        image_id: str,
+        group_id: str,
+        block: Reservation | None,
+    ) -> Data:
+        """Type, subnet and market come with each launch; everything else is said here.
+
+        But for a capacity block: EC2 takes its id from the launch template alone.
+        """
         template = ec2.CfnLaunchTemplate
         return template.LaunchTemplateDataProperty(
+            instance_market_options=template.InstanceMarketOptionsProperty(
+                market_type="capacity-block"
+            )
+            if block
+            else None,
+            capacity_reservation_specification=_aimed_at(block.id) if block else None,
             image_id=image_id,
             user_data=Fn.base64(user_data),
             iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
@@ -117,6 +156,15 @@ class Nodes(Construct):
                 for resource_type in ("instance", "volume")
             ],
         )
+
+
+def _aimed_at(block_id: str) -> ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty:
+    template = ec2.CfnLaunchTemplate
+    return template.CapacityReservationSpecificationProperty(
+        capacity_reservation_target=template.CapacityReservationTargetProperty(
+            capacity_reservation_id=block_id
+        )
+    )
 
 
 def shared_names(storage: Storage, events: Events) -> SharedNames:

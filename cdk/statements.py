@@ -117,8 +117,12 @@ def launch(
     templates: Sequence[str],
     subnets: Sequence[str],
     group_id: str,
+    also: Sequence[str] = (),
 ) -> Sequence[iam.PolicyStatement]:
-    """Fleets of our launch templates in our subnets, whose instances carry the cluster's tag."""
+    """Fleets of our launch templates in our subnets, whose instances carry the cluster's tag.
+
+    `also`: more kinds of EC2 resources that a launch may use.
+    """
     template_arns = [ec2_arn(scope, f"launch-template/{each}") for each in templates]
     ours = {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": cluster}}
     return (
@@ -129,7 +133,7 @@ def launch(
                 *template_arns,
                 *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
                 ec2_arn(scope, f"security-group/{group_id}"),
-                *(ec2_arn(scope, f"{kind}/*") for kind in _LAUNCHED_WITH),
+                *(ec2_arn(scope, f"{kind}/*") for kind in (*_LAUNCHED_WITH, *also)),
                 ec2_arn(scope, "image/*", is_shared=True),
             ],
         ),

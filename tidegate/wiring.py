@@ -214,7 +214,7 @@ def resources_of(settings: FunctionSettings) -> Resources:
 
 def placement_of(settings: FunctionSettings) -> Placement:
     templates = {pool: Template(*pair) for pool, pair in settings.templates.items()}
-    return Placement(templates, settings.subnets)
+    return Placement(templates, settings.subnets, settings.placement_groups)
 
 
 def _lazily(clients: Clients) -> Clients:

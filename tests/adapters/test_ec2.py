@@ -1,6 +1,7 @@
 """The EC2 adapter where moto cannot follow: whole-call refusals, bare errors, many pages."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,64 @@ def test_a_single_node_asks_for_no_minimum() -> None:
 
     assert asked["SpotOptions"] == {"AllocationStrategy": "capacity-optimized-prioritized"}
     assert asked["Type"] == "instant"
+
+
+def test_a_reservation_is_used_first_and_paid_as_on_demand() -> None:
+    asked = fleet_arguments(request(market=Market.RESERVED), "demo")
+
+    assert asked["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "on-demand"
+    assert asked["OnDemandOptions"] == {
+        "AllocationStrategy": "prioritized",
+        "CapacityReservationOptions": {"UsageStrategy": "use-capacity-reservations-first"},
+    }
+
+
+def test_a_capacity_block_is_a_market_of_its_own() -> None:
+    asked = fleet_arguments(request(market=Market.CAPACITY_BLOCK), "demo")
+
+    assert asked["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "capacity-block"
+    assert not {"SpotOptions", "OnDemandOptions"} & asked.keys()
+
+
+def test_the_members_of_a_gang_share_the_placement_group_of_their_zone() -> None:
+    grouped = replace(request(), overrides=(replace(A, placement_group="group-a"), B))
+
+    [config] = fleet_arguments(grouped, "demo")["LaunchTemplateConfigs"]
+
+    assert [each.get("Placement") for each in config["Overrides"]] == [
+        {"GroupName": "group-a"},
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("described_as", "market"),
+    [
+        ({}, Market.ON_DEMAND),
+        ({"InstanceLifecycle": "spot"}, Market.SPOT),
+        ({"InstanceLifecycle": "capacity-block"}, Market.CAPACITY_BLOCK),
+        ({"CapacityReservationId": "cr-0a1b2c3d"}, Market.RESERVED),
+    ],
+)
+def test_an_instance_says_how_it_is_paid_for(
+    compute: Ec2Compute, stub: Stubber, described_as: dict[str, str], market: Market
+) -> None:
+    found = {"Reservations": [{"Instances": [described("i-1") | described_as]}]}
+    stub.add_response("describe_instances", found)
+
+    assert [each.offering.market for each in compute.instances()] == [market]
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [("DryRunOperation", ""), ("UnauthorizedOperation", "UnauthorizedOperation: no")],
+)
+def test_a_dry_run_is_answered_by_an_error_in_any_case(
+    compute: Ec2Compute, stub: Stubber, code: str, says: str
+) -> None:
+    stub.add_client_error("create_fleet", code, "no")
+
+    assert compute.dry_run(request()) == says
 
 
 def test_a_gang_asks_for_its_minimum_in_one_zone() -> None:

@@ -123,6 +123,7 @@ def variables(names: CloudNames) -> dict[str, str]:
     return environment(
         templates={"t4": ("lt-1", "1")},
         subnets=names.subnets,
+        placement_groups={},
         cluster_bucket=names.bucket,
         cluster_key="cluster.yaml",
         table=names.table,

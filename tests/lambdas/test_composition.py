@@ -28,6 +28,7 @@ def deploy(cloud: LocalCloud, names: CloudNames) -> Deploy:
         return environment(
             templates={"t4": ("lt-1", "3"), "a10g": ("lt-2", "1")},
             subnets=names.subnets,
+            placement_groups={},
             cluster_bucket=names.bucket,
             cluster_key="cluster.yaml",
             table=names.table,

@@ -20,7 +20,12 @@ NAMES = {
 
 def made(pools: int = 1) -> dict[str, str]:
     templates = {f"pool-{number}": ("lt-0123456789abcdef0", "3") for number in range(pools)}
-    return environment(templates=templates, subnets={"us-east-1a": "subnet-1"}, **NAMES)
+    return environment(
+        templates=templates,
+        subnets={"us-east-1a": "subnet-1"},
+        placement_groups={"pool-0/us-east-1a": "group-1"},
+        **NAMES,
+    )
 
 
 def test_what_the_stack_writes_the_function_reads():
@@ -28,6 +33,7 @@ def test_what_the_stack_writes_the_function_reads():
 
     assert settings.templates == {"pool-0": ("lt-0123456789abcdef0", "3")}
     assert settings.subnets == {"us-east-1a": "subnet-1"}
+    assert settings.placement_groups == {"pool-0/us-east-1a": "group-1"}
     assert {name: getattr(settings, name) for name in NAMES} == NAMES
 
 

@@ -30,6 +30,7 @@ from tidegate.core.ec2 import (
     InstanceState,
     Market,
     Offering,
+    Override,
     Refusal,
 )
 from tidegate.ports import Clock
@@ -40,6 +41,14 @@ if TYPE_CHECKING:
 
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
+
+# A reservation is a discount on demand; of the two prepaid markets EC2 has a word for one.
+_PAID_AS = {
+    Market.SPOT: "spot",
+    Market.ON_DEMAND: "on-demand",
+    Market.RESERVED: "on-demand",
+    Market.CAPACITY_BLOCK: "capacity-block",
+}
 
 NOT_TERMINATED = [state.value for state in InstanceState if state is not InstanceState.TERMINATED]
 
@@ -131,6 +140,7 @@ def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
                         "InstanceType": override.instance_type,
                         "SubnetId": override.subnet_id,
                         "Priority": float(override.priority),
+                        **_grouped(override),
                     }
                     for override in request.overrides
                 ],
@@ -138,7 +148,7 @@ def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
         ],
         "TargetCapacitySpecification": {
             "TotalTargetCapacity": request.count,
-            "DefaultTargetCapacityType": request.market.value,
+            "DefaultTargetCapacityType": _PAID_AS[request.market],
         },
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": tag_list} for kind in ("fleet", "instance")
@@ -158,7 +168,17 @@ def _market_options(request: FleetRequest) -> dict[str, Any]:
     if request.market is Market.SPOT:
         strategy = "capacity-optimized-prioritized"
         return {"SpotOptions": {"AllocationStrategy": strategy, **minimum}}
-    return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum}}
+    if request.market is Market.CAPACITY_BLOCK:
+        # The launch template names the block; EC2 takes no options beside it.
+        return {}
+    reserved = {"CapacityReservationOptions": {"UsageStrategy": "use-capacity-reservations-first"}}
+    options = reserved if request.market is Market.RESERVED else {}
+    return {"OnDemandOptions": {"AllocationStrategy": "prioritized", **minimum, **options}}
+
+
+def _grouped(override: Override) -> dict[str, Any]:
+    group = override.placement_group
+    return {"Placement": {"GroupName": group}} if group else {}
 
 
 def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]:
@@ -218,19 +238,28 @@ def _offerings(entry: Mapping[str, Any], request: FleetRequest) -> tuple[Offerin
 
 def _instance(described: "InstanceTypeDef") -> Instance:
     tags = _tags(described)
-    is_spot = described.get("InstanceLifecycle") == "spot"
     return Instance(
         instance_id=described["InstanceId"],
         offering=Offering(
             described["InstanceType"],
             described["Placement"].get("AvailabilityZone", ""),
-            Market.SPOT if is_spot else Market.ON_DEMAND,
+            _market(described),
         ),
         state=InstanceState(described["State"]["Name"]),
         launched_at_s=described["LaunchTime"].timestamp(),
         launch_id=tags.get(LAUNCH_TAG, ""),
         pool=tags.get(POOL_TAG, ""),
     )
+
+
+def _market(described: "InstanceTypeDef") -> Market:
+    """How EC2 bills the instance: by its life cycle, and by the reservation it is in."""
+    match described.get("InstanceLifecycle"):
+        case "spot":
+            return Market.SPOT
+        case "capacity-block":
+            return Market.CAPACITY_BLOCK
+    return Market.RESERVED if described.get("CapacityReservationId") else Market.ON_DEMAND
 
 
 def _tags(described: "InstanceTypeDef") -> dict[str, str]:

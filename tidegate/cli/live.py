@@ -8,6 +8,8 @@ from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.functions import read_environment
 from tidegate.core.actions import Launch, Plan
 from tidegate.core.errors import BadConfig
+from tidegate.core.pool import block_key
+from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request
@@ -35,7 +37,11 @@ class Seen:
         zones = {each.zone for each in launch.offerings}
         if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
             return f"pool {launch.pool} is not deployed like this yet"
-        request = fleet_request(launch, self.snapshot.cluster.name, self.placement)
+        cluster, now_s = self.snapshot.cluster, self.snapshot.now_s
+        block = block_of(cluster, launch.offerings[0], now_s)
+        if block and block_key(launch.pool, block.id) not in self.placement.templates:
+            return f"capacity block {block.id} is not deployed yet"
+        request = fleet_request(launch, cluster.name, self.placement, block)
         return self.compute.dry_run(request) or "it would be taken"
 
 

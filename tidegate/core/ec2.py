@@ -103,12 +103,16 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One line of a fleet request: where and as what an instance may come."""
+    """One line of a fleet request: where and as what an instance may come.
+
+    `placement_group`: the cluster placement group of a gang in this zone, "": none.
+    """
 
     instance_type: str
     zone: str
     subnet_id: str
     priority: int
+    placement_group: str = ""
 
 
 def client_token(cluster: str, launch_id: str) -> str:

@@ -3,9 +3,6 @@
 from tidegate.core.ec2 import InstanceType
 from tidegate.core.slurm import Shape
 
-# Counts, brackets and negation need more than one node's features to be judged.
-UNREADABLE_CONSTRAINT = frozenset("[]()*!")
-
 
 def lacks(shape: Shape, instance_type: InstanceType) -> str:
     """The first dimension in which one node of this type is too small, "" when it fits."""
@@ -25,13 +22,11 @@ def lacks(shape: Shape, instance_type: InstanceType) -> str:
     return ""
 
 
-def is_readable(constraint: str) -> bool:
-    """Whether `satisfies` can judge this constraint expression."""
-    return not set(constraint) & UNREADABLE_CONSTRAINT
-
-
 def satisfies(constraint: str, features: tuple[str, ...]) -> bool:
-    """Whether a node with these features meets `a&b|c` (alternatives of conjunctions)."""
+    """Whether a node with these features meets `a&b|c` (alternatives of conjunctions).
+
+    `core.constraint` brings every expression of Slurm's into this form.
+    """
     if not constraint:
         return True
     have = set(features)

@@ -127,6 +127,16 @@ class Reservation:
         return Offering(self.instance_type, self.zone, self.market)
 
 
+def block_key(pool: str, reservation_id: str) -> str:
+    """The name of a pool's launch template for a capacity block."""
+    return f"{pool}/{reservation_id}"
+
+
+def group_key(pool: str, zone: str) -> str:
+    """The name of a pool's placement group in a zone; it cannot span zones."""
+    return f"{pool}/{zone}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """One cluster file, validated.
@@ -156,6 +166,15 @@ class Cluster:
         if offering.market is not Market.SPOT:
             return 0.0
         return self.hazards.get(offering, DEFAULT_HAZARD_PER_HOUR)
+
+    def blocks(self, pool: Pool) -> tuple[Reservation, ...]:
+        """The capacity blocks that a pool may use."""
+        offered = {offering for _, offering in pool.offerings()}
+        return tuple(
+            each
+            for each in self.reservations
+            if each.market is Market.CAPACITY_BLOCK and each.offering in offered
+        )
 
     def pool(self, name: str) -> Pool | None:
         return next((pool for pool in self.pools if pool.name == name), None)

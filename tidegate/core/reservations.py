@@ -44,6 +44,17 @@ def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float
     return max(ends, default=None)
 
 
+def block_of(cluster: Cluster, offering: Offering, now_s: float) -> Reservation | None:
+    """The capacity block that an instance of this offering goes into now.
+
+    Of several the one that lasts longest, as `block_drains_at_s` counts.
+    """
+    if offering.market is not Market.CAPACITY_BLOCK:
+        return None
+    found = [each for each in active(cluster, now_s) if each.offering == offering]
+    return max(found, key=lambda each: (each.ends_at_s or 0.0, each.id), default=None)
+
+
 class Stock:
     """How many instances each reservation still holds for us in this plan."""
 

@@ -26,6 +26,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, Transient
+from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.ports import Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
@@ -87,9 +88,18 @@ class Applier:
         return outcome
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
-        name = snapshot.cluster.name
+        cluster, now_s = snapshot.cluster, snapshot.now_s
         return [
-            LaunchRecord(action, snapshot.now_s, fleet_request(action, name, self.placement))
+            LaunchRecord(
+                action,
+                now_s,
+                fleet_request(
+                    action,
+                    cluster.name,
+                    self.placement,
+                    block_of(cluster, action.offerings[0], now_s),
+                ),
+            )
             for action in actions
             if isinstance(action, Launch)
         ]

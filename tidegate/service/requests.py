@@ -1,7 +1,7 @@
 """From a planned launch to the exact CreateFleet request that goes into the ledger."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.core.actions import Launch
 from tidegate.core.ec2 import (
@@ -13,6 +13,7 @@ from tidegate.core.ec2 import (
     Override,
     client_token,
 )
+from tidegate.core.pool import Reservation, block_key, group_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,25 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where nodes are launched from and into: template by pool, subnet by zone."""
+    """Where nodes are launched from and into: template by pool, subnet by zone.
+
+    A capacity block has templates of its own, by `block_key`: EC2 takes its id from there
+    alone. `groups`: placement group by `group_key`.
+    """
 
     templates: Mapping[str, Template]
     subnets: Mapping[str, str]
+    groups: Mapping[str, str] = field(default_factory=dict)
 
 
-def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRequest:
-    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS."""
-    template = placement.templates[launch.pool]
+def fleet_request(
+    launch: Launch, cluster: str, placement: Placement, block: Reservation | None = None
+) -> FleetRequest:
+    """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
+
+    `block`: the capacity block that the launch goes into.
+    """
+    template = placement.templates[block_key(launch.pool, block.id) if block else launch.pool]
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
@@ -45,8 +56,19 @@ def fleet_request(launch: Launch, cluster: str, placement: Placement) -> FleetRe
         count=launch.count,
         min_count=launch.min_count,
         overrides=tuple(
-            Override(o.instance_type, o.zone, placement.subnets[o.zone], priority)
-            for priority, o in enumerate(launch.offerings)
+            Override(
+                each.instance_type,
+                each.zone,
+                placement.subnets[each.zone],
+                priority,
+                _group(launch, each.zone, placement),
+            )
+            for priority, each in enumerate(launch.offerings)
         ),
         tags=tuple(sorted(tags.items())),
     )
+
+
+def _group(launch: Launch, zone: str, placement: Placement) -> str:
+    """Members of a gang are close together where their pool has placement groups."""
+    return placement.groups.get(group_key(launch.pool, zone), "") if launch.gated_for else ""

@@ -24,7 +24,8 @@ class FunctionSettings(BaseModel):
     """Where a function finds its cluster. All values are names and ids, none is a secret.
 
     `cluster_bucket`, `cluster_key`: the cluster file as it was deployed. `templates`: pool ->
-    (launch template id, version). `subnets`: zone -> subnet id.
+    (launch template id, version), and the same for its capacity blocks. `subnets`: zone ->
+    subnet id. `placement_groups`: pool and zone -> group.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +41,7 @@ class FunctionSettings(BaseModel):
     routine_queue_url: Filled
     templates: Json[dict[str, tuple[Filled, Filled]]]
     subnets: Json[dict[str, Filled]]
+    placement_groups: Json[dict[str, Filled]] = Field(default_factory=dict)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -60,13 +62,18 @@ class FunctionSettings(BaseModel):
 
 
 def environment(
-    *, templates: Mapping[str, tuple[str, str]], subnets: Mapping[str, str], **names: str
+    *,
+    templates: Mapping[str, tuple[str, str]],
+    subnets: Mapping[str, str],
+    placement_groups: Mapping[str, str],
+    **names: str,
 ) -> dict[str, str]:
     """The variables of a function. The values may be CDK tokens. Errors: ValueError, too long."""
     fields = {
         **names,
         "templates": json.dumps({pool: list(pair) for pool, pair in templates.items()}),
         "subnets": json.dumps(dict(subnets)),
+        "placement_groups": json.dumps(dict(placement_groups)),
     }
     assert fields.keys() == FunctionSettings.model_fields.keys(), "names must be the model's"
     found = {f"{PREFIX}{name.upper()}": value for name, value in fields.items()}

@@ -1,0 +1,51 @@
+"""What goes into a fleet request beside what the launch says."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool
+from tidegate.core.actions import Launch
+from tidegate.core.ec2 import Market
+from tidegate.core.pool import Reservation
+from tidegate.core.reservations import block_of
+from tidegate.service.requests import Template, fleet_request
+
+BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)
+
+
+def launch(market: Market = Market.SPOT, *, gated_for: str = "") -> Launch:
+    wanted = offering(market=market)
+    return Launch("l-1", "t4", (wanted,), 2, 2, ("7",), 0.2, gated_for, "for 7")
+
+
+@pytest.mark.parametrize(("gated_for", "group"), [("7", "group-a"), ("", "")])
+def test_a_gang_comes_into_the_placement_group_of_its_pool_and_zone(
+    gated_for: str, group: str
+) -> None:
+    placed = replace(placement(cluster()), groups={f"t4/{ZONE}": "group-a", "a10g/x": "other"})
+
+    request = fleet_request(launch(gated_for=gated_for), "test", placed)
+
+    assert [each.placement_group for each in request.overrides] == [group]
+
+
+def test_a_capacity_block_has_a_launch_template_of_its_own() -> None:
+    placed = placement(cluster())
+    placed = replace(placed, templates={**placed.templates, "t4/cr-1": Template("lt-block", "3")})
+
+    request = fleet_request(launch(Market.CAPACITY_BLOCK), "test", placed, BLOCK)
+
+    assert (request.launch_template_id, request.launch_template_version) == ("lt-block", "3")
+
+
+def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> None:
+    longer = replace(BLOCK, id="cr-2", ends_at_s=NOW_S + 99_000)
+    coming = replace(BLOCK, id="cr-3", starts_at_s=NOW_S + 1, ends_at_s=NOW_S + 999_000)
+    elsewhere = replace(longer, id="cr-4", zone="us-east-1b", ends_at_s=NOW_S + 999_000)
+    on = replace(cluster(pool()), reservations=(longer, BLOCK, coming, elsewhere))
+    wanted = offering(market=Market.CAPACITY_BLOCK)
+
+    assert block_of(on, wanted, NOW_S) == longer
+    assert block_of(on, offering(), NOW_S) is None
+    assert block_of(replace(on, reservations=(coming,)), wanted, NOW_S) is None
