@@ -15,7 +15,7 @@ from cdk.images import ROOT_DEVICE
 from cdk.network import Network
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
-from tidegate.core.pool import Pool, Reservation, block_key, group_key
+from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
 from tidegate.wire.config import ClusterFile
 from userdata.render import node_bundle, node_user_data
 
@@ -55,18 +55,8 @@ class Nodes(Construct):
             pool: store(self, f"Bundle-{pool.name}", node_bundle(each))
             for pool, each in values.items()
         }
-        self.role = statements.role(
-            self,
-            "Role",
-            service="ec2",
-            statements=[
-                statements.read_secret(storage.munge_secret_arn),
-                statements.mount(storage.file_system_arn, as_root=False),
-                statements.tell_of_boot(events.bus.event_bus_arn),
-                read_bundles(self, next(iter(bundles.values())).bucket),
-            ],
-            managed=["AmazonSSMManagedInstanceCore"],
-        )
+        bucket = next(iter(bundles.values())).bucket
+        self.role = self._role(storage, events, read_bundles(self, bucket))
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
         cluster = file.cluster
@@ -89,7 +79,28 @@ class Nodes(Construct):
                 template.node.add_dependency(*mounts)
                 key = block_key(pool.name, block.id) if block else pool.name
                 self.templates[key] = (template.ref, template.attr_latest_version_number)
-        self.placement_groups = {
+        self.placement_groups = self._groups(cluster)
+        self.launched_with = (
+            *(("placement-group",) if self.placement_groups else ()),
+            *(("capacity-reservation",) if cluster.reservations else ()),
+        )
+
+    def _role(self, storage: Storage, events: Events, bundles: iam.PolicyStatement) -> iam.Role:
+        return statements.role(
+            self,
+            "Role",
+            service="ec2",
+            statements=[
+                statements.read_secret(storage.munge_secret_arn),
+                statements.mount(storage.file_system_arn, as_root=False),
+                statements.tell_of_boot(events.bus.event_bus_arn),
+                bundles,
+            ],
+            managed=["AmazonSSMManagedInstanceCore"],
+        )
+
+    def _groups(self, cluster: Cluster) -> dict[str, str]:
+        return {
             group_key(pool.name, zone): ec2.CfnPlacementGroup(
                 self, f"Group-{pool.name}-{zone}", strategy="cluster"
             ).attr_group_name
@@ -97,10 +108,6 @@ class Nodes(Construct):
             if pool.placement_group
             for zone in pool.zones
         }
-        self.launched_with = (
-            *(("placement-group",) if self.placement_groups else ()),
-            *(("capacity-reservation",) if cluster.reservations else ()),
-        )
 
     def _data(
         self,

@@ -6,12 +6,12 @@ class gains appears in its model by itself.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum, IntEnum
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field, create_model
+from pydantic import Field, TypeAdapter, create_model
 
 from tidegate.core.slurm import NodeState
 from tidegate.wire.section import Section
@@ -40,18 +40,27 @@ class Describer:
     def model(self, core: type) -> type[Described]:
         """The model of a dataclass."""
         if core not in self.models:
-            hints = get_type_hints(core)
-            texts = self._texts.get(core.__name__, {})
-            found: dict[str, Any] = {
-                each.name: (
-                    self._kind(hints[each.name]),
-                    Field(description=texts.get(each.name, ""), **_default(each)),
-                )
-                for each in dataclasses.fields(core)
-            }
+            found = self.fields(core)
             made = create_model(core.__name__, __base__=Described, __doc__=core.__doc__, **found)
             self.models[core] = made
         return self.models[core]
+
+    def fields(
+        self,
+        core: type,
+        only: Collection[str] | None = None,
+        defaults: Mapping[str, object] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """The fields of a dataclass for `create_model`; `only` these, with more defaults."""
+        hints = get_type_hints(core)
+        texts = self._texts.get(core.__name__, {})
+        found: dict[str, Any] = {}
+        for each in dataclasses.fields(core):
+            if only is None or each.name in only:
+                kind = self._kind(hints[each.name])
+                default = _default(each, kind, defaults)
+                found[each.name] = (kind, Field(description=texts.get(each.name, ""), **default))
+        return found
 
     def _kind(self, hint: Any) -> Any:
         """The type of a field as JSON has it."""
@@ -70,12 +79,18 @@ class Describer:
         return _NUMBERS.get(hint, hint)
 
 
-def _default(field: "dataclasses.Field[Any]") -> dict[str, Any]:
-    if field.default is not dataclasses.MISSING:
-        return {"default": as_json(field.default)}
-    if field.default_factory is not dataclasses.MISSING:
-        return {"default_factory": field.default_factory}
-    return {}
+def _default(
+    field: "dataclasses.Field[Any]", kind: Any, more: Mapping[str, object]
+) -> dict[str, Any]:
+    if field.name in more:
+        value = more[field.name]
+    elif field.default is not dataclasses.MISSING:
+        value = field.default
+    elif field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    else:
+        return {}
+    return {"default": TypeAdapter(kind).validate_python(as_json(value))}
 
 
 def as_json(value: object) -> Any:

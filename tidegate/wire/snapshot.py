@@ -9,14 +9,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, create_model
 
-from tidegate.core.actions import LaunchRecord, NodeRecord, Resting
-from tidegate.core.calendar import ALWAYS_UP, Wanted
-from tidegate.core.digest import Digest
-from tidegate.core.ec2 import Instance, Offering
+from tidegate.core.calendar import ALWAYS_UP
+from tidegate.core.ec2 import Offering
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Node, Reading
@@ -32,13 +30,6 @@ DRY_RUN = Epoch("dry-run", 0)
 
 _make = Describer(TEXTS)
 _OFFERING: Any = _make.model(Offering)
-_DIGEST: Any = _make.model(Digest)
-_INSTANCE: Any = _make.model(Instance)
-_NODE: Any = _make.model(NodeRecord)
-_LAUNCH: Any = _make.model(LaunchRecord)
-_RESTING: Any = _make.model(Resting)
-_WANTED: Any = _make.model(Wanted)
-_EPOCH: Any = _make.model(Epoch)
 
 Instant = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -64,41 +55,33 @@ class MarketModel(Section):
     hazards: tuple[HazardModel, ...] = Field(default=(), description="interruptions seen")
 
 
-class SnapshotModel(Section):
+class _SnapshotBase(Section):
     """Everything the planner may know, beside the cluster file."""
 
     version: Literal[1] = Field(default=VERSION, description="of this format")
-    now_s: Instant = Field(description="now, epoch seconds")
-    epoch: _EPOCH = Field(
-        default_factory=lambda: _EPOCH(**as_json(DRY_RUN)), description="of the ledger"
-    )
-    digest: _DIGEST | None = Field(
-        default=None, description="what the head reported last; null: nothing yet"
-    )
-    digest_age_s: Instant | None = Field(
-        default=0.0, description="how old the digest is; null: the head was never heard"
-    )
-    instances: tuple[_INSTANCE, ...] = Field(
-        default=(), description="what EC2 shows of the cluster"
-    )
-    nodes: tuple[_NODE, ...] = Field(default=(), description="the ledger's nodes")
-    launches: tuple[_LAUNCH, ...] = Field(default=(), description="the ledger's launches")
-    resting: tuple[_RESTING, ...] = Field(default=(), description="offerings EC2 refused")
-    wanted: _WANTED = Field(
-        default_factory=lambda: _WANTED(**as_json(ALWAYS_UP)), description="what the calendar says"
-    )
     market: MarketModel = Field(
         default_factory=MarketModel, description="prices and hazards beside the cluster file's"
     )
 
 
-# What a snapshot holds lists of, and the core's class of each entry.
-_LISTS: Mapping[str, type] = {
-    "instances": Instance,
-    "nodes": NodeRecord,
-    "launches": LaunchRecord,
-    "resting": Resting,
+# Every field of the core's snapshot but these two, which are not as JSON has them.
+_FIELDS: Mapping[str, Any] = {
+    name: hint
+    for name, hint in get_type_hints(Snapshot).items()
+    if name not in ("cluster", "digest_age_s")
 }
+_DEFAULTS: Mapping[str, object] = {"epoch": DRY_RUN, "digest": None, "wanted": ALWAYS_UP}
+
+SnapshotModel: Any = create_model(
+    "Snapshot",
+    __base__=_SnapshotBase,
+    __doc__=_SnapshotBase.__doc__,
+    digest_age_s=(
+        Instant | None,
+        Field(default=0.0, description="how old the digest is; null: the head was never heard"),
+    ),
+    **_make.fields(Snapshot, only=_FIELDS, defaults=_DEFAULTS),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +100,8 @@ def encode_snapshot(snapshot: Snapshot) -> str:
     cluster = snapshot.cluster
     data = {
         "version": VERSION,
-        "now_s": snapshot.now_s,
-        "epoch": as_json(snapshot.epoch),
-        "digest": as_json(snapshot.digest),
         "digest_age_s": snapshot.digest_age_s if math.isfinite(snapshot.digest_age_s) else None,
-        **{name: as_json(getattr(snapshot, name)) for name in _LISTS},
-        "wanted": as_json(snapshot.wanted),
+        **{name: as_json(getattr(snapshot, name)) for name in _FIELDS},
         "market": {
             "prices": [
                 {"offering": as_json(offering), "usd_per_hour": usd}
@@ -155,29 +134,22 @@ def _told(problem: Problem) -> Problem:
     return problem if problem.place else Problem((), f"is no snapshot: {problem.text}")
 
 
-def _snapshot(model: SnapshotModel, cluster: Cluster) -> Snapshot:
+def _snapshot(model: Any, cluster: Cluster) -> Snapshot:
     prices = {as_core(Offering, p.offering): p.usd_per_hour for p in model.market.prices}
     hazards = {as_core(Offering, h.offering): h.per_hour for h in model.market.hazards}
     age_s = math.inf if model.digest_age_s is None else model.digest_age_s
     return Snapshot(
-        now_s=model.now_s,
         cluster=replace(
             cluster,
             prices={**cluster.prices, **prices},
             hazards={**cluster.hazards, **hazards},
         ),
-        epoch=as_core(Epoch, model.epoch),
-        digest=as_core(Digest | None, model.digest),
         digest_age_s=age_s,
-        wanted=as_core(Wanted, model.wanted),
-        **{
-            name: as_core(tuple[core, ...], getattr(model, name))  # type: ignore[valid-type]
-            for name, core in _LISTS.items()
-        },
+        **{name: as_core(hint, getattr(model, name)) for name, hint in _FIELDS.items()},
     )
 
 
-def _problems(snapshot: Snapshot, model: SnapshotModel) -> Iterator[Problem]:
+def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     digest, cluster = snapshot.digest, snapshot.cluster
     if digest and digest.cluster != cluster.name:
         text = f"{shown(digest.cluster)}, but the cluster file describes {cluster.name}"
@@ -215,7 +187,7 @@ def _overfull(place: Place, node: Node) -> Iterator[Problem]:
             yield Problem((*place, key), f"{used}, but the node has {has}")
 
 
-def _offerings(snapshot: Snapshot, model: SnapshotModel) -> Iterator[tuple[Place, Offering]]:
+def _offerings(snapshot: Snapshot, model: Any) -> Iterator[tuple[Place, Offering]]:
     for index, instance in enumerate(snapshot.instances):
         yield ("instances", index), instance.offering
     for index, record in enumerate(snapshot.nodes):
