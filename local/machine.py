@@ -22,7 +22,8 @@ class MachineSpec:
 
     `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
     `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path -> text
-    of programs that its image has. `disks`: instance stores and volumes that it starts with.
+    of programs that its image has, "" for those it lacks. `disks`: instance stores and volumes
+    that it starts with.
     """
 
     instance_id: str
@@ -111,8 +112,9 @@ class Machine:
             file = self.root / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)
-            file.write_text(text)
-            file.chmod(0o755)
+            if text:
+                file.write_text(text)
+                file.chmod(0o755)
 
     def _plug_in(self) -> None:
         card = "v" + self.spec.instance_id.removeprefix("i-")[-14:]

@@ -29,6 +29,7 @@ _AGENT = Path("opt/tidegate/bin/tidegate-agent")
 _SHIMS = (
     *(("systemctl", "usr/bin"), ("systemd-run", "usr/bin")),
     *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
+    *(("lspci", "usr/bin"), ("journalctl", "usr/bin")),
 )
 # What this computer's own Slurm and Munge left behind must not get into a machine.
 _HIDDEN = (

@@ -14,6 +14,7 @@ import jinja2
 from userdata.bundle import HERE, Bundle, assignments, pack
 from userdata.values import (
     BundleAt,
+    GpuSettings,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -30,6 +31,7 @@ __all__ = [
     "MAX_USER_DATA_BYTES",
     "Bundle",
     "BundleAt",
+    "GpuSettings",
     "HeadValues",
     "MungeSecret",
     "NodePool",
@@ -62,12 +64,18 @@ _NODE_STAGES = (
     "node/reboot",
     "both/identity",
     "node/shape",
+    "both/quiesce",
     "both/packages",
+    "node/driver",
     "both/owner_rule",
     "both/shared",
     "both/munge",
     "node/users",
     "node/gpu",
+    "node/fabric",
+    "node/efa",
+    "node/scratch",
+    "node/containers",
     "node/health",
     "node/slurmd",
     "node/spot",
@@ -75,6 +83,7 @@ _NODE_STAGES = (
 _HEAD_STAGES = (
     "head/update",
     "both/identity",
+    "both/quiesce",
     "both/packages",
     "both/owner_rule",
     "both/shared",
@@ -85,6 +94,9 @@ _HEAD_STAGES = (
     "head/slurmctld",
     "head/agent",
 )
+_NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
+# Ubuntu's names. The EFS mount helper is in no repository of Ubuntu: see docs/limits.md.
+_PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
 _PROGRAMS = "curl munge munged mount.efs nft scontrol"
 
 
@@ -98,10 +110,17 @@ def node_bundle(values: NodeValues) -> Bundle:
         "POOLS": "\n".join(_pool_line(pool) for pool in values.pools),
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
-        "PROGRAMS": f"{_PROGRAMS} setpriv slurmd",
+        "PROGRAMS": f"{_PROGRAMS} lspci setpriv slurmd",
+        "PACKAGES": f"{_PACKAGES} libnss-extrausers mdadm pciutils slurmd xfsprogs"
+        if values.installs
+        else "",
+        "DRIVER_BRANCH": values.driver_branch,
+        "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
+        "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
+        "COMPUTE_MODE": values.gpu.compute_mode,
         **_settings_of_both(values.munge, values.shared),
     }
-    return pack(_NODE_STAGES, settings, {"spot-watch.sh": read("node/spot-watch.sh")})
+    return pack(_NODE_STAGES, settings, {name: read(f"node/{name}") for name in _NODE_FILES})
 
 
 def head_bundle(values: HeadValues) -> Bundle:
@@ -118,6 +137,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "PROGRAMS": f"{_PROGRAMS} slurmctld",
+        "PACKAGES": f"{_PACKAGES} slurmctld" if values.installs else "",
         **_settings_of_both(values.munge, values.shared),
     }
     files = {
@@ -258,7 +278,8 @@ def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
 
 def _shape_line(shape: NodeShape) -> str:
     gpus = f"{shape.gpus} {shape.gpu_type or '-'}"
-    return f"{shape.instance_type} {shape.cpus} {shape.memory_mib} {gpus} {shape.weight}"
+    needs = f"{int(shape.has_nvswitch)} {shape.efa_devices} {shape.min_driver or '-'}"
+    return f"{shape.instance_type} {shape.cpus} {shape.memory_mib} {gpus} {shape.weight} {needs}"
 
 
 def _pool_line(pool: NodePool) -> str:

@@ -26,8 +26,9 @@ fetch() {
         keys=$(imds "iam/security-credentials/$(imds iam/security-credentials/)") &&
         region=$(imds placement/region) && locate || return
     [[ $(cat boot/.sha256) != "$SHA256" ]] || return 0
-    signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz "$(at s3)/$BUNDLE" &&
-        sha256sum -c <<<"$SHA256  boot.tgz" >&2 && rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
+    signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz "$(at s3)/$BUNDLE" || return
+    sha256sum -c <<<"$SHA256  boot.tgz" >&2 || exit 1
+    rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
         echo "$SHA256" >new/.sha256 && rm -rf boot && mv new boot && verb=restart
 }
 for ((try = 1; ; try++)); do

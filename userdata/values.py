@@ -12,10 +12,13 @@ NODE_SOURCE = "tidegate.node"
 _CDK_TOKEN = r"\$\{Token\[[A-Za-z0-9_.:+-]+\]\}"
 _WORD = re.compile(rf"(?:[A-Za-z0-9_.:/=@+,-]|{_CDK_TOKEN})+")
 _OPTIONAL_WORD = re.compile(rf"(?:{_WORD.pattern})?")
+_OPTIONAL_VERSION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)*)?")
+_OPTIONAL_NUMBER = re.compile(r"[0-9]*")
 _OPTIONAL_CIDR = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}/\d{1,2})?")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
+_COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
 _GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}|")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
@@ -82,6 +85,8 @@ class NodeShape:
 
     `memory_mib` is what Slurm may hand out, below what EC2 advertises. `gpu_type` is the
     lower-case GRES type, "" when there is no GPU. `weight` is Slurm's: lower is used first.
+    `has_nvswitch`: needs the fabric manager. `efa_devices`: that must be there, 0 for a pool that
+    does not use them. `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown.
     """
 
     instance_type: str
@@ -90,10 +95,14 @@ class NodeShape:
     gpus: int = 0
     gpu_type: str = ""
     weight: int = 1
+    has_nvswitch: bool = False
+    efa_devices: int = 0
+    min_driver: str = ""
 
     def __post_init__(self) -> None:
         _check("instance_type", self.instance_type, _INSTANCE_TYPE)
         _check("gpu_type", self.gpu_type, _GPU_TYPE)
+        _check("min_driver", self.min_driver, _OPTIONAL_VERSION)
         _check_positive("cpus, memory_mib, weight", self.cpus, self.memory_mib, self.weight)
         if (self.gpus > 0) != bool(self.gpu_type):
             raise ValueError(f"{self.instance_type}: gpus and gpu_type go together")
@@ -114,6 +123,23 @@ class NodePool:
     def __post_init__(self) -> None:
         _check("pool", self.name, _NAME)
         _check_each(f"labels of pool {self.name}", self.labels, _FEATURE)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSettings:
+    """What a pool wants of its GPUs; 0 or "" leaves the card's own.
+
+    `compute_mode`: nvidia-smi's words, like EXCLUSIVE_PROCESS.
+    """
+
+    power_limit_w: int = 0
+    clock_mhz: int = 0
+    compute_mode: str = ""
+
+    def __post_init__(self) -> None:
+        _check("compute_mode", self.compute_mode, _COMPUTE_MODE)
+        if min(self.power_limit_w, self.clock_mhz) < 0:
+            raise ValueError("power_limit_w, clock_mhz: must not be below 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +188,9 @@ class NodeValues:
     `bus`: where the node says that it is ready or has failed, "" for nowhere. Pool, gate and
     launch are not in here: they differ by launch and come as the instance
     tags `tidegate:pool` and `tidegate:gate`. `head_host`: a name that keeps pointing at
-    the head. `boot_bound_s`: a node that is not ready by then powers itself off.
+    the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
+    the image may lack programs, which then come from its repositories. `driver_branch`: of the
+    NVIDIA driver to install, like 580; "" when the image has one.
     """
 
     cluster: str
@@ -176,11 +204,15 @@ class NodeValues:
     boot_bound_s: int = 900
     register_wait_s: int = 120
     spot_poll_s: float = 5.0
+    installs: bool = False
+    driver_branch: str = ""
+    gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:
         _check("cluster", self.cluster, _NAME)
         _check("head_host", self.head_host, _HOST)
         _check("bus", self.bus, _OPTIONAL_WORD)
+        _check("driver_branch", self.driver_branch, _OPTIONAL_NUMBER)
         _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 
@@ -304,6 +336,7 @@ class HeadValues:
     data_volume: str = ""
     data_dir: str = "/srv/tidegate"
     export_to: str = ""
+    installs: bool = False
 
     def __post_init__(self) -> None:
         _check_each("agent_command", self.agent_command, _WORD)

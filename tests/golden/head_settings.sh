@@ -9,6 +9,7 @@ DATA_DIR=/srv/tidegate
 EXPORT_TO=''
 UPDATE_POLL_S=60
 PROGRAMS='curl munge munged mount.efs nft scontrol slurmctld'
+PACKAGES=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300

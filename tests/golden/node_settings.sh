@@ -1,14 +1,19 @@
 ROLE=node
 HEAD=head.ec2.internal:6817
 METADATA_USERS=root
-SHAPES='g4dn.xlarge 4 15564 1 t4 1
-g4dn.12xlarge 48 186777 4 t4 1
-g5.12xlarge 48 186777 4 a10g 2'
+SHAPES='g4dn.xlarge 4 15564 1 t4 1 0 0 -
+g4dn.12xlarge 48 186777 4 t4 1 0 0 -
+g5.12xlarge 48 186777 4 a10g 2 0 0 -'
 POOLS='gpu team-ml,fast
 cheap -'
 REGISTER_WAIT_S=120
 SPOT_POLL_S=5
-PROGRAMS='curl munge munged mount.efs nft scontrol setpriv slurmd'
+PROGRAMS='curl munge munged mount.efs nft scontrol lspci setpriv slurmd'
+PACKAGES=''
+DRIVER_BRANCH=''
+POWER_LIMIT_W=''
+GPU_CLOCK_MHZ=''
+COMPUTE_MODE=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300

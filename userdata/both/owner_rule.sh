@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: packages
+# needs: packages identity
 # time_limit_s: 20
 # Only the users in METADATA_USERS reach the metadata service. Any job that did could take the
 # instance's role, with it the Munge key, and with that be root on the cluster. Before every

@@ -1,16 +1,44 @@
 # shellcheck shell=bash
-# needs: shape
-# time_limit_s: 150
+# needs: shape driver
+# time_limit_s: 300
 # The GPUs, and the node's own gres.conf. The head's gres.conf is one line that includes this
 # file: one file for the whole cluster fails as soon as a GPU type comes in two sizes.
 
 apply() {
+    local files="/dev/nvidia[0-$((GPUS - 1))]"
     install -d -m 755 /etc/slurm
     : >/etc/slurm/gres.node.conf
     ((GPUS > 0)) || return 0
-    # Without persistence the driver may not have made the device files when slurmd asks.
+    # Without persistence the driver may not have made the device files when slurmd asks. 25 s and
+    # more for eight GPUs.
     timeout 120 nvidia-smi -pm 1
-    local files="/dev/nvidia[0-$((GPUS - 1))]"
+    set_up
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
+}
+
+# What the pool asks for. Each setting is read back: a card may answer with success and keep its own.
+set_up() {
+    if [[ -n $POWER_LIMIT_W ]]; then
+        nvidia-smi -pl "$POWER_LIMIT_W"
+        holds power.limit "$POWER_LIMIT_W"
+    fi
+    if [[ -n $COMPUTE_MODE ]]; then
+        nvidia-smi -c "$COMPUTE_MODE"
+        holds compute_mode "$COMPUTE_MODE"
+    fi
+    if [[ -n $GPU_CLOCK_MHZ ]]; then
+        nvidia-smi -lgc "$GPU_CLOCK_MHZ"
+    fi
+}
+
+# holds FIELD VALUE: on every GPU.
+holds() {
+    local value
+    while read -r value; do
+        value=${value%.00}
+        if [[ ${value,,} != "${2,,}" ]]; then
+            refuse "asked for $1 $2, the GPU has $value"
+        fi
+    done < <(nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits)
 }

@@ -9,14 +9,17 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight labels
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver labels
     row_of "$INSTANCE_TYPE" "$SHAPES"
-    read -r _ cpus memory_mib gpus gpu_type weight <<<"$ROW"
+    read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver <<<"$ROW"
     put_fact CPUS "$cpus"
     put_fact MEMORY_MIB "$memory_mib"
     put_fact GPUS "$gpus"
     put_fact GPU_TYPE "$gpu_type"
     put_fact WEIGHT "$weight"
+    put_fact FABRIC "$fabric"
+    put_fact EFA "$efa"
+    put_fact MIN_DRIVER "$min_driver"
     put_fact MARKET "$(imds instance-life-cycle)"
     # No such tag: the node joins open.
     put_fact GATE "$(imds tags/instance/tidegate:gate || true)"

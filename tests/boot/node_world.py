@@ -1,0 +1,264 @@
+"""Nodes with faults, each a case with its end; then kills at random moments and second runs.
+
+A program of its own, since pytest stays outside the namespaces:
+
+    python -m tests.boot.node_world faults      every case of FAULTS
+    python -m tests.boot.node_world kills N     N kills at random moments, then a run to the end
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import batched
+from pathlib import Path
+from typing import Any
+
+from local import namespaces
+from local.disks import Disk
+from local.hypervisor import Hypervisor
+from local.machine import Machine, MachineSpec
+from local.world import World, WorldSettings
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    BUNDLES,
+    LOCAL_NODE,
+    READY,
+    Cloud,
+    boot_head,
+    data_of_node,
+    show_nodes,
+    start_cloud,
+    wait_for,
+)
+from tests.userdata.values import A10GX4
+from userdata.render import GpuSettings, NodeValues, node_bundle
+
+STUBS = Path(__file__).parent / "stubs"
+STATE = "/etc/local-gpu"
+KERNEL_LOG = "/etc/local-kernel-log"
+XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
+# Nobody waits longer for a case.
+END_S = 25.0
+AT_ONCE = 3
+FABRIC = replace(A10GX4, has_nvswitch=True)
+
+
+def stub(name: str) -> str:
+    return (STUBS / name).read_text()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a node, and its last words; with "" it becomes ready all the same."""
+
+    words: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    values: NodeValues = LOCAL_NODE
+    gpus: int = 4
+    stores: int = 0
+
+
+def shaped(**changes: Any) -> NodeValues:
+    return replace(LOCAL_NODE, shapes=(replace(A10GX4, **changes),))
+
+
+def wanting(**settings: Any) -> NodeValues:
+    return replace(LOCAL_NODE, gpu=GpuSettings(**settings))
+
+
+def manager(version: str) -> dict[str, str]:
+    """A machine with a fabric manager of this version."""
+    return {
+        "/usr/bin/nv-fabricmanager": stub("nv-fabricmanager"),
+        "/etc/local-fabric-version": version,
+        "/etc/systemd/system/nvidia-fabricmanager.service": stub("nvidia-fabricmanager.service"),
+    }
+
+
+# An image without the EFS mount helper.
+LACKING = {"/usr/sbin/mount.efs": ""}
+# The same with a package manager that has it, in one of several packages.
+APT = {**LACKING, "/usr/bin/apt-get": stub("apt-get"), "/usr/bin/apt-mark": stub("apt-mark")}
+INSTALLS = replace(LOCAL_NODE, installs=True)
+
+FAULTS = {
+    "healthy": Fault(),
+    "gpu_missing": Fault("health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on", gpus=3),
+    "driver_broken": Fault("stage gpu failed", {STATE: "broken=1"}),
+    "cannot_tell": Fault(
+        "stage health failed", {KERNEL_LOG: "", "/usr/bin/journalctl": "#!/bin/sh\nexit 1\n"}
+    ),
+    "ecc": Fault("2 uncorrected ECC errors", {STATE: "ecc.errors.uncorrected.volatile.total=2"}),
+    "row_remap": Fault(
+        "rows of memory wait to be remapped",
+        {STATE: "remapped_rows.pending,remapped_rows.failure=1, 0"},
+    ),
+    "slowed_down": Fault("slowed down", {STATE: "clocks_event_reasons.hw_slowdown=Active"}),
+    "fatal_xid": Fault("Xid 79 in the kernel's log", {KERNEL_LOG: XID.format(79)}),
+    "harmless_xid": Fault("", {KERNEL_LOG: XID.format(31)}),
+    "old_driver": Fault("driver 580.65.06; a10g needs 595.10", values=shaped(min_driver="595.10")),
+    "fabric_mismatch": Fault(
+        "stage fabric failed (exit 78): fabric manager 580.65.05, driver 580.65.06",
+        manager("580.65.05"),
+        shaped(has_nvswitch=True),
+    ),
+    "fabric_equal": Fault("", manager("580.65.06"), shaped(has_nvswitch=True)),
+    "efa_too_few": Fault(
+        "g5.12xlarge has 2 EFA devices; 1 are there",
+        {"/etc/local-efa": "1\n"},
+        shaped(efa_devices=2),
+    ),
+    "efa_there": Fault("", {"/etc/local-efa": "1\n2\n"}, shaped(efa_devices=2)),
+    "power_limit": Fault("", values=wanting(power_limit_w=250, compute_mode="EXCLUSIVE_PROCESS")),
+    "power_refused": Fault(
+        "asked for power.limit 250, the GPU has 300",
+        {STATE: "keeps=1"},
+        wanting(power_limit_w=250),
+    ),
+    "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
+    "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
+    "installed": Fault("", APT, INSTALLS),
+    "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
+    "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
+    "tampered": Fault("1 computed checksum did NOT match"),
+    "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
+}
+
+
+@dataclass
+class Stage:
+    cloud: Cloud
+    world: World
+    number: int = 0
+
+    def spec(self, fault: Fault, name: str = "") -> MachineSpec:
+        self.number += 1
+        values = replace(fault.values, munge=self.cloud.munge)
+        if name == "tampered":
+            values = replace(values, register_wait_s=19)
+        data = data_of_node(self.cloud, values)
+        if name == "tampered":
+            bundle = node_bundle(values)
+            key = f"{bundle.sha256}.tgz"
+            body = bundle.archive + b"x"
+            self.cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=body)
+        disks: list[Disk] = []
+        for number in range(fault.stores):
+            link = f"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS{self.number}{number}"
+            disks.append(self.world.disks.disk(link))
+        return MachineSpec(
+            f"i-0fa0000000000{self.number:03d}",
+            A10GX4.instance_type,
+            data,
+            gpus=fault.gpus,
+            tags={"tidegate:pool": "gpu"},
+            files=fault.files,
+            disks=tuple(disks),
+        )
+
+
+def ended(machine: Machine) -> bool:
+    return not machine.is_alive or READY in machine.console.read_text()
+
+
+def look_at(machine: Machine) -> dict[str, Any]:
+    wait_for(lambda: ended(machine), END_S)
+    found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
+    if machine.is_alive:
+        line = (
+            f"cat {STATE} 2>/dev/null; findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
+        )
+        found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
+        found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
+        found["sick"] = sickened(machine) if not machine.spec.files else ""
+    return found
+
+
+def sickened(machine: Machine) -> str:
+    """The reasons of a node before and after it falls ill, by HealthCheckProgram's command."""
+    machine.run(["/etc/tidegate/health-check"])
+    before = reason(machine)
+    machine.run(["sh", "-c", f"echo '{XID.format(79).strip()}' >{KERNEL_LOG}"])
+    machine.run(["/etc/tidegate/health-check"])
+    return f"{before}|{reason(machine)}"
+
+
+def reason(machine: Machine) -> str:
+    asked = ["sinfo", "-h", "-n", machine.spec.instance_id, "-o", "%E"]
+    return machine.run(asked).stdout.strip()
+
+
+def faults(stage: Stage, head: Machine) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for names in batched(FAULTS, AT_ONCE, strict=False):
+        machines = {n: stage.world.boot(stage.spec(FAULTS[n], n)) for n in names}
+        for name, machine in machines.items():
+            seen[name] = look_at(machine)
+            seen[name]["in_slurm"] = machine.spec.instance_id in show_nodes(head)
+            stage.world.power_off(machine.spec.instance_id)
+    return seen
+
+
+def digests(machine: Machine) -> str:
+    """Every file that a boot writes."""
+    folders = "/etc/munge /etc/tidegate /etc/systemd/system /etc/slurm /etc/default /etc/profile.d"
+    return machine.run(
+        ["bash", "-c", f"find {folders} -type f -printf '%m %u ' -exec sha256sum {{}} + | sort -k2"]
+    ).stdout
+
+
+def killed(stage: Stage, head: Machine, moments_s: list[float]) -> dict[str, Any]:
+    """A node whose boot is killed at these moments and started again each time."""
+    machine = stage.world.boot(stage.spec(FAULTS["healthy"]))
+    node = machine.spec.instance_id
+    wait_for(lambda: not machine.run(["test", "-e", "/opt/tidegate/boot/boot.sh"]).returncode, 10)
+    for moment_s in moments_s:
+        time.sleep(moment_s)
+        machine.run(["pkill", f"-{signal.SIGKILL.value}", "-f", "/opt/tidegate/boot/"])
+        machine.run(["/opt/tidegate/boot/boot.sh", "start"])
+    is_ready = wait_for(lambda: READY in machine.console.read_text(), END_S)
+    before = digests(machine)
+    again = machine.run(["/opt/tidegate/boot/boot.sh"])
+    found = {
+        "is_ready": is_ready,
+        "state": show_nodes(head).get(node, {}).get("State", ""),
+        "munged": machine.run(["pgrep", "-c", "-x", "munged"]).stdout.strip(),
+        "slurmd": machine.run(["pgrep", "-c", "-x", "slurmd"]).stdout.strip(),
+        "again": again.returncode,
+        "changed": digests(machine) != before,
+        "stages": machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout,
+        "console": machine.console.read_text(),
+    }
+    stage.world.power_off(node)
+    return found
+
+
+def kills(stage: Stage, head: Machine, times: int) -> list[dict[str, Any]]:
+    """In five machines, at moments from a seed."""
+    chance = random.Random(9)
+    moments_s = [chance.uniform(0, 1.2) for _ in range(times)]
+    return [
+        killed(stage, head, list(some)) for some in batched(moments_s, times // 5, strict=False)
+    ]
+
+
+def scenario(verb: str, times: int) -> Any:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        hypervisor = Hypervisor(cloud.ec2, world)
+        hypervisor.start()
+        head = boot_head(cloud, world)
+        hypervisor.stop()
+        stage = Stage(cloud, world)
+        return faults(stage, head) if verb == "faults" else kills(stage, head, times)
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    namespaces.enter()
+    print(json.dumps(scenario(sys.argv[1], int((*sys.argv, "50")[2]))))

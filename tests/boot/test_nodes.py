@@ -1,0 +1,94 @@
+"""Nodes with faults, each with its end; a boot that is killed again and again; second runs.
+
+node_world.py runs in namespaces and says what happened; the tests look at that.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.namespaces import can_enter
+from tests.boot.node_world import FAULTS
+
+ROOT = Path(__file__).parent.parent.parent
+WHY_NOT = can_enter()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
+KILLS = 50
+
+type Seen = dict[str, Any]
+
+
+def world(*words: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.boot.node_world", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    found: Seen = world("faults")
+    return found
+
+
+@pytest.fixture(scope="module")
+def killed() -> list[Seen]:
+    found: list[Seen] = world("kills", str(KILLS))
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.words])
+def test_a_sick_node_says_why_powers_off_and_was_never_in_slurm(seen, name):
+    assert FAULTS[name].words in seen[name]["console"]
+    assert not seen[name]["alive"]
+    assert not seen[name]["in_slurm"]
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.words])
+def test_what_does_no_harm_keeps_no_node_away(seen, name):
+    assert "ready after" in seen[name]["console"]
+    assert seen[name]["in_slurm"]
+
+
+def test_a_node_that_falls_ill_drains_itself_with_the_prefix(seen):
+    assert seen["healthy"]["sick"] == "none|tidegate-health: xid: Xid 79 in the kernel's log"
+
+
+def test_gpus_are_set_as_the_pool_asks(seen):
+    assert {"power.limit=250.00", "compute_mode=EXCLUSIVE_PROCESS"} <= set(
+        seen["power_limit"]["shown"]
+    )
+
+
+def test_an_instance_store_becomes_scratch(seen):
+    assert "ext4" in seen["scratch"]["shown"]
+
+
+def test_a_package_that_is_missing_is_named_and_keeps_no_other_away(seen):
+    assert "not installed: mdadm" in seen["package_missing"]["log"]
+    assert "amazon-efs-utils" not in seen["package_missing"]["log"]
+
+
+def test_a_boot_that_is_killed_at_any_moment_gets_ready_when_started_again(killed):
+    for node in killed:
+        assert node["is_ready"], node["console"]
+        assert node["state"] == "IDLE+DYNAMIC_NORM"
+        assert (node["munged"], node["slurmd"]) == ("1", "1")
+
+
+def test_a_second_run_changes_nothing(killed):
+    for node in killed:
+        assert node["again"] == 0
+        assert not node["changed"]
+        how = {row["stage"]: row["how"] for row in map(json.loads, node["stages"].splitlines())}
+        assert {name for name, way in how.items() if way == "apply"} <= {"gpu", "health", "spot"}

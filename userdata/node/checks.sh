@@ -1,0 +1,143 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034,SC2153
+# What a healthy node is. Each check prints what is wrong and returns 1, or 2 when it cannot tell.
+# The gate before Slurm asks all of them, HealthCheckProgram the cheap ones every five minutes,
+# the epilog those that a job can bring about.
+
+# Of these the GPU does not recover without a reset or a new machine. 13, 31, 43 and 94 are the
+# application's own. Source: the list of the EKS node monitoring agent.
+readonly FATAL_XIDS=' 46 48 54 62 63 64 74 79 95 109 110 119 120 136 140 142 143 151 155 156 158 '
+readonly MIN_FREE_GIB=${MIN_FREE_GIB:-10}
+
+gpu_query() {
+    timeout 60 nvidia-smi "$1" --format=csv,noheader,nounits 2>&1
+}
+
+check_pci() {
+    local seen
+    seen=$(lspci -n -d 10de: | grep -cE ' 030[02]:' || true)
+    ((seen == GPUS)) || { echo "$INSTANCE_TYPE has $GPUS GPUs; $seen are on the PCI bus"; return 1; }
+}
+
+check_gpus() {
+    local listed devices
+    listed=$(timeout 60 nvidia-smi -L | grep -c '^GPU ' || true)
+    devices=$(find /dev -maxdepth 1 -name 'nvidia[0-9]*' -type c | wc -l)
+    if ((listed != GPUS || devices != GPUS)); then
+        echo "$INSTANCE_TYPE has $GPUS GPUs; nvidia-smi lists $listed, /dev has $devices"
+        return 1
+    fi
+}
+
+# at_least VERSION MINIMUM
+at_least() {
+    [[ $(printf '%s\n' "$1" "$2" | sort -V | sed -n 1p) == "$2" ]]
+}
+
+check_driver() {
+    local version
+    version=$(gpu_query --query-gpu=driver_version) || { echo "$version"; return 2; }
+    version=$(sort -u <<<"$version")
+    if [[ -n $MIN_DRIVER && $MIN_DRIVER != - ]] && ! at_least "$version" "$MIN_DRIVER"; then
+        echo "driver $version; $GPU_TYPE needs $MIN_DRIVER"
+        return 1
+    fi
+}
+
+check_xid() {
+    local log xids xid
+    log=$(journalctl -k -b -o cat) || return 2
+    xids=$(sed -nE 's/.*NVRM: Xid \(PCI[^)]*\): ([0-9]+).*/\1/p' <<<"$log")
+    for xid in $xids; do
+        if [[ $FATAL_XIDS == *" $xid "* ]]; then
+            echo "Xid $xid in the kernel's log"
+            return 1
+        fi
+    done
+}
+
+check_ecc() {
+    local counts count
+    counts=$(gpu_query --query-gpu=ecc.errors.uncorrected.volatile.total) ||
+        { echo "$counts"; return 2; }
+    for count in $counts; do
+        [[ $count == 0 || $count == *N/A* ]] || { echo "$count uncorrected ECC errors"; return 1; }
+    done
+}
+
+# Ampere and newer; older ones have no such rows.
+check_rows() {
+    local rows
+    rows=$(gpu_query --query-remapped-rows=remapped_rows.pending,remapped_rows.failure) ||
+        { echo "$rows"; return 2; }
+    if [[ $rows =~ [1-9] ]]; then
+        echo "rows of memory wait to be remapped or could not be (pending, failed): ${rows//$'\n'/; }"
+        return 1
+    fi
+}
+
+check_throttle() {
+    local reasons
+    reasons=$(gpu_query --query-gpu=clocks_event_reasons.hw_slowdown) ||
+        { echo "$reasons"; return 2; }
+    if grep -qx Active <<<"$reasons"; then
+        echo "a GPU is slowed down by its hardware"
+        return 1
+    fi
+}
+
+check_fabric() {
+    local links
+    ((FABRIC == 1)) || return 0
+    systemctl is-active --quiet nvidia-fabricmanager || { echo "fabric manager is down"; return 1; }
+    links=$(timeout 60 nvidia-smi nvlink -s) || return 2
+    if [[ ${links,,} == *inactive* ]]; then
+        echo "a link of NVLink is inactive"
+        return 1
+    fi
+}
+
+# Devices of EFA can appear late on p5en.
+check_efa() {
+    local seen try
+    ((EFA > 0)) || return 0
+    for try in 1 2 3; do
+        seen=$(lspci -n -d 1d0f: | grep -c ' 1d0f:efa' || true)
+        ((seen != EFA)) || return 0
+        sleep "$try"
+    done
+    echo "$INSTANCE_TYPE has $EFA EFA devices; $seen are there"
+    return 1
+}
+
+check_shared() {
+    mountpoint -q "$SHARED_DIR" && timeout 10 ls "$SHARED_DIR" >/dev/null && return 0
+    echo "$SHARED_DIR is not readable"
+    return 1
+}
+
+check_disk() {
+    local free_gib
+    free_gib=$(df --output=avail -BG / | tr -dc '0-9\n' | tail -n 1)
+    ((free_gib >= MIN_FREE_GIB)) || { echo "$free_gib GiB free on the root disk"; return 1; }
+}
+
+check_owner_rule() {
+    if setpriv --reuid=nobody --regid=nogroup --clear-groups curl -s -m 1 -o /dev/null "$IMDS/"; then
+        echo "an ordinary user reaches the metadata service"
+        return 1
+    fi
+}
+
+# Munge refuses a credential that is 300 s off.
+check_clock() {
+    local header off_s
+    header=$(curl -s -m 2 -o /dev/null -D - "$IMDS/" | tr -d '\r' | sed -n 's/^Date: //Ip')
+    off_s=$(($(date +%s) - $(date -d "${header:-now}" +%s)))
+    ((off_s < 60 && off_s > -60)) || { echo "the clock is $off_s s off"; return 1; }
+}
+
+checks_of_gpus() {
+    ((GPUS > 0)) || return 0
+    printf 'check_%s\n' "$@"
+}

@@ -1,0 +1,24 @@
+# shellcheck shell=bash
+# needs: packages shape
+# time_limit_s: 1200
+# The GPU's driver, on images without one: Canonical's modules, which are built and signed for the
+# kernel that runs, so that nothing is compiled. Held afterwards, as the kernel is.
+
+driver_packages() {
+    echo "linux-modules-nvidia-$DRIVER_BRANCH-server-open-aws nvidia-utils-$DRIVER_BRANCH-server" \
+        "libnvidia-compute-$DRIVER_BRANCH-server"
+}
+
+check() {
+    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || command -v nvidia-smi >/dev/null
+}
+
+apply() {
+    # shellcheck disable=SC2046
+    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 \
+        -o Acquire::Retries=3 install --no-install-recommends $(driver_packages)
+    # shellcheck disable=SC2046
+    apt-mark hold $(driver_packages) linux-image-aws linux-headers-aws
+    modprobe nvidia
+    modprobe nvidia-uvm
+}
