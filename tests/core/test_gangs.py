@@ -139,3 +139,25 @@ def test_a_gang_that_moves_to_another_place_is_bought_there_once() -> None:
 
     assert [launch.count for launch in launches(made([lost, kept]))] == [2]
     assert launches(made([lost, kept, *moving])) == []
+    assert [launch.count for launch in launches(made([lost, kept, *moving[:1]]))] == [1]
+
+
+def test_what_a_greater_gang_holds_in_vain_a_lesser_one_may_use() -> None:
+    """Else its nodes idle, go, and are bought again, for ever."""
+    small = cluster(pool("a10g", (A10G,), limits=Limits(nodes=2)))
+    greater = job(8, nodes=4, gpus=4, gpu_type="a10g", priority=5)
+    lesser = job(9, nodes=2, gpus=4, gpu_type="a10g")
+    names = ["i-1", "i-2"]
+
+    made = plan(
+        snapshot(
+            [greater, lesser],
+            [node(n, A10G, idle_s=1000) for n in names],
+            of=small,
+            instances=[instance(n, offering(A10G), pool="a10g") for n in names],
+            records=[record(n, offering(A10G), pool="a10g") for n in names],
+        )
+    )
+
+    assert [each.job_id for each in made.served] == ["9"]
+    assert orders(made, OrderKind.RELEASE) == []

@@ -21,23 +21,38 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
     gang = Gang()
     for need in needs:
-        within = _place(work, need.beside)
-        held = gang_members(work.bins.for_gang(need), need, within)
+        held = gang_members(work.bins.for_gang(need), need, _place(work, need.beside))
         if need.beside and len(held) < need.nodes:
             need, held = _moved(work, need) or (need, held)
-        gang.parts.append(Part(need, held, [copy(each) for each in held]))
-        for each in held:
-            each.put(need)
+        part = Part(need, [], [])
+        _hold(part, held)
+        gang.parts.append(part)
     work.gangs.append(gang)
     return gang
 
 
+def _hold(part: Part, bins: Sequence[Bin]) -> None:
+    part.held.extend(bins)
+    part.before.extend(copy(each) for each in bins)
+    for each in bins:
+        each.put(part.need)
+
+
+def _hold_more(work: Work, part: Part) -> None:
+    """Take also what gangs before it in the queue have held in vain."""
+    missing = replace(part.need, nodes=part.missing)
+    within = _place(work, part.need.beside)
+    if part.held:
+        within = (part.held[0].pool, part.held[0].offering.zone)
+    _hold(part, gang_members(work.bins.for_gang(missing), missing, within))
+
+
 def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
-    """The whole gang, where it is on its way to another place already; None when it is not."""
+    """The whole gang, where some of it is on its way to another place; None when none is."""
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
     gated = (each for each in work.bins.for_gang(need) if each.gated_for)
     held = gang_members(gated, whole)
-    return (whole, held) if len(held) == whole.nodes else None
+    return (whole, held) if held else None
 
 
 def complete(work: Work, gang: Gang) -> bool:
@@ -71,6 +86,8 @@ def complete(work: Work, gang: Gang) -> bool:
 def _complete(work: Work, part: Part) -> bool:
     """All nodes of one need: those that it holds and new ones beside them, or all elsewhere."""
     need = part.need
+    if part.missing:
+        _hold_more(work, part)
     if not part.missing:
         return True
     if not work.snapshot.wanted.is_up:
