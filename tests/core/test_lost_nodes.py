@@ -163,3 +163,11 @@ def test_an_instance_that_ec2_shows_as_ended_is_not_ended_again() -> None:
     made = plan(snapshot(instances=[gone], records=[record(phase=Phase.JOINED)]))
 
     assert ended(made) == []
+
+
+def test_a_node_that_a_person_has_drained_survives_an_incomplete_describe() -> None:
+    theirs = node(state="IDLE+DRAIN+DYNAMIC_NORM", reason="ada: looking at a fan")
+
+    made = plan(snapshot([], [theirs], records=[record()]))
+
+    assert orders(made, OrderKind.RELEASE) == []

@@ -157,12 +157,20 @@ def _judge_gone(member: Member) -> Judged:
         # DOWN by itself after SlurmdTimeout.
         reason = "EC2 does not show its instance"
         return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
+    if member.instance is None and _is_drained_by_others(member.node):
+        return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
     # A dead slurmd looks alive for minutes: the node must leave Slurm before a job starts on it,
     # and what seems to run there must run elsewhere. Without EC2's word a job that slipped in
     # since the digest wins, and what is DOWN already has lost its jobs.
     is_sure = member.instance is not None or is_announced
     kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
     return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+
+
+def _is_drained_by_others(node: Node) -> bool:
+    """A person looks at it: also this node waits until Slurm finds it DOWN."""
+    is_theirs = bool(node.reason) and not node.reason.startswith(OUR_REASON)
+    return node.state.is_drain and not node.state.is_down and is_theirs
 
 
 def _sure_end(member: Member) -> tuple[Action, ...]:
