@@ -9,7 +9,7 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
-	@echo "make bench   how long the planner takes, and the functions to start"
+	@echo "make bench   how long and how well the planner plans, and how fast functions start"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
 	@echo "make setup   what the others need; they call it themselves"
@@ -28,7 +28,7 @@ lint:
 	@scripts/test.sh --lint
 
 bench:
-	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.planner && .venv/bin/python -m bench.cold_start
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench
 
 contracts:
 	@scripts/contracts.sh

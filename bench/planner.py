@@ -1,65 +1,104 @@
-"""How long the planner takes: `make bench`. Prints milliseconds per plan and per job."""
+"""How long a plan takes, how much memory, and how near it comes to the lowest price.
 
+Each case runs in a process of its own, so that the peak memory is its own. CPU time, median
+of five: a plan does nothing but compute, so that is what it takes on a core without neighbours.
+"""
+
+import json
+import math
+import resource
+import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
-from itertools import cycle
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from bench.figures import Figure
+from bench.workload import Case, snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Partition, Pool
-from tidegate.core.slurm import Job, Reading, Shape
-from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.core.snapshot import Snapshot
 
-TYPES = tuple(
-    InstanceType(f"g5.{size}xlarge", 4 * size, 16_384 * size, max(1, size // 6), "a10g")
-    for size in (1, 2, 4, 8, 12, 24, 48)
-)
-ZONES = tuple(f"us-east-1{letter}" for letter in "abcdef")
-MARKETS = (Market.SPOT, Market.ON_DEMAND)
+ROUNDS = 5
 
+# No plan of a benchmark is cut: all of the queue is planned at once.
+UNCUT = sys.maxsize
 
-def cluster() -> Cluster:
-    """Three pools of seven types, six zones and two markets: 252 offerings."""
-    pools = tuple(Pool(f"pool{n}", TYPES, ZONES, MARKETS, weight=n + 1) for n in range(3))
-    prices = {
-        Offering(each.name, zone, market): each.gpus * (1.0 if market is Market.ON_DEMAND else 0.4)
-        for each in TYPES
-        for zone in ZONES
-        for market in MARKETS
-    }
-    partition = Partition("gpu", tuple(pool.name for pool in pools), is_default=True)
-    return Cluster("bench", pools, (partition,), prices)
-
-
-def jobs(count: int, shapes: Sequence[tuple[int, int]]) -> tuple[Job, ...]:
-    """`shapes`: (nodes, GPUs per node), taken in turn."""
-    turn = cycle(shapes)
-    made: list[Job] = []
-    for number in range(count):
-        nodes, gpus = next(turn)
-        shape = Shape(gpus, "a10g", 2, 4_000)
-        made.append(Job(str(number), "PENDING", ("gpu",), nodes, shape, "ada", reason="Resources"))
-    return tuple(made)
+CASES = {
+    "small": Case("1,000 jobs, 60 shapes x 400 types", 1_000, 60, 400),
+    "wide": Case(
+        "20,000 jobs, 2,000 shapes x 400 types x 10 pools x 3 zones x 3 markets",
+        20_000,
+        2_000,
+        400,
+        pools=10,
+        zones=3,
+        is_reserving=True,
+    ),
+    "long": Case("100,000 jobs in 500 shapes, 2,000 live nodes", 100_000, 500, 400, nodes=2_000),
+    "growth-5": Case("5,000 jobs, 500 shapes", 5_000, 500, 400),
+    "growth-20": Case("20,000 jobs, 500 shapes", 20_000, 500, 400),
+}
+BOUNDS = {"small": (0.05, math.inf), "wide": (1.5, 256.0), "long": (1.0, 256.0)}
+PRICED = ("small", "wide", "long")
 
 
-def measure(label: str, queue: tuple[Job, ...], of: Cluster) -> None:
-    reading = Reading("bench", queue, ())
-    digest = Digest("bench", Stamp("i-head", 0.0, 1), 0.0, reading)
-    snapshot = Snapshot(0.0, of, Epoch("bench", 1), digest, 0.0)
-    began_s = time.perf_counter()
-    made = plan(snapshot)
-    took_ms = (time.perf_counter() - began_s) * 1000
-    each_us = took_ms * 1000 / len(queue)
-    print(f"{label:34} {took_ms:9.1f} ms  {each_us:7.1f} us a job  {len(made.actions)} actions")
+@dataclass(frozen=True, slots=True)
+class Measured:
+    cpu_s: float
+    peak_mib: float
+
+
+def measure(name: str) -> Measured:
+    """One case in a new process."""
+    command = [sys.executable, "-m", "bench.planner", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return Measured(*json.loads(done.stdout))
+
+
+def figures() -> Iterator[Figure]:
+    measured = {name: measure(name) for name in CASES}
+    for name, (most_s, most_mib) in BOUNDS.items():
+        yield Figure(CASES[name].name, round(measured[name].cpu_s, 3), "s", most_s)
+        if most_mib < math.inf:
+            label = f"{CASES[name].name}: peak memory"
+            yield Figure(label, round(measured[name].peak_mib, 1), "MiB", most_mib)
+    times = measured["growth-20"].cpu_s / measured["growth-5"].cpu_s
+    yield Figure("5,000 to 20,000 jobs of 500 shapes: times longer", round(times, 2), "", 4.0)
+    yield from prices()
+
+
+def prices() -> Iterator[Figure]:
+    """The plans' prices as multiples of the lower bound."""
+    from bench.quality import lower_bound
+
+    for name in PRICED:
+        seen = snapshot(replace(CASES[name], nodes=0, is_reserving=False))
+        bound = lower_bound(seen)
+        price = plan(seen, launches_max=UNCUT).usd_per_hour / bound.usd_per_hour
+        allowed = bound.allowed_usd_per_hour / bound.usd_per_hour
+        label = f"{seen_as(CASES[name])}: price over LP bound"
+        yield Figure(label, round(price, 4), "x", round(allowed, 4))
+
+
+def seen_as(case: Case) -> str:
+    """The case without what its price does not depend on."""
+    return f"{case.jobs:,} jobs, {case.shapes:,} shapes"
+
+
+def _cpu_s(seen: Snapshot) -> float:
+    began_s = time.process_time()
+    made = plan(seen, launches_max=UNCUT)
+    took_s = time.process_time() - began_s
+    assert made.served, "a benchmark that serves nobody measures nothing"
+    return took_s
 
 
 def main() -> None:
-    of = cluster()
-    for count in (1_000, 10_000):
-        measure(f"{count} one-GPU jobs", jobs(count, [(1, 1)]), of)
-        measure(f"{count} jobs of 1, 2 and 8 GPUs", jobs(count, [(1, 1), (1, 2), (1, 8)]), of)
-    measure("1000 gangs of 4 x 8 GPUs", jobs(1_000, [(4, 8)]), of)
+    seen = snapshot(CASES[sys.argv[1]])
+    cpu_s = statistics.median(_cpu_s(seen) for _ in range(ROUNDS))
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([cpu_s, peak_mib]))
 
 
 if __name__ == "__main__":

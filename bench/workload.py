@@ -5,13 +5,13 @@ CPUs and memory, and a family costs more per CPU the more memory it has.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tidegate.core.actions import NodeRecord, Phase
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering
-from tidegate.core.pool import Cluster, Partition, Pool
+from tidegate.core.pool import Cluster, Partition, Pool, Reservation
 from tidegate.core.slurm import Job, Node, NodeState, Reading, Shape
 from tidegate.core.snapshot import Epoch, Snapshot
 
@@ -48,6 +48,7 @@ class Case:
     pools: int = 1
     zones: int = 1
     nodes: int = 0
+    is_reserving: bool = False
 
 
 def instance_types(count: int) -> tuple[tuple[InstanceType, float], ...]:
@@ -107,6 +108,15 @@ def cluster(types: int, pools: int, zones: int) -> Cluster:
     return Cluster("bench", made, (partition,), prices)
 
 
+def reservations(of: Cluster) -> tuple[Reservation, ...]:
+    """Two instances of every twentieth type, in the first zone."""
+    kinds = of.pools[0].instance_types[::20]
+    return tuple(
+        Reservation(f"cr-{number}", kind.name, ZONES[0], 2, Market.RESERVED, NOW_S - 60)
+        for number, kind in enumerate(kinds)
+    )
+
+
 def shapes(count: int) -> tuple[Shape, ...]:
     """Different shapes: half of them want GPUs."""
     chance = Random(count)
@@ -145,6 +155,8 @@ def jobs(count: int, of: Sequence[Shape]) -> tuple[Job, ...]:
 
 def snapshot(case: Case) -> Snapshot:
     of = cluster(case.types, case.pools, case.zones)
+    if case.is_reserving:
+        of = replace(of, reservations=reservations(of))
     queue = jobs(case.jobs, shapes(case.shapes))
     nodes, instances, records = _live(case.nodes, of)
     reading = Reading("24.11.5", queue, nodes)

@@ -6,7 +6,7 @@ as the groups last. The cost goes with the number of groups, not of jobs.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -161,7 +161,7 @@ class Blueprint:
         load = _Load(group, left, [], (), 0.0, 0.0)
         for tier in self._shelves.fitting(group.need):
             allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
-            load.fitting = tuple(each for each in allowed if each[1])
+            load.fitting = _distinct(load, allowed)
             if load.fitting:
                 load.masks = dict(tier)
                 self._choose(load)
@@ -169,15 +169,9 @@ class Blueprint:
         return load
 
     def _choose(self, load: _Load) -> None:
-        """The cheapest per job; of pools that sell the same at the same cost the first."""
-        seen: set[tuple[int, int, float]] = set()
         found: list[tuple[float, int, Shelf, int]] = []
         for order, (shelf, mask) in enumerate(load.fitting):
             catalogue, hours = shelf.catalogue, load.hours_on(shelf)
-            key = id(catalogue), mask, hours
-            if key in seen and not shelf.market.is_prepaid:
-                continue
-            seen.add(key)
             if load.group.need.shape.is_exclusive:
                 first = lowest(mask)
                 near = [(catalogue.entries[first].usd_per_hour, first)]
@@ -273,7 +267,7 @@ class Blueprint:
         if not load.fitting:
             for tier in self._shelves.fitting(load.group.need):
                 paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
-                load.fitting = tuple(each for each in paid if each[1])
+                load.fitting = _distinct(load, paid)
                 if load.fitting:
                     load.masks.update(tier)
                     break
@@ -293,6 +287,7 @@ class Blueprint:
             for d in range(3):
                 room[d] -= count * one.group.size[d]
         parts = list(start)
+        present = {one for one, _ in start}
         if not load.group.need.shape.is_exclusive and room[1] > 0:
             fillers = self._without.fitting(room)
             if room[0] > 0:
@@ -300,7 +295,7 @@ class Blueprint:
             for other in fillers:
                 if room[1] <= 0:
                     break
-                if any(other is one for one, _ in start):
+                if other in present:
                     continue
                 fitting = self._fitting(other, shelf, number, room)
                 if not fitting:
@@ -360,3 +355,13 @@ class Blueprint:
         for load, count in drawn.parts:
             load.left -= count * times
             load.group.configs.append(config)
+
+
+def _distinct(load: _Load, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
+    """Of pools that sell the same things at the same cost only the first."""
+    found: dict[tuple[int, int, float], Fitting] = {}
+    for shelf, mask in fitting:
+        if mask:
+            key = id(shelf.catalogue), mask, load.hours_on(shelf)
+            found.setdefault(key, (shelf, mask))
+    return tuple(found.values())

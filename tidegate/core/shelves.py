@@ -104,7 +104,7 @@ class Shelves:
         found = shelf.catalogue.fit(vector(shape), gres(shape))
         if found and need.constraint:
             found &= shelf.meets(need.constraint)
-        if found and shelf.market.is_prepaid:
+        if found and shelf.market is Market.CAPACITY_BLOCK:
             found = self._outlasting(need, shelf, found)
         elif shelf.is_strict and found.bit_count() < pool.min_types:
             return 0
@@ -128,9 +128,11 @@ class Shelves:
 
     def _shelves(self, pool: Pool) -> Iterator[Shelf]:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
-            entries = list(self._prepaid(pool, market))
-            if entries:
-                yield Shelf(pool, market, 0.0, Catalogue(tuple(entries)))
+            key = (pool.instance_types, pool.zones, market)
+            if key not in self._shared:
+                self._shared[key] = {0.0: Catalogue(tuple(self._prepaid(pool, market)))}
+            if self._shared[key][0.0].entries:
+                yield Shelf(pool, market, 0.0, self._shared[key][0.0])
         for market in pool.markets:
             if not market.is_prepaid:
                 for hazard, catalogue in sorted(self._paid(pool, market).items()):

@@ -1,0 +1,16 @@
+"""`make bench`: every figure as a table and in bench.json."""
+
+from pathlib import Path
+
+from bench import cold_start, planner
+from bench.figures import table, write
+
+
+def main() -> None:
+    measured = [*planner.figures(), *cold_start.figures()]
+    print(table(measured))
+    write(measured, Path(__file__).parents[1] / "bench.json")
+
+
+if __name__ == "__main__":
+    main()
