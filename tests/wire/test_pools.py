@@ -94,11 +94,11 @@ def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
     assert pool.limits == Limits(vcpus=64, memory_mib=256 * 1024)
 
 
-def test_without_a_price_on_demand_is_the_list_price_and_spot_no_cheaper(tmp_path):
+def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_path):
     cluster = load(tmp_path, good({"prices_usd_per_hour": None})).cluster
 
     assert cluster.prices == {
-        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): 0.526,
+        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): 0.263,
         Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): 0.526,
     }
 

@@ -25,6 +25,10 @@ from tidegate.wire.section import PositiveUsd, Seconds, Section
 
 _TIMINGS = Timings()
 
+# Spot by on-demand price where the file does not say: in AWS's Spot Advisor of July 2025 nine
+# of ten GPU types saved at least 54 %.
+SPOT_SHARE = 0.5
+
 Ratio = Annotated[float, Field(gt=0, le=1)]
 Hazard = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PriceModel = dict[PaidMarket, PositiveUsd]
@@ -153,7 +157,7 @@ class ClusterModel(Section):
     prices_usd_per_hour: dict[names.InstanceTypeName, PriceModel] = Field(
         default_factory=dict,
         description="price of each instance type and capacity type that a pool uses; on-demand "
-        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot as dear as on-demand",
+        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot half of on-demand",
     )
     hazards_per_hour: dict[names.InstanceTypeName, Hazard] = Field(
         default_factory=dict, description="interruptions of a spot instance per hour"
@@ -224,10 +228,12 @@ def price_usd_per_hour(
 ) -> float | None:
     """What the file or AWS's list says; None: nobody knows.
 
-    EC2 sells spot below the on-demand price, so that is the price of spot without one.
+    Spot without a price is taken to cost a share of the on-demand price.
     """
     if market in prices:
         return prices[market]
-    if Market.ON_DEMAND in prices:
-        return prices[Market.ON_DEMAND]
-    return load_list_prices().get(instance_type) if region == LIST_PRICE_REGION else None
+    listed = load_list_prices().get(instance_type) if region == LIST_PRICE_REGION else None
+    on_demand = prices.get(Market.ON_DEMAND, listed)
+    if on_demand is None or market is Market.ON_DEMAND:
+        return on_demand
+    return on_demand * SPOT_SHARE
