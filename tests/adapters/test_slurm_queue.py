@@ -293,6 +293,12 @@ def test_licences_are_asked_by_name_and_number(text, licences):
     assert one(Licenses=text).licences == licences
 
 
+def test_the_guess_of_the_backfill_scheduler_is_no_begin_time():
+    job = one(EligibleTime="2026-11-21T10:00:00", StartTime="2027-11-21T10:00:00")
+
+    assert (job.begins_at_s, job.started_at_s) == (1_795_255_200, None)
+
+
 def test_a_job_in_a_reservation_says_so():
     assert one(Reservation="maint").reservation == "maint"
 

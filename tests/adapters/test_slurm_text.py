@@ -130,6 +130,14 @@ def test_sampled_caps_of_every_kind_are_read_with_their_scope():
     }
 
 
+def test_a_cap_on_memory_is_in_mib_with_or_without_a_unit():
+    text = "QOS=q(1)\n    GrpTRES=mem=4G(0)\n    MaxTRESPJ=mem=2048\n"
+
+    assert slurm_text.associations(text) == (
+        Association("qos q", qos="q", tres="mem", in_all=4_096, per_job=2_048),
+    )
+
+
 def test_sampled_licences_are_read_with_what_is_free():
     found = slurm_text.licences((SAMPLES / "licences_22.05.txt").read_text())
 

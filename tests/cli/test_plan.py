@@ -1,6 +1,7 @@
 """`tidegate plan`, as a user meets it: from a file, and from a cluster that is deployed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,25 @@ def test_a_live_look_is_a_snapshot_that_can_be_kept(cloud: LocalCloud, names: Cl
     assert (found.snapshot.cluster, found.snapshot.digest) == (file.cluster, None)
     again = decode_snapshot(encode_snapshot(found.snapshot), file.cluster, "kept").snapshot
     assert plan(again) == plan(found.snapshot)
+
+
+def test_ec2_is_asked_about_each_launch_of_a_plan(cloud: LocalCloud, names: CloudNames) -> None:
+    template = create_launch_template(cloud, f"{names.cluster}-t4", "#!/bin/sh")
+    deployed = variables(names) | {"TIDEGATE_TEMPLATES": json.dumps({"t4": [template, "1"]})}
+    functions = Functions(deployed)
+    file = load_cluster(DEV)
+    found = live(file, lambda name: functions if name == "lambda" else cloud.client(name))
+    shape = {"gpus": 1, "gpu_type": "a10g", "cpus": 2, "memory_mib": 4000}
+    text = json.dumps(seen(JOB, JOB | {"job_id": "8", "shape": shape}))
+    snapshot = decode_snapshot(text, file.cluster, "seen").snapshot
+
+    answers = list(replace(found, snapshot=snapshot).dry_run(plan(snapshot)))
+
+    assert all(answer.startswith("EC2 on launch ") for answer in answers)
+    assert sorted(answer.partition(": ")[2] for answer in answers) == [
+        "it would be taken",
+        "pool a10g is not deployed like this yet",
+    ]
 
 
 def test_a_cluster_that_is_not_deployed_is_told(cloud: LocalCloud) -> None:

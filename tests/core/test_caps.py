@@ -67,6 +67,7 @@ def normal(n: int, **more: object) -> Job:
         (cap("cpu", in_all=10), [normal(1, cpus=8, gpus=0), normal(2, cpus=4)], [1, 0]),
         (cap("mem", in_all=5000), [normal(1, nodes=2, memory_mib=2000), normal(2)], [1, 1]),
         (cap("mem", in_all=5000), [normal(1, memory_mib=5001)], [0]),
+        (cap("mem", in_all=3999), [normal(1, nodes=2, memory_mib=2000), normal(2)], [0, 1]),
         (cap("license/matlab", in_all=2), [normal(1, licences=(("matlab", 2),), count=2)], [1]),
         (cap("gres/neuron", in_all=0), [normal(1, gpus=2)], [1]),
     ],

@@ -41,6 +41,7 @@ def test_names_come_first_and_a_pattern_does_not_repeat_them(tmp_path):
         (["gpu_model In h100", "gpus In 8"], ["p5.48xlarge"]),
         (["gpu_model In a100 h100", "gpus Gt 7"], ["p4d.24xlarge", "p4de.24xlarge", "p5.48xlarge"]),
         (["gpu_memory_gib Gt 79", "efa Exists", "generation In 4"], ["p4de.24xlarge"]),
+        (["family In g5", "gpus Gt 4"], ["g5.48xlarge"]),
         (["family In g4dn g5", "vcpus Lt 8"], ["g4dn.xlarge", "g5.xlarge"]),
         (["family In g6", "gpus NotIn 1", "memory_gib Lt 300"], ["g6.12xlarge"]),
         (["gpu_model In v100", "local_nvme_gib Exists"], ["p3dn.24xlarge"]),
@@ -92,6 +93,12 @@ def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
     assert (pool.boot_s, pool.checkpoint_s) == (200.0, 600.0)
     assert pool.rebalance is Rebalance.DRAIN
     assert pool.limits == Limits(vcpus=64, memory_mib=256 * 1024)
+
+
+def test_a_pool_may_keep_as_many_nodes_as_its_limit_allows(tmp_path):
+    change = {"pools.t4.min_nodes": 2, "pools.t4.headroom_nodes": 2, "limits.nodes": 2}
+
+    assert load(tmp_path, good(change)).cluster.pools[0].min_nodes == 2
 
 
 def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_path):
