@@ -6,6 +6,7 @@ Free of the CDK: the names may be tokens or plain text.
 from dataclasses import dataclass
 
 from tidegate.core.pool import Pool
+from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
 from userdata.render import (
     HeadValues,
@@ -63,6 +64,9 @@ def shapes(pool: Pool) -> tuple[NodeShape, ...]:
             each.gpus,
             each.gpu_type,
             weight=1 + each.gpus,
+            gres_name=each.gres,
+            has_nvswitch=facts_of(each.name).has_nvswitch,
+            min_driver=facts_of(each.name).min_driver,
         )
         for each in pool.instance_types
     )
@@ -115,6 +119,7 @@ def head_values(
         agent_env=tuple(environment.items()),
         bus=shared.bus,
         data_volume=data_volume,
+        installs=(file.head.image_id or file.image_id) is None,
         data_dir=DATA_DIR,
     )
 
@@ -129,5 +134,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),
         bus=shared.bus,
+        installs=file.image_id is None,
+        driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tidegate.core.errors import BadConfig
+from tidegate.wire.compat import findings
 from tidegate.wire.config import ClusterFile, load_cluster
 
 DEFAULT_PATTERN = "clusters/*.yaml"
@@ -29,7 +30,9 @@ def load_clusters(paths: Iterable[Path]) -> dict[Path, ClusterFile]:
     problems: list[str] = []
     for path in paths:
         try:
-            files[path] = load_cluster(_shortest(path))
+            file = load_cluster(_shortest(path))
+            problems += [f"{_shortest(path)}: {each}" for each in findings(file) if each.is_error]
+            files[path] = file
         except BadConfig as bad:
             problems.append(str(bad))
     problems += _repeated_names(files)

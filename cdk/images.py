@@ -38,7 +38,9 @@ class Images(Construct):
         super().__init__(scope, id)
         own = file.head.image_id or file.image_id
         self.of_head = HeadImage(image_id=own) if own else self._looked_up_once()
-        self.of_nodes = file.image_id or self._newest("NodeImage", NODE_IMAGE)
+        self.of_nodes = file.image_id or self._newest(
+            "NodeImage", HEAD_IMAGE if file.installs_driver else NODE_IMAGE
+        )
 
     def _newest(self, id: str, parameter: str) -> str:
         made = CfnParameter(

@@ -207,6 +207,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
             MIN_NODE_TABLE,
             sum(count for _, _, count in placeholders) + 4 * values.max_nodes,
         ),
+        gres_types=",".join(sorted({"gpu", *(s.gres_name for s in shapes)})),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
     )
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
@@ -278,7 +279,9 @@ def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
 
 def _shape_line(shape: NodeShape) -> str:
     gpus = f"{shape.gpus} {shape.gpu_type or '-'}"
-    needs = f"{int(shape.has_nvswitch)} {shape.efa_devices} {shape.min_driver or '-'}"
+    needs = (
+        f"{int(shape.has_nvswitch)} {shape.efa_devices} {shape.min_driver or '-'} {shape.gres_name}"
+    )
     return f"{shape.instance_type} {shape.cpus} {shape.memory_mib} {gpus} {shape.weight} {needs}"
 
 

@@ -85,8 +85,9 @@ class NodeShape:
 
     `memory_mib` is what Slurm may hand out, below what EC2 advertises. `gpu_type` is the
     lower-case GRES type, "" when there is no GPU. `weight` is Slurm's: lower is used first.
-    `has_nvswitch`: needs the fabric manager. `efa_devices`: that must be there, 0 for a pool that
-    does not use them. `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown.
+    `gres_name`: gpu, or neuron for AWS's own accelerators. `has_nvswitch`: needs the fabric
+    manager. `efa_devices`: that must be there, 0 for a pool that does not use them.
+    `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown.
     """
 
     instance_type: str
@@ -95,6 +96,7 @@ class NodeShape:
     gpus: int = 0
     gpu_type: str = ""
     weight: int = 1
+    gres_name: str = "gpu"
     has_nvswitch: bool = False
     efa_devices: int = 0
     min_driver: str = ""
@@ -102,6 +104,7 @@ class NodeShape:
     def __post_init__(self) -> None:
         _check("instance_type", self.instance_type, _INSTANCE_TYPE)
         _check("gpu_type", self.gpu_type, _GPU_TYPE)
+        _check("gres_name", self.gres_name, _GPU_TYPE)
         _check("min_driver", self.min_driver, _OPTIONAL_VERSION)
         _check_positive("cpus, memory_mib, weight", self.cpus, self.memory_mib, self.weight)
         if (self.gpus > 0) != bool(self.gpu_type):
@@ -110,7 +113,7 @@ class NodeShape:
     @property
     def gres(self) -> str:
         """The node's GRES in Slurm's words, "" without a GPU."""
-        return f"gpu:{self.gpu_type}:{self.gpus}" if self.gpus else ""
+        return f"{self.gres_name}:{self.gpu_type}:{self.gpus}" if self.gpus else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,22 @@ def test_all_faults_of_all_files_are_shown_and_nothing_is_synthesized(tmp_path):
     assert list((tmp_path / "cdk.out").glob("*.template.json")) == []
 
 
+def test_nodes_that_could_not_boot_are_a_fault_and_nothing_is_synthesized(tmp_path):
+    pools = dev_file()["pools"]
+    pools["a10g"]["instance_types"] = ["p3dn.24xlarge"]
+    prices = {
+        **dev_file()["prices_usd_per_hour"],
+        "p3dn.24xlarge": {"on-demand": "31", "spot": "9"},
+    }
+    write(tmp_path, "a.yaml", dev_file(pools=pools, prices_usd_per_hour=prices))
+
+    done = run_app(tmp_path, clusters=str(tmp_path / "*.yaml"))
+
+    assert done.returncode == 1
+    assert "p3dn.24xlarge: error R06: V100 is dropped" in done.stderr
+    assert list((tmp_path / "cdk.out").glob("*.template.json")) == []
+
+
 def test_file_that_is_not_there_is_a_fault_like_others(tmp_path):
     done = run_app(tmp_path, cluster=str(tmp_path / "none.yaml"))
 

@@ -33,6 +33,32 @@ def test_nodes_know_the_shapes_of_their_pool_with_slurm_s_memory():
     assert [pool.name for pool in values.pools] == ["t4"]
 
 
+def test_nodes_know_what_their_gpus_need():
+    pools = dev_file()["pools"]
+    pools["t4"]["instance_types"] = ["p5.48xlarge"]
+    prices = {**dev_file()["prices_usd_per_hour"], "p5.48xlarge": {"on-demand": "55", "spot": "2"}}
+    file = cluster_file(pools=pools, prices_usd_per_hour=prices)
+    pool = next(each for each in file.cluster.pools if each.name == "t4")
+
+    (shape,) = node_values(file, SHARED, pool).shapes
+
+    assert (shape.has_nvswitch, shape.min_driver) == (True, "525.60.13")
+
+
+@pytest.mark.parametrize(
+    ("image", "installs", "branch"),
+    [("dlami", True, ""), ("install", True, "580"), ("ami-0123456789abcdef0", False, "")],
+)
+def test_an_image_of_one_s_own_brings_everything(image, installs, branch):
+    file = cluster_file(image=image)
+
+    node = node_values(file, SHARED, file.cluster.pools[0])
+    head = head_values(file, SHARED, AGENT, "vol-1")
+
+    assert (node.installs, node.driver_branch) == (installs, branch)
+    assert head.installs == installs
+
+
 def test_head_and_nodes_agree_on_the_head_s_name():
     file = cluster_file(name="blue")
 

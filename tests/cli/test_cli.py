@@ -41,6 +41,20 @@ def test_every_file_is_checked_and_every_problem_shown(tmp_path):
     ]
 
 
+def test_a_file_whose_nodes_could_not_boot_is_refused_with_the_source(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(Path(DEV).read_text().replace("g5.xlarge", "p3dn.24xlarge"))
+
+    result = run("validate", str(bad))
+
+    assert result.exit_code == 1
+    assert result.output.startswith(f"{bad}: cannot boot, ")
+    assert "pools.a10g: p3dn.24xlarge: error R06: V100 is dropped after driver branch 580" in (
+        result.output
+    )
+    assert "(source: NVIDIA Data Center Drivers, " in result.output
+
+
 def test_words_of_the_file_are_not_taken_for_markup(tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text(Path(DEV).read_text().replace("name: dev", "name: '[red]dev[/blue]'"))

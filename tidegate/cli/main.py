@@ -84,6 +84,7 @@ def _verdict(file: Path) -> bool:
     from rich.console import Console
 
     from tidegate.core.errors import BadConfig
+    from tidegate.wire.compat import findings
     from tidegate.wire.config import load_cluster
 
     # Names of the file are data: no markup, no guessing at colours, no folding of lines.
@@ -93,10 +94,14 @@ def _verdict(file: Path) -> bool:
     except BadConfig as error:
         console.print(str(error), style="red")
         return False
-    console.print(f"{file}: ok, {read.summary()}")
+    found = findings(read)
+    is_good = not any(each.is_error for each in found)
+    console.print(f"{file}: {'ok' if is_good else 'cannot boot'}, {read.summary()}")
     for note in read.notes:
         console.print(f"  {note}")
-    return True
+    for each in found:
+        console.print(f"  {each}", style="red" if each.is_error else "yellow")
+    return is_good
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ class SlurmFile:
 class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
-    None: `image_id` AWS's own image, `schedules` always up. `backup_days` 0: no backups.
-    `notes`: what patterns and requirements mean but cannot have.
+    None: `image_id` AWS's own image (Ubuntu's when `installs_driver`), `schedules` always up.
+    `backup_days` 0: no backups. `notes`: what patterns and requirements mean but cannot have.
     """
 
     cluster: Cluster
@@ -44,6 +44,7 @@ class ClusterFile:
     log_days: int
     permissions_boundary: str | None = None
     image_id: str | None = None
+    installs_driver: bool = False
     schedules: Schedules | None = None
     alarm_email: str | None = None
     notes: tuple[str, ...] = ()
@@ -113,7 +114,8 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         backup_days=model.backup_days,
         log_days=model.logs.retention_days,
         permissions_boundary=model.permissions_boundary,
-        image_id=model.image,
+        image_id=model.image if model.image.startswith("ami-") else None,
+        installs_driver=model.image == "install",
         schedules=model.schedules.schedules() if model.schedules else None,
         alarm_email=model.alarm_email,
         notes=tuple(

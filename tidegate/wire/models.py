@@ -123,9 +123,10 @@ class ClusterModel(Section):
         default="/shared", description="directory that head and nodes share"
     )
     head: HeadModel = Field(default=HeadModel(), description="the head node")
-    image: names.ImageId | None = Field(
-        default=None,
-        description="machine image of head and nodes; AWS's own for Ubuntu 24.04 when left out",
+    image: names.NodeImage = Field(
+        default="dlami",
+        description="dlami: AWS's with the GPU driver; install: plain Ubuntu, the driver is added;"
+        " or the id of an image for head and nodes",
     )
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"

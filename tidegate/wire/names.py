@@ -147,6 +147,12 @@ ProxyUrl = Annotated[
     str, _pattern(r"^https?://[A-Za-z0-9.-]+(:\d{1,5})?/?$", "like http://proxy.example:3128")
 ]
 ProxyHost = Annotated[str, _pattern(r"^[A-Za-z0-9*.:/-]+$", "a host, a domain or a network")]
+NodeImage = Annotated[
+    str,
+    _pattern(
+        r"^(dlami|install|ami-[0-9a-f]{8,17})$", "dlami, install or an image id like ami-0a1b2c3d"
+    ),
+]
 HeadInstanceType = Annotated[
     str,
     _pattern(

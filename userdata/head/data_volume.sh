@@ -5,7 +5,7 @@
 # The head's data volume, which outlives the head: slurmctld's state is on it. It is told by its
 # volume id and by nothing else: the order of NVMe devices changes from boot to boot, and the
 # first one that looks free may be the root or an instance store. It is formatted only when it
-# is provably blank.
+# is provably blank, and taken only when it bears no other cluster's mark.
 
 readonly MARK=$DATA_DIR/.tidegate-volume
 readonly BLANK_MIB=1
@@ -16,7 +16,7 @@ link() {
 }
 
 mark() {
-    printf 'cluster=%s\nvolume=%s' "$CLUSTER" "$DATA_VOLUME"
+    printf 'cluster=%s' "$CLUSTER"
 }
 
 check() {

@@ -110,6 +110,16 @@ check_efa() {
     return 1
 }
 
+check_neurons() {
+    local devices
+    [[ $GRES == neuron ]] || return 0
+    devices=$(find /dev -maxdepth 1 -name 'neuron[0-9]*' -type c | wc -l)
+    if ((devices != ACCELERATORS)); then
+        echo "$INSTANCE_TYPE has $ACCELERATORS Neuron devices; $devices are there"
+        return 1
+    fi
+}
+
 check_shared() {
     mountpoint -q "$SHARED_DIR" && timeout 10 ls "$SHARED_DIR" >/dev/null && return 0
     echo "$SHARED_DIR is not readable"

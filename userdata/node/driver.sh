@@ -6,7 +6,8 @@
 
 driver_packages() {
     echo "linux-modules-nvidia-$DRIVER_BRANCH-server-open-aws nvidia-utils-$DRIVER_BRANCH-server" \
-        "libnvidia-compute-$DRIVER_BRANCH-server"
+        "libnvidia-compute-$DRIVER_BRANCH-server" \
+        "$( ((FABRIC == 0)) || echo "nvidia-fabricmanager-$DRIVER_BRANCH")"
 }
 
 check() {

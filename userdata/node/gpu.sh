@@ -8,6 +8,9 @@ apply() {
     local files="/dev/nvidia[0-$((GPUS - 1))]"
     install -d -m 755 /etc/slurm
     : >/etc/slurm/gres.node.conf
+    if [[ $GRES == neuron ]]; then
+        neuron_devices >/etc/slurm/gres.node.conf
+    fi
     ((GPUS > 0)) || return 0
     # Without persistence the driver may not have made the device files when slurmd asks. 25 s and
     # more for eight GPUs.
@@ -15,6 +18,13 @@ apply() {
     set_up
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
+}
+
+# AWS's own accelerators: the driver of the image makes a device file for each.
+neuron_devices() {
+    local last=$((ACCELERATORS - 1))
+    ((last > 0)) && echo "Name=neuron Type=$GPU_TYPE File=/dev/neuron[0-$last]" ||
+        echo "Name=neuron Type=$GPU_TYPE File=/dev/neuron0"
 }
 
 # What the pool asks for. Each setting is read back: a card may answer with success and keep its own.

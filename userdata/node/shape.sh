@@ -9,12 +9,14 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight fabric efa min_driver labels
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres labels
     row_of "$INSTANCE_TYPE" "$SHAPES"
-    read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver <<<"$ROW"
+    read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver gres <<<"$ROW"
     put_fact CPUS "$cpus"
     put_fact MEMORY_MIB "$memory_mib"
-    put_fact GPUS "$gpus"
+    put_fact GRES "$gres"
+    put_fact ACCELERATORS "$gpus"
+    put_fact GPUS "$([[ $gres != gpu ]] && echo 0 || echo "$gpus")"
     put_fact GPU_TYPE "$gpu_type"
     put_fact WEIGHT "$weight"
     put_fact FABRIC "$fabric"

@@ -8,7 +8,7 @@ slurmd_conf() {
     local features=$POOL,$INSTANCE_TYPE,${INSTANCE_TYPE%%.*},$MARKET
     [[ $LABELS == - ]] || features+=",$LABELS"
     printf 'CPUs=%s RealMemory=%s Feature=%s Weight=%s' "$CPUS" "$MEMORY_MIB" "$features" "$WEIGHT"
-    ((GPUS == 0)) || printf ' Gres=gpu:%s:%s' "$GPU_TYPE" "$GPUS"
+    ((ACCELERATORS == 0)) || printf ' Gres=%s:%s:%s' "$GRES" "$GPU_TYPE" "$ACCELERATORS"
     # A member of a gang: it takes no job before all are there and one undrain opens them.
     [[ $GATE != drain ]] || printf ' State=DRAIN'
 }

@@ -1,0 +1,92 @@
+"""How long head and node take from their user data to ready, in namespaces on this machine.
+
+    python -m bench.boot
+
+Prints every stage with its time, and the stages on the critical path: the chain of needs that
+nothing else could have shortened. Stub tools stand in for GPUs and EFS, so what a driver, an EBS
+volume or a real mount takes is not in it: docs/boot.md has that budget.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from local import namespaces
+from local.hypervisor import Hypervisor
+from local.machine import Machine
+from local.world import World, WorldSettings
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    LOCAL_NODE,
+    are_ready,
+    boot_head,
+    buy,
+    data_of_node,
+    start_cloud,
+    template,
+    wait_for,
+)
+from tests.userdata.values import A10GX4
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stage of one boot, as stages.jsonl has it."""
+
+    stage: str
+    how: str
+    at_ms: int
+    ms: int
+    tries: int
+
+    @property
+    def end_ms(self) -> int:
+        return self.at_ms + self.ms
+
+
+def critical_path(rows: Sequence[Row], needs: Mapping[str, Sequence[str]]) -> list[Row]:
+    """From the stage that ended last back along what each waited for longest; in order."""
+    by_name = {row.stage: row for row in rows}
+    path = [max(rows, key=lambda row: row.end_ms)]
+    while before := [by_name[need] for need in needs[path[-1].stage]]:
+        path.append(max(before, key=lambda row: row.end_ms))
+    return path[::-1]
+
+
+def read(machine: Machine) -> tuple[list[Row], dict[str, list[str]]]:
+    lines = machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout.splitlines()
+    graph = machine.run(["cat", "/opt/tidegate/boot/graph"]).stdout.splitlines()
+    return (
+        [Row(**json.loads(line)) for line in lines],
+        {name: needs for name, _, _, *needs in (line.split() for line in graph)},
+    )
+
+
+def show(name: str, machine: Machine) -> None:
+    rows, needs = read(machine)
+    path = critical_path(rows, needs)
+    print(f"{name}: {max(row.end_ms for row in rows)} ms from the first stage to ready")
+    for row in sorted(rows, key=lambda row: row.at_ms):
+        mark = "*" if row in path else " "
+        print(f"  {mark} {row.stage:<12} at {row.at_ms:>5}  {row.ms:>5} ms  {row.how}")
+    print(f"  * critical path: {' '.join(row.stage for row in path)}")
+
+
+def main() -> None:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        hypervisor = Hypervisor(cloud.ec2, world)
+        hypervisor.start()
+        show("head", boot_head(cloud, world))
+        data = data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
+        node_id = buy(cloud, template(cloud, "node", data), A10GX4, "on-demand", pool="gpu")
+        assert wait_for(lambda: are_ready(hypervisor, [node_id]), 30)
+        machine = hypervisor.machine(node_id)
+        assert machine
+        show("node", machine)
+        hypervisor.stop()
+
+
+if __name__ == "__main__":
+    namespaces.enter()
+    main()
