@@ -7,7 +7,6 @@ A program of its own, since pytest stays outside the namespaces:
 """
 
 import base64
-import hashlib
 import json
 import logging
 import os
@@ -18,7 +17,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -28,6 +26,7 @@ from local import namespaces
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from tests.e2e.secrecy import firewall_restarted, leaks, reaches_imds, what_leaked
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
 from userdata.render import (
     Bundle,
@@ -260,15 +259,6 @@ def show_nodes(head: Machine) -> dict[str, dict[str, str]]:
     return {name: row for name, row in named.items() if not name.startswith("ph-")}
 
 
-def imds_from_head(head: Machine, user: str) -> bool:
-    """Whether `user` gets a token. By setpriv: `slurm` cannot log in."""
-    url = "http://169.254.169.254/latest/api/token"
-    curl = ["curl", "-sS", "-m", "1", "-X", "PUT", "-H"]
-    as_user = ["setpriv", f"--reuid={user}", "--clear-groups"]
-    done = head.run([*as_user, *curl, "X-aws-ec2-metadata-token-ttl-seconds: 60", url])
-    return done.returncode == 0
-
-
 def instance_state(cloud: Cloud, instance_id: str) -> str:
     answer = cloud.ec2.describe_instances(InstanceIds=[instance_id])
     return str(answer["Reservations"][0]["Instances"][0]["State"]["Name"])
@@ -323,13 +313,10 @@ def reclaim(cloud: Cloud, hypervisor: Hypervisor, head: Machine, lost: str) -> d
     return {"drained": drained, "reason": reason, "gone": gone, "terminated": terminated}
 
 
-def what_leaked(head: Machine) -> list[str]:
-    """What of this computer's own Munge and Slurm a fresh head can see."""
-    host_key = Path("/etc/munge/munge.key")
-    key = head.run(["sha256sum", "/etc/munge/munge.key"]).stdout.split()[:1]
-    if host_key.exists() and key == [hashlib.sha256(host_key.read_bytes()).hexdigest()]:
-        return ["munge.key"]
-    return head.run(["find", "/etc/slurm", "-name", "plugstack*"]).stdout.split()
+def munge_key(cloud: Cloud) -> bytes:
+    secrets = cloud.client("secretsmanager")
+    key: bytes = secrets.get_secret_value(SecretId=cloud.munge.secret_id)["SecretBinary"]
+    return key
 
 
 def scenario() -> dict[str, Any]:
@@ -353,8 +340,14 @@ def scenario() -> dict[str, Any]:
             "nodes": show_nodes(head),
             "job": run_job(head, world, list(ids.values())),
             "names_on_head": [head.run(["getent", "hosts", i]).returncode for i in ids.values()],
-            "imds": {user: imds_from_head(head, user) for user in ("root", "slurm", "alice")},
+            "imds": {user: reaches_imds(head, user) for user in ("root", "slurm", "alice")},
             "leaked": what_leaked(head),
+            "key_in": leaks(munge_key(cloud), world),
+            "firewall": {
+                name: firewall_restarted(machine)
+                for name, machine in (("head", head), ("node", hypervisor.machine(ids["a10gx4"])))
+                if machine
+            },
             "broken": break_nodes(cloud, world),
             "refused": refuse_node(cloud, hypervisor),
             "spot": reclaim(cloud, hypervisor, head, ids["t4x1"]),

@@ -106,6 +106,15 @@ def test_on_the_head_only_root_and_the_agent_reach_the_metadata_service(seen):
     assert seen["imds"] == {"root": True, "slurm": True, "alice": False}
 
 
+@pytest.mark.parametrize("machine", ["head", "node"])
+def test_the_metadata_service_stays_closed_when_the_firewall_is_restarted(seen, machine):
+    assert seen["firewall"][machine] == {"root": True, "nobody": False}
+
+
+def test_the_munge_key_is_in_no_file_but_its_own(seen):
+    assert seen["key_in"] == []
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -1,0 +1,44 @@
+"""What must stay closed or hidden in a machine, and whether it does."""
+
+import base64
+import hashlib
+from pathlib import Path
+
+from local.machine import Machine
+from local.world import World
+
+
+def reaches_imds(machine: Machine, user: str) -> bool:
+    """Whether `user` gets a token. By setpriv: `slurm` cannot log in."""
+    url = "http://169.254.169.254/latest/api/token"
+    curl = ["curl", "-sS", "-m", "1", "-X", "PUT", "-H"]
+    as_user = ["setpriv", f"--reuid={user}", "--clear-groups"]
+    done = machine.run([*as_user, *curl, "X-aws-ec2-metadata-token-ttl-seconds: 60", url])
+    return done.returncode == 0
+
+
+def firewall_restarted(machine: Machine) -> dict[str, bool]:
+    """The image's own firewall service, which empties all tables, is restarted."""
+    machine.run(["systemctl", "restart", "nftables"])
+    return {user: reaches_imds(machine, user) for user in ("root", "nobody")}
+
+
+def leaks(key: bytes, world: World) -> list[str]:
+    """Files of any machine, and consoles, that hold the Munge key or half of it."""
+    signs = [key[:256], base64.b64encode(key[:255])]
+    files = [*(world.directory / "machines").glob("*/upper/**/*"), *world.log_dir.glob("*.log")]
+    return [
+        str(file)
+        for file in files
+        if file.is_file() and not file.is_symlink()
+        if file.name != "munge.key" and any(sign in file.read_bytes() for sign in signs)
+    ]
+
+
+def what_leaked(head: Machine) -> list[str]:
+    """What of this computer's own Munge and Slurm a fresh head can see."""
+    host_key = Path("/etc/munge/munge.key")
+    key = head.run(["sha256sum", "/etc/munge/munge.key"]).stdout.split()[:1]
+    if host_key.exists() and key == [hashlib.sha256(host_key.read_bytes()).hexdigest()]:
+        return ["munge.key"]
+    return head.run(["find", "/etc/slurm", "-name", "plugstack*"]).stdout.split()
