@@ -8,6 +8,7 @@ from tests.agent.fakes import NOW_S, order
 from tidegate.agent.loop import Agent
 from tidegate.core.actions import OrderKind, OrderOutcome
 from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
 
 
 @pytest.fixture
@@ -242,3 +243,23 @@ def test_a_guarded_drain_does_not_wait_for_its_node(agent, slurm):
     agent.tick()
 
     assert slurm.calls == [("poke", "n1")]
+
+
+def test_a_node_whose_own_watcher_drains_it_learns_that_we_have_its_jobs(agent, slurm):
+    slurm.put("n1", "MIXED")
+    agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: EC2 reclaims it")])
+    slurm.put("n1", "MIXED", "DRAIN", reason=f"{NODE_WATCHES} 2026-01-06T00:00:00Z")
+
+    agent.tick()
+
+    assert slurm.nodes["n1"].reason == "tidegate: EC2 reclaims it"
+
+
+def test_a_node_that_saves_its_jobs_is_left_to_it(agent, slurm):
+    slurm.put("n1", "MIXED")
+    agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: EC2 reclaims it")])
+    slurm.put("n1", "MIXED", "DRAIN", reason=NODE_SAVES)
+
+    agent.tick()
+
+    assert slurm.nodes["n1"].reason == NODE_SAVES

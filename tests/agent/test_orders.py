@@ -6,6 +6,7 @@ from tests.agent.fakes import NOW_S, order
 from tidegate.agent.orders import Worker, batches
 from tidegate.core.actions import OrderKind, OrderOutcome
 from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.interruption import NODE_SAVES
 
 DONE, KEPT = OrderOutcome.DONE, OrderOutcome.KEPT
 EXPIRED, FAILED = OrderOutcome.EXPIRED, OrderOutcome.FAILED
@@ -288,6 +289,19 @@ def test_a_signal_that_slurm_refused_is_sent_when_it_is_asked_again(slurm, worke
     worker.carry_out([made], NOW_S)
 
     assert slurm.did("signal") == [("USR1", "1"), ("USR1", "1")]
+
+
+def test_a_node_that_saves_its_jobs_itself_keeps_them(slurm, worker):
+    slurm.put("n1", "MIXED", "DRAIN", reason=NODE_SAVES)
+    slurm.put("n2", "MIXED")
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    slurm.queue("2", "RUNNING", node_names=("n2",))
+
+    worker.carry_out([order(OrderKind.DRAIN, "n1", "n2")], NOW_S)
+    done = worker.carry_out([order(OrderKind.SIGNAL, "1", "2", text="USR1")], NOW_S)
+
+    assert slurm.calls == [("drain", "n2"), ("signal", "USR1", "2")]
+    assert {one.outcome for one in done.results} == {DONE}
 
 
 # -- storms --------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from tidegate.core.slurm import Job, Node, Reading
 class Carried:
     """What became of orders, one result per name of each.
 
-    `requeued`: jobs that now wait; `awaited`: drains of nodes that Slurm does not know yet.
+    `requeued`: jobs that now wait; `lasting`: drains to renew until their time is over.
     """
 
     results: tuple[OrderResult, ...]
     requeued: frozenset[str] = frozenset()
-    awaited: tuple[Order, ...] = ()
+    lasting: tuple[Order, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

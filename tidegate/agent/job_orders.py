@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_jobs, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.interruption import NODE_SAVES
 from tidegate.core.slurm import Job
 from tidegate.ports import Slurm
 
@@ -57,8 +58,14 @@ def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
 def signal(orders: Sequence[Order], slurm: Slurm, signalled: Signalled) -> Carried:
     """Signal what runs, each run once. The orders share the signal."""
     name = orders[0].text
-    asked = asked_jobs(orders, slurm.read())
-    had = {job.job_id for _, job in asked.pairs if signalled.has(job, name)}
+    reading = slurm.read()
+    asked = asked_jobs(orders, reading)
+    by_node = {node.name for node in reading.nodes if node.reason.startswith(NODE_SAVES)}
+    had = {
+        job.job_id
+        for _, job in asked.pairs
+        if signalled.has(job, name) or not by_node.isdisjoint(job.node_names)
+    }
     new = {job.job_id: job for _, job in asked.pairs if job.is_running and job.job_id not in had}
     errors = slurm.signal(tuple(new), name) if new else {}
     for job_id, job in new.items():

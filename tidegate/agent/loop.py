@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tidegate.agent.change import Fingerprint, fingerprint
-from tidegate.agent.node_orders import Awaited
+from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.core.actions import Order, OrderResult
@@ -56,7 +56,7 @@ class Agent:
         self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}
         self._has_news = False
         self._requeued: dict[str, tuple[float, float]] = {}  # since when, until when
-        self._awaited = Awaited()
+        self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
         self._published: Fingerprint | None = None
         self._published_at_s = 0.0
@@ -106,7 +106,7 @@ class Agent:
         with self._lock:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
             self._has_news = True
-            self._awaited.add(carried.awaited)
+            self._lasting.add(carried.lasting)
             self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
         for result in carried.results:
             logger.info(
@@ -122,7 +122,7 @@ class Agent:
 
     def _nudge(self, reading: Reading, read_at_s: float) -> None:
         """Make waiting jobs start on nodes that just opened, and requeued jobs at once."""
-        drained = self._awaited.drain(reading, self._slurm, self._clock.now_s())
+        drained = self._lasting.renew(reading, self._slurm, self._clock.now_s())
         open_names = frozenset(node.name for node in reading.nodes if _is_open(node)) - drained
         has_pending = any(job.is_pending for job in reading.jobs)
         fresh = sorted(open_names - self._open_names)

@@ -1,19 +1,19 @@
 """Orders about nodes: drain and undrain, all names of all orders in one command."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
 from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
 
 
 def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     """Start no new job on these nodes. The orders share text and guard."""
-    reading = slurm.read()
-    asked = asked_nodes(orders, reading)
-    names = list(dict.fromkeys(node.name for _, node in asked.pairs))
+    asked = asked_nodes(orders, slurm.read())
+    names = list(dict.fromkeys(node.name for _, node in asked.pairs if not _saves_itself(node)))
     if names:
         # Also where the node drains already: a release in progress undrains only a node that
         # still carries its own reason, and this one must stay drained.
@@ -25,13 +25,12 @@ def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
         else result(order, node.name, OrderOutcome.DONE, "The node takes no new job.")
         for order, node in asked.pairs
     )
-    known = {node.name for node in reading.nodes}
-    awaited = (
-        replace(order, names=tuple(name for name in order.names if name not in known))
-        for order in orders
-        if not order.only_if
-    )
-    return Carried((*asked.settled, *done), awaited=tuple(one for one in awaited if one.names))
+    lasting = tuple(order for order in orders if not order.only_if)
+    return Carried((*asked.settled, *done), lasting=lasting)
+
+
+def _saves_itself(node: Node) -> bool:
+    return node.state.is_drain and node.reason.startswith(NODE_SAVES)
 
 
 def _give_way(pairs: Sequence[tuple[Order, Node]], slurm: Slurm) -> dict[str, str]:
@@ -70,23 +69,28 @@ def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
 
 
 @dataclass(slots=True)
-class Awaited:
-    """Drains for nodes that still boot: they are drained before a job can start on them."""
+class Lasting:
+    """Drains that hold until their time is over, whatever happens to the node meanwhile.
+
+    It may still boot: then it is drained before a job can start on it. Or the node's own
+    watcher drained it a moment later: then the reason tells it that we have its jobs.
+    """
 
     _orders: dict[str, Order] = field(default_factory=dict)
 
     def add(self, orders: Iterable[Order]) -> None:
         self._orders |= {name: order for order in orders for name in order.names}
 
-    def drain(self, reading: Reading, slurm: Slurm, now_s: float) -> frozenset[str]:
-        """Drain those that have joined; their names. Errors: SlurmUnavailable."""
+    def renew(self, reading: Reading, slurm: Slurm, now_s: float) -> frozenset[str]:
+        """Drain again where it is needed; those names. Errors: SlurmUnavailable."""
         for name, order in list(self._orders.items()):
             if now_s > order.not_after_s:
                 self._orders.pop(name, None)
-        joined: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for node in reading.nodes:
-            if node.name in self._orders and not node.state.is_drain:
-                joined.setdefault(self._orders[node.name].text, []).append(node.name)
-        for reason, names in joined.items():
-            slurm.drain(names, reason)
-        return frozenset(name for names in joined.values() for name in names)
+            is_open = not node.state.is_drain or node.reason.startswith(NODE_WATCHES)
+            if node.name in self._orders and is_open:
+                names.setdefault(self._orders[node.name].text, []).append(node.name)
+        for reason, ours in names.items():
+            slurm.drain(ours, reason)
+        return frozenset(name for ours in names.values() for name in ours)

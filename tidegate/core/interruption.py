@@ -18,6 +18,11 @@ NAMES_MAX = 1_000
 
 ASK_AGAIN_S = 10.0
 
+# The drain reasons of a node that has seen its own notice (userdata/node/spot-watch.sh): first
+# while it waits for us, then when it signals and requeues its jobs itself, as we were silent.
+NODE_WATCHES = "tidegate: spot reclaim at"
+NODE_SAVES = "tidegate: the node saves its jobs"
+
 # So long before a maintenance that AWS Health announced the jobs are moved.
 NEAR_S = 600.0
 

@@ -1,12 +1,20 @@
 #!/bin/bash
 # usage: tidegate-spot-watch INSTANCE_ID SECONDS
-# Looks for the spot notice every SECONDS and then drains this node, which works even when the
-# event on the other way is late or lost. Signals and requeues are the service's to order: it
-# knows which jobs asked for a signal, and doing it twice would cut their time to checkpoint.
+# Looks for the spot notice every SECONDS. Then it drains this node, and leaves the jobs to the
+# service, which knows the whole cluster. When the service is silent (its event is late or lost,
+# the queues cannot be reached) it signals those that asked and requeues them itself. Both at
+# once do no harm: the drain's reason says who has the jobs. Without a head it tries until the end.
 set -uo pipefail
 
 readonly IMDS=http://169.254.169.254/latest
+readonly SERVICE_S=5 MARGIN_S=25
+# The service's own reason begins with the second; the agent knows the third, see
+# tidegate.core.interruption.
+readonly OURS='tidegate: spot reclaim at' SERVICE='tidegate: EC2 reclaims'
+readonly SAVING='tidegate: the node saves its jobs'
+readonly WISH='(^|[^A-Za-z0-9_])tidegate:ckpt=(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
 instance_id=$1 poll_s=$2 token=
+declare -A requeue_at
 
 # The HTTP status; the notice itself goes to $notice.
 look() {
@@ -18,19 +26,69 @@ new_token() {
     token=$(curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$IMDS/api/token")
 }
 
-drain() {
-    scontrol update nodename="$instance_id" state=drain \
-        reason="tidegate: spot reclaim at $(sed -n 's/.*"time" *: *"\([^"]*\)".*/\1/p' "$notice")"
+await_notice() {
+    while :; do
+        case $(look) in
+            200) break ;;
+            401) new_token; sleep 0.5 ;;
+            *) sleep "$poll_s" ;;
+        esac
+    done
+    at=$(sed -n 's/.*"time" *: *"\([^"]*\)".*/\1/p' "$notice")
+    end_s=$(date -d "$at" +%s) || end_s=$(($(date +%s) + 120))
+}
+
+left_s() { echo $((end_s - $(date +%s))); }
+
+drain() { timeout 10 scontrol update nodename="$instance_id" state=drain reason="$1"; }
+
+has_reason() { timeout 10 scontrol show node -o "$instance_id" | grep -qF "Reason=$1"; }
+
+# Ids alone: a job's comment may hold anything, also what looks like another job's line.
+running() { timeout 10 squeue -h -w "$instance_id" -t R -o %A; }
+
+# Signals a job that asked, and notes when each is requeued at the latest.
+take() {
+    local job=$1 latest=$((end_s - MARGIN_S)) now
+    now=$(date +%s)
+    requeue_at[$job]=$latest
+    if [[ $(timeout 10 squeue -h -j "$job" -o %k) =~ $WISH ]]; then
+        timeout 10 scancel --full --signal="${BASH_REMATCH[3]}" "$job"
+        local wished=$((now + 10#${BASH_REMATCH[4]}))
+        ((wished > latest)) || requeue_at[$job]=$wished
+    fi
+}
+
+# A job that has left this node may run elsewhere by now: then only its start is asked for, which
+# a running job refuses. Slurm sets the start two minutes ahead again when the old run has ended,
+# hence every second.
+requeue() {
+    [[ $2 != *" $1 "* ]] || timeout 10 scontrol requeue Incomplete "$1"
+    timeout 10 scontrol update jobid="$1" starttime=now
+} 2>/dev/null
+
+save_jobs() {
+    local job here
+    while (($(left_s) > 0)); do
+        here=" $(running | tr '\n' ' ') "
+        for job in $here; do
+            [[ -v requeue_at[$job] ]] || take "$job"
+        done
+        for job in "${!requeue_at[@]}"; do
+            (($(date +%s) < requeue_at[$job])) || requeue "$job" "$here"
+        done
+        sleep 1
+    done
 }
 
 notice=$(mktemp /run/tidegate/spot.XXXXXX)
-while :; do
-    case $(look) in
-        200) break ;;
-        401) new_token; sleep 0.5 ;;
-        *) sleep "$poll_s" ;;
-    esac
-done
-until drain; do
+await_notice
+until has_reason "$SERVICE" || drain "$OURS $at"; do
+    (($(left_s) > 0)) || exit 1
     sleep 1
 done
+sleep "$SERVICE_S"
+if ! has_reason "$SERVICE"; then
+    drain "$SAVING"
+    save_jobs
+fi

@@ -1,0 +1,141 @@
+"""The spot watcher of a node on a real slurmctld: alone, beside the service, without a head."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.contracts.real_slurm import RealSlurm, eventually
+from tests.e2e.test_agent_real import Running, cluster, fresh_name, running
+from tidegate.core.actions import OrderKind
+from tidegate.core.interruption import NODE_SAVES
+
+__all__ = ["cluster", "running"]
+
+WATCHER = Path("userdata/node/spot-watch.sh")
+# A job that notes each signal, and lives on.
+NOTES = "trap 'echo got >> {file}' USR1; for i in $(seq 3000); do sleep 0.1; done"
+
+
+@contextmanager
+def watching(slurm: RealSlurm, name: str, *, notice_s: float) -> Iterator["subprocess.Popen[str]"]:
+    """The watcher of node `name`, which finds a notice of so many seconds at once."""
+    ends_at = datetime.fromtimestamp(time.time() + notice_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    curl = slurm.folder / "bin" / "curl"
+    curl.parent.mkdir(exist_ok=True)
+    curl.write_text(
+        "#!/bin/bash\nwhile [[ $1 != -o ]]; do shift; done\n"
+        f'echo \'{{"action": "terminate", "time": "{ends_at}"}}\' >"$2"\nprintf 200\n'
+    )
+    curl.chmod(curl.stat().st_mode | stat.S_IXUSR)
+    script = shutil.copy(WATCHER, slurm.folder / WATCHER.name)
+    slurm.run("mkdir", "-p", "/run/tidegate")
+    path = f"PATH={curl.parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+    argv = [*slurm.prefix, "env", path, "bash", str(script), name, "0.2"]
+    process = subprocess.Popen(
+        argv,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,  # nsenter forks, and does not pass on what ends it
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def job_on(slurm: RealSlurm, name: str, *options: str, notes: Path | None = None) -> str:
+    script = NOTES.format(file=notes) if notes else "sleep 300"
+    job_id = slurm.submit("--gres=gpu:t4:1", *options, script=script)
+    slurm.port.poke([name])
+    eventually("the job runs", lambda: slurm.state(job_id) == "RUNNING")
+    return job_id
+
+
+def reason(slurm: RealSlurm, name: str) -> str:
+    return next(node.reason for node in slurm.port.read().nodes if node.name == name)
+
+
+def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> None:
+    name, other = fresh_name(), fresh_name()
+    cluster.join(name)
+    notes = cluster.folder / "notes"
+    asked = job_on(cluster, name, "--comment=tidegate:ckpt=USR1@4", notes=notes)
+    plain = job_on(cluster, name)
+    stays = job_on(cluster, name, "--no-requeue")
+    time.sleep(0.5)  # the trap is set by the script, not by Slurm
+    began_s = time.monotonic()
+
+    with watching(cluster, name, notice_s=40):
+        eventually("signalled", notes.exists)
+        print(f"notice to signal, service silent: {time.monotonic() - began_s:.2f} s")
+        assert reason(cluster, name) == NODE_SAVES
+        cluster.join(other)
+        eventually("requeued", lambda: cluster.state(asked) != "RUNNING", 15.0)
+        assert cluster.state(plain) == "RUNNING"
+        eventually("the other too", lambda: cluster.state(plain) != "RUNNING", 20.0)
+        took_s = time.monotonic() - began_s
+
+    assert notes.read_text() == "got\n"
+    assert took_s < 40 - 15
+    assert cluster.state(stays) == "RUNNING"
+    cluster.clear()
+
+
+def test_both_ways_at_once_signal_and_requeue_a_job_once(running: Running) -> None:
+    slurm, name = running.slurm, fresh_name()
+    slurm.join(name)
+    notes = slurm.folder / "both"
+    job_id = job_on(slurm, name, "--comment=tidegate:ckpt=USR1@8", notes=notes)
+    time.sleep(0.5)
+
+    with watching(slurm, name, notice_s=60) as watcher:
+        running.order(OrderKind.DRAIN, name, text="tidegate: EC2 reclaims this spot instance")
+        for _ in range(2):  # as every look asks again
+            running.order(OrderKind.SIGNAL, job_id, text="USR1", on_nodes=(name,))
+        eventually("signalled", notes.exists)
+        assert watcher.wait(15) == 0, "the watcher leaves the rest to the service"
+        running.order(OrderKind.REQUEUE, job_id, only_if=("RUNNING",), on_nodes=(name,))
+        eventually("requeued", lambda: slurm.state(job_id) != "RUNNING")
+
+    assert notes.read_text() == "got\n"
+    assert "EC2 reclaims" in reason(slurm, name)
+
+
+def test_a_service_that_comes_late_does_not_signal_again(running: Running) -> None:
+    slurm, name = running.slurm, fresh_name()
+    slurm.join(name)
+    notes = slurm.folder / "late"
+    job_id = job_on(slurm, name, "--comment=tidegate:ckpt=USR1@30", notes=notes)
+    time.sleep(0.5)
+
+    with watching(slurm, name, notice_s=90):
+        eventually("signalled", notes.exists)
+        running.order(OrderKind.DRAIN, name, text="tidegate: EC2 reclaims this spot instance")
+        late = running.order(OrderKind.SIGNAL, job_id, text="USR1", on_nodes=(name,))
+        running.results(late)
+
+    assert notes.read_text() == "got\n"
+    assert reason(slurm, name) == NODE_SAVES
+
+
+def test_a_head_that_comes_back_in_time_still_hears_of_the_notice(cluster: RealSlurm) -> None:
+    name = fresh_name()
+    cluster.join(name)
+    cluster.run("scontrol", "shutdown", "slurmctld")
+
+    with watching(cluster, name, notice_s=60):
+        time.sleep(3)
+        cluster.start_slurmctld()
+        eventually("drained", lambda: "DRAIN" in cluster.node_words(name), 30.0)
+
+    cluster.clear()
