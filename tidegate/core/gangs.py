@@ -50,7 +50,12 @@ def _hold_more(work: Work, part: Part) -> None:
 def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
     """The whole gang, where some of it is on its way to another place; None when none is."""
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
-    gated = (each for each in work.bins.for_gang(need) if each.gated_for)
+    beside = _place(work, need.beside)
+    gated = (
+        each
+        for each in work.bins.for_gang(need)
+        if each.gated_for and (each.pool, each.offering.zone) != beside
+    )
     held = gang_members(gated, whole)
     return (whole, held) if held else None
 
