@@ -1,6 +1,7 @@
 import pytest
 
 from tests.agent.fakes import FakeBus, FakeClock, FakeSlurm
+from tidegate.agent.orders import Worker
 
 
 @pytest.fixture
@@ -16,3 +17,20 @@ def bus() -> FakeBus:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture
+def worker(slurm, clock):
+    return Worker(slurm, clock.sleep)
+
+
+@pytest.fixture
+def outcomes(worker, clock):
+    """Carry an order out; outcome by name."""
+
+    def carry(made):
+        results = worker.carry_out([made], clock.now_s()).results
+        assert all(one.detail.endswith(".") for one in results), "a detail is a sentence"
+        return {one.name: one.outcome for one in results}
+
+    return carry

@@ -3,13 +3,13 @@
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from tests.agent.fakes import NOW_S, FakeBus, order
 from tidegate.agent.loop import Agent
-from tidegate.agent.run import Service
+from tidegate.agent.run import Service, arriving
 from tidegate.agent.watch import Waker
 from tidegate.core.actions import OrderKind
 from tidegate.ports import ReceivedOrder
@@ -110,3 +110,17 @@ def test_a_storm_of_drains_is_a_few_commands(slurm, bus, clock, tmp_path):
         eventually("acknowledged", lambda: len(bus.acknowledged) == 60)
 
     assert slurm.did("drain") == [tuple(names)]
+
+
+def test_a_drain_that_comes_meanwhile_goes_before_the_signals_that_wait():
+    bus = PollingBus()
+    signals = [order(OrderKind.SIGNAL, *map(str, range(200)), text=f"S{n}") for n in range(3)]
+    bus.orders += [replace(one, order_id=f"o{n}") for n, one in enumerate(signals)]
+    seen = []
+
+    for batch in arriving(bus, urgent=True, wait_s=0):
+        seen += [one.order.kind.value for one in batch]
+        if len(seen) == 1:
+            bus.orders.append(order(OrderKind.DRAIN, "n1", order_id="drain"))
+
+    assert seen == ["signal", "drain", "signal", "signal"]

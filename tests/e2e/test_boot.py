@@ -120,7 +120,10 @@ def test_the_munge_key_is_in_no_file_but_its_own(seen):
     [
         ("wrong_key", "stage munge failed (exit 78): this is the Munge key"),
         ("throttled_secret", "stage munge failed"),
-        ("gpu_missing", "stage health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on"),
+        (
+            "gpu_missing",
+            "stage health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on the PCI bus",
+        ),
         ("no_shared_folder", "stage shared failed (exit 1): no file system: nothing:/"),
     ],
 )

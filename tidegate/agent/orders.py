@@ -6,11 +6,12 @@ the order counts as carried out, so that the queue delivers it again.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from tidegate.adapters.slurm_cli import is_job_id, is_node_name, is_signal
+from tidegate.adapters.slurm_cli import JOBS_AT_ONCE, is_job_id, is_node_name, is_signal
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, requeue, signal
@@ -70,14 +71,27 @@ class Worker:
 
 
 def batches[T](received: Sequence[T], order_of: Callable[[T], Order]) -> list[list[T]]:
-    """What arrived together, in groups of which each is one read of Slurm and one command."""
+    """What arrived together, in groups of which each is one read of Slurm and one command.
+
+    First those that are carried out first. Commands about jobs take Slurm long: such a group
+    names no more than one command does, so that a drain does not wait behind a storm of them.
+    """
     groups: dict[Hashable, list[T]] = {}
+    names: Counter[Hashable] = Counter()
     for one in received:
         order = order_of(one)
-        is_alone = order.kind not in _RANK
-        alike = (order.kind, order.text, order.only_if)
-        groups.setdefault(order.order_id if is_alone else alike, []).append(one)
-    return sorted(groups.values(), key=lambda group: _RANK.get(order_of(group[0]).kind, len(_RANK)))
+        alike: Hashable = (order.kind, order.text, order.only_if)
+        if order.kind not in _RANK:
+            alike = order.order_id
+        elif order.kind in _ABOUT_JOBS:
+            names[alike] += len(order.names)
+            alike = (alike, (names[alike] - 1) // JOBS_AT_ONCE)
+        groups.setdefault(alike, []).append(one)
+    return sorted(groups.values(), key=lambda group: _rank(order_of(group[0])))
+
+
+def _rank(order: Order) -> int:
+    return _RANK.get(order.kind, len(_RANK))
 
 
 def _valid(order: Order, now_s: float) -> tuple[Order, tuple[OrderResult, ...]]:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.loop import Agent
@@ -29,6 +29,29 @@ RETRY_S = 5.0
 STOP_PATIENCE_S = 15.0
 
 logger = logging.getLogger(__name__)
+
+
+def arriving(bus: Bus, *, urgent: bool, wait_s: int) -> Iterator[list[ReceivedOrder]]:
+    """What is in the queue, batch by batch, until it is empty. Errors: those of the bus.
+
+    In a storm more arrives while a batch is carried out: a new drain goes before old signals.
+    """
+    waiting = _received(bus, urgent=urgent, wait_s=wait_s)
+    while waiting:
+        batch = batches(waiting, lambda one: one.order)[0]
+        yield batch
+        done = {received.handle for received in batch}
+        waiting = [received for received in waiting if received.handle not in done]
+        waiting += _received(bus, urgent=urgent, wait_s=0) if urgent else []
+
+
+def _received(bus: Bus, *, urgent: bool, wait_s: int) -> list[ReceivedOrder]:
+    received = list(bus.receive_orders(urgent=urgent, wait_s=wait_s))
+    more = received
+    while urgent and len(more) >= FULL_RECEIVE and len(received) < AT_ONCE_MAX:
+        more = list(bus.receive_orders(urgent=urgent, wait_s=0))
+        received += more
+    return received
 
 
 @dataclass(slots=True)
@@ -89,8 +112,7 @@ class Service:
 
     def _take_batch(self, urgent: bool) -> None:
         try:
-            received = self._receive(urgent)
-            for batch in batches(received, lambda one: one.order):
+            for batch in arriving(self.bus, urgent=urgent, wait_s=LONG_POLL_S):
                 if self._stopping.is_set():
                     return
                 self._carry_out(batch)
@@ -100,15 +122,6 @@ class Service:
             return
         if self._has_trouble.pop(urgent, None):
             logger.info("Orders arrive again.")
-
-    def _receive(self, urgent: bool) -> list[ReceivedOrder]:
-        """What has arrived: in a storm more than one receive can hand out."""
-        received = list(self.bus.receive_orders(urgent=urgent, wait_s=LONG_POLL_S))
-        more = received
-        while urgent and len(more) >= FULL_RECEIVE and len(received) < AT_ONCE_MAX:
-            more = list(self.bus.receive_orders(urgent=urgent, wait_s=0))
-            received += more
-        return received
 
     def _say_once(self, urgent: bool, error: TidegateError) -> None:
         """Tell the first failure of a row; the order is not acknowledged, so it comes again."""
