@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.plan import plan
+from tidegate.cli.simulate import simulate
 
 app = typer.Typer(
     name="tidegate",
@@ -15,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(simulate)
 
 
 class SchemaName(StrEnum):

@@ -44,7 +44,7 @@ class SimCompute:
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
     `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
-    instance that starts or ends.
+    instance that starts or ends; `on_answer`: with what reaches the caller.
     """
 
     clock: Clock
@@ -56,6 +56,7 @@ class SimCompute:
     ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
     faults: Faults = no_faults
     on_request: list[Callable[[FleetRequest], None]] = field(default_factory=list)
+    on_answer: list[Callable[[FleetResult], None]] = field(default_factory=list)
     on_terminate: list[Callable[[tuple[str, ...]], None]] = field(default_factory=list)
     on_launch: list[Callable[[Instance], None]] = field(default_factory=list)
     on_end: list[Callable[[Instance], None]] = field(default_factory=list)
@@ -76,6 +77,8 @@ class SimCompute:
                 raise RequestMismatch(f"token {request.client_token} came with another request")
             result = answered[1] if answered else self._buy(request)
             self._answers[request.client_token] = (request, result)
+        for hear in self.on_answer:
+            hear(result)
         return result
 
     def instances(self) -> tuple[Instance, ...]:

@@ -15,7 +15,10 @@ _CHANGES = {
 
 @dataclass(slots=True)
 class SimHead:
-    """One head. `exists` False: it was never launched. `shortage`: what EC2 says to a start."""
+    """One head. `exists` False: it was never launched. `shortage`: what EC2 says to a start.
+
+    `crashed_until_s`: it is of no use until then, whatever EC2 says of it.
+    """
 
     clock: Clock
     exists: bool = True
@@ -25,18 +28,21 @@ class SimHead:
     faults: Faults = no_faults
     num_starts: int = 0
     num_stops: int = 0
+    crashed_until_s: float = 0.0
     _state: InstanceState = InstanceState.RUNNING
     _until_s: float = 0.0
 
     @property
     def is_up(self) -> bool:
         """Whether slurmctld and the agent can run on it."""
-        return self.exists and self._now() is InstanceState.RUNNING
+        is_well = self.exists and self.clock.now_s() >= self.crashed_until_s
+        return is_well and self._now() is InstanceState.RUNNING
 
     def next_change_s(self) -> float:
         """When a change that is under way is over; infinity when none is."""
-        is_over = self.clock.now_s() >= self._until_s
-        return float("inf") if is_over or self._state not in _CHANGES else self._until_s
+        now_s = self.clock.now_s()
+        changes = (self._until_s if self._state in _CHANGES else 0.0, self.crashed_until_s)
+        return min((at_s for at_s in changes if at_s > now_s), default=float("inf"))
 
     def state(self) -> InstanceState | None:
         with effect(self.faults, "state"):

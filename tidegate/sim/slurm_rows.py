@@ -3,17 +3,22 @@
 from collections import Counter
 from dataclasses import replace
 
-from tidegate.core.slurm import Job, Node, NodeState, Reading
+from tidegate.core.slurm import Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_table import Table
 
+LICENCE = "matlab"
+
 
 def reading(table: Table) -> Reading:
-    nodes = tuple(_node(node) for _, node in sorted(table.nodes.items()))
-    return Reading("sim", tuple(_rows(table)), nodes, table.associations)
+    nodes = tuple(node_row(node) for _, node in sorted(table.nodes.items()))
+    held = sum(job.submit.licences for job in table.active.values() if job.node_names)
+    licences = (Licence(LICENCE, table.licences - held),) if table.licences else ()
+    return Reading("sim", tuple(_rows(table)), nodes, table.associations, licences)
 
 
-def _node(node: SimNode) -> Node:
+def node_row(node: SimNode) -> Node:
+    """The node as sinfo and scontrol show it."""
     cpus, memory_mib, gpus = node.allocated()
     base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.jobs else "IDLE"
     words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
@@ -82,5 +87,6 @@ def _row(job: SimJob, table: Table) -> Job:
         comment=asked.comment,
         node_names=job.node_names,
         is_requeueable=asked.is_requeueable,
+        licences=((LICENCE, asked.licences),) if asked.licences else (),
         required_nodes=(asked.node_name,) if asked.node_name else (),
     )

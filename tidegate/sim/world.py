@@ -6,17 +6,19 @@ heartbeat or a machine does by itself. What is due at one instant happens in a f
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
+from tidegate.agent.orders import batches
+from tidegate.core.actions import Order, OrderResult
 from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, InstanceState, Market
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, SpotInterruption, StateChange
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Association
-from tidegate.ports import Calendar
+from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
 from tidegate.service.requests import Placement, Template
@@ -43,7 +45,9 @@ class SimWorld:
     `calendar` None: no schedules. While the head is stopped neither slurmctld nor agent run.
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
-    `actors`: who runs now, the innermost last.
+    `actors`: who runs now, the innermost last; `in_hand`: the orders that the agent carries
+    out now and since when on its clock. `on_begin` hears of each look, `on_interrupted` of
+    news that were acted on, `on_event` of every event that is over.
     """
 
     cluster: Cluster
@@ -58,7 +62,12 @@ class SimWorld:
     is_fifo: bool = True
     clock: SimClock = field(default_factory=SimClock)
     on_event: list[Callable[[], None]] = field(default_factory=list)
+    on_begin: list[Callable[[], None]] = field(default_factory=list)
+    on_orders: list[Callable[[Sequence[Order]], None]] = field(default_factory=list)
+    on_results: list[Callable[[tuple[OrderResult, ...]], None]] = field(default_factory=list)
+    on_interrupted: list[Callable[[Sequence[News]], None]] = field(default_factory=list)
     actors: list[str] = field(default_factory=list)
+    in_hand: list[tuple[Sequence[Order], float]] = field(default_factory=list)
     head_instance_id: str = HEAD_INSTANCE_ID
     head_clock: HeadClock = field(init=False)
     head: SimHead = field(init=False)
@@ -164,6 +173,8 @@ class SimWorld:
     def look(self) -> None:
         """Run one planner; whoever is killed leaves its message to the queue."""
         with self._acting("planner") as survived:
+            for tell in self.on_begin:
+                tell()
             self.on_look(self.control.look())
         if not survived():
             again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
@@ -198,6 +209,8 @@ class SimWorld:
         with self._acting("interruption") as survived:
             try:
                 self.control.interrupt(news)
+                for tell in self.on_interrupted:
+                    tell(news)
             except TidegateError:
                 if self.redelivery_s is None:
                     raise
@@ -263,14 +276,27 @@ class SimWorld:
             try:
                 for urgent in urgencies:
                     received = self.bus.receive_orders(urgent=urgent, wait_s=0)
-                    self.agent.on_orders([one.order for one in received])
-                    for one in received:
-                        self.bus.acknowledge(one)
+                    for batch in batches(received, lambda one: one.order):
+                        self._carry_out(batch)
                         self._has_news = True
             except TidegateError:
                 self._orders_from_s = self.clock.now_s() + RETRY_S
         if not survived():
             self.restart_agent()
+
+    def _carry_out(self, batch: Sequence[ReceivedOrder]) -> None:
+        orders = [received.order for received in batch]
+        for hear in self.on_orders:
+            hear(orders)
+        self.in_hand.append((orders, self.head_clock.now_s()))
+        try:
+            results = self.agent.on_orders(orders)
+        finally:
+            self.in_hand.pop()
+        for tell in self.on_results:
+            tell(results)
+        for received in batch:
+            self.bus.acknowledge(received)
 
     def _pass_time(self, seconds: float) -> None:
         """The agent waits within an order: the world goes on, and urgent orders are taken."""

@@ -1,0 +1,87 @@
+"""`tidegate simulate`: the real control loop in drawn worlds, under every invariant."""
+
+import time
+from typing import Annotated
+
+import typer
+
+PROGRESS_S = 5.0
+
+
+def simulate(
+    seeds: Annotated[str, typer.Option(metavar="A:B", help="Seeds from A up to B, without B.")],
+    faults: Annotated[
+        str,
+        typer.Option(help="none, some (each seed has its own), all, or names: kill,spot."),
+    ] = "some",
+    size: Annotated[str, typer.Option(help="Only small, medium or large worlds.")] = "",
+    jobs: Annotated[str, typer.Option(help="Only these submissions: 0,3 or none.")] = "",
+    until: Annotated[float | None, typer.Option(help="Faults end after so many seconds.")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every decision.")] = False,
+    shrinks: Annotated[bool, typer.Option("--shrink", help="Make a failure short.")] = False,
+    goes_on: Annotated[bool, typer.Option("--keep-going", help="Not only the first.")] = False,
+) -> None:
+    """Run drawn worlds; exit code 1 when an invariant breaks in one of them."""
+    from tidegate.sim.draw import draw
+    from tidegate.sim.report import Tally, command, failure
+    from tidegate.sim.shrink import narrowed, shrink
+    from tidegate.sim.story import Story
+
+    first, end = _range(seeds)
+    kinds, numbers, size = _faults(faults), _jobs(jobs), _size(size)
+    tally = Tally()
+    began_s = told_s = time.monotonic()
+    for seed in range(first, end):
+        options = narrowed(draw(seed, kinds, size), numbers, until)
+        ended = Story(options, keeps_all=trace).play()
+        tally.add(ended)
+        if ended.broken:
+            short = shrink(ended, size) if shrinks else ended
+            again = command(short.options, draw(seed, short.options.faults, size), size)
+            typer.echo(failure(short, again, is_whole=trace))
+        elif trace:
+            typer.echo("\n".join((options.describe(), *ended.trace)))
+        if ended.broken and not goes_on:
+            break
+        if time.monotonic() - told_s > PROGRESS_S:
+            told_s = time.monotonic()
+            typer.echo(f"{tally.num_seeds} of {end - first} seeds", err=True)
+    typer.echo(tally.summary(time.monotonic() - began_s))
+    if tally.broken:
+        raise typer.Exit(code=1)
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, colon, end = text.partition(":")
+    if not first.isdigit() or (colon and not end.isdigit()):
+        raise typer.BadParameter(f"{text!r} is no range like 0:100", param_hint="--seeds")
+    return int(first), int(end) if colon else int(first) + 1
+
+
+def _faults(text: str) -> frozenset[str] | None:
+    """None: each seed draws its own."""
+    from tidegate.sim.options import FAULTS
+
+    few = {"some": None, "none": frozenset[str](), "all": frozenset(FAULTS)}
+    if text in few:
+        return few[text]
+    names = frozenset(text.split(","))
+    if strange := sorted(names.difference(FAULTS)):
+        said = f"there is no {', '.join(strange)}; there are {', '.join(FAULTS)}"
+        raise typer.BadParameter(said, param_hint="--faults")
+    return names
+
+
+def _size(text: str) -> str:
+    from tidegate.sim.draw import SIZES
+
+    if text and text not in SIZES:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(SIZES)}", param_hint="--size")
+    return text
+
+
+def _jobs(text: str) -> frozenset[int] | None:
+    words = [word for word in text.split(",") if word and word != "none"]
+    if not all(word.isdigit() for word in words):
+        raise typer.BadParameter(f"{text!r} is no list like 0,3", param_hint="--jobs")
+    return frozenset(map(int, words)) if text else None

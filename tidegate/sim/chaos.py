@@ -1,0 +1,237 @@
+"""What goes wrong in a drawn world call by call and message by message, and when it stops.
+
+Each kind of fault has its own stream of chance: a world without one of them keeps the others
+as they were, as far as the story stays the same.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tidegate.core.actions import Order
+from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
+from tidegate.core.errors import SlurmUnavailable, Throttled
+from tidegate.core.events import SpotInterruption
+from tidegate.sim.draw import stream
+from tidegate.sim.ec2 import by_priority
+from tidegate.sim.faults import Faults, Killed
+from tidegate.sim.options import WorldOptions
+from tidegate.sim.slurm_parts import SimNode
+from tidegate.sim.world import SimWorld
+
+NEVER_S = float("inf")
+DEAD_MAN_S = 20.0  # from the launch until user data starts its dead man's switch
+HEALTH_GATE_S = 50.0
+AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
+
+
+@dataclass(slots=True)
+class Chaos:
+    """The faults of one world. `injected` counts them; `last_s`: when each kind came last.
+
+    `announced`: instance -> when EC2 takes it back, for those that got their notice;
+    `doomed`: those that it means to take back; `left_out`: those that Describe has hidden.
+    `on_reclaim` is called right before EC2 takes an instance back.
+    """
+
+    options: WorldOptions
+    world: SimWorld
+    injected: Counter[str] = field(default_factory=Counter)
+    last_s: dict[str, float] = field(default_factory=dict)
+    announced: dict[str, float] = field(default_factory=dict)
+    doomed: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
+    is_over: bool = False
+    on_reclaim: list[Callable[[str], None]] = field(default_factory=list)
+
+    def install(self) -> None:
+        """Put the hooks in place."""
+        world, faults = self.world, self.options.faults
+        if faults & {"throttle", "lost", "kill", "twice"}:
+            for port in (world.compute, world.ledger, world.bus, world.head):
+                port.faults = self._hook(Throttled)
+            world.slurm.faults = self._hook(SlurmUnavailable)
+        if "looks" in faults:
+            world.bus.look_route = self._look_route()
+        if "orders" in faults:
+            world.bus.order_route = self._order_route()
+        if "order" in faults:
+            world.compute.ranked = self._ranked()
+        if "spot" in faults:
+            world.compute.on_launch.append(self._reclaims())
+        world.boot_s, world.booted = self._boots(), self._booted()
+        world.redelivery_s, world.is_fifo = 60.0, "twice" not in faults
+        world.compute.describe_lag_s = world.compute.ending_s = self.options.rates.lag_s
+
+    def note(self, kind: str, until_s: float = 0.0) -> None:
+        """One fault of this kind came; `until_s`: until when it lasts."""
+        self.injected[kind] += 1
+        self.last_s[kind] = max(self.last_s.get(kind, 0.0), self.world.clock.now_s(), until_s)
+
+    def was_calm_since(self, at_s: float, *kinds: str) -> bool:
+        """None of these kinds of fault has come or lasted since then."""
+        return all(self.last_s.get(kind, 0.0) < at_s for kind in kinds)
+
+    # -- calls -----------------------------------------------------------------------------
+
+    def _hook(self, refusal: type[Throttled] | type[SlurmUnavailable]) -> Faults:
+        rates, seed = self.options.rates, self.options.seed
+        refuse, lose = stream(seed, "throttle").random, stream(seed, "lost").random
+        die, double = stream(seed, "kill").random, stream(seed, "twice").random
+        actors = self.world.actors
+
+        def passes(point: str) -> None:
+            if self.is_over or not actors:
+                return
+            actor = actors[-1]
+            hardness = AGENT_IS_HARDIER if actor == "agent" else 1.0
+            if rates.kill and die() * hardness < rates.kill:
+                self.note("kill")
+                raise Killed(f"killed {point}")
+            if rates.twice and actors == ["planner"] and double() < rates.twice:
+                self.note("twice")
+                self.world.look()
+            if point.startswith("before"):
+                if rates.throttle and refuse() < rates.throttle:
+                    self.note("throttle")
+                    raise refusal(f"slow down, {point}")
+            elif rates.lost and lose() < rates.lost:
+                self.note("lost")
+                raise refusal(f"no answer {point}")
+
+        return passes
+
+    # -- messages --------------------------------------------------------------------------
+
+    def _look_route(self) -> Callable[[str], tuple[float, ...]]:
+        chance, rates = stream(self.options.seed, "looks"), self.options.rates
+
+        def route(why: str) -> tuple[float, ...]:
+            if self.is_over:
+                return (0.0,)
+            luck = chance.random()
+            if luck < rates.look_lost:
+                self.note("looks")
+                return ()
+            if luck < rates.look_lost + rates.look_late:
+                self.note("looks")
+                return tuple(chance.uniform(0.0, 90.0) for _ in range(chance.choice((1, 2))))
+            return (0.0,)
+
+        return route
+
+    def _order_route(self) -> Callable[[Order], tuple[float, ...]]:
+        chance, rates = stream(self.options.seed, "orders"), self.options.rates
+
+        def route(order: Order) -> tuple[float, ...]:
+            arrivals = [0.0]
+            if not self.is_over and chance.random() < rates.order_late:
+                arrivals = [chance.choice((5.0, 40.0, 150.0)) * chance.random()]
+            if not self.is_over and chance.random() < rates.order_twice:
+                arrivals.append(chance.uniform(0.0, 300.0))
+            if arrivals != [0.0]:
+                self.note("orders", self.world.clock.now_s() + order.delay_s + max(arrivals))
+            return tuple(arrivals)
+
+        return route
+
+    # -- EC2 -------------------------------------------------------------------------------
+
+    def _ranked(self) -> Callable[[FleetRequest], Sequence[Override]]:
+        chance = stream(self.options.seed, "order")
+
+        def ranked(request: FleetRequest) -> Sequence[Override]:
+            asked = list(by_priority(request))
+            if request.market is Market.SPOT and not self.is_over and chance.random() < 0.7:
+                self.note("order")
+                chance.shuffle(asked)
+            return asked
+
+        return ranked
+
+    def _reclaims(self) -> Callable[[Instance], None]:
+        """Each spot instance may have its last hour drawn when it starts."""
+        chance, rate = stream(self.options.seed, "reclaim"), self.options.rates.reclaim
+
+        def started(instance: Instance) -> None:
+            if instance.offering.market is not Market.SPOT or chance.random() >= rate:
+                return
+            lead_s = chance.choice((120.0, 120.0, 120.0, chance.uniform(5.0, 100.0), 0.0))
+            at_s = self.world.clock.now_s() + max(lead_s, chance.uniform(5.0, 700.0))
+            self.reclaim(instance.instance_id, at_s, lead_s, is_twice=chance.random() < 0.3)
+
+        return started
+
+    def reclaim(
+        self, instance_id: str, at_s: float, lead_s: float, *, is_twice: bool = False
+    ) -> None:
+        """EC2 takes the instance back then; its notice comes so long before, 0: never."""
+        world = self.world
+        if instance_id in self.doomed:
+            return
+        self.doomed.add(instance_id)
+        notices = [] if lead_s == 0 else [lead_s, lead_s * 0.6] if is_twice else [lead_s]
+
+        def take() -> None:
+            if not world.compute.is_live(instance_id) or (self.is_over and not given):
+                return
+            self.note("spot")
+            for tell in self.on_reclaim:
+                tell(instance_id)
+            world.compute.end(instance_id)
+
+        def give() -> None:
+            if world.compute.is_live(instance_id) and (given or not self.is_over):
+                given.append(True)
+                self.announced[instance_id] = at_s
+                event_s = at_s - world.cluster.timings.spot_notice_s
+                world.announce(SpotInterruption(instance_id, event_s))
+
+        given: list[bool] = []
+        for before_s in notices:
+            world.at(at_s - before_s, give)
+        world.at(at_s, take)
+
+    # -- machines --------------------------------------------------------------------------
+
+    def _boots(self) -> Callable[[Instance], float]:
+        """Seconds from launch to registration: a heavy tail, and boots that never end."""
+        chance, rates = stream(self.options.seed, "boots"), self.options.rates
+        bound_s, world = self.world.cluster.timings.boot_bound_s, self.world
+
+        def boot_s(instance: Instance) -> float:
+            usual_s = min(chance.lognormvariate(3.9, 0.4), bound_s / 2)
+            luck, slow_s = chance.random(), chance.uniform(0.4, 1.3) * bound_s
+            fate = chance.choice(("hangs", "hangs", "stuck", "unhealthy"))
+            if self.is_over:
+                return usual_s
+            name, now_s = instance.instance_id, world.clock.now_s()
+            if luck < rates.bad_boot:
+                self.note("boot")
+                if fate != "stuck":
+                    off_s = HEALTH_GATE_S if fate == "unhealthy" else bound_s + DEAD_MAN_S
+                    world.at(now_s + off_s, lambda: world.compute.end(name))
+                return NEVER_S
+            if luck < rates.bad_boot + rates.slow_boot:
+                self.note("boot")
+                if slow_s < bound_s + DEAD_MAN_S:
+                    return slow_s
+                world.at(now_s + bound_s + DEAD_MAN_S, lambda: world.compute.end(name))
+                return NEVER_S
+            return usual_s
+
+        return boot_s
+
+    def _booted(self) -> Callable[[SimNode], SimNode]:
+        chance, rate = stream(self.options.seed, "booted"), self.options.rates.bad_boot
+
+        def booted(node: SimNode) -> SimNode:
+            luck = chance.random()
+            if self.is_over or luck >= rate / 2:
+                return node
+            self.note("boot")
+            if luck < rate / 4:
+                return replace(node, is_down=True, reason="gres/gpu count too low")
+            return replace(node, memory_mib=node.memory_mib // 2)
+
+        return booted

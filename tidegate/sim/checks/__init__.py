@@ -1,0 +1,58 @@
+"""The invariants of the architecture as named checks, asked whenever something could break them."""
+
+from tidegate.sim.checks.buying import (
+    CapsKept,
+    LimitsHold,
+    NoDoubleBuy,
+    NoFutileLaunches,
+    NothingWhileBlind,
+    NothingWhileStopped,
+    RecordedFirst,
+    RefusalsRemembered,
+    RestingNotTried,
+)
+from tidegate.sim.checks.ending import (
+    DrainedInTime,
+    IdleNodesGo,
+    LeftSlurmFirst,
+    NoJobKilled,
+    NoStrayInstances,
+    RequeuedOnlyForAReason,
+)
+from tidegate.sim.checks.orders import (
+    GangsWhole,
+    OperatorsKeepNodes,
+    OrdersGuarded,
+    PlannedNodesKept,
+    RequiredNodesKept,
+)
+from tidegate.sim.checks.plans import NothingOnLeaving, OneVerdict, SameInAnyOrder
+from tidegate.sim.checks.witness import Broken, Check, Witness
+
+CHECKS: tuple[type[Check], ...] = (
+    NoStrayInstances,
+    NoDoubleBuy,
+    RecordedFirst,
+    NoJobKilled,
+    LeftSlurmFirst,
+    RequeuedOnlyForAReason,
+    LimitsHold,
+    CapsKept,
+    GangsWhole,
+    DrainedInTime,
+    OneVerdict,
+    NothingOnLeaving,
+    SameInAnyOrder,
+    RestingNotTried,
+    RefusalsRemembered,
+    NoFutileLaunches,
+    NothingWhileStopped,
+    NothingWhileBlind,
+    OrdersGuarded,
+    PlannedNodesKept,
+    RequiredNodesKept,
+    OperatorsKeepNodes,
+    IdleNodesGo,
+)
+
+__all__ = ["CHECKS", "Broken", "Check", "Witness"]

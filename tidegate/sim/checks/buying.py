@@ -1,0 +1,281 @@
+"""Invariants of what is bought: recorded, once, within limits, and where EC2 may have it."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tidegate.core.actions import Launch, LaunchStatus, Phase
+from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
+from tidegate.core.fit import lacks, satisfies
+from tidegate.core.pool import Limits, Pool
+from tidegate.core.slurm import Association, Job
+from tidegate.service.control import Looked
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
+
+SLACK_USD = 0.002
+FUTILE_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One node that boots."""
+
+    pool: Pool
+    kind: InstanceType
+    offering: Offering
+
+
+class RecordedFirst(Check):
+    """EC2 is asked only for what the ledger holds word for word, and never under an old token."""
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or record.request != request:
+            raise self.broken(f"token {request.client_token} is not in the ledger as it was sent")
+        is_repeated = request.client_token in self.witness.tokens
+        if record.status is not LaunchStatus.RECORDED and not is_repeated:
+            raise self.broken(f"launch {record.launch.launch_id} is {record.status} already")
+
+    def looked(self, looked: Looked) -> None:
+        for done in looked.rounds:
+            for trouble in done.outcome.trouble:
+                if "came with another request" in trouble:
+                    raise self.broken(trouble)
+
+
+class LimitsHold(Check):
+    """No limit of a pool or of the cluster is exceeded, counted by what EC2 really runs."""
+
+    def launched(self, instance: Instance) -> None:
+        live = self.world.compute.live()
+        cluster = self.world.cluster
+        pool = cluster.pool(instance.pool)
+        self._hold("the cluster", cluster.limits, live)
+        if pool is None:
+            raise self.broken(f"{instance.instance_id} is of pool {instance.pool!r}")
+        here = tuple(one for one in live if one.pool == pool.name)
+        self._hold(f"pool {pool.name}", pool.limits, here)
+
+    def _hold(self, what: str, limits: Limits, live: tuple[Instance, ...]) -> None:
+        cluster = self.world.cluster
+        types = [cluster.instance_type(one.offering.instance_type) for one in live]
+        gpus = sum(kind.gpus for kind in types if kind)
+        usd = sum(cluster.prices[one.offering] for one in live)
+        if limits.nodes is not None and len(live) > limits.nodes:
+            raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
+        if limits.gpus is not None and gpus > limits.gpus:
+            raise self.broken(f"{what} has {gpus} GPUs, its limit is {limits.gpus}")
+        if limits.usd_per_hour is not None and usd > limits.usd_per_hour + SLACK_USD:
+            said = f"{usd:.3f} USD per hour, its limit is {limits.usd_per_hour:.2f}"
+            raise self.broken(f"{what} spends {said}")
+
+
+class NoDoubleBuy(Check):
+    """Nothing is bought for a job while more nodes that could hold it boot than jobs wait."""
+
+    def requested(self, request: FleetRequest) -> None:
+        record, digest = self.witness.record_of(request), self.world.bus.digest
+        if record is None or digest is None or not self.witness.is_new(request):
+            return
+        launch, jobs = record.launch, digest.reading.jobs
+        asking = [job for job in jobs if job.job_id in launch.for_jobs]
+        booting = self._booting(launch)
+        places = [place for place in booting if any(self._fits(job, place) for job in asking)]
+        wanted = sum(
+            self._wanted(job)
+            for job in jobs
+            if job in asking or any(self._fits(job, place) for place in places)
+        )
+        if len(places) + request.count > wanted:
+            raise self.broken(
+                f"launch {launch.launch_id} for job {', '.join(launch.for_jobs)} makes "
+                f"{len(places) + request.count} nodes that boot, {wanted} are waited for"
+            )
+
+    def _wanted(self, job: Job) -> int:
+        """Nodes; a gang that cannot get the rest where it began is bought whole elsewhere."""
+        places = 2 if job.nodes > 1 else 1
+        if job.is_pending:
+            return job.count * job.nodes * places
+        live, announced = self.world.compute.is_live, self.witness.chaos.announced
+        lost = any(name in announced or not live(name) for name in job.node_names)
+        return job.nodes * places if job.is_running and lost else 0
+
+    def _booting(self, new: Launch) -> list[_Place]:
+        """The nodes on their way, but for those that wait for another gang."""
+        places: list[_Place] = []
+        for record in self.world.ledger.all_launches.values():
+            launch = record.launch
+            if launch is new or launch.gated_for not in ("", new.gated_for):
+                continue
+            count = launch.count
+            if record.status is not LaunchStatus.RECORDED:
+                count = self._num_booting(launch)
+            pool = self.world.cluster.pool(launch.pool)
+            kind = self.world.cluster.instance_type(launch.offerings[0].instance_type)
+            if pool and kind:
+                places.extend([_Place(pool, kind, launch.offerings[0])] * count)
+        return places
+
+    def _fits(self, job: Job, place: _Place) -> bool:
+        partitions = [self.world.cluster.partition(name) for name in job.partitions]
+        features = place.pool.features(place.kind.name, place.offering.market)
+        return (
+            any(part and place.pool.name in part.pools for part in partitions)
+            and not lacks(job.shape, place.kind)
+            and satisfies(job.constraint, features)
+        )
+
+    def _num_booting(self, launch: Launch) -> int:
+        bound_s = self.world.cluster.timings.boot_bound_s
+        nodes = self.world.ledger.all_nodes
+        return sum(
+            one.launch_id == launch.launch_id
+            and one.instance_id not in self.witness.registered
+            and one.instance_id not in self.world.slurm.nodes
+            and self.witness.now_s - one.launched_at_s <= bound_s
+            and one.instance_id in nodes
+            and nodes[one.instance_id].phase is Phase.LAUNCHED
+            for one in self.world.compute.live()
+        )
+
+
+class RestingNotTried(Check):
+    """An offering that rested when the planner looked is in no new request."""
+
+    def requested(self, request: FleetRequest) -> None:
+        view = self.witness.view()
+        if view is None or not self.witness.is_new(request):
+            return
+        resting = {r.offering for r in view.resting if r.until_s > self.witness.now_s}
+        tried = sorted(resting.intersection(_offerings(request)))
+        if tried:
+            raise self.broken(f"{request.client_token} asks for {tried[0]}, which rests")
+
+
+class RefusalsRemembered(Check):
+    """What EC2 refused is not asked for again by later plans before the shortest rest is over."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.heard: dict[int, list[Offering]] = {}
+        self.refused_at_s: dict[Offering, float] = {}
+
+    def begun(self) -> None:
+        self.heard[self.witness.depth] = []
+
+    def answered(self, result: FleetResult) -> None:
+        refused = [each.offering for each in result.refusals]
+        self.heard[self.witness.depth].extend(refused)
+
+    def looked(self, looked: Looked) -> None:
+        heard = self.heard[self.witness.depth]
+        if not looked.trouble:
+            self.refused_at_s.update(dict.fromkeys(heard, self.witness.now_s))
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or not self.witness.is_new(request):
+            return
+        heard = self.heard[self.witness.depth]
+        offerings = set(_offerings(request))
+        if offerings.issubset(heard):
+            raise self.broken(f"{request.client_token} asks only for what was refused just now")
+        rest_s = self.world.cluster.timings.rest_min_s
+        for offering in sorted(offerings):
+            ago_s = record.created_at_s - self.refused_at_s.get(offering, -rest_s)
+            if 0 < ago_s < rest_s:
+                raise self.broken(f"{offering} was refused {ago_s:.0f} s ago and is tried again")
+
+
+class NothingWhileStopped(Check):
+    """Nothing is bought while the calendar says that the cluster is stopped."""
+
+    def requested(self, request: FleetRequest) -> None:
+        calendar = self.world.calendar
+        if calendar and not calendar.wanted(self.witness.now_s).is_up:
+            raise self.broken(f"{request.client_token} is asked for while the cluster is stopped")
+
+
+class NothingWhileBlind(Check):
+    """Nothing new is bought on a digest that is too old."""
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or not self.witness.is_new(request):
+            return
+        age_s = record.created_at_s - self.world.bus.put_at_s
+        if age_s > self.world.cluster.timings.digest_stale_s:
+            raise self.broken(f"{request.client_token}: the head was last heard {age_s:.0f} s ago")
+
+
+class CapsKept(Check):
+    """No node is bought for a job that a cap of accounting keeps from starting."""
+
+    def looked(self, looked: Looked) -> None:
+        for done in looked.rounds:
+            digest = done.snapshot.digest
+            for launch in done.plan.actions:
+                if isinstance(launch, Launch) and digest is not None:
+                    for cap in digest.reading.associations:
+                        self._keep(cap, launch, digest.reading.jobs)
+
+    def _keep(self, cap: Association, launch: Launch, jobs: tuple[Job, ...]) -> None:
+        mine = [j for j in jobs if j.is_pending and j.job_id in launch.for_jobs and _under(cap, j)]
+        held = [j for j in jobs if not j.is_pending and _under(cap, j)]
+        for job in mine:
+            gpus = job.nodes * job.shape.gpus
+            if cap.per_job is not None and gpus > cap.per_job:
+                raise self.broken(f"{cap.scope}: {launch.launch_id} is for job {job.job_id}")
+        for most, users in (
+            (cap.in_all, {""}),
+            (cap.per_user, {job.user for job in mine}),
+        ):
+            for user in sorted(users) if most is not None else ():
+                asked = [j for j in (*mine, *held) if user in ("", j.user)]
+                gpus = sum(j.nodes * j.shape.gpus for j in asked)
+                if mine and most is not None and gpus > most:
+                    said = f"{gpus} GPUs where {most} are allowed {user or 'in all'}"
+                    raise self.broken(f"{cap.scope}: {launch.launch_id} would make it {said}")
+
+
+class NoFutileLaunches(Check):
+    """Money is not spent in a loop on a job that Slurm does not start."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.used: set[str] = set()
+        self.futile: Counter[str] = Counter()
+
+    def started(self, job: SimJob) -> None:
+        self.used.update(job.node_names)
+        for name in (job.job_id, job.array_job_id):
+            self.futile.pop(name, None)
+
+    def ended(self, instance: Instance) -> None:
+        """A node that came well and left without having run anything."""
+        name, launch = instance.instance_id, self.witness.launch_of(instance)
+        is_left_out = name in self.witness.chaos.left_out or name in self.witness.noticed
+        is_plain = name in self.witness.registered and not is_left_out
+        if launch is None or name in self.used or not is_plain:
+            return
+        active = self.world.slurm.table.active.values()
+        waiting = {i for j in active for i in (j.job_id, j.array_job_id) if j.state == "PENDING"}
+        for job_id in waiting.intersection(launch.for_jobs):
+            self.futile[job_id] += 1
+            if self.futile[job_id] > FUTILE_MAX * launch.count:
+                raise self.broken(
+                    f"{self.futile[job_id]} nodes came and went for job {job_id}, "
+                    "which did not start"
+                )
+
+
+def _under(cap: Association, job: Job) -> bool:
+    in_account = not cap.account or job.account in (cap.account, *cap.accounts_below)
+    is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{job.shape.gpu_type}")
+    is_theirs = cap.user in ("", job.user) and cap.qos in ("", job.qos)
+    return bool(job.shape.gpus) and in_account and is_kind and is_theirs
+
+
+def _offerings(request: FleetRequest) -> list[Offering]:
+    return [Offering(each.instance_type, each.zone, request.market) for each in request.overrides]

@@ -1,0 +1,146 @@
+"""Invariants of how nodes and jobs come to their end."""
+
+from collections.abc import Iterator
+
+from tidegate.core.ec2 import Instance
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob, SimNode
+
+RECONCILE_S = 300.0
+# Two heartbeats of an empty cluster, orders that expire and are sent again, and bad luck.
+PATIENCE_S = 1200.0
+BAD_LUCK_S = 900.0
+TIME_TO_DRAIN_S = 30.0
+# Whatever of these came in between, the head could not always be reached, or dropped orders.
+UNREACHABLE = ("clock", "head", "slurm", "orders", "kill", "throttle", "lost", "looks")
+
+
+class NoStrayInstances(Check):
+    """No instance runs for longer than its boot bound and one reconcile without being a node."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.stray_s: dict[str, float] = {}
+        self.bound_s = self.world.cluster.timings.boot_bound_s + RECONCILE_S + BAD_LUCK_S
+
+    def passed(self, seconds: float) -> None:
+        if not self.witness.is_head_well:
+            return
+        nodes = self.world.slurm.nodes
+        for one in self.world.compute.live():
+            name = one.instance_id
+            if name in nodes:
+                self.stray_s.pop(name, None)
+                continue
+            self.stray_s[name] = self.stray_s.get(name, 0.0) + seconds
+            if self.stray_s[name] > self.bound_s:
+                raise self.broken(f"{name} has run for {self.stray_s[name]:.0f} s without a node")
+
+    def ended(self, instance: Instance) -> None:
+        self.stray_s.pop(instance.instance_id, None)
+
+
+class IdleNodesGo(Check):
+    """With no job waiting, an idle node goes after its pool's idle time and one reconcile."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.idle_s: dict[str, float] = {}
+
+    def passed(self, seconds: float) -> None:
+        if not self.witness.is_head_well:
+            return
+        slurm = self.world.slurm
+        if any(job.state == "PENDING" for job in slurm.table.active.values()):
+            self.idle_s.clear()
+            return
+        for name, node in slurm.nodes.items():
+            if node.jobs or (node.is_drain and not node.reason.startswith("tidegate")):
+                self.idle_s.pop(name, None)
+                continue
+            self.idle_s[name] = self.idle_s.get(name, 0.0) + seconds
+            if self.idle_s[name] > self._bound_s(name):
+                raise self.broken(f"{name} has idled for {self.idle_s[name]:.0f} s")
+
+    def _bound_s(self, name: str) -> float:
+        instance = self.world.compute.everything.get(name)
+        pool = self.world.cluster.pool(instance.pool) if instance else None
+        return (pool.idle_s if pool else 0.0) + RECONCILE_S + PATIENCE_S
+
+
+class NoJobKilled(Check):
+    """Nothing that lives and runs a job is terminated or set DOWN."""
+
+    def terminating(self, instance_ids: tuple[str, ...]) -> None:
+        for name, job in _running_on(self.world.slurm.nodes, instance_ids):
+            if not self.witness.is_machine_dead(self.world.slurm.nodes[name]):
+                raise self.broken(f"{name} is terminated, job {job.job_id} runs on it")
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "down":
+            return
+        for name, job in _running_on(self.world.slurm.nodes, names):
+            if not self.witness.is_machine_dead(self.world.slurm.nodes[name]):
+                raise self.broken(f"{name} is set DOWN, job {job.job_id} runs on it")
+
+
+class LeftSlurmFirst(Check):
+    """A node leaves Slurm, drained and deleted, before its instance is terminated."""
+
+    def terminating(self, instance_ids: tuple[str, ...]) -> None:
+        for name in instance_ids:
+            node = self.world.slurm.nodes.get(name)
+            if node is not None and not self.witness.is_machine_dead(node):
+                state = "drained" if node.is_drain else "open"
+                raise self.broken(f"{name} is terminated, it is a node of Slurm still, {state}")
+
+
+class RequeuedOnlyForAReason(Check):
+    """A running job is signalled or requeued only when one of its nodes goes, if it may be."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb not in ("requeue", "signal"):
+            return
+        for job_id in names:
+            job = self.world.slurm.jobs.get(job_id)
+            if job is None or job.state != "RUNNING":
+                continue
+            if verb == "requeue" and not job.submit.is_requeueable:
+                raise self.broken(f"job {job_id} may not be requeued")
+            if not any(self._goes(name) for name in job.node_names):
+                raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")
+
+    def _goes(self, name: str) -> bool:
+        node = self.world.slurm.nodes.get(name)
+        is_announced = name in self.witness.chaos.announced
+        return is_announced or node is None or self.witness.is_machine_dead(node)
+
+
+class DrainedInTime(Check):
+    """When a notice came and the head could be reached, the node is drained before the reclaim
+    and its requeueable jobs have left it.
+    """
+
+    def reclaimed(self, instance_id: str) -> None:
+        noticed_s = self.witness.noticed.get(instance_id)
+        node = self.world.slurm.nodes.get(instance_id)
+        if noticed_s is None or node is None or self.witness.is_machine_dead(node):
+            return
+        since_s = max(noticed_s, self.witness.registered.get(instance_id, 0.0))
+        chaos, now_s = self.witness.chaos, self.witness.now_s
+        if now_s - since_s < TIME_TO_DRAIN_S or not self.witness.is_head_well:
+            return
+        if not chaos.was_calm_since(noticed_s, *UNREACHABLE):
+            return
+        if not node.is_drain:
+            raise self.broken(f"{instance_id} is reclaimed and still takes jobs")
+        for job in node.jobs.values():
+            if job.state == "RUNNING" and job.submit.is_requeueable:
+                raise self.broken(f"{instance_id} is reclaimed, job {job.job_id} still runs on it")
+
+
+def _running_on(nodes: dict[str, SimNode], names: tuple[str, ...]) -> Iterator[tuple[str, SimJob]]:
+    for name in names:
+        for job in nodes[name].jobs.values() if name in nodes else ():
+            if job.state == "RUNNING":
+                yield name, job

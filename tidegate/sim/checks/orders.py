@@ -1,0 +1,179 @@
+"""Invariants of what the agent does to Slurm: its orders, gangs, and what people want."""
+
+from collections.abc import Sequence
+
+from tidegate.core.actions import Order, OrderKind
+from tidegate.core.ec2 import FleetRequest, Instance
+from tidegate.service.control import Looked
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.happenings import OPERATOR
+from tidegate.sim.slurm_parts import SimJob, SimNode
+from tidegate.sim.slurm_rows import node_row
+
+FIRST_EFFECT = {
+    OrderKind.DRAIN: "drain",
+    OrderKind.UNDRAIN: "undrain",
+    OrderKind.RELEASE: "drain",
+    OrderKind.REQUEUE: "requeue",
+    OrderKind.SIGNAL: "signal",
+    OrderKind.DELETE: "down",
+}
+
+
+class OrdersGuarded(Check):
+    """No order acts after its `not_after`, against its `only_if` or beside its names."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.drains: dict[str, float] = {}
+
+    def ordered(self, orders: Sequence[Order]) -> None:
+        """The agent drains a node that joins later as long as the order lasts."""
+        for order in orders:
+            if order.kind is OrderKind.DRAIN:
+                for name in order.names:
+                    self.drains[name] = max(order.not_after_s, self.drains.get(name, 0.0))
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if not self.world.in_hand:
+            self._without_order(verb, names)
+            return
+        orders, began_s = self.world.in_hand[-1]
+        for name in names:
+            mine = [order for order in orders if name in order.names]
+            if not mine:
+                raise self.broken(f"{verb} of {name}, which no order names")
+            whys = [self._why_not(order, name, verb, began_s) for order in mine]
+            if all(whys):
+                raise self.broken(f"{verb} by {mine[0].kind} {mine[0].order_id}: {whys[0]}")
+
+    def _without_order(self, verb: str, names: tuple[str, ...]) -> None:
+        """By itself the agent only makes requeued jobs eligible, and drains late joiners."""
+        jobs, now_s = self.world.slurm.jobs, self.world.head_clock.now_s()
+        if verb == "drain" and all(now_s <= self.drains.get(name, 0.0) for name in names):
+            return
+        waits = ("PENDING", "COMPLETING")
+        is_harmless = verb == "requeue" and all(jobs[name].state in waits for name in names)
+        if not is_harmless:
+            raise self.broken(f"{verb} of {names} without an order")
+
+    def _why_not(self, order: Order, name: str, verb: str, began_s: float) -> str:
+        if began_s > order.not_after_s:
+            return f"it acts on {name} {began_s - order.not_after_s:.0f} s after its time"
+        if verb != FIRST_EFFECT.get(order.kind):
+            return ""
+        job, node = self.world.slurm.jobs.get(name), self.world.slurm.nodes.get(name)
+        words = node_row(node).state.words if node else frozenset({job.state if job else ""})
+        if order.only_if and not words & set(order.only_if):
+            return f"{name} is {'+'.join(sorted(words))}, not {' or '.join(order.only_if)}"
+        if job and order.on_nodes and set(order.on_nodes).isdisjoint(job.node_names):
+            return f"job {name} does not run on {', '.join(order.on_nodes)}"
+        return ""
+
+
+class PlannedNodesKept(Check):
+    """A node that backfill has planned for is not deleted: slurmctld 22.05 crashes of it."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        for name in names if verb == "delete" else ():
+            node = self.world.slurm.nodes.get(name)
+            if node is not None and node.is_planned:
+                raise self.broken(f"{name} is deleted while PLANNED")
+
+
+class RequiredNodesKept(Check):
+    """A node that a pending job insists on is not deleted: Slurm would cancel the job."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "delete":
+            return
+        for job in self.world.slurm.table.active.values():
+            if job.state == "PENDING" and job.submit.node_name in names:
+                raise self.broken(f"{job.submit.node_name} is deleted, job {job.job_id} wants it")
+
+
+class OperatorsKeepNodes(Check):
+    """What a person has drained stays drained, for that person's reason."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        for name in names:
+            node = self.world.slurm.nodes.get(name)
+            if node is None or not node.is_drain or node.reason != OPERATOR:
+                continue
+            if not self._goes(node):
+                raise self.broken(f"{verb} of {name}, which a person has drained")
+
+    def _goes(self, node: SimNode) -> bool:
+        return node.name in self.witness.chaos.announced or self.witness.is_machine_dead(node)
+
+
+class GangsWhole(Check):
+    """A gang gets all its nodes in one place, and no lesser job takes them meanwhile."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.promised: dict[str, str] = {}
+        self.given_up: set[str] = set()
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or not record.launch.gated_for:
+            return
+        if request.min_count != request.count:
+            raise self.broken(f"a gang's request takes {request.min_count} of {request.count}")
+
+    def launched(self, instance: Instance) -> None:
+        launch = self.witness.launch_of(instance)
+        if launch is None or not launch.gated_for:
+            return
+        mates = [m for m in self.world.compute.live() if m.launch_id == instance.launch_id]
+        zones = sorted({mate.offering.zone for mate in mates})
+        if len(zones) > 1:
+            raise self.broken(f"the gang {launch.gated_for} is spread over {', '.join(zones)}")
+
+    def looked(self, looked: Looked) -> None:
+        for done in looked.rounds:
+            self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        """A gate that opens before its gang is complete gives the node away."""
+        orders = self.world.in_hand[-1][0] if self.world.in_hand else ()
+        if verb == "undrain" and any("no longer waits" in order.text for order in orders):
+            self.given_up.update(names)
+
+    def started(self, job: SimJob) -> None:
+        for name in job.node_names:
+            instance = self.world.compute.everything.get(name)
+            launch = self.witness.launch_of(instance) if instance else None
+            gang = launch.gated_for if launch else ""
+            is_others = gang and gang not in (job.job_id, job.array_job_id)
+            if is_others and name not in self.given_up:
+                self._is_fair(job, name, gang)
+
+    def _is_fair(self, job: SimJob, name: str, gang: str) -> None:
+        """A node that a plan has given up for its gang is free for all."""
+        table = self.world.slurm.table
+        owner = next((j for j in table.active.values() if gang in (j.job_id, j.array_job_id)), None)
+        if owner is None or owner.state != "PENDING" or self.promised.get(name) != gang:
+            return
+        is_ready = owner.eligible_at_s <= self.witness.now_s and not owner.submit.is_held
+        is_greater = owner.submit.priority > job.submit.priority
+        if not is_ready or not is_greater or table.is_throttled(owner) or table.over_cap(owner):
+            return
+        instance = self.world.compute.everything[name]
+        mates = [
+            one.instance_id
+            for one in self.world.compute.everything.values()
+            if one.launch_id == instance.launch_id
+        ]
+        # A more important job that has taken one of them leaves the gang waiting for another.
+        nodes = self.world.slurm.nodes
+        is_broken_up = any(
+            mate in nodes and nodes[mate].jobs.keys() - {job.job_id} for mate in mates
+        )
+        if not is_broken_up and not any(self._goes(mate) for mate in mates):
+            raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
+
+    def _goes(self, name: str) -> bool:
+        is_gone = not self.world.compute.is_live(name)
+        return is_gone or name in self.witness.chaos.announced

@@ -1,0 +1,102 @@
+"""What every plan promises, whoever carries it out."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+from tidegate.core.actions import Phase, Plan, Served, Unmet
+from tidegate.core.planner import plan
+from tidegate.core.snapshot import Snapshot
+from tidegate.service.control import Looked
+from tidegate.sim.checks.witness import Check, Witness
+
+ONE_IN = 3  # of the plans is made once more from a shuffled snapshot
+
+
+class _OfPlans(Check):
+    """Looks at each plan that knew the queue."""
+
+    def looked(self, looked: Looked) -> None:
+        for done in looked.rounds:
+            if done.snapshot.digest is not None and not done.snapshot.staleness:
+                self.planned(done.snapshot, done.plan)
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None: ...
+
+
+class OneVerdict(_OfPlans):
+    """Every pending job has exactly one verdict, with a reason that says something."""
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        assert snapshot.digest is not None
+        every: tuple[Served | Unmet, ...] = (*made.served, *made.unmet)
+        verdicts = Counter(each.job_id for each in every)
+        for job in snapshot.digest.reading.jobs:
+            if job.is_pending and verdicts[job.job_id] != 1:
+                raise self.broken(f"job {job.job_id} has {verdicts[job.job_id]} verdicts")
+        for each in every:
+            if not each.reason.strip() or "unknown" in each.reason.lower():
+                raise self.broken(f"job {each.job_id} is told {each.reason!r}")
+
+
+class NothingOnLeaving(_OfPlans):
+    """No job is promised a node that EC2 reclaims, that is down or that others have drained."""
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        assert snapshot.digest is not None
+        leaving = {
+            record.instance_id: "EC2 reclaims it"
+            for record in snapshot.nodes
+            if record.phase is Phase.INTERRUPTED
+        }
+        for node in snapshot.digest.reading.nodes:
+            if node.state.is_down or (node.state.is_drain and node.reason):
+                leaving.setdefault(node.name, f"it is {node.state}: {node.reason}")
+        for each in made.served:
+            for name in each.by:
+                reason = leaving.get(name, "")
+                is_kept = f"kept for gang {each.job_id} " in reason
+                if reason and "the cluster is stopped" not in reason and not is_kept:
+                    raise self.broken(
+                        f"job {each.job_id} is promised {name}, although {leaving[name]}"
+                    )
+
+
+class SameInAnyOrder(_OfPlans):
+    """The same snapshot in any order of its parts gives the same plan."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.chance = Random(f"{witness.chaos.options.seed}:order")
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        if self.chance.randrange(ONE_IN):
+            return
+        again = plan(self._shuffled(snapshot))
+        if again != made:
+            pairs = zip(made.actions, again.actions, strict=False)
+            differing = next((pair for pair in pairs if pair[0] != pair[1]), "its verdicts")
+            raise self.broken(f"another order changed {differing}")
+
+    def _shuffled(self, snapshot: Snapshot) -> Snapshot:
+        digest = snapshot.digest
+        assert digest is not None
+        reading = replace(
+            digest.reading,
+            jobs=self._mixed(digest.reading.jobs),
+            nodes=self._mixed(digest.reading.nodes),
+            associations=self._mixed(digest.reading.associations),
+        )
+        return replace(
+            snapshot,
+            digest=replace(digest, reading=reading, results=self._mixed(digest.results)),
+            instances=self._mixed(snapshot.instances),
+            nodes=self._mixed(snapshot.nodes),
+            launches=self._mixed(snapshot.launches),
+            resting=self._mixed(snapshot.resting),
+        )
+
+    def _mixed[T](self, parts: tuple[T, ...]) -> tuple[T, ...]:
+        mixed = list(parts)
+        self.chance.shuffle(mixed)
+        return tuple(mixed)

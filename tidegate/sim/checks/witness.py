@@ -1,0 +1,201 @@
+"""What every check may know, and how it hears of what happens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.actions import Launch, LaunchRecord, Order
+from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
+from tidegate.core.events import News, SpotInterruption
+from tidegate.ports import LedgerView
+from tidegate.service.control import Looked
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.slurm_parts import SimJob, SimNode
+from tidegate.sim.world import SimWorld
+
+
+class Broken(BaseException):
+    """An invariant does not hold. No `Exception`: nothing under test may swallow it."""
+
+    def __init__(self, check: str, sentence: str, found: str) -> None:
+        super().__init__(f"{check}: {found}")
+        self.check, self.sentence, self.found = check, sentence, found
+
+
+@dataclass(slots=True)
+class Witness:
+    """The truth about one world: what its parts hold, and a few memories of its past.
+
+    `views`: what each planner that runs now has read of the ledger, the outermost first.
+    `noticed`: instance -> when the interruption function acted on its notice; `registered`:
+    instance -> when it became a node. `tokens`: those that EC2 was asked with before.
+    """
+
+    world: SimWorld
+    chaos: Chaos
+    views: dict[int, LedgerView] = field(default_factory=dict)
+    noticed: dict[str, float] = field(default_factory=dict)
+    registered: dict[str, float] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+
+    @property
+    def now_s(self) -> float:
+        return self.world.clock.now_s()
+
+    @property
+    def depth(self) -> int:
+        """How many planners run now, one inside the other."""
+        return self.world.actors.count("planner")
+
+    @property
+    def is_head_well(self) -> bool:
+        return self.world.head.is_up and self.world.slurm.is_up
+
+    def view(self) -> LedgerView | None:
+        """What the planner that acts now has read."""
+        return self.views.get(self.depth)
+
+    def record_of(self, request: FleetRequest) -> LaunchRecord | None:
+        launch_id = dict(request.tags).get(LAUNCH_TAG, "")
+        return self.world.ledger.all_launches.get(launch_id)
+
+    def is_new(self, request: FleetRequest) -> bool:
+        """Neither asked before nor in doubt: what is in doubt is repeated word for word."""
+        view, launch_id = self.view(), dict(request.tags).get(LAUNCH_TAG, "")
+        is_in_doubt = view and any(r.launch.launch_id == launch_id for r in view.launches)
+        return request.client_token not in self.tokens and not is_in_doubt
+
+    def launch_of(self, instance: Instance) -> Launch | None:
+        record = self.world.ledger.all_launches.get(instance.launch_id)
+        return record.launch if record else None
+
+    def is_machine_dead(self, node: SimNode) -> bool:
+        is_gone = not self.world.compute.is_live(node.name)
+        return is_gone or node.died_at_s is not None or node.is_down
+
+
+class Check:
+    """One invariant. Its docstring is the sentence that a failure shows.
+
+    A check overrides the events that it wants to hear of; it calls `broken` when the sentence
+    does not hold.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.world = witness.world
+
+    def broken(self, found: str) -> Broken:
+        return Broken(type(self).__name__, (self.__doc__ or "").strip(), found)
+
+    def requested(self, request: FleetRequest) -> None:
+        """A planner asks EC2; EC2 has not acted yet."""
+
+    def answered(self, result: FleetResult) -> None:
+        """EC2's answer reaches the planner."""
+
+    def launched(self, instance: Instance) -> None: ...
+
+    def terminating(self, instance_ids: tuple[str, ...]) -> None:
+        """A planner ends instances; EC2 has not acted yet."""
+
+    def ended(self, instance: Instance) -> None: ...
+
+    def reclaimed(self, instance_id: str) -> None:
+        """EC2 takes an instance back in the next moment."""
+
+    def ordered(self, orders: Sequence[Order]) -> None:
+        """Orders reach the agent."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        """The agent is about to change something in Slurm."""
+
+    def started(self, job: SimJob) -> None: ...
+
+    def begun(self) -> None:
+        """A planner begins a look."""
+
+    def looked(self, looked: Looked) -> None:
+        """A planner has come to the end of its look."""
+
+    def passed(self, seconds: float) -> None:
+        """Time has passed, and what was due has happened."""
+
+
+EVENTS = (
+    "requested",
+    "answered",
+    "launched",
+    "terminating",
+    "ended",
+    "reclaimed",
+    "ordered",
+    "commanded",
+    "started",
+    "begun",
+    "looked",
+    "passed",
+)
+
+
+@dataclass(slots=True)
+class Checks:
+    """All checks of one world, wired to its parts."""
+
+    witness: Witness
+    kinds: Sequence[type[Check]]
+    hearers: dict[str, list[Callable[..., None]]] = field(default_factory=dict)
+    _seen_s: float = 0.0
+
+    def install(self) -> None:
+        """Hear of everything; each event goes only to the checks that override it."""
+        checks = [kind(self.witness) for kind in self.kinds]
+        for event in EVENTS:
+            self.hearers[event] = [
+                getattr(check, event)
+                for check in checks
+                if getattr(type(check), event) is not getattr(Check, event)
+            ]
+        witness, world = self.witness, self.witness.world
+        world.ledger.on_view.append(self._viewed)
+        world.compute.on_request.append(self._requested)
+        for hooks, event in (
+            (world.compute.on_answer, "answered"),
+            (world.compute.on_launch, "launched"),
+            (world.compute.on_terminate, "terminating"),
+            (world.compute.on_end, "ended"),
+            (world.slurm.table.on_start, "started"),
+            (world.slurm.on_command, "commanded"),
+            (world.on_begin, "begun"),
+            (world.on_orders, "ordered"),
+            (witness.chaos.on_reclaim, "reclaimed"),
+        ):
+            hooks.extend(self.hearers[event])
+        world.on_interrupted.append(self._noticed)
+        world.on_event.append(self._passed)
+        self._seen_s = world.clock.now_s()
+
+    def looked(self, looked: Looked) -> None:
+        for tell in self.hearers["looked"]:
+            tell(looked)
+
+    def _viewed(self, view: LedgerView) -> None:
+        self.witness.views[self.witness.depth] = view
+
+    def _requested(self, request: FleetRequest) -> None:
+        for tell in self.hearers["requested"]:
+            tell(request)
+        self.witness.tokens.add(request.client_token)
+
+    def _noticed(self, news: Sequence[News]) -> None:
+        known = self.witness.world.ledger.all_nodes
+        for one in news:
+            if isinstance(one, SpotInterruption) and one.instance_id in known:
+                self.witness.noticed.setdefault(one.instance_id, self.witness.now_s)
+
+    def _passed(self) -> None:
+        now_s = self.witness.now_s
+        for name in self.witness.world.slurm.nodes:
+            self.witness.registered.setdefault(name, now_s)
+        for tell in self.hearers["passed"]:
+            tell(now_s - self._seen_s)
+        self._seen_s = now_s

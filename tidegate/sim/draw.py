@@ -1,0 +1,238 @@
+"""From a seed to a world: swarm testing, every world has its own few faults and sizes."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from random import Random
+
+from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
+from tidegate.core.slurm import Association
+from tidegate.sim.clock import START_S
+from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals
+from tidegate.sim.options import (
+    FAULTS,
+    Happening,
+    Quota,
+    Rates,
+    Shortage,
+    Windows,
+    WorldOptions,
+)
+
+TYPES = (
+    InstanceType("g4dn.xlarge", 4, 16_384, 1, "t4"),
+    InstanceType("g4dn.12xlarge", 48, 196_608, 4, "t4"),
+    InstanceType("g5.xlarge", 4, 16_384, 1, "a10g"),
+    InstanceType("g5.12xlarge", 48, 196_608, 4, "a10g"),
+    InstanceType("c6i.4xlarge", 16, 32_768, 0, ""),
+)
+USD_PER_HOUR = (0.53, 3.9, 1.0, 5.7, 0.68)
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
+SIZES = {"small": 14, "medium": 4, "large": 1}
+JOBS = {"small": (1, 5), "medium": (4, 14), "large": (15, 40)}
+
+
+def stream(seed: int, name: str) -> Random:
+    """A source of chance of its own, so that a world without one fault keeps all others."""
+    return Random(f"{seed}:{name}")
+
+
+def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> WorldOptions:
+    """The world of this seed. `faults` None: the seed chooses; `size` "": likewise."""
+    chance = stream(seed, "world")
+    drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
+    size = size or drawn_size
+    safety_s = chance.choice((300.0, 600.0, 900.0, 1500.0))
+    some = frozenset(name for name in FAULTS if chance.random() < 0.3)
+    cluster = _cluster(chance, size)
+    calm = WorldOptions(
+        seed=seed,
+        size=size,
+        cluster=cluster,
+        calendar=_calendar(chance, safety_s),
+        associations=_associations(chance),
+        licences=chance.randint(1, 2),
+        arrivals=draw_arrivals(stream(seed, "jobs"), cluster, JOBS[size], safety_s),
+        operator=_operator(stream(seed, "operator"), safety_s),
+        faults=frozenset(),
+        rates=Rates(),
+        shortages=(),
+        quotas=(),
+        happenings=(),
+        heartbeat_s=chance.choice((60.0, 60.0, 120.0)),
+        safety_s=safety_s,
+    )
+    return _with_faults(calm, some if faults is None else frozenset(faults))
+
+
+def _cluster(chance: Random, size: str) -> Cluster:
+    pools = tuple(_pool(chance, number) for number in range(chance.choice((1, 1, 2, 3))))
+    prices = {
+        offering: round(
+            USD_PER_HOUR[TYPES.index(kind)]
+            * (1.0 if offering.market is Market.ON_DEMAND else chance.uniform(0.25, 0.7)),
+            3,
+        )
+        for pool in pools
+        for kind, offering in pool.offerings()
+    }
+    names = tuple(pool.name for pool in pools)
+    partitions = [Partition("all", names, is_default=True)]
+    partitions += [Partition(f"only-{name}", (name,)) for name in names[1:]]
+    limits = Limits()
+    if chance.random() < 0.4:
+        limits = _limits(chance, most=4 if size == "small" else 8)
+    timings = Timings(
+        boot_bound_s=chance.choice((240.0, 300.0, 420.0, 900.0)),
+        order_ttl_s=chance.choice((30.0, 60.0, 120.0)),
+        rest_min_s=chance.choice((60.0, 120.0, 180.0)),
+        rest_max_s=chance.choice((180.0, 360.0)),
+    )
+    return Cluster("sim", pools, tuple(partitions), prices, limits, timings)
+
+
+def _pool(chance: Random, number: int) -> Pool:
+    markets = chance.choice(((Market.SPOT,), (Market.ON_DEMAND,), (Market.SPOT, Market.ON_DEMAND)))
+    return Pool(
+        name=f"pool{number}",
+        instance_types=tuple(
+            TYPES[n] for n in sorted(chance.sample(range(len(TYPES)), chance.choice((1, 2, 3))))
+        ),
+        zones=ZONES[: chance.choice((1, 1, 2, 3))],
+        markets=markets,
+        weight=chance.choice((1, 1, 10)),
+        limits=_limits(chance, most=6) if chance.random() < 0.4 else Limits(),
+        idle_s=chance.choice((10.0, 30.0, 60.0, 150.0)),
+        max_job_nodes=chance.choice((2, 4, 8)),
+    )
+
+
+def _limits(chance: Random, most: int) -> Limits:
+    kind = chance.choice(("gpus", "nodes", "usd"))
+    return Limits(
+        gpus=chance.randint(1, most * 2) if kind == "gpus" else None,
+        nodes=chance.randint(1, most) if kind == "nodes" else None,
+        usd_per_hour=round(chance.uniform(0.5, most * 2.0), 2) if kind == "usd" else None,
+    )
+
+
+def _calendar(chance: Random, safety_s: float) -> Windows | None:
+    begins_s = START_S - chance.uniform(0.0, safety_s)
+    day_s = chance.choice((1800.0, 3600.0))
+    return Windows(begins_s, day_s, day_s * 0.7) if chance.random() < 0.12 else None
+
+
+def _associations(chance: Random) -> tuple[Association, ...]:
+    if chance.random() > 0.3:
+        return ()
+    account, qos = chance.choice(ACCOUNTS), chance.choice(QOS)
+    gpus = chance.randint(1, 4)
+    tres = chance.choice(("gres/gpu", "gres/gpu", "gres/gpu:t4", "gres/gpu:a10g"))
+    return chance.choice(
+        (
+            (Association(f"account {account}", account, in_all=gpus, tres=tres),),
+            (Association(f"qos {qos}", qos=qos, per_user=gpus),),
+            (Association(f"qos {qos}", qos=qos, per_job=gpus),),
+            (
+                Association(f"account {account}", account, in_all=gpus),
+                Association(f"qos {qos}", qos=qos, in_all=gpus + 1, tres=tres),
+            ),
+        )
+    )
+
+
+def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
+    """Now and then a person drains a node for a while."""
+    if chance.random() > 0.15:
+        return ()
+    return (Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0)),)
+
+
+# -- faults ----------------------------------------------------------------------------------
+
+
+def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
+    """Every fault draws from a stream of its own: leaving one out changes no other."""
+    seed, until_s = calm.seed, calm.safety_s
+    offerings = sorted({o for pool in calm.cluster.pools for _, o in pool.offerings()})
+    quota = stream(seed, "quota")
+    return replace(
+        calm,
+        faults=faults,
+        rates=_rates(seed, faults),
+        shortages=_shortages(stream(seed, "shortage"), offerings, until_s)
+        if "shortage" in faults
+        else (),
+        quotas=(
+            Quota(
+                quota.choice((Market.SPOT, Market.ON_DEMAND)),
+                *_span(quota, until_s),
+                quota.randint(0, 3),
+            ),
+        )
+        if "quota" in faults
+        else (),
+        happenings=tuple(
+            each
+            for kind in ("subnet", "spot", "death", "slurm", "head", "clock", "lag")
+            if kind in faults
+            for each in _happenings(stream(seed, kind), kind, until_s)
+        ),
+    )
+
+
+def _rates(seed: int, faults: frozenset[str]) -> Rates:
+    drawn: dict[str, float] = {}
+    for fault, name, most in (
+        ("throttle", "throttle", 0.06),
+        ("lost", "lost", 0.06),
+        ("kill", "kill", 0.05),
+        ("twice", "twice", 0.1),
+        ("looks", "look_lost", 0.4),
+        ("looks", "look_late", 0.4),
+        ("orders", "order_late", 0.3),
+        ("orders", "order_twice", 0.3),
+        ("boot", "slow_boot", 0.3),
+        ("boot", "bad_boot", 0.3),
+        ("spot", "reclaim", 0.8),
+        ("lag", "lag_s", 50.0),
+    ):
+        chance = stream(seed, f"rate of {name}")
+        if fault in faults:
+            drawn[name] = round(chance.uniform(most / 10, most), 4)
+    return Rates(**drawn)
+
+
+def _span(chance: Random, until_s: float) -> tuple[float, float]:
+    from_s = chance.uniform(0.0, until_s / 2)
+    return from_s, from_s + chance.uniform(30.0, until_s)
+
+
+def _shortages(
+    chance: Random, offerings: Sequence[Offering], until_s: float
+) -> tuple[Shortage, ...]:
+    short = [each for each in offerings if chance.random() < chance.choice((0.3, 0.7, 1.0))]
+    return tuple(
+        Shortage(each, *_span(chance, until_s), chance.choice((0, 0, 1, 2))) for each in short
+    )
+
+
+def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
+    most = {"death": 3, "lag": 3, "slurm": 2, "spot": 2}.get(kind, 1)
+    lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
+    lengths["clock"] = (20.0, 500.0)
+    whats = {
+        "death": ("instance", "slurmd"),
+        "head": ("reboot", "reboot", "replaced"),
+        "clock": ("-600", "-30", "45", "4000"),
+        "subnet": ZONES,
+    }
+    return [
+        Happening(
+            kind,
+            chance.uniform(20.0, until_s),
+            chance.uniform(*lengths.get(kind, (5.0, 40.0))),
+            chance.choice(whats.get(kind, ("",))),
+        )
+        for _ in range(chance.randint(1, most))
+    ]

@@ -1,0 +1,72 @@
+"""What the users of a drawn world submit."""
+
+from random import Random
+
+from tidegate.core.ec2 import InstanceType
+from tidegate.core.pool import Cluster, Pool
+from tidegate.core.slurm import Shape
+from tidegate.sim.options import Arrival
+from tidegate.sim.slurm_parts import Submit
+
+USERS = ("ada", "bob", "eve")
+ACCOUNTS = ("physics", "biology")
+QOS = ("normal", "large")
+
+
+def draw_arrivals(
+    chance: Random, cluster: Cluster, num_jobs: tuple[int, int], safety_s: float
+) -> tuple[Arrival, ...]:
+    """Submissions in the order of their times; bursts are as likely as single ones."""
+    arrivals: list[Arrival] = []
+    at_s = chance.uniform(0.0, 30.0)
+    for number in range(chance.randint(*num_jobs)):
+        pool = chance.choice(cluster.pools)
+        kind = chance.choice(pool.instance_types)
+        arrivals.append(_arrival(chance, number, at_s, _submit(chance, cluster, pool, kind)))
+        at_s += chance.choice((0.0, 0.0, 5.0, 60.0, safety_s / 4))
+    return tuple(arrivals)
+
+
+def _arrival(chance: Random, number: int, at_s: float, submit: Submit) -> Arrival:
+    cancel_after_s = chance.uniform(10.0, 400.0) if chance.random() < 0.08 else None
+    release_after_s = chance.uniform(10.0, 300.0) if submit.is_held else None
+    return Arrival(number, at_s, submit, cancel_after_s, release_after_s)
+
+
+def _submit(chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType) -> Submit:
+    is_gang = pool.max_job_nodes > 1 and chance.random() < 0.3
+    gpus = chance.randint(1, kind.gpus) if kind.gpus else 0
+    is_whole = is_gang and chance.random() < 0.7
+    array = chance.choice((0, 0, 0, chance.randint(2, 5)))
+    return Submit(
+        user=chance.choice(USERS),
+        shape=Shape(
+            gpus=kind.gpus if is_whole else gpus,
+            gpu_type=kind.gpu_type if gpus and chance.random() < 0.7 else "",
+            cpus=max(1, kind.vcpus if is_whole else chance.randint(1, kind.vcpus) // 2),
+            memory_mib=chance.choice((1_000, kind.slurm_memory_mib // 2)),
+            is_exclusive=chance.random() < 0.05,
+        ),
+        duration_s=round(chance.choice((8.0, 40.0, 150.0, 150.0, 600.0)) * chance.uniform(0.5, 2)),
+        nodes=chance.randint(2, min(pool.max_job_nodes, 4)) if is_gang else 1,
+        partition=chance.choice(cluster.partitions).name if chance.random() < 0.2 else "",
+        constraint=_constraint(chance, pool, kind),
+        array=array,
+        throttle=chance.choice((0, 1, 2)) if array else 0,
+        priority=chance.choice((1, 1, 5, 10)),
+        comment="tidegate:ckpt=USR1@20" if chance.random() < 0.2 else "",
+        is_requeueable=chance.random() < 0.85,
+        time_limit_s=chance.choice((None, 3600.0)),
+        account=chance.choice(ACCOUNTS),
+        qos=chance.choice(QOS),
+        is_held=chance.random() < 0.05,
+        licences=chance.choice((1, 1, 2, 3)) if chance.random() < 0.06 else 0,
+    )
+
+
+def _constraint(chance: Random, pool: Pool, kind: InstanceType) -> str:
+    if chance.random() < 0.75:
+        return ""
+    market = chance.choice(pool.markets).value
+    family = kind.name.split(".")[0]
+    return chance.choice((market, kind.name, f"{family}&{market}", f"{pool.name}|nowhere"))

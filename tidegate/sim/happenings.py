@@ -1,0 +1,229 @@
+"""What happens in a drawn world at its own times: users and operators, EC2, the head, machines."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tidegate.core.ec2 import Market
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.clock import START_S
+from tidegate.sim.draw import stream
+from tidegate.sim.options import Arrival, Happening, Quota, Shortage
+from tidegate.sim.slurm_parts import SubmitRefused
+
+RECONCILE_S = 300.0
+OPERATOR = "ada: looking at a fan"
+WAVE_S = 3.0  # between the notices of one storm
+
+
+@dataclass(slots=True)
+class Happenings:
+    """Puts the drawn story on the world's clock. `job_ids`: submission -> Slurm's job id.
+
+    A user who finds no slurmctld tries again every half minute.
+    """
+
+    chaos: Chaos
+    job_ids: dict[int, str] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+    _num_heads: int = 0
+
+    def begin(self) -> None:
+        """Everything that the options say, and the five-minute event of reconcile."""
+        options = self.chaos.options
+        for arrival in options.arrivals:
+            self._at(arrival.at_s, self._submit, arrival)
+        for short in options.shortages:
+            self._at(short.from_s, self._shorten, short)
+            self._at(short.to_s, self._restock, short)
+        for quota in options.quotas:
+            self._at(quota.from_s, self._ration, quota)
+            self._at(quota.to_s, self._unration, quota)
+        for each in options.happenings:
+            self._at(each.at_s, self._happen, each)
+        for each in options.operator:
+            self._at(each.at_s, self._drain, each)
+        self._reconcile()
+        if options.calendar:
+            self._turn_of_the_day()
+
+    def stop(self) -> None:
+        """Faults end: EC2 has everything, head and Slurm answer."""
+        world = self.chaos.world
+        self.chaos.is_over = True
+        world.compute.shortages.clear()
+        world.compute.quotas.clear()
+        world.compute.full_subnets.clear()
+        world.compute.describe_lag_s = world.compute.ending_s = 0.0
+        world.head.crashed_until_s = min(world.head.crashed_until_s, world.clock.now_s())
+        self._slurm_returns()
+        self._right_clock()
+
+    def _at[T](self, after_s: float, happen: Callable[[T], None], what: T) -> None:
+        self.chaos.world.at(START_S + after_s, lambda: happen(what))
+
+    def _after(self, wait_s: float, happen: Callable[[], None]) -> None:
+        self.chaos.world.at(self.chaos.world.clock.now_s() + wait_s, happen)
+
+    # -- clockwork -------------------------------------------------------------------------
+
+    def _reconcile(self) -> None:
+        self._after(RECONCILE_S, self._reconcile)
+        self.chaos.world.keep_hours("reconcile")
+
+    def _turn_of_the_day(self) -> None:
+        world, calendar = self.chaos.world, self.chaos.options.calendar
+        assert calendar is not None
+        until_s = calendar.wanted(world.clock.now_s()).until_s
+        assert until_s is not None
+        world.at(until_s, self._turn_of_the_day)
+        world.keep_hours("schedule")
+
+    # -- people ----------------------------------------------------------------------------
+
+    def _submit(self, arrival: Arrival) -> None:
+        slurm = self.chaos.world.slurm
+        if not slurm.is_up:
+            self._after(30.0, lambda: self._submit(arrival))
+            return
+        try:
+            job_id = slurm.submit(arrival.submit)
+        except SubmitRefused:
+            self.refused.add(arrival.number)
+            return
+        self.job_ids[arrival.number] = job_id
+        if arrival.cancel_after_s is not None:
+            self._after(arrival.cancel_after_s, lambda: self._while_up(slurm.cancel, job_id))
+        if arrival.release_after_s is not None:
+            self._after(arrival.release_after_s, lambda: self._while_up(slurm.let_go, job_id))
+
+    def _while_up(self, do: Callable[[str], None], job_id: str) -> None:
+        if self.chaos.world.slurm.is_up:
+            do(job_id)
+        else:
+            self._after(30.0, lambda: self._while_up(do, job_id))
+
+    def _drain(self, happening: Happening) -> None:
+        world = self.chaos.world
+        open_nodes = [n for n in world.slurm.nodes.values() if not n.is_drain and not n.is_down]
+        if open_nodes and world.slurm.is_up:
+            node = stream(self.chaos.options.seed, "operator's choice").choice(open_nodes)
+            node.is_drain, node.reason = True, OPERATOR
+            world.slurm.table.changed()
+            self._after(happening.for_s, lambda: self._resume(node.name))
+
+    def _resume(self, name: str) -> None:
+        world = self.chaos.world
+        node = world.slurm.nodes.get(name)
+        if not world.slurm.is_up:
+            self._after(30.0, lambda: self._resume(name))
+        elif node is not None and node.reason == OPERATOR:
+            node.is_drain = False
+            world.slurm.table.changed()
+
+    # -- EC2's market ----------------------------------------------------------------------
+
+    def _shorten(self, short: Shortage) -> None:
+        if not self.chaos.is_over:
+            self.chaos.note("shortage")
+            self.chaos.world.compute.shortages[short.offering] = short.left
+
+    def _restock(self, short: Shortage) -> None:
+        self.chaos.world.compute.shortages.pop(short.offering, None)
+
+    def _ration(self, quota: Quota) -> None:
+        if not self.chaos.is_over:
+            self.chaos.note("quota")
+            self.chaos.world.compute.quotas[quota.market] = quota.count
+
+    def _unration(self, quota: Quota) -> None:
+        self.chaos.world.compute.quotas.pop(quota.market, None)
+
+    # -- the rest --------------------------------------------------------------------------
+
+    def _happen(self, it: Happening) -> None:
+        if self.chaos.is_over:
+            return
+        match it.kind:
+            case "subnet":
+                self.chaos.note("subnet")
+                subnet, full = f"subnet-{it.what}", self.chaos.world.compute.full_subnets
+                full.add(subnet)
+                self._after(it.for_s, lambda: full.discard(subnet))
+            case "spot":
+                self._storm(it)
+            case "death":
+                self._death(it)
+            case "slurm":
+                self._slurm_is_silent(it)
+            case "head":
+                self._head(it)
+            case "clock":
+                self._step_clock(it)
+            case "lag":
+                self._flicker(it)
+            case _:
+                raise AssertionError(it.kind)
+
+    def _storm(self, it: Happening) -> None:
+        """EC2 reclaims every spot instance of one kind, with two minutes' notice or less."""
+        world = self.chaos.world
+        spot = [one for one in world.compute.live() if one.offering.market is Market.SPOT]
+        struck = [one for one in spot if one.offering == spot[0].offering]
+        for number, one in enumerate(struck):
+            lead_s = 120.0 if it.for_s > 15 else it.for_s
+            at_s = world.clock.now_s() + lead_s + number * WAVE_S
+            self.chaos.reclaim(one.instance_id, at_s, lead_s)
+
+    def _death(self, it: Happening) -> None:
+        world = self.chaos.world
+        alive = [one.instance_id for one in world.compute.live()]
+        if not alive:
+            return
+        name = stream(self.chaos.options.seed, f"death at {it.at_s}").choice(alive)
+        self.chaos.note("death")
+        if it.what == "instance":
+            world.compute.end(name)
+            # EC2 tells of it by an event, which may get lost.
+            if it.for_s > 15:
+                self._after(it.for_s, lambda: world.tell_of_change(name))
+        else:
+            world.slurm.die(name)
+
+    def _slurm_is_silent(self, it: Happening) -> None:
+        world = self.chaos.world
+        if world.slurm.is_up:
+            self.chaos.note("slurm", world.clock.now_s() + it.for_s)
+            world.slurm.is_up = False
+            self._after(it.for_s, self._slurm_returns)
+
+    def _slurm_returns(self) -> None:
+        world = self.chaos.world
+        if world.head.is_up and not world.slurm.is_up:
+            world.slurm.is_up = True
+            world.slurm.restart()
+
+    def _head(self, it: Happening) -> None:
+        """A replaced head takes over the volume with slurmctld's state; its agent is new."""
+        world = self.chaos.world
+        self.chaos.note("head", world.clock.now_s() + it.for_s)
+        world.head.crashed_until_s = world.clock.now_s() + it.for_s
+        if it.what == "replaced":
+            self._num_heads += 1
+            world.head_instance_id = f"i-{self._num_heads:013d}head"
+
+    def _step_clock(self, it: Happening) -> None:
+        """The head's clock is wrong for a while; then somebody puts it right."""
+        world = self.chaos.world
+        self.chaos.note("clock", world.clock.now_s() + it.for_s)
+        world.head_clock.offset_s = float(it.what)
+        self._after(it.for_s, self._right_clock)
+
+    def _right_clock(self) -> None:
+        self.chaos.world.head_clock.offset_s = 0.0
+
+    def _flicker(self, it: Happening) -> None:
+        """Describe leaves out half of what lives."""
+        self.chaos.note("lag")
+        for one in self.chaos.world.compute.live()[::2]:
+            self.chaos.left_out.add(one.instance_id)
+            self.chaos.world.compute.hide(one.instance_id, it.for_s)

@@ -1,0 +1,159 @@
+"""What a seed decides: a whole world, its users and everything that goes wrong in it."""
+
+from dataclasses import dataclass, fields
+
+from tidegate.core.calendar import Wanted
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.pool import Cluster, Limits
+from tidegate.core.slurm import Association
+from tidegate.sim.slurm_parts import Submit
+
+FAULTS = {
+    "lag": "EC2 shows fresh instances late, ended ones for a while, and leaves some out",
+    "shortage": "EC2 runs out of offerings for a while, or gives a part",
+    "quota": "the account reaches its quota of a market",
+    "subnet": "a zone's subnet has no free address",
+    "order": "EC2 takes spot capacity in its own order",
+    "throttle": "AWS refuses calls for a moment",
+    "lost": "a call succeeds and its answer is lost",
+    "kill": "a function or the agent dies between two calls",
+    "twice": "two planners run at once, the second inside a call of the first",
+    "boot": "boots take long, never end, or end in a broken node",
+    "spot": "EC2 reclaims spot instances, with notices in time, late, twice or never",
+    "death": "machines and slurmd die without a word",
+    "looks": "looks are lost, late or repeated",
+    "orders": "orders to the head come late or twice",
+    "slurm": "slurmctld is silent for a while",
+    "head": "the head reboots or is replaced",
+    "clock": "the head's clock is stepped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A submission; `number` names it to `--jobs`."""
+
+    number: int
+    at_s: float
+    submit: Submit
+    cancel_after_s: float | None = None
+    release_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """EC2 has only `left` of an offering between the two times."""
+
+    offering: Offering
+    from_s: float
+    to_s: float
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The account may have `count` instances of a market between the two times."""
+
+    market: Market
+    from_s: float
+    to_s: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something at one time; what `kind` means stands in `chaos`."""
+
+    kind: str
+    at_s: float
+    for_s: float = 0.0
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Chances: the first group for each port call, the others for each message or machine."""
+
+    throttle: float = 0.0
+    lost: float = 0.0
+    kill: float = 0.0
+    twice: float = 0.0
+    look_lost: float = 0.0
+    look_late: float = 0.0
+    order_late: float = 0.0
+    order_twice: float = 0.0
+    slow_boot: float = 0.0
+    bad_boot: float = 0.0
+    reclaim: float = 0.0
+    lag_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """A calendar of equal days: `up_s` of every `day_s`, from `begins_s` on."""
+
+    begins_s: float
+    day_s: float
+    up_s: float
+
+    def wanted(self, now_s: float) -> Wanted:
+        into_s = (now_s - self.begins_s) % self.day_s
+        is_up = into_s < self.up_s
+        until_s = now_s - into_s + (self.up_s if is_up else self.day_s)
+        word = "up" if is_up else "stopped"
+        return Wanted(is_up, f"{word} until {until_s:.0f}", until_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldOptions:
+    """One seed, drawn. Times are seconds from the start; `safety_s`: when the faults stop."""
+
+    seed: int
+    size: str
+    cluster: Cluster
+    calendar: Windows | None
+    associations: tuple[Association, ...]
+    licences: int
+    arrivals: tuple[Arrival, ...]
+    operator: tuple[Happening, ...]
+    faults: frozenset[str]
+    rates: Rates
+    shortages: tuple[Shortage, ...]
+    quotas: tuple[Quota, ...]
+    happenings: tuple[Happening, ...]
+    heartbeat_s: float
+    safety_s: float
+
+    def describe(self) -> str:
+        """The world in a few lines."""
+        pools = "; ".join(
+            f"{pool.name}: {', '.join(t.name for t in pool.instance_types)} in "
+            f"{len(pool.zones)} zones, {', '.join(pool.markets)}, weight {pool.weight}, "
+            f"idle {pool.idle_s:.0f} s, limits {limits(pool.limits)}"
+            for pool in self.cluster.pools
+        )
+        days = self.calendar
+        calendar = f", up {days.up_s:.0f} of {days.day_s:.0f} s" if days else ""
+        rates = ", ".join(
+            f"{each.name} {getattr(self.rates, each.name):.3g}"
+            for each in fields(self.rates)
+            if getattr(self.rates, each.name)
+        )
+        return "\n".join(
+            (
+                f"seed {self.seed}: a {self.size} world{calendar}",
+                f"pools: {pools}",
+                f"cluster limits: {limits(self.cluster.limits)}",
+                f"{len(self.arrivals)} submissions, {len(self.associations)} caps of accounting, "
+                f"{self.safety_s:.0f} s with faults",
+                f"faults: {', '.join(sorted(self.faults)) or 'none'}"
+                + (f" ({rates})" if rates else ""),
+            )
+        )
+
+
+def limits(of: Limits) -> str:
+    """The limits that are set, in words."""
+    names = ("gpus", "nodes", "usd_per_hour")
+    found = [f"{getattr(of, name)} {name}" for name in names if getattr(of, name) is not None]
+    return ", ".join(found) or "none"

@@ -1,0 +1,106 @@
+"""What a world still waits for once nothing goes wrong any more; written without the planner."""
+
+from tidegate.core.actions import LaunchStatus, Phase, Served, Unmet
+from tidegate.core.ec2 import InstanceType, Offering
+from tidegate.core.fit import lacks, satisfies
+from tidegate.core.pool import Cluster, Limits, Pool
+from tidegate.service.control import Looked
+from tidegate.sim.slurm_parts import SimJob, Submit
+from tidegate.sim.world import SimWorld
+
+
+def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
+    """The first thing that is not settled, in a sentence; None when nothing is left to do.
+
+    A job that can never run is settled when the last plan says of it why it is unmet.
+    """
+    for job in world.slurm.table.active.values():
+        if job.state != "PENDING":
+            return f"job {job.job_id} is {job.state}"
+        if not never_runs(job.submit, world):
+            return f"job {job.job_id} waits: {_verdict(job, last)}"
+        if not _is_unmet(job, last):
+            return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
+    live = world.compute.live()
+    if live:
+        return f"{live[0].instance_id} still runs"
+    if world.slurm.nodes:
+        return f"{next(iter(world.slurm.nodes))} is still a node of Slurm"
+    for record in world.ledger.all_launches.values():
+        if record.status is LaunchStatus.RECORDED:
+            return f"launch {record.launch.launch_id} is still in doubt"
+    for node in world.ledger.all_nodes.values():
+        if node.phase < Phase.TERMINATED:
+            return f"{node.instance_id} is still {node.phase.name} in the ledger"
+    return None
+
+
+def never_runs(asked: Submit, world: SimWorld) -> bool:
+    """Whether no empty cluster within all limits could ever start this job."""
+    if asked.is_held:
+        return True
+    table = world.slurm.table
+    if asked.shape.gpus and any(_is_over(asked, cap) for cap in _caps(asked, world)):
+        return True
+    if asked.licences > table.licences:
+        return True
+    partition = world.cluster.partition(table.partition(asked))
+    pools = [p for p in world.cluster.pools if partition and p.name in partition.pools]
+    return not any(
+        _holds(asked, pool, kind, offering, world.cluster)
+        for pool in pools
+        for kind, offering in pool.offerings()
+    )
+
+
+def _holds(
+    asked: Submit, pool: Pool, kind: InstanceType, offering: Offering, cluster: Cluster
+) -> bool:
+    price = cluster.prices.get(offering)
+    is_fitting = price is not None and not lacks(asked.shape, kind)
+    if not is_fitting or not satisfies(asked.constraint, pool.features(kind.name, offering.market)):
+        return False
+    return all(
+        _is_within(limits, asked.nodes, asked.nodes * kind.gpus, asked.nodes * (price or 0.0))
+        for limits in (pool.limits, cluster.limits)
+    )
+
+
+def _is_within(limits: Limits, nodes: int, gpus: int, usd: float) -> bool:
+    return (
+        (limits.nodes is None or nodes <= limits.nodes)
+        and (limits.gpus is None or gpus <= limits.gpus)
+        and (limits.usd_per_hour is None or usd <= limits.usd_per_hour)
+    )
+
+
+def _caps(asked: Submit, world: SimWorld) -> list[int]:
+    """The GPU counts that accounting allows this job alone."""
+    found: list[int] = []
+    for cap in world.slurm.table.associations:
+        in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
+        is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{asked.shape.gpu_type}")
+        if in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos):
+            limits = (cap.in_all, cap.per_job, cap.per_user)
+            found.extend(limit for limit in limits if limit is not None)
+    return found
+
+
+def _is_over(asked: Submit, cap: int) -> bool:
+    return asked.nodes * asked.shape.gpus > cap
+
+
+def _verdict(job: SimJob, last: Looked | None) -> str:
+    names = (job.job_id, job.array_job_id)
+    for done in last.rounds[-1:] if last else ():
+        verdicts: tuple[Served | Unmet, ...] = (*done.plan.served, *done.plan.unmet)
+        for each in verdicts:
+            if each.job_id in names:
+                return each.reason
+    return f"no plan speaks of it, Slurm says {job.reason}"
+
+
+def _is_unmet(job: SimJob, last: Looked | None) -> bool:
+    names = (job.job_id, job.array_job_id)
+    plans = [done.plan for done in last.rounds[-1:]] if last else []
+    return any(each.job_id in names for made in plans for each in made.unmet)
