@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "gangs.py",
-        "            work.bins.append(before)",
+        "            work.bins.append(each)",
         "            pass",
         "test_gates.py::test_a_gang_that_cannot_be_completed_keeps_nothing",
     ),

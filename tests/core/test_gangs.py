@@ -20,6 +20,7 @@ from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Resting
 from tidegate.core.ec2 import Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.slurm import Job
 
 
 def test_a_gang_is_bought_whole_and_gated() -> None:
@@ -161,3 +162,18 @@ def test_what_a_greater_gang_holds_in_vain_a_lesser_one_may_use() -> None:
 
     assert [each.job_id for each in made.served] == ["9"]
     assert orders(made, OrderKind.RELEASE) == []
+
+
+def test_a_gang_that_can_never_be_had_keeps_no_idle_node() -> None:
+    small = cluster(pool("a10g", (A10G,), limits=Limits(nodes=1)))
+    gang = job(8, nodes=4, gpus=1, gpu_type="a10g", priority=5)
+    beside = [job(n, gpus=2, gpu_type="a10g") for n in (1, 2, 3)]
+
+    def made(jobs: list[Job]) -> Plan:
+        running = [instance("i-1", offering(A10G), pool="a10g")]
+        known = [record("i-1", offering(A10G), pool="a10g")]
+        idle = [node("i-1", A10G, idle_s=1000)]
+        return plan(snapshot(jobs, idle, of=small, instances=running, records=known))
+
+    assert orders(made([gang]), OrderKind.RELEASE)[0].names == ("i-1",)
+    assert [each.job_id for each in made([gang, *beside]).served] == ["1", "2"]

@@ -133,9 +133,9 @@ def give_back(work: Work, gang: Gang) -> None:
 
 def _give_back(work: Work, part: Part) -> None:
     for each, before in zip(part.held, part.before, strict=True):
-        each.jobs.remove(part.need.job_id)
+        each.take_back(part.need, before)
         if not each.gated_for:
-            work.bins.append(before)
+            work.bins.append(each)
     part.held, part.before = [], []
 
 

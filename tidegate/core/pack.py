@@ -72,6 +72,18 @@ class Bin:
         self.cpus -= shape.cpus * count
         self.memory_mib -= shape.memory_mib * count
 
+    def take_back(self, need: Need, before: "Bin") -> None:
+        """Undo a `put`; `before`: the bin as it was then. Others may have come beside it."""
+        shape = need.shape
+        self.jobs.remove(need.job_id)
+        self.is_empty = before.is_empty and not self.jobs
+        if shape.is_exclusive:
+            self.gpus, self.cpus, self.memory_mib = before.gpus, before.cpus, before.memory_mib
+            return
+        self.gpus += shape.gpus
+        self.cpus += shape.cpus
+        self.memory_mib += shape.memory_mib
+
 
 def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> Bin:
     """A registered node with what Slurm has left on it."""
@@ -135,7 +147,7 @@ class Bins:
                 self._gated.setdefault(each.gated_for, []).append(each)
 
     def append(self, each: Bin) -> None:
-        """Room that turned up late: the last to be filled."""
+        """Room that turned up late: the last to be filled, wherever it stood before."""
         self._order.append(each)
 
     def first(self, need: Need, start: int) -> int:
@@ -165,7 +177,7 @@ class Bins:
     def for_gang(self, need: Need) -> Iterable[Bin]:
         """The gang's own gated bins, and every open one."""
         yield from self._gated.get(need.gang, ())
-        yield from self._order
+        yield from dict.fromkeys(self._order)
 
     def gated(self) -> Iterable[tuple[str, list[Bin]]]:
         """The bins of each gang that are held for it, by its job id."""
