@@ -4,6 +4,7 @@ from pathlib import Path
 
 from aws_cdk import App
 
+from cdk.cluster import Source
 from cdk.clusters import cluster_paths, load_clusters
 from cdk.packaging import own_code_package, package
 from cdk.stack import ClusterStack, DataStack
@@ -25,15 +26,9 @@ def synthesize(root: Path, *, account: str | None, app: App | None = None) -> Ap
     code = own_code_package(root) if context("package") == SOURCE_ONLY else package(root)
     for path, file in files.items():
         try:
-            data = DataStack(app, file=file, account=account)
-            ClusterStack(
-                app,
-                path=path,
-                file=file,
-                storage=data.storage,
-                package=code,
-                account=account,
-            )
+            source = Source(file, path.read_text())
+            data = DataStack(app, source=source, account=account).data
+            ClusterStack(app, source=source, data=data, package=code, account=account)
         except ValueError as error:
             raise BadConfig(f"{path}: {error}") from error
     app.synth()

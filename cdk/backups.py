@@ -3,12 +3,14 @@
 The ledger has its point-in-time recovery, and the Munge key its versions.
 """
 
-from aws_cdk import Aws, Fn, Stack
+from collections.abc import Sequence
+
+from aws_cdk import Aws, Fn
 from aws_cdk import aws_backup as backup
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk.storage import Storage, keep
+from cdk.storage import keep
 
 # Three in the morning, when few write; AWS Backup starts within the hour behind it.
 DAILY = "cron(0 3 * * ? *)"
@@ -21,7 +23,7 @@ class Backups(Construct):
     """A vault that outlives the stack, and a plan that fills it."""
 
     def __init__(
-        self, scope: Construct, id: str, *, cluster: str, storage: Storage, keep_days: int
+        self, scope: Construct, id: str, *, cluster: str, arns: Sequence[str], keep_days: int
     ) -> None:
         super().__init__(scope, id)
         vault = backup.CfnBackupVault(
@@ -43,9 +45,6 @@ class Backups(Construct):
                 backup_plan_name=f"tidegate-{cluster}", backup_plan_rule=[rule]
             ),
         )
-        volume_arn = Stack.of(self).format_arn(
-            service="ec2", resource="volume", resource_name=storage.volume_id
-        )
         backup.CfnBackupSelection(
             self,
             "Selection",
@@ -53,7 +52,7 @@ class Backups(Construct):
             backup_selection=backup.CfnBackupSelection.BackupSelectionResourceTypeProperty(
                 selection_name="files-and-head-data",
                 iam_role_arn=self._role().role_arn,
-                resources=[storage.file_system_arn, volume_arn],
+                resources=list(arns),
             ),
         )
 

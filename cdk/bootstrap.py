@@ -40,6 +40,7 @@ class AgentNames:
     """Where the agent puts digests and hears orders."""
 
     bucket: str
+    bus: str
     urgent_queue_url: str
     routine_queue_url: str
 
@@ -49,9 +50,10 @@ def zone_name(cluster: str) -> str:
     return f"tidegate-{cluster}.internal"
 
 
-def head_host(cluster: str) -> str:
+def head_host(file: ClusterFile) -> str:
     """The name under which nodes find the head, whatever its address."""
-    return f"head.{zone_name(cluster)}"
+    head = file.existing.head
+    return head.host if head else f"head.{zone_name(file.cluster.name)}"
 
 
 def shapes(pool: Pool) -> tuple[NodeShape, ...]:
@@ -77,7 +79,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
     cluster = file.cluster
     return SlurmConfValues(
         cluster=cluster.name,
-        head_host=head_host(cluster.name),
+        head_host=head_host(file),
         pools=tuple(
             SlurmPool(
                 name=pool.name,
@@ -98,25 +100,29 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
     )
 
 
-def head_values(
-    file: ClusterFile, shared: SharedNames, agent: AgentNames, data_volume: str
-) -> HeadValues:
-    """What the head is told; the agent finds its way in the cloud by its environment."""
-    environment = {
+def agent_environment(file: ClusterFile, agent: AgentNames) -> dict[str, str]:
+    """By it the agent finds its way in the cloud."""
+    return {
         "TIDEGATE_CLUSTER": file.cluster.name,
         "TIDEGATE_BUCKET": agent.bucket,
-        "TIDEGATE_BUS": shared.bus,
+        "TIDEGATE_BUS": agent.bus,
         "TIDEGATE_URGENT_QUEUE_URL": agent.urgent_queue_url,
         "TIDEGATE_ROUTINE_QUEUE_URL": agent.routine_queue_url,
         "TIDEGATE_SHARED_DIR": file.shared_dir,
         "TIDEGATE_SLURMCTLD_LOG": SLURMCTLD_LOG,
         "AWS_DEFAULT_REGION": file.region,
     }
+
+
+def head_values(
+    file: ClusterFile, shared: SharedNames, agent: AgentNames, data_volume: str
+) -> HeadValues:
+    """What the head is told."""
     return HeadValues(
         slurm=slurm_values(file),
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),
-        agent_env=tuple(environment.items()),
+        agent_env=tuple(agent_environment(file, agent).items()),
         bus=shared.bus,
         data_volume=data_volume,
         installs=(file.head.image_id or file.image_id) is None,
@@ -128,7 +134,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
     """What every node of a pool is told."""
     return NodeValues(
         cluster=file.cluster.name,
-        head_host=head_host(file.cluster.name),
+        head_host=head_host(file),
         shapes=shapes(pool),
         pools=(NodePool(pool.name, pool.labels),),
         munge=MungeSecret(shared.munge_secret),

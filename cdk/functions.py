@@ -87,9 +87,12 @@ class Functions(Construct):
             self,
             f"{name.capitalize()}Log",
             log_group_name=log_name,
-            retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )
+        # The CDK's own property takes names of numbers, not numbers.
+        resource = log_group.node.default_child
+        assert isinstance(resource, logs.CfnLogGroup)
+        resource.retention_in_days = self._around.file.log_days
         role = statements.role(
             self,
             f"{name.capitalize()}Role",
@@ -170,7 +173,7 @@ class Functions(Construct):
                 group_id=around.network.node_group_id,
                 also=around.nodes.launched_with,
             ),
-            statements.pass_role(around.nodes.role.role_arn),
+            statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
         )
 

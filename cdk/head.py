@@ -16,6 +16,7 @@ from cdk.events import Events
 from cdk.images import ROOT_DEVICE, HeadImage
 from cdk.network import Network
 from cdk.nodes import shared_names
+from cdk.proxy import with_proxy
 from cdk.queues import Queues
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
@@ -45,12 +46,9 @@ class Head(Construct):
         mounts: Sequence[IDependable],
     ) -> None:
         super().__init__(scope, id)
-        agent = AgentNames(
-            bucket=storage.bucket.bucket_name,
-            urgent_queue_url=queues.urgent.queue_url,
-            routine_queue_url=queues.routine.queue_url,
-        )
-        values = head_values(file, shared_names(storage, events), agent, storage.volume_id)
+        assert storage.volume_id, "a head of ours has a volume of ours"
+        names = agent_names(storage, queues, events)
+        values = head_values(file, shared_names(storage, events), names, storage.volume_id)
         bundle = store(self, "Bundle", head_bundle(values))
         parameter = ssm.CfnParameter(
             self,
@@ -64,31 +62,18 @@ class Head(Construct):
         user_data = head_user_data(values, parameter.ref)
         self.instance = self._instance(file, network, image, user_data)
         self.instance.node.add_dependency(*mounts, *network.route_out)
-        self._data_volume(storage)
+        self._data_volume(storage.volume_id)
         self._name(file, network)
 
     def _role(
         self, cluster: str, storage: Storage, queues: Queues, events: Events, bundles: str
     ) -> iam.Role:
-        """Only the head puts digests: what the planner believes about Slurm comes from here."""
-        key = f"{storage.bucket.bucket_arn}/{storage.digest_key}"
         return statements.role(
             self,
             "Role",
             service="ec2",
             statements=[
-                statements.statement("Digest", ["s3:PutObject"], [key]),
-                statements.statement(
-                    "TellOfDigest",
-                    ["events:PutEvents"],
-                    [events.bus.event_bus_arn],
-                    {"StringEquals": {"events:source": DIGEST_SOURCE}},
-                ),
-                statements.statement(
-                    "Orders",
-                    ["sqs:ReceiveMessage", "sqs:DeleteMessage"],
-                    [queues.urgent.queue_arn, queues.routine.queue_arn],
-                ),
+                *agent_statements(storage, queues, events),
                 statements.read_secret(storage.munge_secret_arn),
                 statements.mount(storage.file_system_arn, as_root=True),
                 statements.tell_of_boot(events.bus.event_bus_arn),
@@ -115,14 +100,14 @@ class Head(Construct):
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         return ec2.CfnInstance(
             self,
-            "Instance",
+            f"Instance{generation if (generation := file.head.generation) > 1 else ''}",
             image_id=image.image_id,
             launch_template=image.template,
             instance_type=file.head.instance_type,
             subnet_id=network.subnets[file.head_zone],
             security_group_ids=[network.head_group_id],
             iam_instance_profile=profile.ref,
-            user_data=Fn.base64(user_data),
+            user_data=Fn.base64(with_proxy(user_data, file.network.proxy)),
             metadata_options=ec2.CfnInstance.MetadataOptionsProperty(
                 http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
             ),
@@ -145,12 +130,12 @@ class Head(Construct):
             ],
         )
 
-    def _data_volume(self, storage: Storage) -> None:
+    def _data_volume(self, volume_id: str) -> None:
         ec2.CfnVolumeAttachment(
             self,
             "DataAttachment",
             instance_id=self.instance.ref,
-            volume_id=storage.volume_id,
+            volume_id=volume_id,
             device=DATA_DEVICE,
         )
 
@@ -166,8 +151,39 @@ class Head(Construct):
             self,
             "Record",
             hosted_zone_id=zone.ref,
-            name=head_host(cluster),
+            name=head_host(file),
             type="A",
             ttl=str(RECORD_TTL_S),
             resource_records=[self.instance.attr_private_ip],
         )
+
+
+def agent_names(storage: Storage, queues: Queues, events: Events) -> AgentNames:
+    return AgentNames(
+        bucket=storage.bucket.bucket_name,
+        bus=events.bus.event_bus_name,
+        urgent_queue_url=queues.urgent.queue_url,
+        routine_queue_url=queues.routine.queue_url,
+    )
+
+
+def agent_statements(
+    storage: Storage, queues: Queues, events: Events
+) -> Sequence[iam.PolicyStatement]:
+    """Only the head puts digests: what the planner believes about Slurm comes from here."""
+    return (
+        statements.statement(
+            "Digest", ["s3:PutObject"], [f"{storage.bucket.bucket_arn}/{storage.digest_key}"]
+        ),
+        statements.statement(
+            "TellOfDigest",
+            ["events:PutEvents"],
+            [events.bus.event_bus_arn],
+            {"StringEquals": {"events:source": DIGEST_SOURCE}},
+        ),
+        statements.statement(
+            "Orders",
+            ["sqs:ReceiveMessage", "sqs:DeleteMessage"],
+            [queues.urgent.queue_arn, queues.routine.queue_arn],
+        ),
+    )

@@ -1,25 +1,25 @@
-"""The network: the user's own subnets, or a new VPC that costs nothing while idle."""
+"""The network: the user's own subnets or a VPC of the cluster's, and who may talk to whom."""
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnTag
+from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
 from constructs import Construct, IDependable
 
+from cdk.vpc import Vpc
 from tidegate.wire.config import ClusterFile
 
-SUBNET_MASK = 20
 ALL_PORTS = (0, 65535)
+HTTPS_PORT = 443
 NFS_PORT = 2049
 
 
 class Network(Construct):
-    """Subnets by zone, and three security groups that let nobody in from outside.
+    """Subnets by zone, and security groups that let nobody in from outside.
 
-    A new VPC has public subnets only: a NAT gateway would cost more than a small cluster's
-    other parts together, and the groups are closed. `route_out`: what must be there before an
-    instance may boot, since its first boot needs AWS's APIs.
+    `route_out`: what must be there before an instance may boot, since its first boot needs
+    AWS's APIs.
     """
 
     vpc_id: str
@@ -37,54 +37,22 @@ class Network(Construct):
             self.route_out = ()
             self.subnets = {zone: file.network.subnets[zone] for zone in file.all_zones}
         else:
-            vpc = self._new_vpc(file)
-            self.vpc_id = vpc.vpc_id
-            self.route_out = [
-                subnet.internet_connectivity_established for subnet in vpc.public_subnets
-            ]
-            self.subnets = {
-                subnet.availability_zone: subnet.subnet_id for subnet in vpc.public_subnets
-            }
+            vpc = Vpc(self, "Own", file=file)
+            self.vpc_id, self.subnets, self.route_out = vpc.vpc_id, vpc.subnets, vpc.route_out
         self.subnets_of_nodes = {zone: self.subnets[zone] for zone in file.zones}
-        name = file.cluster.name
-        self.head_group_id = self._group("HeadGroup", f"head of cluster {name}")
+        name, existing = file.cluster.name, file.existing
         self.node_group_id = self._group("NodeGroup", f"nodes of cluster {name}")
-        self.file_group_id = self._group("FileGroup", f"shared files of cluster {name}")
-        self._let_head_and_nodes_talk()
-
-    def _new_vpc(self, file: ClusterFile) -> ec2.Vpc:
-        vpc = ec2.Vpc(
-            self,
-            "Vpc",
-            vpc_name=f"tidegate-{file.cluster.name}",
-            availability_zones=list(file.all_zones),
-            nat_gateways=0,
-            # Nothing uses the default group, and closing it takes a Lambda function.
-            restrict_default_security_group=False,
-            subnet_configuration=[
-                ec2.SubnetConfiguration(
-                    name="public",
-                    subnet_type=ec2.SubnetType.PUBLIC,
-                    cidr_mask=SUBNET_MASK,
-                    map_public_ip_on_launch=True,
-                )
-            ],
-            # Free, unlike interface endpoints.
-            gateway_endpoints={
-                "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
-                "DynamoDb": ec2.GatewayVpcEndpointOptions(
-                    service=ec2.GatewayVpcEndpointAwsService.DYNAMODB
-                ),
-            },
+        self.head_group_id = (
+            existing.head.security_group
+            if existing.head
+            else self._group("HeadGroup", f"head of cluster {name}")
         )
-        for subnet in vpc.public_subnets:
-            child = subnet.node.default_child
-            assert isinstance(child, ec2.CfnSubnet)
-            child.private_dns_name_options_on_launch = {
-                "HostnameType": "resource-name",
-                "EnableResourceNameDnsARecord": True,
-            }
-        return vpc
+        self.file_group_id = existing.file_security_group or self._group(
+            "FileGroup", f"shared files of cluster {name}"
+        )
+        self._let_head_and_nodes_talk(has_own_head=existing.head is None)
+        if file.network.endpoints:
+            self._interface_endpoints(file)
 
     def mount(self, file_system_id: str) -> Sequence[IDependable]:
         """Make the file system reachable from every subnet; what must be there before a mount."""
@@ -99,6 +67,26 @@ class Network(Construct):
             for zone, subnet_id in self.subnets.items()
         ]
 
+    def _interface_endpoints(self, file: ClusterFile) -> None:
+        """In the head's zone only: each zone costs as much again, and that one must live anyway."""
+        name = file.cluster.name
+        group = self._group("EndpointGroup", f"endpoints of cluster {name}")
+        for source, source_id in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
+            ports = (HTTPS_PORT, HTTPS_PORT)
+            self._let(f"EndpointsFrom{source}", group, source_id, ports, f"HTTPS from {source}")
+        for service in file.network.endpoints:
+            made = ec2.CfnVPCEndpoint(
+                self,
+                f"Endpoint-{service}",
+                vpc_id=self.vpc_id,
+                vpc_endpoint_type="Interface",
+                service_name=f"{_prefix(file.region)}.{Stack.of(self).region}.{service}",
+                private_dns_enabled=True,
+                subnet_ids=[self.subnets[file.head_zone]],
+                security_group_ids=[group],
+            )
+            self.route_out = [*self.route_out, made]
+
     def _group(self, id: str, description: str) -> str:
         """A group that lets nothing in yet, and everything out, as EC2 makes them."""
         group = ec2.CfnSecurityGroup(
@@ -110,12 +98,17 @@ class Network(Construct):
         )
         return group.attr_group_id
 
-    def _let_head_and_nodes_talk(self) -> None:
-        """Slurm listens on fixed ports, but `srun` and job steps on any."""
+    def _let_head_and_nodes_talk(self, *, has_own_head: bool) -> None:
+        """Slurm listens on fixed ports, but `srun` and job steps on any.
+
+        A head that was there before reaches its files already; a second rule for the same would
+        be refused.
+        """
         head, node, files = self.head_group_id, self.node_group_id, self.file_group_id
         self._let("HeadFromNodes", head, node, ALL_PORTS, "Slurm and srun from nodes")
         self._let("NodesFromHead", node, head, ALL_PORTS, "Slurm and srun from the head")
-        self._let("FilesFromHead", files, head, (NFS_PORT, NFS_PORT), "NFS from the head")
+        if has_own_head:
+            self._let("FilesFromHead", files, head, (NFS_PORT, NFS_PORT), "NFS from the head")
         self._let("FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
         # EFA wants both directions from the group to itself (EC2 user guide, "Get started
         # with EFA"); MPI and NCCL take any port anyway.
@@ -149,3 +142,8 @@ class Network(Construct):
             to_port=ports[1],
             description=description,
         )
+
+
+def _prefix(region: str) -> str:
+    """Source: VPC guide of the China regions: their interface endpoints are named backwards."""
+    return "cn.com.amazonaws" if region.startswith("cn-") else "com.amazonaws"

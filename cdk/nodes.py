@@ -13,6 +13,7 @@ from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import ROOT_DEVICE
 from cdk.network import Network
+from cdk.proxy import with_proxy
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
@@ -61,7 +62,7 @@ class Nodes(Construct):
         self.templates = {}
         cluster = file.cluster
         for pool in cluster.pools:
-            user_data = node_user_data(values[pool], bundles[pool])
+            user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
             for block in (None, *cluster.blocks(pool)):
                 data = self._data(
                     cluster.name, pool, user_data, image_id, network.node_group_id, block

@@ -158,8 +158,11 @@ def launch(
     )
 
 
-def pass_role(role_arn: str) -> iam.PolicyStatement:
-    condition = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+def pass_role(scope: Construct, role_arn: str) -> iam.PolicyStatement:
+    """China has a name of its own for EC2 (IAM user guide for the China regions)."""
+    is_china = Stack.of(scope).region.startswith("cn-")
+    services = ["ec2.amazonaws.com", *(["ec2.amazonaws.com.cn"] if is_china else [])]
+    condition = {"StringEquals": {"iam:PassedToService": services}}
     return statement("NodesGetTheirRole", ["iam:PassRole"], [role_arn], condition)
 
 

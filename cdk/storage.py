@@ -1,8 +1,8 @@
 """What a cluster keeps: its ledger, its digest, its Munge key, its files and its head's data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from aws_cdk import CfnDeletionPolicy, CfnResource, CfnTag, Duration, RemovalPolicy
+from aws_cdk import CfnDeletionPolicy, CfnResource, CfnTag, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_efs as efs
@@ -10,6 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from cdk.statements import ec2_arn
 from tidegate.wire.config import ClusterFile
 
 # munged takes keys of 32 to 1024 bytes (mungekey(8)).
@@ -21,6 +22,8 @@ class Storage(Construct):
     """Nothing of it goes with its stack: what a person wants gone, that person deletes.
 
     It knows no network, so that it outlives the one that the cluster was built in.
+
+    `backed_up`: ARNs of what cannot be made again. `volume_id` None: the head has its own disks.
     """
 
     table: dynamodb.Table
@@ -28,18 +31,31 @@ class Storage(Construct):
     munge_secret_arn: str
     file_system_id: str
     file_system_arn: str
-    volume_id: str
-    volume_arn: str
+    volume_id: str | None = None
+    backed_up: Sequence[str]
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        cluster = file.cluster.name
+        cluster, existing = file.cluster.name, file.existing
         self.digest_key = f"digest/{cluster}.json.gz"
         self.table = self._ledger()
         self.bucket = self._digests()
-        self.munge_secret_arn = self._munge_secret(cluster)
-        self._share_files(cluster)
-        self._data_volume(file)
+        self.munge_secret_arn = existing.munge_secret or self._munge_secret(cluster)
+        backed_up: list[str] = []
+        if existing.file_system_id:
+            self.file_system_id = existing.file_system_id
+            self.file_system_arn = Stack.of(self).format_arn(
+                service="elasticfilesystem",
+                resource="file-system",
+                resource_name=existing.file_system_id,
+            )
+        else:
+            self._share_files(cluster)
+            backed_up.append(self.file_system_arn)
+        if not existing.head:
+            self._data_volume(file)
+            backed_up.append(ec2_arn(self, f"volume/{self.volume_id}"))
+        self.backed_up = backed_up
 
     def _ledger(self) -> dynamodb.Table:
         return dynamodb.Table(

@@ -66,6 +66,11 @@ def synthesized(folder: Path, *files: File, **context: Any) -> dict[str, Stack]:
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(file))
     app = new_app(folder, **{"clusters": str(folder / "*.yaml"), **context})
     synthesize(ROOT, account=None, app=app)
+    return written(folder)
+
+
+def written(folder: Path) -> dict[str, Stack]:
+    """The stacks of the assembly in `folder`, by name."""
     return {
         path.name.removesuffix(".template.json"): Stack(
             json.loads(path.read_text()), folder / "cdk.out"

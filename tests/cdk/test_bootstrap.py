@@ -13,7 +13,7 @@ from tidegate.wire.config import ClusterFile, parse_cluster
 from userdata.render import NodeShape
 
 SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1", bus="bus")
-AGENT = AgentNames(bucket="b", urgent_queue_url="http://u", routine_queue_url="http://r")
+AGENT = AgentNames(bucket="b", bus="bus", urgent_queue_url="http://u", routine_queue_url="http://r")
 
 
 def cluster_file(**changes: object) -> ClusterFile:

@@ -161,7 +161,7 @@ def test_planner_passes_the_nodes_role_to_ec2_only(dev: Stack):
     role = dev.logical_id("NodesRole", "AWS::IAM::Role")
 
     assert resources(found) == [f"<{role}.Arn>"]
-    assert conditions(found) == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    assert conditions(found) == {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}
 
 
 def test_planner_ends_the_cluster_s_nodes_and_never_the_head(dev: Stack):

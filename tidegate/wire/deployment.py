@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.wire import names
 from tidegate.wire.problems import did_you_mean, shown
-from tidegate.wire.section import Section
+from tidegate.wire.section import PositiveCount, Section
 
 # What head and nodes ask for by its name: without a way out each needs an interface endpoint.
 NEEDED_ENDPOINTS = ("ec2messages", "events", "secretsmanager", "sqs", "ssm", "ssmmessages")
@@ -81,6 +81,7 @@ class Head:
     volume_gib: int
     zone: str | None = None
     image_id: str | None = None
+    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +196,12 @@ class HeadModel(Section):
         default=None, description="its machine image; that of the nodes when left out"
     )
 
+    generation: PositiveCount = Field(
+        default=1, description="counted up to have a new head made; see docs/recovery.md"
+    )
+
     def head(self) -> Head:
-        return Head(self.instance_type, self.volume_gib, self.zone, self.image)
+        return Head(self.instance_type, self.volume_gib, self.zone, self.image, self.generation)
 
 
 class ExistingHeadModel(Section):

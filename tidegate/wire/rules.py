@@ -141,6 +141,8 @@ def _zones(parts: Parts) -> Iterator[Problem]:
             yield Problem(place, f"{zone} is not a zone of {parts.region}")
         elif subnets is not None and zone not in subnets:
             yield Problem(place, f"{zone} has no subnet in network.subnets")
+        elif parts.region and subnets is None and not zone.removeprefix(parts.region).isalpha():
+            yield Problem(place, f"{zone} is a local zone: it needs a subnet in network.subnets")
 
 
 def _existing(parts: Parts) -> Iterator[Problem]:

@@ -1,0 +1,248 @@
+"""The constructs, for CDK apps of one's own as well; `docs/example-app` is one.
+
+source = Source.read(Path("research.yaml"))  # or Source.of(ClusterModel(...))
+data = TidegateData(data_stack, "Data", source=source)
+TidegateCluster(stack, "Cluster", source=source, data=data, package=package)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from aws_cdk import CfnOutput, Tags
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_s3_assets import Asset
+from constructs import Construct
+
+from cdk.alarms import Alarms
+from cdk.backups import Backups
+from cdk.bootstrap import head_host
+from cdk.events import Events
+from cdk.existing_head import ExistingHead
+from cdk.functions import Around, Functions
+from cdk.head import Head
+from cdk.images import Images
+from cdk.network import Network
+from cdk.nodes import Nodes
+from cdk.queues import Queues
+from cdk.schedules import Hours
+from cdk.storage import Storage
+from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
+from tidegate.wire.models import ClusterModel
+
+type Outputs = Mapping[str, tuple[str, str]]
+"""Name -> description, value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A cluster as it is described: `text` is what the functions read, `file` what it means."""
+
+    file: ClusterFile
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """A cluster file. Errors: BadConfig."""
+        return cls(load_cluster(path), path.read_text())
+
+    @classmethod
+    def of(cls, model: ClusterModel) -> Self:
+        """A cluster that a program describes. Errors: BadConfig."""
+        text = model.model_dump_json(exclude_unset=True)
+        return cls(parse_cluster(text, f"cluster {model.name}"), text)
+
+
+class TidegateData(Construct):
+    """What a cluster keeps. Put it into a stack of its own, with termination protection."""
+
+    storage: Storage
+
+    def __init__(self, scope: Construct, id: str, *, source: Source) -> None:
+        super().__init__(scope, id)
+        file = source.file
+        storage = self.storage = Storage(self, "Storage", file=file)
+        if file.backup_days and storage.backed_up:
+            Backups(
+                self,
+                "Backups",
+                cluster=file.cluster.name,
+                arns=storage.backed_up,
+                keep_days=file.backup_days,
+            )
+        _bound_and_tag(self, file)
+        kept: dict[str, tuple[str, str | None]] = {
+            "TableName": ("ledger", storage.table.table_name),
+            "BucketName": ("bucket of the digest", storage.bucket.bucket_name),
+            "FileSystemId": ("shared files", storage.file_system_id),
+            "DataVolumeId": ("data volume of the head", storage.volume_id),
+            "MungeSecretArn": ("Munge key", storage.munge_secret_arn),
+        }
+        _tell(self, {name: (said, value) for name, (said, value) in kept.items() if value})
+
+
+class _Parts(Construct):
+    """Everything that can be made again, around a head that is made or there already.
+
+    `package`: the functions' code, a zip file, as `cdk.packaging.package` makes it.
+
+    Errors: ValueError, when the cluster has more pools than user data or a function's
+    environment can hold.
+    """
+
+    network: Network
+    queues: Queues
+    events: Events
+    nodes: Nodes
+    functions: Functions
+    alarms: Alarms
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        source: Source,
+        data: TidegateData,
+        package: Path,
+    ) -> None:
+        super().__init__(scope, id)
+        file, storage = source.file, data.storage
+        cluster = file.cluster.name
+        self._images = Images(self, "Images", file=file)
+        self.network = Network(self, "Network", file=file)
+        self._mounts = (
+            () if file.existing.file_system_id else self.network.mount(storage.file_system_id)
+        )
+        self.queues = Queues(self, "Queues")
+        self.events = Events(self, "Events", cluster=cluster, queues=self.queues)
+        self.nodes = Nodes(
+            self,
+            "Nodes",
+            file=file,
+            network=self.network,
+            storage=storage,
+            events=self.events,
+            image_id=self._images.of_nodes,
+            mounts=self._mounts,
+        )
+        around = Around(
+            file=file,
+            network=self.network,
+            storage=storage,
+            queues=self.queues,
+            events=self.events,
+            nodes=self.nodes,
+            cluster_asset=_file_asset(self, source),
+        )
+        code = lambda_.Code.from_asset(str(package))
+        self.functions = Functions(self, "Functions", around=around, code=code)
+        Hours(self, "Hours", file=file, functions=self.functions, queues=self.queues)
+        self.alarms = Alarms(
+            self, "Alarms", file=file, functions=self.functions, queues=self.queues
+        )
+        _bound_and_tag(self, file)
+        _tell(
+            self,
+            {
+                "BusName": ("bus of the agent's digests", self.events.bus.event_bus_name),
+                "LookQueueUrl": (
+                    "a message here makes the planner look",
+                    self.queues.looks.queue_url,
+                ),
+                "HeadHost": ("name of the head for nodes and users", head_host(file)),
+                "AlarmTopic": (
+                    "subscribe to it what shall hear of alarms",
+                    self.alarms.topic.topic_arn,
+                ),
+            },
+        )
+
+
+class TidegateCluster(_Parts):
+    """A whole cluster: the autoscaler, and the head that it works for.
+
+    Errors: as `_Parts`; ValueError, when the file names an existing head.
+    """
+
+    head: Head
+
+    def __init__(
+        self, scope: Construct, id: str, *, source: Source, data: TidegateData, package: Path
+    ) -> None:
+        if source.file.existing.head:
+            raise ValueError("existing.head: use TidegateAutoscaler for a head that is there")
+        super().__init__(scope, id, source=source, data=data, package=package)
+        self.head = Head(
+            self,
+            "Head",
+            file=source.file,
+            network=self.network,
+            storage=data.storage,
+            queues=self.queues,
+            events=self.events,
+            image=self._images.of_head,
+            mounts=self._mounts,
+        )
+        head_id = self.head.instance.ref
+        _tell(
+            self,
+            {
+                "HeadInstanceId": ("head of the cluster", head_id),
+                "HeadShell": ("a shell on the head", f"aws ssm start-session --target {head_id}"),
+            },
+        )
+
+
+class TidegateAutoscaler(_Parts):
+    """The autoscaler for a network, a head and file systems that are there already.
+
+    Errors: as `_Parts`; ValueError, when the file names no existing head.
+    """
+
+    head: ExistingHead
+
+    def __init__(
+        self, scope: Construct, id: str, *, source: Source, data: TidegateData, package: Path
+    ) -> None:
+        head = source.file.existing.head
+        if not head:
+            raise ValueError("existing.head: name the head, or use TidegateCluster")
+        super().__init__(scope, id, source=source, data=data, package=package)
+        self.head = ExistingHead(
+            self,
+            "Head",
+            file=source.file,
+            storage=data.storage,
+            queues=self.queues,
+            events=self.events,
+            is_head=head,
+        )
+        _tell(self, self.head.to_do)
+
+
+def _file_asset(scope: Construct, source: Source) -> Asset:
+    """The cluster file as it is deployed; its name in S3 is its content's hash."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "cluster.yaml"
+        file.write_text(source.text)
+        return Asset(scope, "ClusterFile", path=str(file))
+
+
+def _bound_and_tag(scope: Construct, file: ClusterFile) -> None:
+    """Everything carries the cluster's name, and no role is above what the file allows."""
+    Tags.of(scope).add(CLUSTER_TAG, file.cluster.name)
+    if file.permissions_boundary:
+        bound = iam.ManagedPolicy.from_managed_policy_arn(
+            scope, "Boundary", file.permissions_boundary
+        )
+        iam.PermissionsBoundary.of(scope).apply(bound)
+
+
+def _tell(scope: Construct, outputs: Outputs) -> None:
+    for name, (description, value) in outputs.items():
+        CfnOutput(scope, name, value=value, description=description)

@@ -1,0 +1,135 @@
+"""A network of the cluster's own: subnets that stay as they are when a zone comes or goes."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+
+from aws_cdk import CfnTag, Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, IDependable
+
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.deployment import Nat
+
+# A sixteenth of the network for each zone, by its letter; the last one is that of the gateway.
+SLOT_BITS = 4
+GATEWAY_SLOT = 15
+GATEWAY_SERVICES = ("dynamodb", "s3")
+
+
+class Vpc(Construct):
+    """Public subnets that cost nothing while idle; or private ones, with NAT or with endpoints.
+
+    A subnet's addresses follow from its zone alone: were they counted through, a new zone would
+    move those behind it, which CloudFormation cannot do while instances are in them.
+
+    `subnets`: zone -> subnet id. `route_out`: what must be there before an instance may boot.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
+        super().__init__(scope, id)
+        self._name = f"tidegate-{file.cluster.name}"
+        self._slots = list(IPv4Network(file.network.cidr).subnets(prefixlen_diff=SLOT_BITS))
+        vpc = ec2.CfnVPC(
+            self,
+            "Vpc",
+            cidr_block=file.network.cidr,
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+            tags=[CfnTag(key="Name", value=self._name)],
+        )
+        self.vpc_id = vpc.ref
+        is_private = file.network.is_private
+        self._table = ec2.CfnRouteTable(self, "Routes", vpc_id=self.vpc_id)
+        self.subnets = {
+            zone: self._subnet(zone, self._slots[slot(zone)], self._table, is_public=not is_private)
+            for zone in file.all_zones
+        }
+        self.route_out: Sequence[IDependable] = ()
+        if file.network.nat is Nat.ONE:
+            self.route_out = [self._through_nat(file.head_zone)]
+        elif not is_private:
+            self.route_out = [self._to_the_internet("Out", self._table)]
+        self._gateway_endpoints()
+
+    def _subnet(
+        self, zone: str, block: IPv4Network, table: ec2.CfnRouteTable, *, is_public: bool
+    ) -> str:
+        subnet = ec2.CfnSubnet(
+            self,
+            f"Subnet-{zone}",
+            vpc_id=self.vpc_id,
+            availability_zone=zone,
+            cidr_block=str(block),
+            map_public_ip_on_launch=is_public,
+            private_dns_name_options_on_launch={
+                "HostnameType": "resource-name",
+                "EnableResourceNameDnsARecord": True,
+            },
+            tags=[CfnTag(key="Name", value=f"{self._name}-{zone}")],
+        )
+        ec2.CfnSubnetRouteTableAssociation(
+            self, f"Routing-{zone}", subnet_id=subnet.ref, route_table_id=table.ref
+        )
+        return subnet.ref
+
+    def _to_the_internet(self, id: str, table: ec2.CfnRouteTable) -> ec2.CfnRoute:
+        gateway = ec2.CfnInternetGateway(
+            self, "InternetGateway", tags=[CfnTag(key="Name", value=self._name)]
+        )
+        attached = ec2.CfnVPCGatewayAttachment(
+            self, "Attached", vpc_id=self.vpc_id, internet_gateway_id=gateway.ref
+        )
+        route = ec2.CfnRoute(
+            self,
+            id,
+            route_table_id=table.ref,
+            destination_cidr_block="0.0.0.0/0",
+            gateway_id=gateway.ref,
+        )
+        route.node.add_dependency(attached)
+        return route
+
+    def _through_nat(self, zone: str) -> ec2.CfnRoute:
+        """One gateway, in the head's zone: when that zone is gone, so is the head."""
+        table = ec2.CfnRouteTable(self, "GatewayRoutes", vpc_id=self.vpc_id)
+        out = self._to_the_internet("Out", table)
+        subnet = ec2.CfnSubnet(
+            self,
+            "GatewaySubnet",
+            vpc_id=self.vpc_id,
+            availability_zone=zone,
+            cidr_block=str(self._slots[GATEWAY_SLOT]),
+            tags=[CfnTag(key="Name", value=f"{self._name}-nat")],
+        )
+        ec2.CfnSubnetRouteTableAssociation(
+            self, "GatewayRouting", subnet_id=subnet.ref, route_table_id=table.ref
+        )
+        address = ec2.CfnEIP(self, "Address", domain="vpc")
+        nat = ec2.CfnNatGateway(
+            self, "Nat", subnet_id=subnet.ref, allocation_id=address.attr_allocation_id
+        )
+        nat.node.add_dependency(out)
+        return ec2.CfnRoute(
+            self,
+            "ThroughNat",
+            route_table_id=self._table.ref,
+            destination_cidr_block="0.0.0.0/0",
+            nat_gateway_id=nat.ref,
+        )
+
+    def _gateway_endpoints(self) -> None:
+        """Free, unlike interface endpoints, and the way to both without NAT."""
+        for service in GATEWAY_SERVICES:
+            ec2.CfnVPCEndpoint(
+                self,
+                f"Endpoint-{service}",
+                vpc_id=self.vpc_id,
+                vpc_endpoint_type="Gateway",
+                service_name=f"com.amazonaws.{Stack.of(self).region}.{service}",
+                route_table_ids=[self._table.ref],
+            )
+
+
+def slot(zone: str) -> int:
+    """0 for us-east-1a, 1 for us-east-1b. A local zone's letter says nothing: rules refuse it."""
+    return ord(zone[-1]) - ord("a")
