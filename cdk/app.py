@@ -20,6 +20,13 @@ def synthesize(root: Path, *, account: str | None, app: App | None = None) -> Ap
     `app`: with its context and output folder; None: those that the CDK's CLI asks for.
     """
     app = app or App()
+    load_stacks(root, account=account, app=app)
+    app.synth()
+    return app
+
+
+def load_stacks(root: Path, *, account: str | None, app: App) -> None:
+    """The stacks of all cluster files that the app's context names. Errors: BadConfig."""
     context = app.node.try_get_context
     paths = cluster_paths(root, cluster=context("cluster"), pattern=context("clusters"))
     files = load_clusters(paths)
@@ -31,5 +38,3 @@ def synthesize(root: Path, *, account: str | None, app: App | None = None) -> Ap
             ClusterStack(app, source=source, data=data, package=code, account=account)
         except ValueError as error:
             raise BadConfig(f"{path}: {error}") from error
-    app.synth()
-    return app

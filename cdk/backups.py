@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from aws_cdk import Aws, Fn
 from aws_cdk import aws_backup as backup
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from cdk import statements
 from cdk.storage import keep
 
 # Three in the morning, when few write; AWS Backup starts within the hour behind it.
@@ -45,23 +45,18 @@ class Backups(Construct):
                 backup_plan_name=f"tidegate-{cluster}", backup_plan_rule=[rule]
             ),
         )
+        role = statements.role(
+            self, "Role", service="backup", statements=(), managed=[MANAGED_POLICY]
+        )
         backup.CfnBackupSelection(
             self,
             "Selection",
             backup_plan_id=plan.ref,
             backup_selection=backup.CfnBackupSelection.BackupSelectionResourceTypeProperty(
                 selection_name="files-and-head-data",
-                iam_role_arn=self._role().role_arn,
+                iam_role_arn=role.role_arn,
                 resources=list(arns),
             ),
-        )
-
-    def _role(self) -> iam.Role:
-        return iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal("backup.amazonaws.com"),
-            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(MANAGED_POLICY)],
         )
 
 

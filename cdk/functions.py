@@ -12,6 +12,7 @@ from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
 
 from cdk import statements
+from cdk.acknowledged import acknowledge
 from cdk.events import Events
 from cdk.network import Network
 from cdk.nodes import Nodes
@@ -99,7 +100,7 @@ class Functions(Construct):
             service="lambda",
             statements=[*own, *self._common_statements(log_name)],
         )
-        return lambda_.Function(
+        function = lambda_.Function(
             self,
             name.capitalize(),
             function_name=f"tidegate-{cluster}-{name}",
@@ -116,6 +117,8 @@ class Functions(Construct):
             dead_letter_queue=dead,
             environment=self._environment | {"POWERTOOLS_SERVICE_NAME": name},
         )
+        acknowledge(function, L1="the Python that its packages are built and tested for")
+        return function
 
     def _feed(
         self,

@@ -10,6 +10,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IDependable
 
 from cdk import statements
+from cdk.acknowledged import acknowledge
 from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
@@ -61,6 +62,11 @@ class Head(Construct):
         self.role = self._role(file.cluster.name, storage, queues, events, bundle.bucket)
         user_data = head_user_data(values, parameter.ref)
         self.instance = self._instance(file, network, image, user_data)
+        acknowledge(
+            self.instance,
+            EC28="the planner hears its heartbeat every minute, and an alarm says when it does not",
+            EC29="a deployment may replace it; what it holds is on the data volume, which is kept",
+        )
         self.instance.node.add_dependency(*mounts, *network.route_out)
         self._data_volume(storage.volume_id)
         self._name(file, network)

@@ -10,6 +10,7 @@ from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from cdk.acknowledged import acknowledge_rights
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from userdata.values import NODE_SOURCE
 
@@ -43,13 +44,16 @@ def role(
     Its policy is part of the role itself, so that nothing is made with the role before it
     has its rights.
     """
-    return iam.Role(
+    own = {"own": iam.PolicyDocument(statements=list(statements))} if statements else None
+    made = iam.Role(
         scope,
         id,
         assumed_by=iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=trust),
-        inline_policies={"own": iam.PolicyDocument(statements=list(statements))},
+        inline_policies=own,
         managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(each) for each in managed],
     )
+    acknowledge_rights(made, statements, managed)
+    return made
 
 
 def ec2_arn(scope: Construct, resource: str, *, is_shared: bool = False) -> str:

@@ -10,6 +10,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from cdk.acknowledged import acknowledge
 from cdk.statements import ec2_arn
 from tidegate.wire.config import ClusterFile
 
@@ -74,7 +75,7 @@ class Storage(Construct):
 
     def _digests(self) -> s3.Bucket:
         """One object that is written again and again; old versions of it would only cost."""
-        return s3.Bucket(
+        bucket = s3.Bucket(
             self,
             "Digests",
             encryption=s3.BucketEncryption.S3_MANAGED,
@@ -89,6 +90,12 @@ class Storage(Construct):
             ],
             removal_policy=RemovalPolicy.RETAIN,
         )
+        acknowledge(
+            bucket,
+            S1="one object, which the head's role alone writes every minute: an access log would "
+            "be larger than the bucket; CloudTrail's data events say who did what",
+        )
+        return bucket
 
     def _munge_secret(self, cluster: str) -> str:
         """Made up by Secrets Manager itself, so that no template and no log ever has it."""
@@ -101,6 +108,11 @@ class Storage(Construct):
             ),
         )
         keep(secret)
+        acknowledge(
+            secret,
+            SMG4="a new key cuts head and nodes apart until every munged has it, so it is changed "
+            "in a maintenance window, as docs/recovery.md says",
+        )
         return secret.ref
 
     def _share_files(self, cluster: str) -> None:

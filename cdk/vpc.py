@@ -7,6 +7,7 @@ from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IDependable
 
+from cdk.acknowledged import acknowledge
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import Nat
 
@@ -36,6 +37,11 @@ class Vpc(Construct):
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags=[CfnTag(key="Name", value=self._name)],
+        )
+        acknowledge(
+            vpc,
+            VPC7="flow logs are paid by traffic, which is large where models are trained, and "
+            "accounts have rules of their own for them; groups here let nobody in from outside",
         )
         self.vpc_id = vpc.ref
         is_private = file.network.is_private

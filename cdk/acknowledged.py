@@ -1,0 +1,84 @@
+"""Where cdk-nag's rules for AWS solutions are not followed, and why.
+
+An id names one finding, so that the next one of the same rule is seen again.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+# What a statement's resource may hold a * for: the end of its ARN, the reason.
+WILDCARDS = (
+    (r"^\*$", "EC2 has no resources for Describe actions; they change nothing"),
+    (
+        r":image/\*$",
+        "images belong to others and change; which one is used, the launch template says, and "
+        "only those of this stack may be launched",
+    ),
+    (
+        r":(network-interface|volume|spot-instances-request|fleet)/\*$",
+        "what a launch makes has no id before it; fleets and instances must carry the cluster's "
+        "tag, subnets, groups and launch templates are named one by one",
+    ),
+    (
+        r":(placement-group|capacity-reservation)/\*$",
+        "named by the launch templates of this stack, without which nothing can be launched",
+    ),
+    (r":instance/\*$", "instances are told by the cluster's tag, which a condition asks for"),
+    (r":log-group:/tidegate/[a-z0-9/-]+:\*$", "Lambda names the streams below the one group"),
+    (
+        r"/\*\.tgz$",
+        "boot bundles by the hash of their content, those of earlier deployments too; there is no "
+        "secret in them, and a machine takes only the one whose hash it was told",
+    ),
+)
+
+AWS_MANAGED = {
+    "AmazonSSMManagedInstanceCore": "the rights of the SSM agent, which AWS updates with it",
+    "service-role/AWSBackupServiceRolePolicyForBackup": (
+        "what a backup of each service takes, which AWS updates with them"
+    ),
+}
+
+
+def acknowledge(construct: Construct, **reasons: str) -> None:
+    """`reasons`: rule of AwsSolutions -> why it is not followed here."""
+    for rule, reason in reasons.items():
+        Validations.of(construct).acknowledge(
+            Acknowledgment(id=f"AwsSolutions-{rule}", reason=reason)
+        )
+
+
+def acknowledge_rights(
+    role: Construct, statements: Iterable[iam.PolicyStatement], managed: Iterable[str] = ()
+) -> None:
+    """Wildcards that have a reason above; any other stays a finding."""
+    stack = Stack.of(role)
+    resources = {_text(stack.resolve(arn)) for each in statements for arn in each.resources}
+    for resource in sorted(each for each in resources if "*" in each):
+        for ending, reason in WILDCARDS:
+            if re.search(ending, resource):
+                acknowledge(role, **{f"IAM5[Resource::{resource}]": reason})
+                break
+    for name in managed:
+        policy = f"Policy::arn:<AWS::Partition>:iam::aws:policy/{name}"
+        acknowledge(role, **{f"IAM4[{policy}]": AWS_MANAGED[name]})
+
+
+def _text(value: Any) -> str:
+    """As cdk-nag writes what CloudFormation puts in: <AWS::AccountId>, <Ledger.Arn>."""
+    match value:
+        case {"Fn::Join": [separator, parts]}:
+            return str(separator).join(map(_text, parts))
+        case {"Fn::Sub": text}:
+            return re.sub(r"\$\{([^}]+)\}", r"<\1>", text)
+        case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"<{name}.{attribute}>"
+        case _:
+            return str(value)
