@@ -257,6 +257,8 @@ def _names(text: str, unfolded: Mapping[str, tuple[str, ...]]) -> tuple[str, ...
     return unfolded.get(text, ()) if "[" in text else words(text)
 
 
+# Jobs of a long queue share their times and limits.
+@lru_cache(maxsize=4_096)
 def _time_limit(text: str) -> float | None:
     try:
         return duration_s(text)
@@ -264,6 +266,7 @@ def _time_limit(text: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=4_096)
 def _instant(text: str) -> float | None:
     try:
         return instant_s(text) or None
