@@ -6,9 +6,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk.functions import METRICS_NAMESPACE, Functions
+from cdk.functions import Functions
 from cdk.queues import Queues
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.metrics import NAMESPACE, SERVICE
 
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
@@ -81,23 +82,23 @@ class Alarms(Construct):
         self._alarm(
             "LookFailed",
             "no look of the planner succeeded for three minutes",
-            self._of_planner("LookFailed", "Sum", MINUTE),
+            self._of_cluster("LookFailed", "Sum", MINUTE),
             periods=3,
         )
         self._alarm(
             "AgentSilent",
             "the head's agent has sent no digest for a while",
-            self._of_planner("DigestAge", "Maximum", FIVE_MINUTES),
+            self._of_cluster("DigestAge", "Maximum", FIVE_MINUTES),
             above=SILENT_AFTER_S,
             periods=2,
         )
 
-    def _of_planner(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
+    def _of_cluster(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
         """Powertools adds the dimension `service` to those that the handlers set."""
         return cloudwatch.Metric(
-            namespace=METRICS_NAMESPACE,
+            namespace=NAMESPACE,
             metric_name=name,
-            dimensions_map={"cluster": self._cluster, "service": "planner"},
+            dimensions_map={"cluster": self._cluster, "service": SERVICE},
             statistic=statistic,
             period=period,
         )

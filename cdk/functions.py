@@ -19,6 +19,7 @@ from cdk.nodes import Nodes
 from cdk.queues import FUNCTION_TIMEOUT_S, Queues
 from cdk.storage import Storage
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.metrics import NAMESPACE
 from tidegate.wire.settings import environment
 
 MEMORY_MIB = 512
@@ -29,7 +30,6 @@ BATCH_SIZE = 10
 STORM_BATCH_SIZE = 100
 STORM_WINDOW = Duration.seconds(1)
 STORM_CONCURRENCY = 2
-METRICS_NAMESPACE = "Tidegate"
 
 type Statements = Sequence[iam.PolicyStatement]
 
@@ -204,7 +204,7 @@ class Functions(Construct):
 def _environment(around: Around) -> dict[str, str]:
     queues, storage = around.queues, around.storage
     return {
-        "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+        "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         "POWERTOOLS_LOG_LEVEL": "INFO",
         **environment(
             templates=around.nodes.templates,

@@ -15,7 +15,7 @@ def on_looks(made: Function, event: Event) -> Answer:
     except Exception:
         # A mistake of ours must not lock the queue's one group: the next look is near.
         made.logger.exception("the look failed")
-        made.count(Looks=1, LookFailed=1)
+        made.count(LookFailed=1)
     else:
         made.logger.info("look", extra={"look": look_record(looked)})
         made.count(**look_figures(looked, made.control.calendar))

@@ -23,6 +23,8 @@ from tidegate.service.control import Control
 from tidegate.service.hours import Did, Hours
 from tidegate.service.requests import Placement, Template
 from tidegate.wire.config import parse_cluster
+from tidegate.wire.deployment import Metrics
+from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric
 from tidegate.wire.settings import FunctionSettings
 
 type Clients = Callable[[str], Any]
@@ -111,10 +113,18 @@ class Function:
     dead_looks: DeadLooks
     logger: Logger
     metrics: EphemeralMetrics
+    chosen: Metrics
 
     def count(self, **figures: float) -> None:
-        """Metrics by name, for CloudWatch; ages are seconds, all others are counts."""
+        """Metrics by name, for CloudWatch; ages are seconds, all others are counts.
+
+        What the file chose not to pay for is a field of a log record, when it is not 0.
+        """
         for name, value in figures.items():
+            if not is_metric(name, self.chosen):
+                if value:
+                    self.logger.info("figure", extra={"figure": {name: value}})
+                continue
             unit = MetricUnit.Seconds if name.endswith("Age") else MetricUnit.Count
             self.metrics.add_metric(name=name, unit=unit, value=value)
 
@@ -146,7 +156,7 @@ def function(environment: Mapping[str, str], clients: Clients = client) -> Funct
         cluster, resources_of(settings), placement_of(settings), lazy, calendar=file.schedules
     )
     metrics = EphemeralMetrics(
-        namespace=environment.get("POWERTOOLS_METRICS_NAMESPACE", "Tidegate")
+        namespace=environment.get("POWERTOOLS_METRICS_NAMESPACE", NAMESPACE), service=SERVICE
     )
     metrics.set_default_dimensions(cluster=cluster.name)
     return Function(
@@ -163,6 +173,7 @@ def function(environment: Mapping[str, str], clients: Clients = client) -> Funct
         dead_looks=SqsDeadLooks(lazy("sqs"), settings.dead_look_queue_url, cluster.name),
         logger=Logger(cluster=cluster.name),
         metrics=metrics,
+        chosen=file.metrics,
     )
 
 

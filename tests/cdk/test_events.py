@@ -188,7 +188,7 @@ def test_three_failed_looks_are_three_minutes(dev: Stack):
     assert (alarm["Period"], alarm["DatapointsToAlarm"]) == (60, 3)
     assert alarm["Dimensions"] == [
         {"Name": "cluster", "Value": "dev"},
-        {"Name": "service", "Value": "planner"},
+        {"Name": "service", "Value": "cluster"},
     ]
 
 

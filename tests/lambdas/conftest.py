@@ -17,6 +17,7 @@ from tidegate.service.hours import Hours
 from tidegate.sim.bus import SimDeadLooks
 from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
+from tidegate.wire.deployment import Metrics
 from tidegate.wiring import Event, Function
 
 __all__ = ["cloud", "names"]
@@ -39,6 +40,7 @@ class Deployed:
     """One function of a small cluster; `calendar` None: it has no schedules."""
 
     calendar: Calendar | None = None
+    chosen: Metrics = Metrics.FULL
     world: World = field(default_factory=World)
     log: io.StringIO = field(default_factory=io.StringIO)
 
@@ -63,6 +65,7 @@ class Deployed:
             # Loggers of one name share a handler within a process.
             logger=Logger(service=f"test-{next(NUMBERS)}", stream=self.log),
             metrics=metrics,
+            chosen=self.chosen,
         )
 
     def lines(self) -> list[dict[str, Any]]:

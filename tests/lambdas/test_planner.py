@@ -23,7 +23,7 @@ def test_ten_messages_are_one_look(deployed: Deployed) -> None:
     assert line["message"] == "look"
     assert len(line["look"]["rounds"]) == 1
     assert len(deployed.world.compute.requests) == 1
-    assert deployed.figures()["Looks"] == 1
+    assert deployed.figures()["LookFailed"] == 0
     assert deployed.figures()["Launched"] == 1
 
 
@@ -46,7 +46,7 @@ def test_a_body_that_is_no_look_is_put_aside_and_the_look_happens(
         "look",
     ]
     assert deployed.figures()["BadEvents"] == 1
-    assert deployed.figures()["Looks"] == 1
+    assert deployed.figures()["LookFailed"] == 0
 
 
 def test_a_body_that_cannot_be_put_aside_is_in_the_log_and_the_look_happens(
@@ -93,7 +93,7 @@ def test_a_mistake_of_ours_is_logged_with_its_place_and_fails_no_message(
 
     (line,) = deployed.lines()
     assert (line["level"], line["exception_name"]) == ("ERROR", "ZeroDivisionError")
-    assert deployed.figures() == {"Looks": 1, "LookFailed": 1}
+    assert deployed.figures() == {"LookFailed": 1}
 
 
 def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
@@ -110,4 +110,4 @@ def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
     assert len(figures) == 2
     for each in figures:
         assert '"Dimensions":[["cluster","service"]]' in each
-        assert '"Looks":[1.0]' in each
+        assert '"LookFailed":[0.0]' in each

@@ -155,7 +155,6 @@ def test_the_figures_count_what_was_done(world: World) -> None:
     figures = look_figures(world.look(), None)
 
     assert figures == {
-        "Looks": 1,
         "LookFailed": 0,
         "Launched": 2,
         "Terminated": 0,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.cost_command import cost
 from tidegate.cli.plan import plan
 from tidegate.cli.simulate import simulate
 
@@ -79,6 +80,7 @@ def schema(
 
 
 app.command()(plan)
+app.command()(cost)
 
 
 def _verdict(file: Path) -> bool:

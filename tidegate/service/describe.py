@@ -53,7 +53,6 @@ def look_figures(looked: Looked, calendar: Calendar | None) -> dict[str, float]:
     """Metric name -> value. Rounds that lost their race did nothing and count for nothing."""
     done = [each.outcome for each in looked.rounds if not each.outcome.is_stale]
     figures = {
-        "Looks": 1.0,
         "LookFailed": 1.0 if looked.trouble else 0.0,
         "Launched": float(sum(len(each.launched) for each in done)),
         "Terminated": float(sum(len(each.ended) for each in done)),

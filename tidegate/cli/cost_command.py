@@ -1,0 +1,57 @@
+"""`tidegate cost`: what a synthesized cluster costs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def cost(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    idle: Annotated[
+        bool, typer.Option("--idle", help="With no job and no node; the head is up.")
+    ] = False,
+    assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
+        "cdk.out"
+    ),
+) -> None:
+    """What the deployed cluster costs per month, by the templates that `cdk synth` wrote."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tidegate.cli.cost import Part, idle_items, total
+    from tidegate.core.errors import BadConfig
+    from tidegate.wire.catalogue import LIST_PRICE_REGION
+    from tidegate.wire.config import load_cluster
+
+    if not idle:
+        raise typer.BadParameter("nodes are paid by the hour; say --idle for all the rest")
+    try:
+        read = load_cluster(file)
+        items = idle_items(read, _templates(assembly, read.cluster.name))
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    console = Console(highlight=False)
+    table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, no job, no node")
+    for part in Part:
+        for item in (each for each in items if each.part is part):
+            usd = "by use" if item.usd is None else f"{item.usd:.2f}"
+            table.add_row(part.value, item.name, usd, item.how)
+        table.add_row(part.value, "sum", f"{total(items, part):.2f}", "", style="bold")
+    console.print(table)
+    console.print(f"List prices of {LIST_PRICE_REGION}, November 2026, without a free tier.")
+
+
+def _templates(assembly: Path, cluster: str) -> list[dict[str, Any]]:
+    """Both stacks of the cluster. Errors: BadConfig."""
+    import json
+
+    from tidegate.core.errors import BadConfig
+
+    names = (f"tidegate-{cluster}-data", f"tidegate-{cluster}")
+    paths = [assembly / f"{name}.template.json" for name in names]
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise BadConfig(f"{', '.join(missing)}: not there, run `npx cdk synth --quiet` first")
+    return [json.loads(path.read_text()) for path in paths]
