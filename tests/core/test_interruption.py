@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, digest, job, record
-from tidegate.core.actions import Cordon, Order, OrderKind
+from tests.make import NOW_S, digest, job, offering, record
+from tidegate.core.actions import Cordon, Order, OrderKind, Resting
+from tidegate.core.ec2 import Market
 from tidegate.core.interruption import (
     NAMES_MAX,
+    TAKEN_BACK,
     Notice,
+    after_loss,
+    learnt_hazards,
     orders_for,
     reclaim_at_s,
     saves,
@@ -172,3 +176,27 @@ def test_jobs_lose_what_they_computed_since_they_began_unless_they_can_save() ->
     assert toll(["i-1", "i-2"], [], jobs, NOW_S) == 4 + 2 * 2
     assert toll([], ["i-1"], jobs, NOW_S) == 4 + 1
     assert toll(["i-1"], [], None, NOW_S) == 0
+
+
+def test_an_offering_rests_longer_with_each_loss_and_a_storm_is_one() -> None:
+    first = after_loss(offering(), None, NOW_S, TIMINGS)
+    assert first is not None
+    again = after_loss(offering(), first, NOW_S + 600, TIMINGS)
+    assert again is not None
+
+    rests_s = (first.until_s - NOW_S, again.until_s - NOW_S - 600)
+    assert rests_s == (TIMINGS.rest_min_s, 2 * TIMINGS.rest_min_s)
+    assert after_loss(offering(), first, NOW_S + 5, TIMINGS) is None
+
+
+def test_a_longer_rest_for_another_cause_stays() -> None:
+    short = Resting(offering(), NOW_S + TIMINGS.rest_max_s, 9, "NodeTooSmall", "")
+
+    assert after_loss(offering(), short, NOW_S, TIMINGS) is None
+
+
+def test_losses_raise_the_hazard_and_refusals_do_not() -> None:
+    lost = Resting(offering(), NOW_S, 3, TAKEN_BACK, "")
+    refused = Resting(offering(market=Market.ON_DEMAND), NOW_S, 7, "InsufficientInstance", "")
+
+    assert learnt_hazards([lost, refused]) == {offering(): 3.0}

@@ -117,6 +117,15 @@ def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
     assert new[0].offering != world.ledger.all_nodes["i-1"].offering
 
 
+def test_the_next_snapshot_knows_the_hazard_of_what_ec2_took_back() -> None:
+    world = running_world()
+    taken = world.ledger.all_nodes["i-1"].offering
+    before = world.look().rounds[0].snapshot.cluster.hazard_per_hour(taken)
+    world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
+
+    assert (before, world.look().rounds[0].snapshot.cluster.hazard_per_hour(taken)) == (0.05, 1.0)
+
+
 def test_a_repeated_notice_repeats_the_same_orders() -> None:
     world = running_world()
     notice = SpotInterruption("i-1", world.clock.now_s())

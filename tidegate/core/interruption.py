@@ -1,12 +1,13 @@
 """How the jobs on nodes that AWS takes away are saved, decided from the last digest alone."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.actions import NodeRecord, Order, OrderKind
+from tidegate.core.actions import NodeRecord, Order, OrderKind, Resting
+from tidegate.core.ec2 import Offering
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
 
@@ -22,6 +23,9 @@ ASK_AGAIN_S = 10.0
 # while it waits for us, then when it signals and requeues its jobs itself, as we were silent.
 NODE_WATCHES = "tidegate: spot reclaim at"
 NODE_SAVES = "tidegate: the node saves its jobs"
+
+# The code of an offering's rest after EC2 took a node back.
+TAKEN_BACK = "spot interruption"
 
 # So long before a maintenance that AWS Health announced the jobs are moved.
 NEAR_S = 600.0
@@ -80,6 +84,30 @@ def reclaim_at_s(record: NodeRecord, now_s: float) -> float | None:
         return record.reclaim_at_s
     ends_at_s = record.cordon.ends_at_s if record.cordon else None
     return ends_at_s if ends_at_s is not None and now_s >= ends_at_s - NEAR_S else None
+
+
+def learnt_hazards(resting: Iterable[Resting]) -> dict[Offering, float]:
+    """Interruptions per hour of the offerings that EC2 took nodes back from within the last.
+
+    A loss is remembered for about an hour after the rest that it caused.
+    """
+    return {one.offering: float(one.failures) for one in resting if one.code == TAKEN_BACK}
+
+
+def after_loss(
+    offering: Offering, before: Resting | None, now_s: float, timings: Timings
+) -> Resting | None:
+    """The rest of an offering that EC2 takes nodes back from; None: it rests long enough.
+
+    All losses within one rest count as one: they are one storm. Each further one doubles it.
+    """
+    if before is not None and before.until_s > now_s and before.code == TAKEN_BACK:
+        return None
+    losses = before.failures + 1 if before is not None and before.code == TAKEN_BACK else 1
+    rest_s = min(timings.rest_min_s * 2 ** min(losses - 1, 16), timings.rest_max_s)
+    if before is not None and before.until_s >= now_s + rest_s:
+        return None
+    return Resting(offering, now_s + rest_s, losses, TAKEN_BACK, "EC2 reclaims instances here")
 
 
 def toll(

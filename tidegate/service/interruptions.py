@@ -7,10 +7,17 @@ Replacing the nodes is the next look's work.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase, Resting
+from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, subjects
-from tidegate.core.interruption import Notice, order_for_nodes, orders_for, saves, toll
+from tidegate.core.interruption import (
+    Notice,
+    after_loss,
+    order_for_nodes,
+    orders_for,
+    saves,
+    toll,
+)
 from tidegate.core.policy import (
     Answer,
     Dead,
@@ -173,13 +180,10 @@ class Interruptions:
         if not taken:
             return
         known = {resting.offering: resting for resting in self.ledger.view().resting}
-        until_s = self.clock.now_s() + self.cluster.timings.rest_min_s
+        now_s, timings = self.clock.now_s(), self.cluster.timings
         for offering in sorted({record.offering for record in taken}):
-            before = known.get(offering)
-            if before is None or before.until_s < until_s:
-                failures = before.failures if before else 1
-                said = "EC2 reclaims spot instances here"
-                self.ledger.rest(Resting(offering, until_s, failures, "spot interruption", said))
+            if resting := after_loss(offering, known.get(offering), now_s, timings):
+                self.ledger.rest(resting)
 
     def _lost_gpu_hours(
         self, found: _Sorted, records: Mapping[str, NodeRecord], reading: Reading | None

@@ -1,8 +1,11 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
+from dataclasses import replace
+
 from tidegate.core.calendar import ALWAYS_UP
 from tidegate.core.digest import supersedes
 from tidegate.core.errors import BadEvent
+from tidegate.core.interruption import learnt_hazards
 from tidegate.core.pool import Cluster
 from tidegate.core.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
@@ -30,7 +33,7 @@ def observe(
     now_s = clock.now_s()
     snapshot = Snapshot(
         now_s=now_s,
-        cluster=cluster,
+        cluster=_learnt(cluster, view),
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
@@ -41,6 +44,15 @@ def observe(
         wanted=calendar.wanted(now_s) if calendar else ALWAYS_UP,
     )
     return snapshot, notes
+
+
+def _learnt(cluster: Cluster, view: LedgerView) -> Cluster:
+    """The cluster with the hazards of offerings that EC2 took nodes back from lately."""
+    learnt = {
+        offering: max(hazard, cluster.hazard_per_hour(offering))
+        for offering, hazard in learnt_hazards(view.resting).items()
+    }
+    return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
 
 
 def _digest(
