@@ -263,3 +263,19 @@ def test_a_node_that_saves_its_jobs_is_left_to_it(agent, slurm):
     agent.tick()
 
     assert slurm.nodes["n1"].reason == NODE_SAVES
+
+
+def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, slurm, clock):
+    slurm.queue("1", "RUNNING")
+
+    def meanwhile() -> None:
+        clock.now += 1
+        agent.on_orders([order(OrderKind.REQUEUE, "1")])
+
+    slurm.before_read = [meanwhile]
+    agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+
+    agent.tick()
+
+    assert slurm.did("requeue") == [("1",), ("1",)]

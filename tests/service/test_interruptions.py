@@ -1,0 +1,73 @@
+"""What the interruption function writes down, so that the planner neither repeats nor forgets."""
+
+from dataclasses import replace
+
+from tests.make import instance, job, node, record
+from tests.service.conftest import World
+from tidegate.core.actions import Launch, OrderKind, Phase
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.events import HealthCategory, HealthNotice, StateChange
+
+CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
+ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
+
+
+def world_with_a_node() -> World:
+    world = World()
+    world.compute.everything["i-1"] = replace(
+        instance("i-1"), launched_at_s=world.clock.now_s() - 100
+    )
+    world.ledger.all_nodes["i-1"] = record("i-1")
+    world.report([job(7, on=["i-1"])], [node("i-1", state="MIXED", gpus_alloc=1)])
+    return world
+
+
+def maintenance(world: World, *, in_s: float | None) -> HealthNotice:
+    category = HealthCategory.ISSUE if in_s is None else HealthCategory.SCHEDULED_CHANGE
+    at_s = None if in_s is None else world.clock.now_s() + in_s
+    return HealthNotice(("i-1",), category, CODE, at_s)
+
+
+def test_a_dead_node_is_ordered_out_once_and_replaced_before_describe_shows_it() -> None:
+    world = world_with_a_node()
+    done = world.control().interrupt([ENDS])
+
+    looked = world.look()
+
+    deletes = [order.names for order in world.bus.orders if order.kind is OrderKind.DELETE]
+    assert done.dead == ("i-1",)
+    assert deletes == [("i-1",)]
+    assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
+    assert any(isinstance(action, Launch) for action in looked.rounds[0].plan.actions)
+
+
+def test_a_dead_node_that_describe_shows_is_not_ordered_out_again() -> None:
+    world = world_with_a_node()
+    world.control().interrupt([ENDS])
+    ending = replace(world.compute.everything["i-1"], state=InstanceState.SHUTTING_DOWN)
+    world.compute.everything["i-1"] = ending
+
+    world.look()
+
+    assert sum(order.kind is OrderKind.DELETE for order in world.bus.orders) == 1
+
+
+def test_the_end_of_a_maintenance_outlives_a_later_issue() -> None:
+    world = world_with_a_node()
+    first = maintenance(world, in_s=86_400)
+    world.control().interrupt([first])
+
+    world.control().interrupt([maintenance(world, in_s=None)])
+
+    kept = world.ledger.all_nodes["i-1"].cordon
+    assert kept is not None
+    assert kept.ends_at_s == first.starts_at_s
+
+
+def test_the_drain_of_a_cordon_waits_for_a_node_that_boots() -> None:
+    world = world_with_a_node()
+
+    world.control().interrupt([maintenance(world, in_s=None)])
+
+    (drain,) = world.bus.orders
+    assert drain.not_after_s == world.clock.now_s() + world.of.timings.boot_bound_s
