@@ -17,6 +17,7 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stuck,
 )
 from tidegate.core.calendar import Wanted
 from tidegate.core.digest import Digest, Stamp
@@ -92,6 +93,7 @@ class LedgerView:
     nodes: tuple[NodeRecord, ...]
     launches: tuple[LaunchRecord, ...]
     resting: tuple[Resting, ...]
+    stuck: tuple[Stuck, ...] = ()
 
 
 class Ledger(Protocol):
@@ -140,6 +142,10 @@ class Ledger(Protocol):
 
     def rest(self, resting: Resting) -> None:
         """Remember a refused offering until its time."""
+        ...
+
+    def watch(self, stuck: Stuck) -> None:
+        """Remember a job that Slurm does not start, for three hours after its last back-off."""
         ...
 
     def see_digest(self, stamp: Stamp) -> None:

@@ -19,6 +19,7 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stuck,
 )
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import FleetRequest, Market, Override
@@ -285,6 +286,16 @@ def test_a_refusal_is_remembered_past_its_time_but_not_for_ever(
 
     clock.advance(HOUR_S)
     assert ledger.view().resting == ()
+
+
+def test_a_stuck_job_is_remembered_once_and_not_for_ever(ledger: Ledger, clock: SimClock) -> None:
+    ledger.watch(Stuck("7", "abc", NOW_S))
+    ledger.watch(Stuck("7", "abc", NOW_S, 1, NOW_S + 300))
+
+    assert ledger.view().stuck == (Stuck("7", "abc", NOW_S, 1, NOW_S + 300),)
+
+    clock.advance(4 * HOUR_S)
+    assert ledger.view().stuck == ()
 
 
 def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:

@@ -192,6 +192,18 @@ MUTANTS = (
         "test_planner.py::test_pool_weight_comes_before_price",
     ),
     Mutant(
+        "futile.py",
+        "stuck.request == request(job, reading)",
+        "True",
+        "test_futile.py::test_a_job_that_asks_something_else_is_tried_at_once",
+    ),
+    Mutant(
+        "futile.py",
+        "now_s - max(before.since_s, before.until_s)",
+        "now_s - before.since_s",
+        "test_futile.py::test_when_its_time_is_over_it_may_try_again",
+    ),
+    Mutant(
         "demand.py",
         "            job.is_requeueable,\n",
         "",

@@ -6,6 +6,7 @@
     launch#<launch id>          status
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon
     resting#<offering>
+    stuck#<job id>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
@@ -47,12 +48,13 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stuck,
 )
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.errors import Throttled
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
-from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, decode, encode
+from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, STUCK, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -95,6 +97,7 @@ class DynamoLedger:
         for item in items:
             by_kind.setdefault(item["sk"].split("#")[0], []).append(item)
         resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
+        stuck = (decode(STUCK, item["body"]) for item in by_kind.get("stuck", ()))
         return LedgerView(
             epoch=epoch,
             digest_seen=next(
@@ -109,6 +112,7 @@ class DynamoLedger:
             launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
             # DynamoDB deletes expired items when it finds the time, up to days later.
             resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
+            stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -197,6 +201,15 @@ class DynamoLedger:
             **key(f"resting#{resting.offering}"),
             "body": encode(RESTING, resting),
             "expires_at": int(resting.until_s + RESTING_KEPT_S),
+        }
+        with aws_call():
+            self.client.put_item(TableName=self.table, Item=packed(item))
+
+    def watch(self, stuck: Stuck) -> None:
+        item = {
+            **key(f"stuck#{stuck.job_id}"),
+            "body": encode(STUCK, stuck),
+            "expires_at": int(stuck.is_forgotten_at_s),
         }
         with aws_call():
             self.client.put_item(TableName=self.table, Item=packed(item))

@@ -6,6 +6,9 @@ from enum import IntEnum, StrEnum
 from tidegate.core.ec2 import FleetRequest, Offering
 from tidegate.core.why import WhyNot
 
+# Longer than the longest back-off and the boot and the passes of the next try.
+STUCK_KEPT_S = 3 * 3600.0
+
 
 class OrderKind(StrEnum):
     """The closed vocabulary of the head's agent."""
@@ -190,7 +193,35 @@ class Rest:
     reason: str
 
 
-type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A job that Slurm leaves waiting beside idle nodes that fit it, since `since_s`.
+
+    `request`: a digest of what it asked and of its limits. `failures`: how often it was passed
+    over; the last time until `until_s`.
+    """
+
+    job_id: str
+    request: str
+    since_s: float
+    failures: int = 0
+    until_s: float = 0.0
+
+    @property
+    def is_forgotten_at_s(self) -> float:
+        """A job that was not seen stuck again for so long starts anew."""
+        return max(self.since_s, self.until_s) + STUCK_KEPT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Remember a job that could have started and did not."""
+
+    stuck: Stuck
+    reason: str
+
+
+type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest | Watch
 
 
 class LaunchStatus(StrEnum):

@@ -2,7 +2,18 @@
 
 from typing import assert_never
 
-from tidegate.core.actions import Action, Adopt, Launch, Mark, Plan, Rest, Resume, Send, Terminate
+from tidegate.core.actions import (
+    Action,
+    Adopt,
+    Launch,
+    Mark,
+    Plan,
+    Rest,
+    Resume,
+    Send,
+    Terminate,
+    Watch,
+)
 
 
 def sentence(action: Action) -> str:
@@ -22,6 +33,8 @@ def sentence(action: Action) -> str:
             return f"adopt {action.record.instance_id}: {action.reason}"
         case Rest():
             return f"rest {action.offering}: {action.reason}"
+        case Watch():
+            return f"watch {action.reason}"
         case _:
             assert_never(action)
 

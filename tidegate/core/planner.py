@@ -7,8 +7,9 @@ then new ones), open complete gangs, keep what a pool wants to keep, release the
 
 from collections.abc import Callable
 
-from tidegate.core.actions import Plan, Unmet
+from tidegate.core.actions import Plan
 from tidegate.core.buy import LAUNCHES_MAX
+from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
 from tidegate.core.nodes import (
@@ -35,6 +36,7 @@ PASSES: tuple[Pass, ...] = (
     open_gangs,
     keep_warm,
     release_idle,
+    watch_waiting,
 )
 
 # How often the passes run for one plan, where caps keep jobs from others' places.
@@ -72,7 +74,7 @@ def _served(snapshot: Snapshot, launches_max: int) -> Work:
     A job that gets no capacity holds no place under a cap of accounting: where there are caps,
     the passes run again without such jobs, so that others may have their places.
     """
-    passed_over: dict[str, Unmet] = {}
+    passed_over = held_back(snapshot)
     for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
         work = Work(snapshot, launches_max, passed_over)
         for run in PASSES:

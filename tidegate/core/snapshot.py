@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.core.actions import LaunchRecord, NodeRecord, Resting
+from tidegate.core.actions import LaunchRecord, NodeRecord, Resting, Stuck
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance
@@ -37,6 +37,7 @@ class Snapshot:
     launches: tuple[LaunchRecord, ...] = ()
     resting: tuple[Resting, ...] = ()
     wanted: Wanted = ALWAYS_UP
+    stuck: tuple[Stuck, ...] = ()
 
     @property
     def staleness(self) -> str:

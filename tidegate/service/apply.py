@@ -23,6 +23,7 @@ from tidegate.core.actions import (
     Resume,
     Send,
     Terminate,
+    Watch,
 )
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, Transient
@@ -79,6 +80,8 @@ class Applier:
                     self._mark(action)
                 case Rest():
                     self._rest_broken(action, snapshot)
+                case Watch():
+                    self.ledger.watch(action.stuck)
                 case Launch():
                     self._launch(records[action.launch_id], snapshot, outcome)
                 case Resume():

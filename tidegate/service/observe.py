@@ -41,6 +41,7 @@ def observe(
         nodes=view.nodes,
         launches=view.launches,
         resting=view.resting,
+        stuck=view.stuck,
         wanted=calendar.wanted(now_s) if calendar else ALWAYS_UP,
     )
     return snapshot, notes

@@ -11,6 +11,7 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stuck,
 )
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
@@ -38,6 +39,7 @@ class SimLedger:
     all_nodes: dict[str, NodeRecord] = field(default_factory=dict)
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
+    all_stuck: dict[str, Stuck] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
     @property
@@ -62,6 +64,9 @@ class SimLedger:
                     resting
                     for resting in self.all_resting.values()
                     if now_s < resting.until_s + RESTING_KEPT_S
+                ),
+                stuck=tuple(
+                    stuck for stuck in self.all_stuck.values() if now_s < stuck.is_forgotten_at_s
                 ),
             )
         for tell in self.on_view:
@@ -134,6 +139,10 @@ class SimLedger:
     def rest(self, resting: Resting) -> None:
         with effect(self.faults, "rest"):
             self.all_resting[resting.offering] = resting
+
+    def watch(self, stuck: Stuck) -> None:
+        with effect(self.faults, "watch"):
+            self.all_stuck[stuck.job_id] = stuck
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

@@ -15,6 +15,7 @@ from tidegate.core.actions import (
     Resume,
     Send,
     Terminate,
+    Watch,
 )
 from tidegate.core.ec2 import Market, Offering, client_token
 from tidegate.core.explain import sentence
@@ -81,7 +82,7 @@ class TerminateModel(_Action):
 class NoteModel(_Action):
     """Write something down in the ledger; nothing is bought, ordered or ended."""
 
-    action: Literal["mark", "adopt", "rest"] = Field(description="what is written down")
+    action: Literal["mark", "adopt", "rest", "watch"] = Field(description="what is written down")
     of: str = Field(description="the instance or the offering")
 
 
@@ -196,6 +197,8 @@ def _action(action: Action, snapshot: Snapshot) -> ActionModel:
             return NoteModel(action="adopt", sentence=said, of=action.record.instance_id)
         case Rest():
             return NoteModel(action="rest", sentence=said, of=str(action.offering))
+        case Watch():
+            return NoteModel(action="watch", sentence=said, of=action.stuck.job_id)
         case _:
             assert_never(action)
 

@@ -5,7 +5,7 @@ The same value always gives the same text, so that a repeated write is equal byt
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting
+from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
 from tidegate.core.errors import BadEvent
 
 LAUNCH = TypeAdapter(LaunchRecord)
@@ -13,6 +13,7 @@ CORDON = TypeAdapter(Cordon)
 NODE = TypeAdapter(NodeRecord)
 ORDER = TypeAdapter(PendingOrder)
 RESTING = TypeAdapter(Resting)
+STUCK = TypeAdapter(Stuck)
 
 
 def encode[T](kind: TypeAdapter[T], record: T) -> str:

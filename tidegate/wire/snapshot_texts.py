@@ -189,8 +189,16 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "launches": "the ledger's launches",
         "resting": "offerings that EC2 refused",
         "wanted": "what the calendar says",
+        "stuck": "jobs that Slurm does not start beside idle nodes",
     },
     "Epoch": {"lineage": "drawn once per ledger", "number": "of the last plan"},
     "Price": {"offering": _OFFERING, "usd_per_hour": "more than 0"},
+    "Stuck": {
+        "job_id": "as Slurm says it",
+        "request": "a digest of what it asked and of its limits",
+        "since_s": "when it was first seen beside an idle node",
+        "failures": "how often it was passed over",
+        "until_s": "nothing is bought for it before",
+    },
     "Hazard": {"offering": _OFFERING, "per_hour": "interruptions per hour"},
 }
