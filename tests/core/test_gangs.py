@@ -96,6 +96,28 @@ def test_room_beside_a_gang_is_no_room_for_others_while_it_is_gated() -> None:
     assert {x.for_jobs: x.count for x in launches(made)} == {("9",): 1, ("1",): 1}
 
 
+def test_a_gang_that_loses_a_second_node_while_a_first_one_is_replaced_buys_one_more() -> None:
+    on = offering(A10G)
+    gang = job(9, nodes=3, gpus=4, gpu_type="a10g", on=["i-1", "i-2", "i-3"])
+    busy = [node(n, A10G, state="ALLOCATED", gpus_alloc=4) for n in ("i-1", "i-2", "i-3")]
+    names = ("i-1", "i-2", "i-3", "i-4")
+    made = plan(
+        snapshot(
+            [gang],
+            busy,
+            instances=[instance(n, on, pool="a10g") for n in names],
+            records=[
+                record("i-1", on, pool="a10g", phase=Phase.INTERRUPTED),
+                record("i-2", on, pool="a10g", phase=Phase.INTERRUPTED),
+                record("i-3", on, pool="a10g"),
+                record("i-4", on, pool="a10g", phase=Phase.LAUNCHED, gated_for="9"),
+            ],
+        )
+    )
+
+    assert [(x.count, x.gated_for) for x in launches(made)] == [(1, "9")]
+
+
 def test_a_member_that_never_came_is_ended_and_only_it_is_bought_again() -> None:
     gang = job(9, nodes=2, gpus=4, gpu_type="a10g")
     there = node("i-1", A10G, state="IDLE+DRAIN+DYNAMIC_NORM")
