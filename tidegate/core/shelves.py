@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import merge
 from math import log
 
@@ -80,10 +81,14 @@ class Shelves:
         self._resting = {r.offering for r in snapshot.resting if r.until_s > snapshot.now_s}
         self.stock = Stock(snapshot)
         self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+
+    @cached_property
+    def tiers(self) -> tuple[tuple[Shelf, ...], ...]:
+        """Stocked when somebody comes to buy: most plans buy nothing."""
         tiers: dict[int, list[Shelf]] = {}
-        for pool in sorted(snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
+        for pool in sorted(self._snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
             tiers.setdefault(pool.weight, []).extend(self._shelves(pool))
-        self.tiers = tuple(tuple(shelves) for shelves in tiers.values())
+        return tuple(tuple(shelves) for shelves in tiers.values())
 
     def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
         """Tier by tier, the shelves that have something for the job."""

@@ -28,8 +28,8 @@ TYPES = (
 )
 USD_PER_HOUR = (0.53, 3.9, 1.0, 5.7, 0.68)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-SIZES = {"small": 14, "medium": 4, "large": 1}
-JOBS = {"small": (1, 5), "medium": (4, 14), "large": (15, 40)}
+SIZES = {"small": 15, "medium": 4, "large": 1}
+JOBS = {"small": (1, 3), "medium": (4, 10), "large": (12, 24)}
 
 
 def stream(seed: int, name: str) -> Random:
@@ -42,7 +42,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     chance = stream(seed, "world")
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
-    safety_s = chance.choice((300.0, 600.0, 900.0, 1500.0))
+    safety_s = chance.choice((200.0, 400.0, 600.0, 1200.0))
     some = frozenset(name for name in FAULTS if chance.random() < 0.3)
     cluster = _cluster(chance, size)
     calm = WorldOptions(
@@ -59,7 +59,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         shortages=(),
         quotas=(),
         happenings=(),
-        heartbeat_s=chance.choice((60.0, 60.0, 120.0)),
+        heartbeat_s=chance.choice((60.0, 120.0, 240.0)),
         safety_s=safety_s,
     )
     return _with_faults(calm, some if faults is None else frozenset(faults))

@@ -47,7 +47,7 @@ def _submit(chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType) ->
             memory_mib=chance.choice((1_000, kind.slurm_memory_mib // 2)),
             is_exclusive=chance.random() < 0.05,
         ),
-        duration_s=round(chance.choice((8.0, 40.0, 150.0, 150.0, 600.0)) * chance.uniform(0.5, 2)),
+        duration_s=round(chance.choice((8.0, 40.0, 40.0, 150.0, 400.0)) * chance.uniform(0.5, 2)),
         nodes=chance.randint(2, min(pool.max_job_nodes, 4)) if is_gang else 1,
         partition=chance.choice(cluster.partitions).name if chance.random() < 0.2 else "",
         constraint=_constraint(chance, pool, kind),

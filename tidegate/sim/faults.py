@@ -4,8 +4,7 @@ Every simulated port calls its fault hook with `before <method>` and `after <met
 that raises before has prevented the effect; one that raises after has lost the answer only.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 type Faults = Callable[[str], None]
@@ -39,9 +38,18 @@ class KillAt:
             raise Killed(f"killed {point} (step {self.step})")
 
 
-@contextmanager
-def effect(faults: Faults, method: str) -> Iterator[None]:
-    """Offer the fault hook both sides of one call."""
-    faults(f"before {method}")
-    yield
-    faults(f"after {method}")
+class effect:  # noqa: N801 - it is used as a word of the `with` statement
+    """Offer the fault hook both sides of one call; after one that failed there is nothing."""
+
+    __slots__ = ("_faults", "_method")
+
+    def __init__(self, faults: Faults, method: str) -> None:
+        self._faults, self._method = faults, method
+
+    def __enter__(self) -> None:
+        if self._faults is not no_faults:
+            self._faults("before " + self._method)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None and self._faults is not no_faults:
+            self._faults("after " + self._method)

@@ -10,7 +10,7 @@ from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
-ONE_IN = 3  # of the plans is made once more from a shuffled snapshot
+ONE_IN = 8  # of the plans is made once more from a shuffled snapshot
 
 
 class _OfPlans(Check):
