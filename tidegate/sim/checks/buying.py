@@ -79,7 +79,8 @@ class NoDoubleBuy(Check):
             return
         launch, jobs = record.launch, digest.reading.jobs
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
-        booting = self._booting(launch)
+        zones = {each.zone for each in request.overrides}
+        booting = self._booting(launch, zones)
         places = [place for place in booting if any(self._fits(job, place) for job in asking)]
         wanted = sum(
             self._wanted(job)
@@ -93,28 +94,32 @@ class NoDoubleBuy(Check):
             )
 
     def _wanted(self, job: Job) -> int:
-        """Nodes; a gang that cannot get the rest where it began is bought whole elsewhere."""
-        places = 2 if job.nodes > 1 else 1
         if job.is_pending:
-            return job.count * job.nodes * places
+            return job.count * job.nodes
         live, announced = self.world.compute.is_live, self.witness.chaos.announced
         lost = any(name in announced or not live(name) for name in job.node_names)
-        return job.nodes * places if job.is_running and lost else 0
+        return job.nodes if job.is_running and lost else 0
 
-    def _booting(self, new: Launch) -> list[_Place]:
-        """The nodes on their way, but for those that wait for another gang."""
+    def _booting(self, new: Launch, zones: set[str]) -> list[_Place]:
+        """The nodes on their way, but for those that wait for another gang.
+
+        A gang that cannot get the rest where it began is bought whole in another place.
+        """
         places: list[_Place] = []
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
-            if launch is new or launch.gated_for not in ("", new.gated_for):
-                continue
-            count = launch.count
-            if record.status is not LaunchStatus.RECORDED:
-                count = self._num_booting(launch)
             pool = self.world.cluster.pool(launch.pool)
-            kind = self.world.cluster.instance_type(launch.offerings[0].instance_type)
-            if pool and kind:
-                places.extend([_Place(pool, kind, launch.offerings[0])] * count)
+            is_others = launch.gated_for not in ("", new.gated_for)
+            if launch is new or is_others or pool is None:
+                continue
+            offerings = [one.offering for one in self._booting_of(launch)]
+            if record.status is LaunchStatus.RECORDED:
+                offerings = [launch.offerings[0]] * launch.count
+            for offering in offerings:
+                is_elsewhere = launch.pool != new.pool or {offering.zone} != zones
+                kind = self.world.cluster.instance_type(offering.instance_type)
+                if kind and not (new.gated_for and is_elsewhere):
+                    places.append(_Place(pool, kind, offering))
         return places
 
     def _fits(self, job: Job, place: _Place) -> bool:
@@ -126,18 +131,19 @@ class NoDoubleBuy(Check):
             and satisfies(job.constraint, features)
         )
 
-    def _num_booting(self, launch: Launch) -> int:
+    def _booting_of(self, launch: Launch) -> list[Instance]:
         bound_s = self.world.cluster.timings.boot_bound_s
         nodes = self.world.ledger.all_nodes
-        return sum(
-            one.launch_id == launch.launch_id
+        return [
+            one
+            for one in self.world.compute.live()
+            if one.launch_id == launch.launch_id
             and one.instance_id not in self.witness.registered
             and one.instance_id not in self.world.slurm.nodes
             and self.witness.now_s - one.launched_at_s <= bound_s
             and one.instance_id in nodes
             and nodes[one.instance_id].phase is Phase.LAUNCHED
-            for one in self.world.compute.live()
-        )
+        ]
 
 
 class RestingNotTried(Check):
@@ -259,15 +265,17 @@ class NoFutileLaunches(Check):
         is_plain = name in self.witness.registered and not is_left_out
         if launch is None or name in self.used or not is_plain:
             return
-        active = self.world.slurm.table.active.values()
-        waiting = {i for j in active for i in (j.job_id, j.array_job_id) if j.state == "PENDING"}
-        for job_id in waiting.intersection(launch.for_jobs):
+        for job in self.world.slurm.table.active.values():
+            job_id = job.array_job_id or job.job_id
+            if job.state != "PENDING" or not {job.job_id, job_id} & set(launch.for_jobs):
+                continue
             self.futile[job_id] += 1
-            if self.futile[job_id] > FUTILE_MAX * launch.count:
+            if self.futile[job_id] > FUTILE_MAX * job.submit.nodes:
                 raise self.broken(
                     f"{self.futile[job_id]} nodes came and went for job {job_id}, "
                     "which did not start"
                 )
+            return
 
 
 def _under(cap: Association, job: Job) -> bool:
