@@ -39,7 +39,8 @@ check format ruff format --check --quiet
 check mypy mypy
 check shellcheck check_shell
 if [[ ${1:-} != --lint ]]; then
-    check pytest pytest "$@"
+    # Most of the real path waits; a file stays in one process, with the daemons that it started.
+    check pytest pytest --numprocesses 3 --dist loadfile "$@"
 fi
 
 if [[ ${#failed[@]} -gt 0 ]]; then
