@@ -25,6 +25,7 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Plan,
+    Resume,
     Send,
 )
 from tidegate.core.ec2 import InstanceState, InstanceType
@@ -171,3 +172,21 @@ def test_a_node_that_a_person_has_drained_survives_an_incomplete_describe() -> N
     made = plan(snapshot([], [theirs], records=[record()]))
 
     assert orders(made, OrderKind.RELEASE) == []
+
+
+def test_a_launch_in_doubt_buys_nothing_more_over_a_limit_or_in_silence() -> None:
+    """Its planner meant to end i-1 first and died between the two."""
+    one = cluster(pool(types=(T4,), limits=Limits(nodes=1)))
+    first = launches(plan(snapshot([job(1)], of=one)))[0]
+    doubt = [LaunchRecord(first, NOW_S - 61, fleet_request(first, "test", placement(one)))]
+
+    def may_buy(records: list[NodeRecord], age_s: float = 1.0) -> list[bool]:
+        seen = [instance(each.instance_id) for each in records]
+        made = plan(
+            snapshot([job(1)], of=one, instances=seen, records=records, launches=doubt, age_s=age_s)
+        )
+        return [action.may_buy for action in made.actions if isinstance(action, Resume)]
+
+    assert may_buy([]) == [True]
+    assert may_buy([record(phase=Phase.LAUNCHED)]) == [False]
+    assert may_buy([], age_s=1000.0) == [False]

@@ -94,6 +94,21 @@ class Usage:
                     fitting, sentence = max(room, 0), said
         return fitting, sentence
 
+    def is_exceeded(self, pool: str) -> bool:
+        """Whether more is counted than a limit of the pool or the cluster allows."""
+        for scope, limits in self._limited(pool):
+            used = self._used[scope]
+            for limit, amount in (
+                (limits.nodes, used.nodes),
+                (limits.gpus, used.gpus),
+                (limits.vcpus, used.vcpus),
+                (limits.memory_mib, used.memory_mib),
+                (limits.usd_per_hour, used.usd_per_hour - SLACK_USD),
+            ):
+                if limit is not None and amount > limit:
+                    return True
+        return False
+
     def holds(self, scope: str, nodes: int, load: Load) -> bool:
         """Whether so many nodes that count so much in all are within the limits of one scope."""
         left = self.left(scope)

@@ -18,19 +18,30 @@ from tidegate.core.snapshot import Snapshot
 from tidegate.core.work import Work
 
 
-def finish_launches(work: Work) -> None:
-    """Pick up launches whose planner died; until then their nodes count as in flight."""
-    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
-    lease_s = timings.apply_lease_s
-    if not wanted.is_up:  # nothing is asked of EC2 again, so all of it must show by then
-        lease_s = max(lease_s, timings.describe_lag_s)
+def count_doubt(work: Work) -> None:
+    """Until a launch whose planner died is finished, its nodes count as in flight."""
     for record in _in_doubt(work.snapshot):
         _count_in_doubt(work, record)
+
+
+def finish_launches(work: Work) -> None:
+    """Pick up launches whose planner died.
+
+    What it meant to end before it bought may live on: over a limit nothing more is bought,
+    nor while the head is silent.
+    """
+    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
+    for record in _in_doubt(work.snapshot):
+        launch = record.launch
+        is_blind = bool(work.snapshot.staleness)
+        may_buy = wanted.is_up and not is_blind and not work.usage.is_exceeded(launch.pool)
+        lease_s = timings.apply_lease_s
+        if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
+            lease_s = max(lease_s, timings.describe_lag_s)
         age_s = work.snapshot.now_s - record.created_at_s
         if age_s >= lease_s:
             reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
-            launch_id = record.launch.launch_id
-            work.actions.append(Resume(launch_id, reason, may_buy=wanted.is_up))
+            work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
 
 
 def _count_in_doubt(work: Work, record: LaunchRecord) -> None:

@@ -1,7 +1,7 @@
 """The planner: one pure function from what was seen to what should be done.
 
-A plan is made by passes over one working state, in a written order: finish what is in doubt,
-judge every node, save what is lost, serve the queue (existing nodes, then nodes in flight,
+A plan is made by passes over one working state, in a written order: judge every node, finish
+what is in doubt, save what is lost, serve the queue (existing nodes, then nodes in flight,
 then new ones), open complete gangs, keep what a pool wants to keep, release the idle.
 """
 
@@ -13,6 +13,7 @@ from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
 from tidegate.core.nodes import (
+    count_doubt,
     end_released,
     finish_launches,
     judge_nodes,
@@ -27,8 +28,9 @@ from tidegate.core.work import Work
 type Pass = Callable[[Work], None]
 
 PASSES: tuple[Pass, ...] = (
-    finish_launches,
+    count_doubt,
     judge_nodes,
+    finish_launches,
     save_jobs,
     order_out,
     reopen,
@@ -43,7 +45,7 @@ PASSES: tuple[Pass, ...] = (
 ATTEMPTS_MAX = 4
 
 # While the head is silent nobody knows what runs where.
-PASSES_IN_SILENCE: tuple[Pass, ...] = (finish_launches, end_released)
+PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released)
 
 
 def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
