@@ -190,3 +190,12 @@ def test_a_launch_in_doubt_buys_nothing_more_over_a_limit_or_in_silence() -> Non
     assert may_buy([]) == [True]
     assert may_buy([record(phase=Phase.LAUNCHED)]) == [False]
     assert may_buy([], age_s=1000.0) == [False]
+
+
+def test_a_node_that_slurm_still_has_counts_although_it_is_down_and_ec2_does_not_show_it() -> None:
+    one = cluster(pool(types=(T4,), limits=Limits(nodes=1)))
+    down = node(state="DOWN+DYNAMIC_NORM", reason="gres/gpu count too low")
+
+    made = plan(snapshot([job(2)], [down], of=one, records=[record()]))
+
+    assert launches(made) == []

@@ -102,9 +102,8 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     snapshot = work.snapshot
     is_counted = member.instance is not None and member.instance.launch_id in in_doubt
     is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
-    # One Describe may leave out a node that lives: Slurm's word counts as well.
-    node = member.node
-    is_seen = member.instance is None and node is not None and not node.state.is_down
+    # One Describe may leave out a node that lives: while Slurm has it, it counts.
+    is_seen = member.instance is None and member.node is not None
     if (is_gone and not is_seen) or (member.record is None and is_counted):
         return
     record = member.record
