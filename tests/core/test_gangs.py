@@ -20,7 +20,7 @@ from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Resting
 from tidegate.core.ec2 import Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
-from tidegate.core.slurm import Job
+from tidegate.core.slurm import Job, Node
 
 
 def test_a_gang_is_bought_whole_and_gated() -> None:
@@ -199,3 +199,22 @@ def test_a_gang_that_can_never_be_had_keeps_no_idle_node() -> None:
 
     assert orders(made([gang]), OrderKind.RELEASE)[0].names == ("i-1",)
     assert [each.job_id for each in made([gang, *beside]).served] == ["1", "2"]
+
+
+def test_nodes_of_two_tasks_that_both_lack_one_open_for_neither() -> None:
+    names = ["i-1", "i-2", "i-3", "i-4"]
+    tasks = job(9, nodes=2, gpus=4, gpu_type="a10g", count=2)
+    known = [record(n, offering(A10G), pool="a10g", gated_for="9") for n in names]
+    running = [instance(n, offering(A10G), pool="a10g") for n in names]
+    gated = [node(n, A10G, state="IDLE+DRAIN+DYNAMIC_NORM") for n in names]
+    open_one = node("i-3", A10G)
+
+    def opened(nodes: list[Node], joined: int) -> list[tuple[str, ...]]:
+        records = [*known[:joined], *map(booting, known[joined:])]
+        made = plan(snapshot([tasks], nodes, instances=running, records=records))
+        return [order.names for order in orders(made, OrderKind.UNDRAIN)]
+
+    # Of the first task i-2 boots, of the second i-4; i-3 was open before.
+    known[1], known[2] = booting(known[1]), record("i-3", offering(A10G), pool="a10g")
+    assert opened([gated[0], open_one], joined=3) == []
+    assert opened([*gated[:2], open_one], joined=3) == [("i-1", "i-2")]

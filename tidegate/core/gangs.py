@@ -150,13 +150,13 @@ def _place(work: Work, names: Sequence[str]) -> tuple[str, str] | None:
 
 def open_gangs(work: Work) -> None:
     """Undrain the members of each complete gang in one command; free those of gone gangs."""
-    waiting: dict[str, Gang] = {}
-    for gang in work.gangs:  # of an array of gangs, one that has its nodes counts
-        if gang.is_complete or gang.key not in waiting:
-            waiting[gang.key] = gang
+    waiting: dict[str, list[Gang]] = {}
+    for gang in work.gangs:
+        if gang.is_complete:
+            waiting.setdefault(gang.key, []).append(gang)
     for key, held in work.bins.gated():
         bins = [each for each in held if each.kind is BinKind.EXISTING]
-        names, why = _to_open(work, waiting.get(key), key, bins)
+        names, why = _to_open(waiting.get(key, ()), key, bins)
         if not _is_opening(work, names):
             _open(work, names, why)
 
@@ -171,21 +171,18 @@ def _open(work: Work, names: Sequence[str], why: str) -> None:
         work.send(OrderKind.UNDRAIN, chosen, reason or why, only_if=("DRAIN",), why=why)
 
 
-def _to_open(
-    work: Work, gang: Gang | None, key: str, gated: Sequence[Bin]
-) -> tuple[tuple[str, ...], str]:
-    """Which of a gang's gated nodes open now, and why; an array of gangs opens one by one."""
+def _to_open(gangs: Sequence[Gang], key: str, gated: Sequence[Bin]) -> tuple[tuple[str, ...], str]:
+    """Which of the gated nodes open now, and why. `gangs`: the one, or the tasks of an array.
+
+    Nodes of two tasks that both lack one are not enough for either: they stay shut.
+    """
     names = tuple(sorted(b.name for b in gated))
-    if gang is None or not gang.is_complete:
-        return names, f"job {key} no longer waits for this node"
-    ids = {part.need.job_id for part in gang.parts}
-    there = [b for b in work.bins.all if b.kind is BinKind.EXISTING and ids.intersection(b.jobs)]
-    num_open = sum(not b.gated_for for b in there)
-    num_opening = max(len(there) // gang.nodes * gang.nodes - num_open, 0)
-    unused = tuple(sorted(b.name for b in gated if not ids.intersection(b.jobs)))
-    if not num_opening and unused:
-        return unused, f"job {key} no longer waits for this node"
-    return names[:num_opening], f"all {gang.nodes} nodes of job {key} are there"
+    there = {name for gang in gangs if gang.is_there for name in gang.held_names}
+    opening = tuple(name for name in names if name in there)
+    if opening:
+        return opening, f"all {gangs[0].nodes} nodes of job {key} are there"
+    used = {name for gang in gangs for name in gang.held_names}
+    return tuple(n for n in names if n not in used), f"job {key} no longer waits for this node"
 
 
 def _is_opening(work: Work, names: Sequence[str]) -> bool:

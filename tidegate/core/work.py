@@ -18,7 +18,7 @@ from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
 from tidegate.core.limits import Usage
-from tidegate.core.pack import Bin, Bins
+from tidegate.core.pack import Bin, BinKind, Bins
 from tidegate.core.reconcile import Judged
 from tidegate.core.refusal import Refusals
 from tidegate.core.shelves import Shelves
@@ -48,6 +48,17 @@ class Gang:
 
     parts: list[Part] = field(default_factory=list)
     is_complete: bool = False
+
+    @property
+    def is_there(self) -> bool:
+        """All its nodes are up, open or at their gates."""
+        held = [each for part in self.parts for each in part.held]
+        is_short = any(part.bought or part.missing for part in self.parts)
+        return not is_short and all(each.kind is BinKind.EXISTING for each in held)
+
+    @property
+    def held_names(self) -> set[str]:
+        return {each.name for part in self.parts for each in part.held}
 
     @property
     def key(self) -> str:
