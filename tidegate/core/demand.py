@@ -145,6 +145,7 @@ class _Demand:
         self.unmet: list[Unmet] = []
         self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
         self._kinds: dict[tuple[object, ...], Need] = {}
+        self._sentences: dict[tuple[object, ...], str] = {}
 
     def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
         together: dict[str, list[Job]] = {}
@@ -153,7 +154,7 @@ class _Demand:
                 together.setdefault(job.het_job_id, []).append(job)
         over = {
             job.het_job_id
-            for job in self.reading.jobs
+            for job in (self.reading.jobs if self.passed_over else ())
             if job.het_job_id and job.job_id in self.passed_over
         }
         for job in in_order(self.reading.jobs):
@@ -162,12 +163,14 @@ class _Demand:
                 kept = tuple(name for name in job.node_names if name not in gone)
                 need = self._need(job, 1, "its node is being reclaimed")
                 self.needs.append(replace(need, nodes=len(gone), beside=kept, kind=-1))
-            if job.is_pending and (job.job_id in self.passed_over or job.het_job_id in over):
+            if not job.is_pending:
+                continue
+            if job.job_id in self.passed_over or job.het_job_id in over:
                 part = Unmet(job.job_id, "another part of this job gets no capacity")
                 self.unmet.append(self.passed_over.get(job.job_id, part))
-            elif job.is_pending and not job.het_job_id:
+            elif not job.het_job_id:
                 self._wants(job)
-            elif job.is_pending and job.het_job_id in together:
+            elif job.het_job_id in together:
                 self._wants_together(sorted(together.pop(job.het_job_id), key=rank))
         return tuple(self.needs), tuple(self.unmet)
 
@@ -191,10 +194,14 @@ class _Demand:
                 self.needs.append(replace(need, is_gang=True, gang_id=job.het_job_id))
 
     def _held(self, job: Job) -> str:
-        boot_s = 0.0
         if job.begins_at_s:
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
-        return holds(job, boot_s, self.head_now_s)
+            return holds(job, boot_s, self.head_now_s)
+        # All that `holds` looks at in a job without a begin time.
+        key = job.reason, job.constraint, job.unreadable, job.reservation, job.count > 0
+        if key not in self._sentences:
+            self._sentences[key] = holds(job)
+        return self._sentences[key]
 
     def _need(self, job: Job, count: int, why: str) -> Need:
         key = (

@@ -8,8 +8,8 @@ from tidegate.core.slurm import Job, Node
 from tidegate.core.work import Work
 
 
-def free_soon(work: Work) -> None:
-    """Add the room of such jobs to what waiting jobs may count on, as the last of it.
+def free_soon(work: Work) -> bool:
+    """Add the room of such jobs to what waiting jobs may count on; False: there is none.
 
     A node that is launched for them would join after it was needed, and idle.
     """
@@ -19,6 +19,7 @@ def free_soon(work: Work) -> None:
         for name in job.node_names if not job.is_pending else ():
             running[name] = running.get(name, 0) + 1
             ending.setdefault(name, []).append(job)
+    is_any = False
     bins = {each.name: each for each in work.bins.all if each.kind is BinKind.EXISTING}
     for each in work.judged:
         node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
@@ -40,6 +41,8 @@ def free_soon(work: Work) -> None:
             )
             found.gpus = found.cpus = found.memory_mib = 0  # all of it is in the new bin
             work.bins.append(freed)
+            is_any = True
+    return is_any
 
 
 def _ends_within(work: Work, job: Job, boot_s: float) -> bool:

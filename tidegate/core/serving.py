@@ -44,16 +44,17 @@ def serve_queue(work: Work) -> None:
                 gangs[number] = [hold(work, parts) for _ in range(need.count)]
                 held.update([need.gang_id] if need.gang_id else ())
         else:
-            remaining = _fill(work, need, groups[number], need.count)
-            groups[number].waiting += remaining
+            group, remaining = groups[number], need.count
+            if group.position < work.bins.end:
+                remaining = _fill(work, need, group, need.count)
+            group.waiting += remaining
             left.append(remaining)
-    if any(left):
-        free_soon(work)
-    for number, need in enumerate(needs):
-        if left[number] and not need.is_gang:
-            remaining = _fill(work, need, groups[number], left[number])
-            groups[number].waiting -= left[number] - remaining
-            left[number] = remaining
+    if any(left) and free_soon(work):
+        for number, need in enumerate(needs):
+            if left[number] and not need.is_gang:
+                remaining = _fill(work, need, groups[number], left[number])
+                groups[number].waiting -= left[number] - remaining
+                left[number] = remaining
     purchase = _Purchase(work, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
@@ -75,7 +76,7 @@ def _components(needs: Sequence[Need], number: int) -> list[Need]:
 def _fill(work: Work, need: Need, group: Group, count: int) -> int:
     """Put up to `count` jobs on nodes that are there or coming; how many found no place."""
     bins = work.bins
-    while count and group.position < bins.end:
+    while count:
         group.position = bins.first(need, group.position)
         found = bins.at(group.position)
         if found is None:
@@ -121,7 +122,8 @@ class _Purchase:
         """Give `count` jobs their places on nodes that are bought, or a reason."""
         work, slots = self._work, group.slots
         group.waiting -= count
-        count = _fill(work, need, group, count)
+        if group.position < work.bins.end:
+            count = _fill(work, need, group, count)
         by: list[tuple[str]] = []
         while count and (slots or self._open(group, count)):
             slot = slots[0]
