@@ -153,7 +153,6 @@ def _trim(folder: Path) -> None:
     for notes in folder.glob("*.dist-info"):
         for name in INSTALL_NOTES:
             (notes / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "boto3" / "examples", ignore_errors=True)
     for entry in (folder / "botocore" / "data").iterdir():
         if entry.is_dir() and entry.name not in SERVICES:
             shutil.rmtree(entry)

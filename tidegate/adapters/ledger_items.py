@@ -5,8 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
-
+from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.actions import NodeRecord, Phase
 from tidegate.core.digest import Stamp
 from tidegate.wire.records import CORDON, NODE, ORDER, decode, encode
@@ -26,13 +25,11 @@ def number(value: float) -> Decimal:
 
 
 def packed(item: Item) -> Item:
-    serializer = TypeSerializer()
-    return {name: serializer.serialize(value) for name, value in item.items()}
+    return {name: to_dynamodb(value) for name, value in item.items()}
 
 
 def unpacked(item: Mapping[str, Any]) -> Item:
-    deserializer = TypeDeserializer()
-    return {name: deserializer.deserialize(value) for name, value in item.items()}
+    return {name: from_dynamodb(value) for name, value in item.items()}
 
 
 def node_item(node: NodeRecord) -> Item:

@@ -11,10 +11,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tidegate.core.digest import Digest
 from tidegate.core.errors import BadEvent
+from tidegate.wire.kind import Kind
 
 # 100,000 queue rows take about 40 MB of text and no cluster of ours has so many; what is
 # larger was not written by our agent. Bounds the memory that a few gzip bytes can claim.
@@ -22,14 +23,14 @@ MAX_BYTES = 100 * 1024 * 1024
 
 GZIP = 16 + zlib.MAX_WBITS
 
-DIGEST = TypeAdapter(Digest)
+DIGEST = Kind(Digest)
 
 
 def encode_digest(digest: Digest) -> bytes:
     """Errors: BadEvent, when the digest is larger than a planner would read."""
     # Sets have no order of their own; sorting them is the `default` for what JSON lacks.
     text = json.dumps(
-        DIGEST.dump_python(digest), default=sorted, separators=(",", ":"), allow_nan=False
+        DIGEST.adapter.dump_python(digest), default=sorted, separators=(",", ":"), allow_nan=False
     )
     raw = text.encode()
     if len(raw) > MAX_BYTES:
@@ -40,7 +41,7 @@ def encode_digest(digest: Digest) -> bytes:
 def decode_digest(data: bytes) -> Digest:
     """Errors: BadEvent, with a sentence that says what is wrong with the bytes."""
     try:
-        digest = DIGEST.validate_json(_as_now(_decompressed(data)), strict=True)
+        digest = DIGEST.adapter.validate_json(_as_now(_decompressed(data)), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the text"

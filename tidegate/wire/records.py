@@ -3,26 +3,27 @@
 The same value always gives the same text, so that a repeated write is equal byte for byte.
 """
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
 from tidegate.core.errors import BadEvent
+from tidegate.wire.kind import Kind
 
-LAUNCH = TypeAdapter(LaunchRecord)
-CORDON = TypeAdapter(Cordon)
-NODE = TypeAdapter(NodeRecord)
-ORDER = TypeAdapter(PendingOrder)
-RESTING = TypeAdapter(Resting)
-STUCK = TypeAdapter(Stuck)
-
-
-def encode[T](kind: TypeAdapter[T], record: T) -> str:
-    return kind.dump_json(record).decode()
+LAUNCH = Kind(LaunchRecord)
+CORDON = Kind(Cordon)
+NODE = Kind(NodeRecord)
+ORDER = Kind(PendingOrder)
+RESTING = Kind(Resting)
+STUCK = Kind(Stuck)
 
 
-def decode[T](kind: TypeAdapter[T], text: str) -> T:
+def encode[T](kind: Kind[T], record: T) -> str:
+    return kind.adapter.dump_json(record).decode()
+
+
+def decode[T](kind: Kind[T], text: str) -> T:
     """Errors: BadEvent, when the text was not written by `encode` of this kind."""
     try:
-        return kind.validate_json(text, strict=True)
+        return kind.adapter.validate_json(text, strict=True)
     except (ValidationError, AssertionError) as error:
         raise BadEvent(f"this record cannot be read: {error}") from error

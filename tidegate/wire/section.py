@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Section(BaseModel):
     """A part of the file; a name that it does not know is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 Count = Annotated[int, Field(ge=0)]

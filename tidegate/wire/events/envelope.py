@@ -10,9 +10,12 @@ type InstanceId = Annotated[str, Field(pattern=r"^i-[0-9a-f]{8,17}$")]
 
 
 class Wire(BaseModel):
-    """AWS adds fields to its events without notice: unknown ones are ignored."""
+    """AWS adds fields to its events without notice: unknown ones are ignored.
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    Built when the first event of a kind comes: a function sees few of them.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class Envelope(Wire):
