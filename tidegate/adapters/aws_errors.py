@@ -157,6 +157,12 @@ def is_dry_run_passed(error: ClientError) -> bool:
     return code_of(error) == "DryRunOperation"
 
 
+def is_stack_not_found(error: ClientError) -> bool:
+    """CloudFormation has no code of its own for it (API reference, GetTemplate)."""
+    said = error.response.get("Error", {})
+    return said.get("Code") == "ValidationError" and "does not exist" in said.get("Message", "")
+
+
 def is_function_not_found(error: ClientError) -> bool:
     return code_of(error) == "ResourceNotFoundException"
 

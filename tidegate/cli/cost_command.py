@@ -1,7 +1,7 @@
 """`tidegate cost`: what a synthesized cluster costs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ def cost(
     from rich.table import Table
 
     from tidegate.cli.cost import Part, idle_items, total
+    from tidegate.cli.templates import read_templates
     from tidegate.core.errors import BadConfig
     from tidegate.wire.catalogue import LIST_PRICE_REGION
     from tidegate.wire.config import load_cluster
@@ -28,7 +29,7 @@ def cost(
         raise typer.BadParameter("nodes are paid by the hour; say --idle for all the rest")
     try:
         read = load_cluster(file)
-        items = idle_items(read, _templates(assembly, read.cluster.name))
+        items = idle_items(read, list(read_templates(assembly, read.cluster.name).values()))
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
@@ -41,17 +42,3 @@ def cost(
         table.add_row(part.value, "sum", f"{total(items, part):.2f}", "", style="bold")
     console.print(table)
     console.print(f"List prices of {LIST_PRICE_REGION}, November 2026, without a free tier.")
-
-
-def _templates(assembly: Path, cluster: str) -> list[dict[str, Any]]:
-    """Both stacks of the cluster. Errors: BadConfig."""
-    import json
-
-    from tidegate.core.errors import BadConfig
-
-    names = (f"tidegate-{cluster}-data", f"tidegate-{cluster}")
-    paths = [assembly / f"{name}.template.json" for name in names]
-    missing = [str(path) for path in paths if not path.exists()]
-    if missing:
-        raise BadConfig(f"{', '.join(missing)}: not there, run `npx cdk synth --quiet` first")
-    return [json.loads(path.read_text()) for path in paths]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidegate.cli.cost_command import cost
+from tidegate.cli.diff_command import diff
 from tidegate.cli.plan import plan
 from tidegate.cli.simulate import simulate
 
@@ -81,6 +82,7 @@ def schema(
 
 app.command()(plan)
 app.command()(cost)
+app.command()(diff)
 
 
 def _verdict(file: Path) -> bool:

@@ -1,0 +1,129 @@
+"""`tidegate diff`: what a changed cluster file would replace."""
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.cdk.made import Stack, dev_file, synthesized
+from tidegate.cli.diff import Change, Effect, changes
+from tidegate.cli.main import app
+
+POOLS: dict[str, Any] = dev_file()["pools"]
+T4 = POOLS["t4"]
+RUNNING = ("AWS::EC2::Instance", "AWS::EC2::VolumeAttachment", "AWS::Route53::RecordSet")
+
+
+def found(folder: Any, both: dict[str, Stack], **file: Any) -> list[Change]:
+    """What a deployment of the changed file would do, over both stacks."""
+    after = synthesized(folder, dev_file(**file))
+    return [
+        change
+        for name, stack in both.items()
+        for change in changes(stack.template, after[name].template)
+    ]
+
+
+def of(effect: Effect, those: list[Change]) -> list[str]:
+    return [each.kind for each in those if each.effect is effect]
+
+
+def test_the_same_file_changes_nothing(tmp_path, both):
+    assert found(tmp_path, both) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"limits": {"gpus": "8", "nodes": "9", "usd_per_hour": "40"}},
+        {"pools": {**POOLS, "t4": {**T4, "weight": "7", "limits": {"gpus": "2"}}}},
+        {"pools": {**POOLS, "t4": {**T4, "idle_s": "900"}}},
+        {"pools": {**POOLS, "t4": {**T4, "instance_types": ["g4dn.xlarge"]}}},
+        {"pools": {**POOLS, "t4": {**T4, "capacity_types": ["spot"]}}},
+        {"schedules": {"time_zone": "Asia/Tokyo", "stop": "0 22 * * *", "start": "0 6 * * *"}},
+        {"alarm_email": "ops@example.org"},
+        {"logs": {"retention_days": "7"}},
+        {"backup_days": "30"},
+        {"metrics": "full"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_everyday_changes_replace_and_restart_nothing(tmp_path, both, change):
+    those = found(tmp_path, both, **change)
+
+    assert those
+    assert of(Effect.REPLACED, those) == []
+    assert of(Effect.RESTARTED, those) == []
+    assert of(Effect.REMOVED, those) == []
+    assert [each for each in those if each.kind in RUNNING] == []
+
+
+def test_pool_that_comes_or_goes_touches_no_other_pool_and_not_the_head(tmp_path, both):
+    one = {"pools": {"t4": T4}, "partitions": {"gpu": {"pools": ["t4"]}}}
+    those = found(tmp_path, both, **one)
+
+    templates = [each for each in those if each.kind == "AWS::EC2::LaunchTemplate"]
+    assert [each.effect for each in templates] == [Effect.REMOVED]
+    assert "no more nodes of this pool" in templates[0].sentence
+    assert [each for each in those if each.kind in RUNNING] == []
+
+
+def test_new_image_reaches_new_nodes_and_the_head_is_told_to_be_replaced(tmp_path, both):
+    those = found(tmp_path, both, image="ami-0123456789abcdef0")
+
+    (head,) = [each for each in those if each.kind == "AWS::EC2::Instance"]
+    assert (head.effect, set(head.properties)) == (Effect.REPLACED, {"ImageId", "LaunchTemplate"})
+    assert "a new head boots" in head.sentence
+    nodes = [each for each in those if each.logical_id.startswith("NodesPool")]
+    assert {each.effect for each in nodes} == {Effect.CHANGED}
+    # What names the head follows it.
+    assert "AWS::EC2::VolumeAttachment" in of(Effect.REPLACED, those)
+
+
+def test_larger_head_is_stopped_and_started(tmp_path, both):
+    those = found(tmp_path, both, head={"instance_type": "m6i.2xlarge"})
+
+    assert of(Effect.RESTARTED, those) == ["AWS::EC2::Instance"]
+    assert of(Effect.REPLACED, those) == []
+
+
+def test_another_zone_for_the_head_says_that_its_data_does_not_move(tmp_path, both):
+    those = found(tmp_path, both, head={"zone": "us-east-1b"})
+
+    (volume,) = [each for each in those if each.kind == "AWS::EC2::Volume"]
+    assert volume.effect is Effect.REPLACED
+    assert volume.sentence.endswith("the old one is kept, what is in it does not move")
+
+
+def test_reference_to_what_is_replaced_is_a_change(both):
+    before = both["tidegate-dev"].template
+    after = copy.deepcopy(dict(before))
+    name = both["tidegate-dev"].logical_id("NetworkOwnVpc", "AWS::EC2::VPC")
+    after["Resources"][name]["Properties"]["CidrBlock"] = "10.9.0.0/16"
+
+    those = changes(before, after)
+
+    replaced = set(of(Effect.REPLACED, those))
+    assert {"AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::SecurityGroup"} <= replaced
+    assert "AWS::EC2::Instance" in replaced
+
+
+def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, both):
+    file = tmp_path / "dev.yaml"
+    file.write_text(yaml.safe_dump(dev_file()))
+    before = both["tidegate-dev"].folder
+    fine = synthesized(tmp_path / "a", dev_file(limits={"nodes": "3"}))["tidegate-dev"].folder
+    grave = synthesized(tmp_path / "b", dev_file(head={"zone": "us-east-1b"}))
+    run = CliRunner()
+
+    def said(folder: Any) -> Any:
+        given = ["diff", str(file), "--assembly", str(folder), "--before", str(before)]
+        return run.invoke(app, given)
+
+    assert said(fine).exit_code == 0
+    assert "tidegate-dev-data: no change" in said(fine).output
+    assert said(grave["tidegate-dev"].folder).exit_code == 2
+    assert "does not move" in said(grave["tidegate-dev"].folder).output
+    assert said(tmp_path).exit_code == 1

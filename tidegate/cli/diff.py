@@ -1,0 +1,171 @@
+"""What a deployment would do to a cluster that runs, told from its templates before and after.
+
+Source of what replaces what: the CloudFormation resource reference, "Update requires".
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+type Template = Mapping[str, Any]
+type Resources = Mapping[str, Mapping[str, Any]]
+
+# Type -> properties whose change needs a new resource. Only types of our stacks.
+REPLACED_BY: Mapping[str, frozenset[str]] = {
+    kind: frozenset(properties.split())
+    for kind, properties in {
+        "AWS::Backup::BackupSelection": "BackupPlanId BackupSelection",
+        "AWS::Backup::BackupVault": "BackupVaultName",
+        "AWS::CloudWatch::Alarm": "AlarmName",
+        "AWS::DynamoDB::Table": "KeySchema TableName",
+        "AWS::EC2::EIP": "Domain",
+        "AWS::EC2::Instance": "AvailabilityZone BlockDeviceMappings ImageId KeyName LaunchTemplate "
+        "PrivateIpAddress SubnetId",
+        "AWS::EC2::LaunchTemplate": "LaunchTemplateName TagSpecifications",
+        "AWS::EC2::NatGateway": "AllocationId SubnetId",
+        "AWS::EC2::PlacementGroup": "GroupName PartitionCount SpreadLevel Strategy",
+        "AWS::EC2::SecurityGroup": "GroupDescription GroupName VpcId",
+        "AWS::EC2::Subnet": "AvailabilityZone CidrBlock VpcId",
+        "AWS::EC2::VPC": "CidrBlock",
+        "AWS::EC2::VPCEndpoint": "ServiceName VpcEndpointType VpcId",
+        "AWS::EC2::Volume": "AvailabilityZone Encrypted KmsKeyId SnapshotId",
+        "AWS::EC2::VolumeAttachment": "Device InstanceId VolumeId",
+        "AWS::EFS::FileSystem": "AvailabilityZoneName Encrypted KmsKeyId PerformanceMode",
+        "AWS::EFS::MountTarget": "FileSystemId SubnetId",
+        "AWS::Events::EventBus": "Name",
+        "AWS::IAM::InstanceProfile": "InstanceProfileName Path",
+        "AWS::IAM::Role": "Path RoleName",
+        "AWS::Lambda::EventSourceMapping": "EventSourceArn",
+        "AWS::Lambda::Function": "FunctionName",
+        "AWS::Logs::LogGroup": "LogGroupName",
+        "AWS::Route53::HostedZone": "Name",
+        "AWS::Route53::RecordSet": "HostedZoneId Name",
+        "AWS::S3::Bucket": "BucketName",
+        "AWS::SNS::Topic": "TopicName",
+        "AWS::SQS::Queue": "FifoQueue QueueName",
+        "AWS::SSM::Parameter": "Name",
+        "AWS::Scheduler::Schedule": "Name",
+        "AWS::Scheduler::ScheduleGroup": "Name",
+        "AWS::SecretsManager::Secret": "Name",
+    }.items()
+}
+
+# EC2 takes these for a stopped instance only.
+RESTARTED_BY = {"AWS::EC2::Instance": frozenset({"InstanceType", "UserData", "EbsOptimized"})}
+
+# What holds something that nobody can make again.
+HOLDS_DATA = frozenset(
+    {
+        *("AWS::DynamoDB::Table", "AWS::EC2::Volume", "AWS::EFS::FileSystem"),
+        *("AWS::S3::Bucket", "AWS::SecretsManager::Secret"),
+    }
+)
+
+
+class Effect(StrEnum):
+    """What happens to one resource, the worst first."""
+
+    REPLACED = "replaced"
+    REMOVED = "removed"
+    RESTARTED = "stopped and started"
+    ADDED = "added"
+    CHANGED = "changed in place"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`properties`: those that differ; none when the whole resource comes or goes."""
+
+    effect: Effect
+    logical_id: str
+    kind: str
+    properties: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a person must know of it."""
+        because = f" by {', '.join(self.properties)}" if self.properties else ""
+        return f"{self.logical_id} ({self.kind}) is {self.effect}{because}{self._meaning}"
+
+    @property
+    def _meaning(self) -> str:
+        is_new = self.effect is Effect.REPLACED
+        if self.kind in HOLDS_DATA and self.effect in (Effect.REPLACED, Effect.REMOVED):
+            return (
+                ": the old one is kept, what is in it does not move" if is_new else ": it is kept"
+            )
+        if self.kind == "AWS::EC2::Instance":
+            return {
+                Effect.REPLACED: ": a new head boots, jobs that run go on",
+                Effect.RESTARTED: ": the head is away for minutes, jobs that run go on",
+            }.get(self.effect, "")
+        if self.kind == "AWS::EC2::LaunchTemplate":
+            return {
+                Effect.CHANGED: ": for nodes that are launched from then on",
+                Effect.REMOVED: ": no more nodes of this pool",
+            }.get(self.effect, "")
+        return ""
+
+
+def changes(before: Template, after: Template) -> list[Change]:
+    """Of one stack, the gravest first. References to what is replaced count as changed."""
+    old: Resources = before.get("Resources", {})
+    new: Resources = after.get("Resources", {})
+    found = [
+        Change(Effect.REMOVED, name, str(old[name]["Type"])) for name in old.keys() - new.keys()
+    ]
+    found += [
+        Change(Effect.ADDED, name, str(new[name]["Type"])) for name in new.keys() - old.keys()
+    ]
+    found += _of_both(old, new)
+    order = list(Effect)
+    return sorted(found, key=lambda each: (order.index(each.effect), each.logical_id))
+
+
+def _of_both(old: Resources, new: Resources) -> list[Change]:
+    both = sorted(old.keys() & new.keys())
+    replaced: dict[str, Change] = {}
+    while True:
+        found = [
+            change
+            for name in both
+            if (change := _change(name, old[name], new[name], replaced.keys()))
+        ]
+        now = {each.logical_id: each for each in found if each.effect is Effect.REPLACED}
+        if now.keys() == replaced.keys():
+            return found
+        replaced = now
+
+
+def _change(
+    name: str, old: Mapping[str, Any], new: Mapping[str, Any], replaced: Iterable[str]
+) -> Change | None:
+    kind = str(new["Type"])
+    before, after = old.get("Properties", {}), new.get("Properties", {})
+    names = sorted(before.keys() | after.keys())
+    differ = tuple(
+        each
+        for each in names
+        if before.get(each) != after.get(each) or refers(after.get(each), replaced)
+    )
+    if kind != old["Type"] or REPLACED_BY.get(kind, frozenset()).intersection(differ):
+        return Change(Effect.REPLACED, name, kind, differ)
+    if RESTARTED_BY.get(kind, frozenset()).intersection(differ):
+        return Change(Effect.RESTARTED, name, kind, differ)
+    return Change(Effect.CHANGED, name, kind, differ) if differ else None
+
+
+def refers(value: Any, names: Iterable[str]) -> bool:
+    """Whether CloudFormation puts one of these resources into the value."""
+    match value:
+        case {"Ref": name}:
+            return name in names
+        case {"Fn::GetAtt": [name, *_]}:
+            return name in names
+        case Mapping():
+            return any(refers(each, names) for each in value.values())
+        case list():
+            return any(refers(each, names) for each in value)
+        case _:
+            return False

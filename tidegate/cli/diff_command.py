@@ -1,0 +1,60 @@
+"""`tidegate diff`: what a deployment would replace, restart or change, before it does."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def diff(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
+        "cdk.out"
+    ),
+    before: Annotated[
+        Path | None,
+        typer.Option(help="Compare with the templates of this folder, not with AWS."),
+    ] = None,
+) -> None:
+    """Tell what deploying the synthesized templates would do to the cluster that runs.
+
+    Exit code 2 when something that holds data, or the head, would be replaced.
+    """
+    from rich.console import Console
+
+    from tidegate.cli.diff import HOLDS_DATA, Effect, changes
+    from tidegate.cli.templates import read_templates
+    from tidegate.core.errors import TidegateError
+    from tidegate.wire.config import load_cluster
+
+    console = Console(markup=False, highlight=False, soft_wrap=True)
+    try:
+        read = load_cluster(file)
+        after = read_templates(assembly, read.cluster.name)
+        old = (
+            read_templates(before, read.cluster.name)
+            if before
+            else _deployed(after.keys(), read.region)
+        )
+    except TidegateError as error:
+        console.print(str(error), style="red")
+        raise typer.Exit(1) from error
+    is_grave = False
+    for stack, template in after.items():
+        found = changes(old[stack], template)
+        console.print(f"{stack}: {len(found)} changes" if found else f"{stack}: no change")
+        for change in found:
+            is_new = change.effect is Effect.REPLACED
+            grave = is_new and change.kind in {*HOLDS_DATA, "AWS::EC2::Instance"}
+            is_grave = is_grave or grave
+            console.print(f"  {change.sentence}", style="red" if grave else None)
+    console.print("Nodes that run are touched by no deployment.")
+    raise typer.Exit(2 if is_grave else 0)
+
+
+def _deployed(stacks: Any, region: str) -> dict[str, Any]:
+    from tidegate.adapters.clients import client
+    from tidegate.adapters.stacks import deployed_template
+
+    asked = client("cloudformation", region)
+    return {stack: deployed_template(asked, stack) for stack in stacks}

@@ -1,0 +1,17 @@
+"""The templates of a cluster's two stacks, as `cdk synth` wrote them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tidegate.core.errors import BadConfig
+
+
+def read_templates(assembly: Path, cluster: str) -> dict[str, dict[str, Any]]:
+    """Stack name -> template. Errors: BadConfig, when one is not there."""
+    names = (f"tidegate-{cluster}-data", f"tidegate-{cluster}")
+    paths = {name: assembly / f"{name}.template.json" for name in names}
+    missing = [str(path) for path in paths.values() if not path.exists()]
+    if missing:
+        raise BadConfig(f"{', '.join(missing)}: not there, run `npx cdk synth --quiet` first")
+    return {name: json.loads(path.read_text()) for name, path in paths.items()}
