@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import ended, launches, orders
 from tests.make import (
     NOW_S,
@@ -199,3 +201,32 @@ def test_a_node_that_slurm_still_has_counts_although_it_is_down_and_ec2_does_not
     made = plan(snapshot([job(2)], [down], of=one, records=[record()]))
 
     assert launches(made) == []
+
+
+@pytest.mark.parametrize(("age_s", "is_over"), [(100, False), (1000, True)])
+def test_an_instance_that_boots_unseen_is_neither_counted_on_nor_ended(
+    age_s: float, is_over: bool
+) -> None:
+    """It may have joined since the digest, and run a job."""
+    unseen = record(phase=Phase.LAUNCHED, age_s=age_s)
+
+    made = plan(snapshot([job(1)], records=[unseen]))
+    limited = plan(snapshot([job(1)], records=[unseen], of=cluster(pool(limits=Limits(nodes=1)))))
+
+    assert ended(made) == (["i-1"] if is_over else [])
+    assert len(launches(made)) == 1
+    assert launches(limited) == []
+
+
+def test_dead_nodes_that_only_slurm_knows_are_deleted() -> None:
+    names = ("i-0123456789abcdef0", "gpu-1", "i-0123456789abcdef1", "i-0123456789abcdef2")
+    states = ("DOWN", "DOWN", "IDLE", "DOWN")
+    features = (("t4",), ("t4",), ("t4",), ("theirs",))
+    nodes = [
+        replace(node(name, state=state), features=of)
+        for name, state, of in zip(names, states, features, strict=True)
+    ]
+
+    made = plan(snapshot([], nodes))
+
+    assert [order.names for order in orders(made, OrderKind.RELEASE)] == [names[:1]]

@@ -50,6 +50,12 @@ class Member:
         is_fresh = self.record is None or self.record.phase is Phase.LAUNCHED
         return not is_fresh or now_s - self.launched_at_s > describe_lag_s
 
+    @property
+    def may_boot(self) -> bool:
+        """Neither EC2 nor Slurm shows it yet, and nobody has said that it ends."""
+        is_launched = self.record is not None and self.record.phase is Phase.LAUNCHED
+        return is_launched and self.instance is None and self.node is None
+
     def has_order(self, kind: OrderKind, now_s: float) -> bool:
         """An order of this kind is on its way: neither answered nor expired."""
         order = self.record.order if self.record else None

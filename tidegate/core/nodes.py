@@ -1,5 +1,7 @@
 """Passes over launches in doubt and over every node that is ours."""
 
+import re
+
 from tidegate.core.actions import (
     LaunchRecord,
     LaunchStatus,
@@ -16,6 +18,8 @@ from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.work import Work
+
+INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
 
 
 def count_doubt(work: Work) -> None:
@@ -102,8 +106,8 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     snapshot = work.snapshot
     is_counted = member.instance is not None and member.instance.launch_id in in_doubt
     is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
-    # One Describe may leave out a node that lives: while Slurm has it, it counts.
-    is_seen = member.instance is None and member.node is not None
+    # One Describe may leave out what lives: while it boots or Slurm has it, it counts.
+    is_seen = member.may_boot or (member.instance is None and member.node is not None)
     if (is_gone and not is_seen) or (member.record is None and is_counted):
         return
     record = member.record
@@ -169,6 +173,22 @@ def order_out(work: Work) -> None:
             work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
     for (kind, reason), names in sorted(by_reason.items()):
         work.send(kind, tuple(sorted(names)), f"tidegate: {reason}")
+
+
+def bury(work: Work) -> None:
+    """Delete dead nodes that only Slurm still knows: they died as they joined."""
+    known = {each.member.instance_id for each in work.judged}
+    pools = {pool.name for pool in work.snapshot.cluster.pools}
+    names = tuple(
+        node.name
+        for node in sorted(work.digest.reading.nodes, key=lambda node: node.name)
+        if node.state.is_down
+        and node.name not in known
+        and INSTANCE_ID.fullmatch(node.name)
+        and not pools.isdisjoint(node.features)
+    )
+    if names:
+        work.send(OrderKind.RELEASE, names, "tidegate: its instance is gone for good")
 
 
 def reopen(work: Work) -> None:

@@ -13,6 +13,7 @@ from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
 from tidegate.core.nodes import (
+    bury,
     count_doubt,
     end_released,
     finish_launches,
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     finish_launches,
     save_jobs,
     order_out,
+    bury,
     reopen,
     serve_queue,
     open_gangs,

@@ -101,8 +101,10 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     seen_at_s = now_s - snapshot.digest_age_s
     if member.record is None:
         return _judge_unrecorded(member, snapshot, in_doubt)
+    is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
     if member.is_gone(now_s, timings.describe_lag_s):
-        return _judge_gone(member)
+        # Left out by one Describe, it may boot all the same: nobody counts on it, nobody ends it.
+        return Judged(member, Use.NONE) if member.may_boot and not is_late else _judge_gone(member)
     if _is_released(member):
         return _end(member, "released by Slurm")
     if member.node is not None:
@@ -114,7 +116,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         is_over = seen_at_s > (member.record.reclaim_at_s or 0.0)
         return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
     # The digest's own age counts: the node may have registered since it was written.
-    if seen_at_s - member.launched_at_s > timings.boot_bound_s:
+    if is_late:
         why = f"did not register within {timings.boot_bound_s:.0f} s"
         return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
     return Judged(member, Use.NONE if member.record.cordon else Use.IN_FLIGHT)
