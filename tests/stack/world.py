@@ -67,6 +67,11 @@ class StackWorld:
             )
         return self._head[service]
 
+    def restart_head(self) -> None:
+        """The head's agent starts anew, on whatever instance is the head now."""
+        self.sequence, self.started_at_s = 0, self.started_at_s + 1
+        self._head.clear()
+
     @property
     def head_id(self) -> str:
         (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
