@@ -8,6 +8,8 @@ import typer
 
 from tidegate.cli.cost_command import cost
 from tidegate.cli.diff_command import diff
+from tidegate.cli.init_command import init
+from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
 from tidegate.cli.simulate import simulate
 
@@ -83,6 +85,8 @@ def schema(
 app.command()(plan)
 app.command()(cost)
 app.command()(diff)
+app.command()(init)
+app.add_typer(importing, name="import")
 
 
 def _verdict(file: Path) -> bool:

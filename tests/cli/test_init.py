@@ -1,0 +1,153 @@
+"""`tidegate init` and `tidegate import pcluster`: what they write is what `validate` takes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tidegate.cli.main import app
+from tidegate.cli.pcluster import translate
+from tidegate.wire.config import load_cluster
+
+PCLUSTER = """\
+Region: us-east-1
+Image: {Os: ubuntu2204}
+HeadNode:
+  InstanceType: m6i.xlarge
+  Networking: {SubnetId: subnet-0a1b2c3d}
+  Ssh: {KeyName: mine}
+Scheduling:
+  Scheduler: slurm
+  SlurmSettings: {ScaledownIdletime: 5, QueueUpdateStrategy: DRAIN}
+  SlurmQueues:
+    - Name: gpu
+      CapacityType: SPOT
+      Networking: {SubnetIds: [subnet-0a1b2c3e], PlacementGroup: {Enabled: true}}
+      ComputeResources:
+        - Name: a10
+          Instances: [{InstanceType: g5.xlarge}, {InstanceType: g5.12xlarge}]
+          MinCount: 1
+          MaxCount: 12
+        - Name: odd
+          InstanceType: zz9.large
+    - Name: train
+      ComputeResources:
+        - {Name: h100, InstanceType: p5.48xlarge, MaxCount: 4, Efa: {Enabled: true}}
+SharedStorage:
+  - {Name: data, StorageType: FsxLustre, MountDir: /fsx}
+"""
+
+
+def run(*arguments: str, answers: str | None = None) -> Any:
+    return CliRunner().invoke(app, list(arguments), input=answers)
+
+
+def test_answers_become_a_good_file(tmp_path):
+    file = tmp_path / "new.yaml"
+    answers = ["lab", "eu-west-1", "abc", "g5.xlarge, g6.xlarge", "y", "4", "9.5"]
+    answers += ["Europe/Berlin", "ops@example.org"]
+
+    done = run("init", str(file), answers="\n".join(answers) + "\n")
+
+    assert done.exit_code == 0, done.output
+    read = load_cluster(file)
+    assert (read.cluster.name, read.region) == ("lab", "eu-west-1")
+    assert read.zones == ("eu-west-1a", "eu-west-1b", "eu-west-1c")
+    assert (read.cluster.limits.nodes, read.cluster.limits.usd_per_hour) == (4, 9.5)
+    assert read.schedules is not None
+    assert read.alarm_email == "ops@example.org"
+    assert [market.value for market in read.cluster.pools[0].markets] == ["spot", "on-demand"]
+    assert run("validate", str(file)).exit_code == 0
+
+
+def options() -> list[str]:
+    return [
+        *("--name", "ci", "--region", "us-east-1", "--zones", "a", "--types", "g4dn.xlarge"),
+        *("--no-spot", "--nodes", "2", "--usd-per-hour", "5", "--night-off", ""),
+        *("--alarm-email", ""),
+    ]
+
+
+def test_options_ask_nothing(tmp_path):
+    file = tmp_path / "ci.yaml"
+
+    done = run("init", str(file), *options())
+
+    assert done.exit_code == 0, done.output
+    read = load_cluster(file)
+    assert [market.value for market in read.cluster.pools[0].markets] == ["on-demand"]
+    assert (read.schedules, read.alarm_email) == (None, None)
+
+
+def test_what_is_there_is_not_overwritten_and_bad_answers_write_nothing(tmp_path):
+    file = tmp_path / "ci.yaml"
+    bad = run("init", str(file), *[each.replace("g4dn.xlarge", "g4dn.xlarg") for each in options()])
+
+    assert bad.exit_code == 1
+    assert "g4dn.xlarge" in bad.output
+    assert not file.exists()
+
+    file.write_text("mine")
+    assert run("init", str(file), *options()).exit_code == 1
+    assert file.read_text() == "mine"
+
+
+def test_parallelcluster_s_queues_become_partitions_and_pools():
+    done = translate(yaml.safe_load(PCLUSTER), "old")
+
+    assert done.file["head"] == {"instance_type": "m6i.xlarge"}
+    assert done.file["partitions"] == {
+        "gpu": {"pools": ["gpu-a10"], "default": True},
+        "train": {"pools": ["train-h100"]},
+    }
+    assert done.file["pools"]["gpu-a10"] == {
+        "instance_types": ["g5.xlarge", "g5.12xlarge"],
+        "zones": [],
+        "capacity_types": ["spot"],
+        "limits": {"nodes": 12},
+        "idle_s": 300,
+        "min_nodes": 1,
+    }
+    assert done.file["pools"]["train-h100"]["capacity_types"] == ["on-demand"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("HeadNode.Ssh", "SharedStorage", "Scheduling.SlurmSettings.QueueUpdateStrategy"),
+        *("Image.Os", "Scheduling.SlurmQueues.gpu.odd"),
+    ],
+)
+def test_what_has_no_equivalent_is_told(path):
+    left_out = translate(yaml.safe_load(PCLUSTER), "old").left_out
+
+    assert [line for line in left_out if line.startswith(f"{path}:")]
+
+
+def test_translation_is_a_good_file_once_the_gaps_are_filled(tmp_path):
+    source = tmp_path / "pcluster.yaml"
+    source.write_text(PCLUSTER)
+    done = run("import", "pcluster", str(source), "--name", "old")
+    assert done.exit_code == 0
+
+    written = yaml.safe_load(done.stdout)
+    for pool in written["pools"].values():
+        pool["zones"] = ["us-east-1a"]
+    target = tmp_path / "old.yaml"
+    target.write_text(yaml.safe_dump(written))
+
+    assert load_cluster(target).cluster.name == "old"
+    assert "to fill in: pools.*.zones" in done.stderr
+    assert "subnet-0a1b2c3d, subnet-0a1b2c3e" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["- a", "Name: x", "{"])
+def test_other_files_are_refused(tmp_path, text):
+    source: Path = tmp_path / "other.yaml"
+    source.write_text(text)
+
+    done = run("import", "pcluster", str(source))
+    assert done.exit_code == 1
+    assert "other.yaml" in done.stderr
