@@ -1,0 +1,256 @@
+"""Job histories: what `sacct -P` exports, and CSV files with one line for each job."""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+# What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
+# node), `gpu_type` and `constraint` may be there.
+CSV_COLUMNS = ("job_id", "submit_s", "duration_s", "gpus", "nodes", "partition")
+
+# What the replay reads of `sacct -P`; others are ignored.
+SACCT_COLUMNS = ("JobID", "Submit", "Start", "End", "State", "Partition", "NNodes", "ReqTRES")
+SACCT_COMMAND = (
+    "sacct -a -P -D -S 2026-01-01 -E now -o JobID,Submit,Start,End,State,Partition,NNodes,"
+    "ReqTRES,Timelimit,User,Account,Constraints"
+)
+
+MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024, "": 1 / 1024 / 1024}
+
+
+class BadTrace(Exception):
+    """A history that cannot be read; the message names lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """A job of the history. `gpus`, `cpus` and `memory_mib` are those of each of its nodes.
+
+    `gpus_total`: what it asked for in all, at most `gpus` times `nodes`.
+    `time_limit_s` None: the history does not say. `submit_s` counts from the history's start.
+    """
+
+    job_id: str
+    submit_s: float
+    duration_s: float
+    nodes: int
+    gpus: int
+    gpus_total: int
+    partition: str
+    cpus: int = 1
+    memory_mib: int = 0
+    gpu_type: str = ""
+    time_limit_s: float | None = None
+    user: str = "user"
+    account: str = ""
+    constraint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A line that is no job."""
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Jobs in the order of their submission, and what could not be read.
+
+    `skipped`: lines that are no work to replay (steps, jobs that never ran), by reason.
+    """
+
+    jobs: tuple[TraceJob, ...]
+    broken: tuple[Broken, ...] = ()
+    skipped: tuple[tuple[str, int], ...] = ()
+
+
+class _Line(Exception):
+    """Why a line is broken."""
+
+
+class _Skip(Exception):
+    """Why a line is no work to replay."""
+
+
+def read_trace(text: str, *, is_lenient: bool = False) -> Trace:
+    """Read either format, known by its first line. Errors: BadTrace, naming broken lines."""
+    lines = text.splitlines()
+    header = lines[0] if lines else ""
+    is_sacct = "|" in header
+    columns = header.split("|") if is_sacct else next(csv.reader([header]), [])
+    wanted = SACCT_COLUMNS if is_sacct else CSV_COLUMNS
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise BadTrace(f"line 1: the columns {', '.join(missing)} are missing")
+    rows = (line.split("|") for line in lines[1:]) if is_sacct else csv.reader(lines[1:])
+    trace = _read(rows, columns, is_sacct=is_sacct)
+    if trace.broken and not is_lenient:
+        told = "\n".join(str(each) for each in trace.broken[:10])
+        more = f"\nand {len(trace.broken) - 10} more" if len(trace.broken) > 10 else ""
+        raise BadTrace(f"{told}{more}")
+    if not trace.jobs:
+        raise BadTrace("no line is a job that ran")
+    return trace
+
+
+def _read(rows: Iterable[list[str]], columns: list[str], *, is_sacct: bool) -> Trace:
+    jobs: list[TraceJob] = []
+    broken: list[Broken] = []
+    skipped: dict[str, int] = {}
+    seen: dict[str, tuple[int, int]] = {}
+    for number, row in enumerate(rows, start=2):
+        if row in ([], [""]):
+            continue
+        try:
+            if len(row) != len(columns):
+                raise _Line(f"{len(row)} fields instead of {len(columns)}")
+            values = dict(zip(columns, row, strict=True))
+            job = _sacct_job(values) if is_sacct else _csv_job(values)
+            if job.job_id in seen and not is_sacct:
+                raise _Line(f"job {job.job_id} is in line {seen[job.job_id][0]} already")
+            if job.job_id in seen:  # of a requeued job the last run counts
+                skipped["earlier runs"] = skipped.get("earlier runs", 0) + 1
+                before = jobs[seen[job.job_id][1]]
+                job = replace(job, submit_s=min(job.submit_s, before.submit_s))
+                jobs[seen[job.job_id][1]] = job
+                continue
+            seen[job.job_id] = number, len(jobs)
+            jobs.append(job)
+        except _Line as problem:
+            broken.append(Broken(number, str(problem)))
+        except _Skip as reason:
+            skipped[str(reason)] = skipped.get(str(reason), 0) + 1
+    jobs.sort(key=lambda job: job.submit_s)
+    if is_sacct and jobs:
+        first_s = jobs[0].submit_s // 86400 * 86400
+        jobs = [replace(job, submit_s=job.submit_s - first_s) for job in jobs]
+    return Trace(tuple(jobs), tuple(broken), tuple(sorted(skipped.items())))
+
+
+# -- CSV -------------------------------------------------------------------------------------
+
+
+def _csv_job(values: Mapping[str, str]) -> TraceJob:
+    nodes, gpus_total = _count(values, "nodes", 1), _count(values, "gpus", 0)
+    gpus = -(-gpus_total // nodes)
+    if not values["job_id"]:
+        raise _Line("job_id is empty")
+    limit = values.get("time_limit_s", "")
+    return TraceJob(
+        job_id=values["job_id"],
+        submit_s=_seconds(values, "submit_s"),
+        duration_s=_seconds(values, "duration_s"),
+        nodes=nodes,
+        gpus=gpus,
+        gpus_total=gpus_total,
+        partition=values["partition"],
+        cpus=_count(values, "cpus", 1) if values.get("cpus") else max(gpus, 1),
+        memory_mib=_count(values, "memory_mib", 0) if values.get("memory_mib") else 0,
+        gpu_type=values.get("gpu_type", "").lower(),
+        time_limit_s=_seconds(values, "time_limit_s") if limit else None,
+        user=values.get("user", "") or "user",
+        account=values.get("account", ""),
+        constraint=values.get("constraint", ""),
+    )
+
+
+def _seconds(values: Mapping[str, str], name: str) -> float:
+    try:
+        value = float(values[name])
+    except ValueError:
+        raise _Line(f"{name} is no number: {values[name]!r}") from None
+    if not 0 <= value < 1e11:
+        raise _Line(f"{name} is {values[name]}")
+    return value
+
+
+def _count(values: Mapping[str, str], name: str, least: int) -> int:
+    text = values[name]
+    if not text.isdecimal() or not least <= int(text) <= 1_000_000:
+        raise _Line(f"{name} is no number of at least {least}: {text!r}")
+    return int(text)
+
+
+# -- sacct -----------------------------------------------------------------------------------
+
+
+def _sacct_job(values: Mapping[str, str]) -> TraceJob:
+    """One line of `sacct -P -D`: arrays have a line for each task, requeues for each run."""
+    job_id = values["JobID"]
+    if "." in job_id:
+        raise _Skip("steps")
+    if not re.fullmatch(r"\d+(_(\d+|\[.*\])|\+\d+)?", job_id):
+        raise _Line(f"JobID is {job_id!r}")
+    state = values["State"].split(" ")[0]
+    if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED"):
+        raise _Skip(f"{state.lower()}: not ended")
+    if values["Start"] in ("Unknown", "None", "") or "[" in job_id:
+        raise _Skip("never started")
+    start_s, end_s = _instant(values, "Start"), _instant(values, "End")
+    if end_s < start_s:
+        raise _Line(f"End {values['End']} is before Start {values['Start']}")
+    nodes = _count(values, "NNodes", 1)
+    tres = _tres(values["ReqTRES"])
+    gpus_total, gpu_type = _gpus(tres)
+    memory = re.fullmatch(r"([\d.]+)([KMGT]?)n?", tres.get("mem", "0M"))
+    if memory is None:
+        raise _Line(f"ReqTRES has mem={tres['mem']}")
+    return TraceJob(
+        job_id=job_id,
+        submit_s=_instant(values, "Submit"),
+        duration_s=end_s - start_s,
+        nodes=nodes,
+        gpus=-(-gpus_total // nodes),
+        gpus_total=gpus_total,
+        partition=values["Partition"].split(",")[0],
+        cpus=max(-(-_number(tres.get("cpu", "1")) // nodes), 1),
+        memory_mib=int(float(memory[1]) * MIB[memory[2]] / nodes),
+        gpu_type=gpu_type,
+        time_limit_s=_duration(values.get("Timelimit", "")),
+        user=values.get("User", "") or "user",
+        account=values.get("Account", ""),
+        constraint=values.get("Constraints", ""),
+    )
+
+
+def _tres(text: str) -> dict[str, str]:
+    """`cpu=4,gres/gpu:a10g=1,mem=16G,node=1`."""
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _gpus(tres: Mapping[str, str]) -> tuple[int, str]:
+    typed = sorted(name for name in tres if name.startswith("gres/gpu:"))
+    total = _number(tres.get("gres/gpu", "0"))
+    total = total or sum(_number(tres[name]) for name in typed)
+    return total, typed[0].removeprefix("gres/gpu:") if len(typed) == 1 else ""
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise _Line(f"ReqTRES has {text!r} where a number should be")
+    return int(text)
+
+
+def _instant(values: Mapping[str, str], name: str) -> float:
+    try:
+        return datetime.fromisoformat(values[name]).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise _Line(f"{name} is no instant: {values[name]!r}") from None
+
+
+def _duration(text: str) -> float | None:
+    """`1-02:03:04`, `02:03:04` or `03:04`; None for `UNLIMITED` and `Partition_Limit`."""
+    if text in ("", "UNLIMITED", "Partition_Limit"):
+        return None
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", text)
+    if found is None:
+        raise _Line(f"Timelimit is {text!r}")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)
