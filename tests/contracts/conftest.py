@@ -11,7 +11,7 @@ from tests.cloud_resources import CloudNames, create_resources
 NUMBERS = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud() as running:
         yield running

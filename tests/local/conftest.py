@@ -17,7 +17,7 @@ from tests.local.stack import HANDLERS, assembly, template
 NUMBERS = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud() as running:
         yield running

@@ -88,7 +88,7 @@ def refused(call: Any, /, **arguments: Any) -> tuple[str, int, str]:
     return error["Code"], metadata["HTTPStatusCode"], error["Message"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cloud() -> Iterator[LocalCloud]:
     with LocalCloud() as running:
         yield running

@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Mark
@@ -76,17 +77,16 @@ class Story:
         """The whole story; a broken check ends it."""
         broken: Broken | None = None
         began_s = self.world.clock.now_s()
-        # What the agent logs of a silent Slurm is thousands of lines here.
-        logging.getLogger("tidegate").setLevel(logging.CRITICAL)
-        try:
-            self.chaos.install()
-            self.checks.install()
-            self.happenings.begin()
-            self._safety()
-            self.happenings.stop()
-            self._liveness()
-        except Broken as found:
-            broken = found
+        with _silent(logging.getLogger("tidegate")):
+            try:
+                self.chaos.install()
+                self.checks.install()
+                self.happenings.begin()
+                self._safety()
+                self.happenings.stop()
+                self._liveness()
+            except Broken as found:
+                broken = found
         world = self.world
         return Ended(
             options=self.options,
@@ -186,3 +186,14 @@ def _look_lines(looked: Looked) -> list[str]:
     if looked.trouble:
         lines.append(f"look failed: {looked.trouble}")
     return lines
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    """What the agent logs of a silent Slurm is thousands of lines here."""
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
