@@ -102,9 +102,9 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if member.record is None:
         return _judge_unrecorded(member, snapshot, in_doubt)
     is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
-    if member.is_gone(now_s, timings.describe_lag_s):
-        # Left out by one Describe, it may boot all the same: nobody counts on it, nobody ends it.
-        return Judged(member, Use.NONE) if member.may_boot and not is_late else _judge_gone(member)
+    # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
+    if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
+        return _judge_gone(member)
     if _is_released(member):
         return _end(member, "released by Slurm")
     if member.node is not None:
