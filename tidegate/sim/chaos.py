@@ -157,7 +157,7 @@ class Chaos:
             if instance.offering.market is not Market.SPOT or chance.random() >= rate:
                 return
             lead_s = chance.choice((120.0, 120.0, 120.0, chance.uniform(5.0, 100.0), 0.0))
-            at_s = self.world.clock.now_s() + max(lead_s, chance.uniform(5.0, 700.0))
+            at_s = self.world.clock.now_s() + max(lead_s, chance.uniform(5.0, 350.0))
             self.reclaim(instance.instance_id, at_s, lead_s, is_twice=chance.random() < 0.3)
 
         return started

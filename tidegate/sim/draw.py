@@ -194,12 +194,12 @@ def _rates(seed: int, faults: frozenset[str]) -> Rates:
         ("orders", "order_twice", 0.3),
         ("boot", "slow_boot", 0.3),
         ("boot", "bad_boot", 0.3),
-        ("spot", "reclaim", 0.8),
+        ("spot", "reclaim", 0.9),
         ("lag", "lag_s", 50.0),
     ):
         chance = stream(seed, f"rate of {name}")
         if fault in faults:
-            drawn[name] = round(chance.uniform(most / 10, most), 4)
+            drawn[name] = round(chance.uniform(most / 4, most), 4)
     return Rates(**drawn)
 
 

@@ -1,10 +1,12 @@
 """One seed from its first submission to the last instance, under all checks."""
 
 import logging
+import traceback
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tidegate.core.actions import Mark
 from tidegate.core.explain import sentence
@@ -20,6 +22,8 @@ from tidegate.sim.world import SimWorld
 
 SETTLES = "Settles"
 SETTLES_SENTENCE = "When faults stop, everything settles within a bounded time."
+NO_CRASH = "NoCrash"
+NO_CRASH_SENTENCE = "Planner, service and agent raise nothing that nobody expects."
 TRACE_KEPT = 60
 EVENTS_MAX = 200_000
 
@@ -87,6 +91,11 @@ class Story:
                 self._liveness()
             except Broken as found:
                 broken = found
+            except Exception as error:  # noqa: BLE001 - whatever it is, its seed must be told
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"{Path(place.filename).name}:{place.lineno}"
+                said = f"{type(error).__name__}: {error} ({where})"
+                broken = Broken(NO_CRASH, NO_CRASH_SENTENCE, said)
         world = self.world
         return Ended(
             options=self.options,
