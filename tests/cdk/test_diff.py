@@ -82,6 +82,18 @@ def test_new_image_reaches_new_nodes_and_the_head_is_told_to_be_replaced(tmp_pat
     assert "AWS::EC2::VolumeAttachment" in of(Effect.REPLACED, those)
 
 
+def test_one_image_for_another_replaces_the_head_alone(tmp_path):
+    images = ("ami-0123456789abcdef0", "ami-0fedcba9876543210")
+    old, new = (
+        synthesized(tmp_path / image, dev_file(head={"image": image}))["tidegate-dev"].template
+        for image in images
+    )
+
+    (head,) = [each for each in changes(old, new) if each.kind == "AWS::EC2::Instance"]
+    assert (head.effect, head.properties) == (Effect.REPLACED, ("ImageId",))
+    assert not [each for each in changes(old, new) if each.logical_id.startswith("Nodes")]
+
+
 def test_larger_head_is_stopped_and_started(tmp_path, both):
     those = found(tmp_path, both, head={"instance_type": "m6i.2xlarge"})
 
