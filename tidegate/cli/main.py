@@ -11,6 +11,7 @@ from tidegate.cli.diff_command import diff
 from tidegate.cli.init_command import init
 from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
+from tidegate.cli.replay import replay
 from tidegate.cli.simulate import simulate
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(simulate)
+app.command()(replay)
 
 
 class SchemaName(StrEnum):

@@ -1,0 +1,193 @@
+"""What came of a replay, as figures: money, waits, launches, and what nobody could serve."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.core.ec2 import Market
+from tidegate.core.pool import Cluster
+from tidegate.sim.replay.state import EPOCH_S, Machine, Run
+from tidegate.sim.replay.world import BILLED_LEAST_S, World
+
+HOUR_S = 3600.0
+# Job sizes by GPUs, as waits are told: up to and including.
+SIZES = ((0, "no GPU"), (1, "1 GPU"), (7, "2-7 GPUs"), (8, "8 GPUs"), (1 << 30, "more"))
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds from submission to the first start."""
+
+    jobs: int
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one replay.
+
+    `bound_usd`: every GPU-second at the cheapest on-demand price per GPU of a type that can hold
+    the job, without idle, boot or waiting; no policy reaches it. `by_pool`: USD by "pool market".
+    `unmet`: jobs that never ran, by reason. `breaches`: moments at which a limit was exceeded.
+    """
+
+    name: str
+    policy: str
+    jobs: int
+    jobs_ended: int
+    cost_usd: float
+    bound_usd: float
+    by_pool: tuple[tuple[str, float], ...]
+    gpu_hours_billed: float
+    gpu_hours_used: float
+    gpu_hours_lost: float
+    idle_share: float
+    waits: Waits
+    waits_by_size: tuple[tuple[str, Waits], ...]
+    launches: int
+    interruptions: int
+    most_nodes: int
+    most_usd_per_hour: float
+    breaches: int
+    unmet: tuple[tuple[str, int], ...]
+    looks: int
+
+    @property
+    def multiple(self) -> float:
+        """Of the bound."""
+        return self.cost_usd / self.bound_usd if self.bound_usd else 0.0
+
+
+def billed_s(machine: Machine) -> float:
+    """The seconds that EC2 bills of a node."""
+    assert machine.ended_s is not None
+    return max(machine.ended_s - machine.launched_s, BILLED_LEAST_S)
+
+
+def cost_usd(machine: Machine) -> float:
+    return machine.usd_per_hour * billed_s(machine) / HOUR_S
+
+
+def bound_usd(runs: Sequence[Run], cluster: Cluster) -> float:
+    """The lower bound for all jobs that any type of the cluster can hold."""
+    cheapest: dict[int, float | None] = {}
+    total = 0.0
+    for run in runs:
+        key = run.kind
+        if key not in cheapest:
+            cheapest[key] = _usd_per_unit(run, cluster)
+        usd = cheapest[key]
+        if usd is not None:
+            units = run.job.gpus_total or run.job.cpus * run.job.nodes
+            total += usd * units * run.job.duration_s / HOUR_S
+    return total
+
+
+def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
+    """USD per GPU-hour, or per CPU-hour for a job without GPUs; None: nothing holds it."""
+    shape = run.pending.shape
+    found: list[float] = []
+    for pool in cluster.pools:
+        for of in pool.instance_types:
+            holds = (of.gpus, of.vcpus, of.slurm_memory_mib)
+            asked = (shape.gpus, shape.cpus, shape.memory_mib)
+            if any(has < wants for has, wants in zip(holds, asked, strict=True)):
+                continue
+            if shape.gpus and shape.gpu_type not in ("", of.gpu_type):
+                continue
+            for _, offering in pool.offerings():
+                if offering.instance_type == of.name and offering.market is Market.ON_DEMAND:
+                    found.append(cluster.prices[offering] / (of.gpus if shape.gpus else of.vcpus))
+    return min(found, default=None)
+
+
+def waits_of(runs: Sequence[Run]) -> Waits:
+    waits = sorted(run.wait_s for run in runs if run.first_started_s >= 0)
+    return Waits(len(waits), *(_at(waits, percent) for percent in (50, 95, 99, 100)))
+
+
+def _at(ordered: Sequence[float], percent: int) -> float:
+    """The smallest value that so many percent do not exceed."""
+    rank = -(-len(ordered) * percent // 100)
+    return ordered[max(rank - 1, 0)] if ordered else 0.0
+
+
+def outcome(world: World, name: str, policy: str, unmet: dict[str, str]) -> Outcome:
+    """All figures of a replay that has ended."""
+    by_pool: dict[str, float] = {}
+    for each in world.gone:
+        key = f"{each.pool} {each.offering.market.value}"
+        by_pool[key] = by_pool.get(key, 0.0) + cost_usd(each)
+    billed = sum(billed_s(m) * m.instance_type.gpus for m in world.gone) / HOUR_S
+    used = sum(m.gpu_busy_s for m in world.gone) / HOUR_S
+    by_size = [(label, [r for r in world.runs if _size(r) == label]) for _, label in SIZES]
+    most_nodes, most_usd, breaches = _peaks(world)
+    left = [run for run in world.runs if run.ended_s < 0]
+    reasons = Counter(
+        unmet.get(run.job.job_id, "not started when the replay ended") for run in left
+    )
+    return Outcome(
+        name=name,
+        policy=policy,
+        jobs=len(world.runs),
+        jobs_ended=len(world.runs) - len(left),
+        cost_usd=sum(by_pool.values()),
+        bound_usd=bound_usd([r for r in world.runs if r.ended_s >= 0], world.cluster),
+        by_pool=tuple(sorted(by_pool.items())),
+        gpu_hours_billed=billed,
+        gpu_hours_used=used,
+        gpu_hours_lost=world.lost_s / HOUR_S,
+        idle_share=1.0 - used / billed if billed else 0.0,
+        waits=waits_of(world.runs),
+        waits_by_size=tuple((label, waits_of(runs)) for label, runs in by_size if runs),
+        launches=world.num_launches,
+        interruptions=world.num_interruptions,
+        most_nodes=most_nodes,
+        most_usd_per_hour=most_usd,
+        breaches=breaches,
+        unmet=tuple(sorted(reasons.items())),
+        looks=world.num_looks,
+    )
+
+
+def _size(run: Run) -> str:
+    return next(label for most, label in SIZES if run.job.gpus_total <= most)
+
+
+def _peaks(world: World) -> tuple[int, float, int]:
+    """The most nodes and USD per hour at a time, and how often a launch broke a limit.
+
+    What ends at an instant is gone before what begins at it.
+    """
+    changes: list[tuple[float, int, Machine]] = []
+    for each in world.gone:
+        assert each.ended_s is not None
+        changes += [(each.launched_s, 1, each), (each.ended_s, -1, each)]
+    changes.sort(key=lambda change: (change[0], change[1], change[2].name))
+    limits = world.cluster.limits
+    nodes = most_nodes = gpus = breaches = 0
+    usd = most_usd = 0.0
+    for _, sign, machine in changes:
+        nodes, gpus = nodes + sign, gpus + sign * machine.instance_type.gpus
+        usd += sign * machine.usd_per_hour
+        most_nodes, most_usd = max(most_nodes, nodes), max(most_usd, usd)
+        measured = ((nodes, limits.nodes), (gpus, limits.gpus), (usd - 1e-6, limits.usd_per_hour))
+        breaches += sign > 0 and any(most is not None and value > most for value, most in measured)
+    return most_nodes, most_usd, breaches
+
+
+def days(world: World) -> list[tuple[int, float]]:
+    """USD of each day since the history's start."""
+    by_day: dict[int, float] = {}
+    for each in world.gone:
+        from_s = each.launched_s - EPOCH_S
+        end_s = from_s + billed_s(each)
+        while from_s < end_s:
+            day = int(from_s // 86400)
+            until_s = min(end_s, (day + 1) * 86400.0)
+            by_day[day] = by_day.get(day, 0.0) + each.usd_per_hour * (until_s - from_s) / HOUR_S
+            from_s = until_s
+    return sorted(by_day.items())

@@ -1,0 +1,146 @@
+"""Nodes and jobs of a replay: what EC2 bills and what Slurm knows, in one place."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tidegate.core.ec2 import InstanceType, Offering
+from tidegate.core.slurm import Job, Shape
+from tidegate.sim.replay.trace import TraceJob
+
+# A Monday. The history's second 0.
+EPOCH_S = 1_699_833_600.0
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A job of the history in this replay.
+
+    `limit_s`: what Slurm and the planner take for its time limit. `left_s`: the work that is
+    still to be done; `ready_s`: since when it waits; `place`: its place in the queue; `kind`: a
+    number that jobs of equal needs share; `starts`: counts its starts, so that an end that was
+    due for an earlier one is known.
+    """
+
+    job: TraceJob
+    limit_s: float
+    place: int
+    pending: Job
+    kind: int
+    left_s: float
+    ready_s: float
+    started_s: float = -1.0
+    first_started_s: float = -1.0
+    ended_s: float = -1.0
+    starts: int = 0
+    machines: tuple["Machine", ...] = ()
+    running: Job | None = None
+    reason: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.machines)
+
+    @property
+    def wait_s(self) -> float:
+        """From its submission to its first start."""
+        return self.first_started_s - self.ready_s
+
+
+@dataclass(eq=False)
+class Machine:
+    """A node from its purchase to its end. `owner`: which gang's gate it was bought behind."""
+
+    name: str
+    pool: str
+    offering: Offering
+    instance_type: InstanceType
+    usd_per_hour: float
+    launched_s: float
+    joins_s: float
+    features: tuple[str, ...]
+    is_up: bool = False
+    is_drain: bool = False
+    drain_reason: str = ""
+    gated_for: str = ""
+    ended_s: float | None = None
+    reclaim_s: float | None = None
+    idle_since_s: float = 0.0
+    gpus_free: int = 0
+    cpus_free: int = 0
+    memory_free_mib: int = 0
+    num_exclusive: int = 0
+    runs: dict[int, Run] = field(default_factory=dict)
+    busy_s: float = 0.0
+    gpu_busy_s: float = 0.0
+    changes: int = 0
+    # By kind of job: for which `changes` it holds, when such a job would fit, and what is left.
+    frees: dict[int, tuple[int, float, int]] = field(default_factory=dict)
+    _ends: tuple[int, tuple[tuple[float, Shape], ...]] = (-1, ())
+
+    def __post_init__(self) -> None:
+        self.gpus_free = self.instance_type.gpus
+        self.cpus_free = self.instance_type.vcpus
+        self.memory_free_mib = self.instance_type.slurm_memory_mib
+
+    @cached_property
+    def rank(self) -> tuple[int, str]:
+        """Slurm fills the lowest weight first; a node's weight is 1 and its GPUs."""
+        return 1 + self.instance_type.gpus, self.name
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.runs
+
+    @property
+    def takes_jobs(self) -> bool:
+        return self.is_up and not self.is_drain and self.ended_s is None
+
+    def room(self, shape: Shape) -> bool:
+        """Whether one node's share of a job fits now."""
+        if self.num_exclusive or (shape.is_exclusive and self.runs):
+            return False
+        return (
+            self.gpus_free >= shape.gpus
+            and self.cpus_free >= shape.cpus
+            and self.memory_free_mib >= shape.memory_mib
+        )
+
+    def could(self, shape: Shape) -> bool:
+        """Whether it fits on an empty node of this type."""
+        of = self.instance_type
+        return (
+            of.gpus >= shape.gpus
+            and of.vcpus >= shape.cpus
+            and of.slurm_memory_mib >= shape.memory_mib
+            and (not shape.gpu_type or not shape.gpus or shape.gpu_type == of.gpu_type)
+        )
+
+    def ends(self) -> tuple[tuple[float, Shape], ...]:
+        """When its jobs end by their time limits, the first to end first, and what each has."""
+        if self._ends[0] != self.changes:
+            runs = self.runs.values()
+            ends = sorted((r.started_s + r.limit_s, r.place, r.pending.shape) for r in runs)
+            self._ends = self.changes, tuple((end_s, shape) for end_s, _, shape in ends)
+        return self._ends[1]
+
+    def put(self, run: Run) -> None:
+        shape = run.pending.shape
+        self.runs[run.place] = run
+        self.gpus_free -= shape.gpus
+        self.cpus_free -= shape.cpus
+        self.memory_free_mib -= shape.memory_mib
+        self.num_exclusive += shape.is_exclusive
+        self.changes += 1
+
+    def take(self, run: Run, now_s: float) -> None:
+        """Its job has ended or was requeued."""
+        shape = run.pending.shape
+        del self.runs[run.place]
+        self.gpus_free += shape.gpus
+        self.cpus_free += shape.cpus
+        self.memory_free_mib += shape.memory_mib
+        self.num_exclusive -= shape.is_exclusive
+        self.changes += 1
+        self.gpu_busy_s += shape.gpus * (now_s - run.started_s)
+        if not self.runs:
+            self.idle_since_s = now_s

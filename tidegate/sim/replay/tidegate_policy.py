@@ -1,0 +1,208 @@
+"""Tidegate in a replay: the planner of the functions, on snapshots of the replay's world."""
+
+from dataclasses import replace
+
+from tidegate.core.actions import (
+    Launch,
+    Mark,
+    NodeRecord,
+    Order,
+    OrderKind,
+    Phase,
+    Rest,
+    Resting,
+    Send,
+    Stuck,
+    Terminate,
+    Watch,
+)
+from tidegate.core.digest import Digest, Stamp
+from tidegate.core.ec2 import Instance, InstanceState, Offering
+from tidegate.core.planner import plan
+from tidegate.core.slurm import Node, NodeState, Reading
+from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.sim.replay.state import Machine
+from tidegate.sim.replay.world import HEARTBEAT_S, World
+
+STATES = {
+    (is_empty, is_drain): NodeState.parse(
+        ("IDLE" if is_empty else "MIXED") + ("+DRAIN" if is_drain else "") + "+DYNAMIC_NORM"
+    )
+    for is_empty in (True, False)
+    for is_drain in (True, False)
+}
+
+
+class Tidegate:
+    """Remembers what the ledger would."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, NodeRecord] = {}
+        self._instances: dict[str, Instance] = {}
+        self._nodes: dict[str, tuple[int, Node]] = {}
+        self._stuck: dict[str, Stuck] = {}
+        self._resting: dict[Offering, Resting] = {}
+        self._epoch = 0
+        self.unmet: dict[str, str] = {}
+        self.most_usd_per_hour = 0.0
+
+    def decide(self, world: World) -> float | None:
+        self._epoch += 1
+        snapshot = self._snapshot(world)
+        made = plan(snapshot)
+        for each in made.unmet:
+            self.unmet[each.job_id] = each.reason
+        is_acting = False
+        for action in made.actions:
+            match action:
+                case Launch():
+                    self._launch(world, action)
+                    is_acting = True
+                case Send(order=order):
+                    is_acting |= self._carry_out(world, order)
+                case Mark(instance_id=name):
+                    record = self._records[name]
+                    gated_for = "" if action.is_ungated else record.gated_for
+                    phase = max(action.phase, record.phase)
+                    self._records[name] = replace(record, phase=phase, gated_for=gated_for)
+                case Terminate(instance_ids=names):
+                    for name in names:
+                        if name in world.machines:
+                            world.end(world.machines[name], world.now_s)
+                case Watch(stuck=stuck):
+                    self._stuck[stuck.job_id] = stuck
+                case Rest(offering=offering, code=code):
+                    self._rest(world, offering, code)
+                case _:
+                    pass
+        world.has_news = bool(made.unmet)
+        usd = sum(each.usd_per_hour for each in world.machines.values())
+        self.most_usd_per_hour = max(self.most_usd_per_hour, usd)
+        return self._next_s(world, is_cut=made.is_cut)
+
+    def _next_s(self, world: World, *, is_cut: bool) -> float | None:
+        """At once when the plan was cut; later when idle nodes were kept, for whatever reason."""
+        if is_cut:
+            return world.now_s + 1.0
+        late = (
+            each.is_empty and each.is_up and world.now_s - each.idle_since_s >= HEARTBEAT_S
+            for each in world.machines.values()
+        )
+        return world.now_s + HEARTBEAT_S if any(late) else None
+
+    def _launch(self, world: World, launch: Launch) -> None:
+        pool = world.cluster.pool(launch.pool)
+        assert pool is not None
+        missing = launch.count
+        for offering in launch.offerings:
+            bought = world.buy(pool, offering, missing, launch.gated_for)
+            for machine in bought:
+                self._records[machine.name] = NodeRecord(
+                    instance_id=machine.name,
+                    launch_id=launch.launch_id,
+                    pool=pool.name,
+                    offering=offering,
+                    launched_at_s=world.now_s,
+                    usd_per_hour=machine.usd_per_hour,
+                    gated_for=launch.gated_for,
+                )
+                self._instances[machine.name] = Instance(
+                    machine.name,
+                    offering,
+                    InstanceState.RUNNING,
+                    world.now_s,
+                    launch.launch_id,
+                    pool.name,
+                )
+            missing -= len(bought)
+            if not missing:
+                return
+            self._rest(world, offering, "InsufficientInstanceCapacity")
+
+    def _rest(self, world: World, offering: Offering, code: str) -> None:
+        timings = world.cluster.timings
+        before = self._resting.get(offering)
+        failures = before.failures + 1 if before else 1
+        rest_s = min(timings.rest_min_s * 2 ** (failures - 1), timings.rest_max_s)
+        until_s = world.now_s + rest_s
+        self._resting[offering] = Resting(offering, until_s, failures, code, "no capacity")
+
+    def _carry_out(self, world: World, order: Order) -> bool:
+        """What the head's agent does with it; whether anything changed."""
+        has_changed = False
+        for name in order.names:
+            machine = world.machines.get(name)
+            if machine is None or not machine.is_up:
+                continue
+            match order.kind:
+                case OrderKind.DRAIN:
+                    if not order.only_if or machine.is_empty:
+                        world.set_drain(machine, True, order.text)
+                        has_changed = True
+                case OrderKind.UNDRAIN:
+                    world.set_drain(machine, False)
+                    has_changed = True
+                case OrderKind.RELEASE:
+                    has_changed |= world.release(machine)
+                case OrderKind.DELETE:
+                    world.end(machine, world.now_s)
+                case _:  # jobs on reclaimed nodes are requeued by the world at the reclaim
+                    pass
+        return has_changed
+
+    # -- what is seen ----------------------------------------------------------------------
+
+    def _snapshot(self, world: World) -> Snapshot:
+        alive = world.machines
+        self._records = {name: self._record(alive[name]) for name in alive}
+        self._instances = {name: self._instances[name] for name in alive}
+        nodes = tuple(self._node(each) for each in alive.values() if each.is_up)
+        jobs = [run.running for run in world.running.values() if run.running]
+        jobs += [run.pending for run in world.queue.waiting.values()]
+        now_s = world.now_s
+        self._stuck = {k: v for k, v in self._stuck.items() if v.is_forgotten_at_s > now_s}
+        reading = Reading("24.11", tuple(jobs), nodes)
+        digest = Digest(world.cluster.name, Stamp("i-head", 0.0, self._epoch), now_s, reading)
+        return Snapshot(
+            now_s=now_s,
+            cluster=world.cluster,
+            epoch=Epoch("replay", self._epoch),
+            digest=digest,
+            digest_age_s=0.0,
+            instances=tuple(self._instances.values()),
+            nodes=tuple(self._records.values()),
+            resting=tuple(self._resting.values()),
+            stuck=tuple(self._stuck.values()),
+        )
+
+    def _record(self, machine: Machine) -> NodeRecord:
+        record = self._records[machine.name]
+        if machine.reclaim_s is not None and record.reclaim_at_s is None:
+            return replace(record, phase=Phase.INTERRUPTED, reclaim_at_s=machine.reclaim_s)
+        return record
+
+    def _node(self, machine: Machine) -> Node:
+        known = self._nodes.get(machine.name)
+        if known and known[0] == machine.changes:
+            return known[1]
+        of = machine.instance_type
+        is_all = bool(machine.num_exclusive)
+        node = Node(
+            name=machine.name,
+            state=STATES[machine.is_empty, machine.is_drain],
+            cpus=of.vcpus,
+            memory_mib=of.slurm_memory_mib,
+            gpus=of.gpus,
+            gpu_type=of.gpu_type,
+            cpus_alloc=of.vcpus if is_all else of.vcpus - machine.cpus_free,
+            memory_alloc_mib=(
+                of.slurm_memory_mib if is_all else of.slurm_memory_mib - machine.memory_free_mib
+            ),
+            gpus_alloc=of.gpus if is_all else of.gpus - machine.gpus_free,
+            features=machine.features,
+            reason=machine.drain_reason,
+            last_busy_at_s=machine.idle_since_s,
+            gres=of.gres,
+        )
+        self._nodes[machine.name] = machine.changes, node
+        return node

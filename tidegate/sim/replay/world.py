@@ -1,0 +1,355 @@
+"""The world of a replay: EC2 that sells, Slurm that places, and the clock that drives both."""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Protocol
+
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.pool import Cluster, Pool
+from tidegate.core.slurm import Job, Shape
+from tidegate.sim.replay.slurm import Queue
+from tidegate.sim.replay.state import EPOCH_S, Machine, Run
+from tidegate.sim.replay.trace import TraceJob
+
+# From an event on the head to the planner's answer: digest, queue, function.
+LOOK_S = 2.0
+# While jobs wait, the head's agent reports at least so often.
+HEARTBEAT_S = 60.0
+# From the order to release an idle node to its termination: drain, look, delete, terminate.
+RELEASE_S = 5.0
+# EC2 bills Linux by the second, the first minute whole.
+BILLED_LEAST_S = 60.0
+# How long after the last job has ended nodes may take to go.
+TAIL_S = 7200.0
+# Of a spot pool's nodes, the part that one interruption takes; they come together.
+TAKEN_SHARE = 0.5
+
+
+class Policy(Protocol):
+    """Who decides what is bought and what goes."""
+
+    def decide(self, world: "World") -> float | None:
+        """Act on the world now; when to be asked again at the latest, None: on the next event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a replay is played with. `error_sigma`: of time limits that the history lacks, the
+    standard deviation of their logarithm around the real duration.
+    """
+
+    boot_s: float = 300.0
+    error_sigma: float = 1.0
+    seed: int = 0
+    capacity: Mapping[Offering, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A job on its nodes from start to end, for what is drawn later."""
+
+    from_s: float
+    to_s: float
+    gpus: int
+    is_lost: bool = False
+
+
+class World:
+    """One replay. Times are seconds since the history's start, plus `EPOCH_S`."""
+
+    def __init__(
+        self, jobs: Iterable[TraceJob], cluster: Cluster, setting: Setting, policy: Policy
+    ) -> None:
+        pools = tuple(replace(pool, boot_s=setting.boot_s) for pool in cluster.pools)
+        self.cluster = replace(cluster, pools=pools)
+        self.setting, self.policy = setting, policy
+        kinds: dict[object, int] = {}
+        self.runs = [_run(job, n, self.cluster, setting, kinds) for n, job in enumerate(jobs)]
+        self.queue = Queue(self.cluster)
+        self.machines: dict[str, Machine] = {}
+        self.gone: list[Machine] = []
+        self.running: dict[int, Run] = {}
+        self.segments: list[Segment] = []
+        self.now_s = EPOCH_S
+        self.num_launches = self.num_interruptions = self.num_looks = 0
+        self.lost_s = 0.0
+        self.on_progress: Callable[[int, int], None] = lambda done, of: None
+        self._num_ended = 0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._look_s = float("inf")
+        self._is_changed = False
+        # A job waits that no look has seen, or one that the last look could not serve.
+        self.has_news = False
+        self._chance = Random(f"interruptions {setting.seed}")
+
+    # -- the clock -----------------------------------------------------------------------
+
+    def at(self, at_s: float, happens: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._events, (at_s, self._sequence, happens))
+
+    def play(self) -> None:
+        """Until every job has ended or can never start."""
+        for run in self.runs:
+            self.at(run.ready_s, lambda run=run: self._submit(run))  # type: ignore[misc]
+        self._plan_interruptions()
+        self._look(EPOCH_S)
+        while not self.is_over or self.machines:
+            next_s = min(self._events[0][0] if self._events else float("inf"), self._look_s)
+            if next_s == float("inf") or self._is_hopeless(next_s):
+                break
+            if self.is_over and next_s > self._last_change_s + TAIL_S:
+                break
+            self.now_s = next_s
+            while self._events and self._events[0][0] <= next_s:
+                heapq.heappop(self._events)[2]()
+            if self._is_changed:
+                self._schedule()
+            if self._look_s <= next_s:
+                self._ask()
+        for machine in list(self.machines.values()):
+            self.end(machine, self.now_s)
+
+    @property
+    def is_over(self) -> bool:
+        """Every job has ended."""
+        return self._num_ended == len(self.runs)
+
+    def _is_hopeless(self, next_s: float) -> bool:
+        """Nothing runs, nothing boots, nothing more comes, and nobody bought for a day."""
+        if self.running or not self.queue.waiting or self._num_submitted < len(self.runs):
+            return False
+        return not any(not m.is_up for m in self.machines.values()) and (
+            next_s - max(self._last_change_s, self.runs[-1].ready_s) > 86400
+        )
+
+    _num_submitted = 0
+    _last_change_s = EPOCH_S
+
+    def _look(self, at_s: float) -> None:
+        self._look_s = min(self._look_s, at_s)
+
+    def _ask(self) -> None:
+        self._look_s, self.has_news = float("inf"), False
+        self.num_looks += 1
+        next_s = self.policy.decide(self)
+        if self._is_changed:
+            self._schedule()
+        if next_s is not None:
+            self._look(max(next_s, self.now_s + 1.0))
+        if self.queue.waiting:
+            self._look(self.now_s + HEARTBEAT_S)
+
+    def _schedule(self) -> None:
+        self._is_changed = False
+        for run, machines in self.queue.schedule(self.machines, self.now_s):
+            self._start(run, machines)
+        if self.has_news and self.queue.waiting:
+            self._look(self.now_s + LOOK_S)
+
+    # -- jobs ----------------------------------------------------------------------------
+
+    def _submit(self, run: Run) -> None:
+        self.queue.waiting[run.place] = run
+        self._num_submitted += 1
+        self._is_changed = self.has_news = True
+
+    def _start(self, run: Run, machines: tuple[Machine, ...]) -> None:
+        run.started_s, run.machines, run.starts = self.now_s, machines, run.starts + 1
+        if run.first_started_s < 0:
+            run.first_started_s = self.now_s
+        run.running = replace(
+            run.pending,
+            state="RUNNING",
+            node_names=tuple(each.name for each in machines),
+            started_at_s=self.now_s,
+        )
+        for each in machines:
+            each.put(run)
+        self.running[run.place] = run
+        self._last_change_s = self.now_s
+        start = run.starts
+        self.at(self.now_s + run.left_s, lambda: self._finish(run, start))
+
+    def _finish(self, run: Run, start: int) -> None:
+        if run.is_running and run.starts == start:
+            run.left_s, run.ended_s = 0.0, self.now_s
+            self._num_ended += 1
+            self._last_change_s = self.now_s
+            if self._num_ended % 500 == 0:
+                self.on_progress(self._num_ended, len(self.runs))
+            self._leave(run, is_lost=False)
+
+    def _leave(self, run: Run, *, is_lost: bool) -> None:
+        gpus = run.pending.shape.gpus * run.pending.nodes
+        self.segments.append(Segment(run.started_s, self.now_s, gpus, is_lost))
+        for each in run.machines:
+            each.take(run, self.now_s)
+            if each.is_empty:
+                if each.is_drain or each.reclaim_s is not None:
+                    self._look(self.now_s + LOOK_S)
+                self._watch_idle(each)
+        run.machines, run.running = (), None
+        del self.running[run.place]
+        self._is_changed = True
+
+    def requeue(self, run: Run, checkpoint_s: float | None) -> None:
+        """It waits again, with the work since its last checkpoint lost."""
+        done_s = self.now_s - run.started_s
+        kept_s = 0.0 if checkpoint_s is None else done_s // max(checkpoint_s, 1.0) * checkpoint_s
+        gpus = run.pending.shape.gpus * run.pending.nodes
+        self.lost_s += (done_s - kept_s) * gpus
+        run.left_s -= kept_s
+        self._leave(run, is_lost=True)
+        self.queue.waiting[run.place] = run
+        self.has_news = True
+
+    # -- nodes ---------------------------------------------------------------------------
+
+    def buy(self, pool: Pool, offering: Offering, count: int, gated_for: str = "") -> list[Machine]:
+        """Up to `count` nodes; fewer when EC2 has no more of the offering."""
+        room = self.setting.capacity.get(offering)
+        if room is not None:
+            count = min(count, room - sum(m.offering == offering for m in self.machines.values()))
+        instance_type = next(t for t in pool.instance_types if t.name == offering.instance_type)
+        bought: list[Machine] = []
+        for _ in range(max(count, 0)):
+            self._sequence += 1
+            machine = Machine(
+                name=f"i-{self._sequence:012x}",
+                pool=pool.name,
+                offering=offering,
+                instance_type=instance_type,
+                usd_per_hour=self.cluster.prices[offering],
+                launched_s=self.now_s,
+                joins_s=self.now_s + self.setting.boot_s,
+                features=pool.features(offering.instance_type, offering.market),
+                gated_for=gated_for,
+            )
+            self.machines[machine.name] = machine
+            self.at(machine.joins_s, lambda machine=machine: self._join(machine))  # type: ignore[misc]
+            bought.append(machine)
+        self.num_launches += len(bought)
+        self._last_change_s = self.now_s
+        return bought
+
+    def _join(self, machine: Machine) -> None:
+        if machine.ended_s is None:
+            machine.is_up, machine.is_drain = True, bool(machine.gated_for)
+            machine.idle_since_s = self.now_s
+            machine.changes += 1
+            self._is_changed = True
+            if machine.gated_for:
+                self._look(self.now_s + LOOK_S)
+            self._watch_idle(machine)
+
+    def _watch_idle(self, machine: Machine) -> None:
+        """Ask the policy when the node has idled for its pool's time without a break."""
+        pool = self.cluster.pool(machine.pool)
+        since_s, idle_s = self.now_s, max(pool.idle_s if pool else 0.0, LOOK_S)
+
+        def is_due() -> None:
+            is_idle = machine.is_empty and machine.idle_since_s == since_s
+            if is_idle and machine.ended_s is None:
+                self._look(self.now_s)
+
+        self.at(since_s + idle_s, is_due)
+
+    def set_drain(self, machine: Machine, is_drain: bool, reason: str = "") -> None:
+        machine.is_drain, machine.drain_reason = is_drain, reason
+        machine.changes += 1
+        self._is_changed = True
+
+    def release(self, machine: Machine) -> bool:
+        """Let an idle node go; False: a job is on it."""
+        if machine.is_empty and machine.is_up:
+            self.end(machine, self.now_s + RELEASE_S)
+        return machine.is_empty
+
+    def end(self, machine: Machine, at_s: float) -> None:
+        """Its bill ends; what runs there waits again."""
+        pool = self.cluster.pool(machine.pool)
+        for run in list(machine.runs.values()):
+            self.requeue(run, pool.checkpoint_s if pool else None)
+        machine.ended_s = at_s
+        del self.machines[machine.name]
+        self.gone.append(machine)
+        self._is_changed = True
+
+    # -- interruptions -------------------------------------------------------------------
+
+    def _plan_interruptions(self) -> None:
+        for pool in self.cluster.pools:
+            for _, offering in pool.offerings():
+                rate = self.cluster.hazard_per_hour(offering) / TAKEN_SHARE
+                if offering.market is Market.SPOT and rate > 0:
+                    self._plan_interruption(pool.name, offering, rate)
+
+    def _plan_interruption(self, pool: str, offering: Offering, rate_per_hour: float) -> None:
+        def happens() -> None:
+            self._interrupt(pool, offering)
+            self._plan_interruption(pool, offering, rate_per_hour)
+
+        self.at(self.now_s + self._chance.expovariate(rate_per_hour) * 3600.0, happens)
+
+    def _interrupt(self, pool: str, offering: Offering) -> None:
+        """A notice for about half of the nodes of a pool's offering."""
+        timings = self.cluster.timings
+        for machine in list(self.machines.values()):
+            is_hit = machine.pool == pool and machine.offering == offering
+            if is_hit and machine.reclaim_s is None and self._chance.random() < TAKEN_SHARE:
+                machine.reclaim_s = self.now_s + timings.spot_notice_s
+                self.num_interruptions += 1
+                self.at(machine.reclaim_s, lambda machine=machine: self._reclaim(machine))  # type: ignore[misc]
+                self._look(self.now_s + LOOK_S)
+
+    def _reclaim(self, machine: Machine) -> None:
+        if machine.ended_s is None:
+            self.end(machine, self.now_s)
+            self._look(self.now_s + LOOK_S)
+
+
+def _run(
+    job: TraceJob, place: int, cluster: Cluster, setting: Setting, kinds: dict[object, int]
+) -> Run:
+    limit_s = job.time_limit_s
+    if limit_s is None:
+        chance = Random(f"{setting.seed} {job.job_id}")
+        limit_s = max(job.duration_s, 1.0) * chance.lognormvariate(0.0, setting.error_sigma)
+    partition = job.partition
+    if cluster.partition(partition) is None:
+        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
+        partition = default.name
+    shape = Shape(
+        gpus=job.gpus,
+        gpu_type=job.gpu_type,
+        cpus=job.cpus,
+        memory_mib=job.memory_mib,
+        is_exclusive=job.nodes > 1,
+    )
+    pending = Job(
+        job_id=job.job_id,
+        state="PENDING",
+        partitions=(partition,),
+        nodes=job.nodes,
+        shape=shape,
+        user=job.user,
+        account=job.account,
+        constraint=job.constraint,
+        reason="Resources",
+        priority=4_000_000_000 - place,
+        time_limit_s=limit_s,
+    )
+    asked = (pending.partitions, job.nodes, shape, job.constraint)
+    return Run(
+        job=job,
+        limit_s=limit_s,
+        place=place,
+        pending=pending,
+        kind=kinds.setdefault(asked, len(kinds)),
+        left_s=job.duration_s,
+        ready_s=job.submit_s + EPOCH_S,
+    )
