@@ -31,6 +31,10 @@ WILDCARDS = (
     (r":instance/\*$", "instances are told by the cluster's tag, which a condition asks for"),
     (r":log-group:/tidegate/[a-z0-9/-]+:\*$", "Lambda names the streams below the one group"),
     (
+        r"/decisions/[^/]+/\*$",
+        "the planner's own folder in the bucket; what it logs is named by the time of each look",
+    ),
+    (
         r"/\*\.tgz$",
         "boot bundles by the hash of their content, those of earlier deployments too; there is no "
         "secret in them, and a machine takes only the one whose hash it was told",
@@ -70,12 +74,14 @@ def acknowledge_rights(
 
 
 def _text(value: Any) -> str:
-    """As cdk-nag writes what CloudFormation puts in: <AWS::AccountId>, <Ledger.Arn>."""
+    """As cdk-nag writes what is put in: <AWS::AccountId>, <Ledger.Arn>, STACK:OUTPUT."""
     match value:
         case {"Fn::Join": [separator, parts]}:
             return str(separator).join(map(_text, parts))
         case {"Fn::Sub": text}:
             return re.sub(r"\$\{([^}]+)\}", r"<\1>", text)
+        case {"Fn::ImportValue": export}:
+            return str(export)
         case {"Ref": name}:
             return f"<{name}>"
         case {"Fn::GetAtt": [name, attribute]}:

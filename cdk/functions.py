@@ -159,6 +159,10 @@ class Functions(Construct):
         return (
             statements.ledger(storage.table.table_arn),
             *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
+            # As the import that it will be: cdk-nag names the wildcard below it by that.
+            statements.keep_decisions(
+                Stack.of(storage).export_value(storage.bucket.bucket_arn), cluster
+            ),
             statements.send(
                 "Send",
                 queues.looks.queue_arn,

@@ -109,6 +109,11 @@ def read_digest(bucket_arn: str, key: str) -> Sequence[iam.PolicyStatement]:
     )
 
 
+def keep_decisions(bucket_arn: str, cluster: str) -> iam.PolicyStatement:
+    """The newest verdicts and the log; people read them with rights of their own."""
+    return statement("Decisions", ["s3:PutObject"], [f"{bucket_arn}/decisions/{cluster}/*"])
+
+
 def describe_instances() -> iam.PolicyStatement:
     """EC2 knows no resources for Describe actions."""
     return statement("Instances", ["ec2:DescribeInstances"], ["*"])

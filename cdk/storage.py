@@ -74,7 +74,7 @@ class Storage(Construct):
         )
 
     def _digests(self) -> s3.Bucket:
-        """One object that is written again and again; old versions of it would only cost."""
+        """The digest, the verdicts and the log of decisions; old versions would only cost."""
         bucket = s3.Bucket(
             self,
             "Digests",
@@ -92,7 +92,7 @@ class Storage(Construct):
         )
         acknowledge(
             bucket,
-            S1="one object, which the head's role alone writes every minute: an access log would "
+            S1="head and planner alone write it, every minute: an access log would "
             "be larger than the bucket; CloudTrail's data events say who did what",
         )
         return bucket

@@ -2,7 +2,8 @@
 
 from tidegate.core.errors import BadEvent, TidegateError
 from tidegate.core.events import Look
-from tidegate.service.describe import look_figures, look_record
+from tidegate.service.control import Looked
+from tidegate.service.describe import done_record, look_figures, look_record, look_verdicts
 from tidegate.wire.events import parse_event
 from tidegate.wiring import Answer, Event, Function, entry
 
@@ -19,7 +20,20 @@ def on_looks(made: Function, event: Event) -> Answer:
     else:
         made.logger.info("look", extra={"look": look_record(looked)})
         made.count(**look_figures(looked, made.control.calendar))
+        _keep(made, looked)
     return {"batchItemFailures": []}
+
+
+def _keep(made: Function, looked: Looked) -> None:
+    """Store what was decided for those who ask; a look is as good without."""
+    at_s = made.control.clock.now_s()
+    try:
+        if verdicts := look_verdicts(looked):
+            made.decisions.keep(verdicts)
+        if record := done_record(looked, at_s):
+            made.decisions.append(record, at_s=at_s, look_id=str(record["look_id"]))
+    except TidegateError as trouble:
+        made.logger.error(f"the decisions cannot be stored: {trouble}")
 
 
 def _read(made: Function, message: Event) -> None:

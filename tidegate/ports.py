@@ -4,7 +4,7 @@ Every adapter and every simulated part implements one of these; one contract sui
 runs on both. Each method states its errors; expected outcomes come back as values.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
+from tidegate.core.verdicts import Verdicts
 
 
 class Clock(Protocol):
@@ -194,6 +195,18 @@ class DeadLooks(Protocol):
 
     def keep(self, body: str, *, message_id: str, reason: str) -> None:
         """Keep it for people, with the reason. Errors: Throttled, NotAuthorized, Permanent."""
+        ...
+
+
+class Decisions(Protocol):
+    """Where people find what looks decided. Both may raise Throttled or NotAuthorized."""
+
+    def keep(self, verdicts: Verdicts) -> None:
+        """Replace the newest verdicts."""
+        ...
+
+    def append(self, record: Mapping[str, object], *, at_s: float, look_id: str) -> None:
+        """Add what one look did to the log."""
         ...
 
 

@@ -14,11 +14,12 @@ from tidegate.adapters.clients import client
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.cluster_file import read_cluster_file
 from tidegate.adapters.dead_looks import SqsDeadLooks
+from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.ec2_head import Ec2Head
 from tidegate.core.pool import Cluster
-from tidegate.ports import Calendar, DeadLooks
+from tidegate.ports import Calendar, DeadLooks, Decisions
 from tidegate.service.control import Control
 from tidegate.service.hours import Did, Hours
 from tidegate.service.requests import Placement, Template
@@ -111,6 +112,7 @@ class Function:
     control: Control
     hours: Hours
     dead_looks: DeadLooks
+    decisions: Decisions
     logger: Logger
     metrics: EphemeralMetrics
     chosen: Metrics
@@ -171,6 +173,7 @@ def function(environment: Mapping[str, str], clients: Clients = client) -> Funct
             clock=made.clock,
         ),
         dead_looks=SqsDeadLooks(lazy("sqs"), settings.dead_look_queue_url, cluster.name),
+        decisions=S3Decisions(lazy("s3"), settings.bucket, cluster.name),
         logger=Logger(cluster=cluster.name),
         metrics=metrics,
         chosen=file.metrics,

@@ -19,7 +19,7 @@ HOURS = {
 ACTIONS = {
     "FunctionsPlannerRole": {
         *(LEDGER | FUNCTION | FED),
-        *("s3:ListBucket", "ec2:DescribeInstances", "ec2:CreateFleet"),
+        *("s3:ListBucket", "s3:PutObject", "ec2:DescribeInstances", "ec2:CreateFleet"),
         *("ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole"),
     },
     "FunctionsInterruptionRole": {
@@ -188,6 +188,12 @@ def test_digest_is_put_by_the_head_alone_and_under_its_own_name(dev: Stack):
     assert conditions(statement(dev, "HeadRole", "TellOfDigest")) == {
         "StringEquals": {"events:source": "tidegate.agent"}
     }
+
+
+def test_planner_writes_decisions_of_its_own_cluster_and_nothing_else_there(dev: Stack):
+    (kept,) = resources(statement(dev, "FunctionsPlannerRole", "Decisions"))
+
+    assert kept.partition("/")[2] == "decisions/dev/*"
 
 
 @pytest.mark.parametrize("role", [each for each in ACTIONS if each.startswith("Functions")])

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -12,6 +13,8 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tests.contracts.conftest import cloud, names
 from tests.service.conftest import World
+from tidegate.core.errors import NotAuthorized
+from tidegate.core.verdicts import Verdicts
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.sim.bus import SimDeadLooks
@@ -36,6 +39,23 @@ class Context:
 
 
 @dataclass
+class Kept:
+    """The port of decisions, in memory."""
+
+    verdicts: list[Verdicts] = field(default_factory=list)
+    records: list[Mapping[str, object]] = field(default_factory=list)
+    is_denied: bool = False
+
+    def keep(self, verdicts: Verdicts) -> None:
+        if self.is_denied:
+            raise NotAuthorized("no s3:PutObject")
+        self.verdicts.append(verdicts)
+
+    def append(self, record: Mapping[str, object], *, at_s: float, look_id: str) -> None:
+        self.records.append(record)
+
+
+@dataclass
 class Deployed:
     """One function of a small cluster; `calendar` None: it has no schedules."""
 
@@ -47,6 +67,7 @@ class Deployed:
     def __post_init__(self) -> None:
         self.head = SimHead(self.world.clock)
         self.dead = SimDeadLooks()
+        self.kept = Kept()
         metrics = EphemeralMetrics(namespace="Tidegate", service="test")
         metrics.set_default_dimensions(cluster="test")
         control = self.world.control()
@@ -62,6 +83,7 @@ class Deployed:
                 clock=control.clock,
             ),
             dead_looks=self.dead,
+            decisions=self.kept,
             # Loggers of one name share a handler within a process.
             logger=Logger(service=f"test-{next(NUMBERS)}", stream=self.log),
             metrics=metrics,

@@ -111,3 +111,32 @@ def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
     for each in figures:
         assert '"Dimensions":[["cluster","service"]]' in each
         assert '"LookFailed":[0.0]' in each
+
+
+def test_verdicts_and_what_was_done_are_kept_for_who_asks(deployed: Deployed) -> None:
+    deployed.world.report([job(1), job(2, gpus=64)])
+
+    on_looks(deployed.function, messages(LOOK))
+    on_looks(deployed.function, messages(LOOK))
+
+    first, second = deployed.kept.verdicts
+    assert first.of("1") is not None
+    assert [each.jobs for each in first.launches] == [("1",)]
+    (verdict,) = [each for each in second.verdicts if not each.is_served]
+    assert second.of("2") == verdict
+    assert {each.pool for each in verdict.why_nots} == {"t4", "a10g"}
+    # The second look changed nothing, so there is nothing to read about it.
+    (record,) = deployed.kept.records
+    assert record["look_id"] == first.plan_id
+    assert record["at_s"] == first.at_s
+
+
+def test_decisions_that_cannot_be_stored_leave_the_look_as_good(deployed: Deployed) -> None:
+    deployed.kept.is_denied = True
+    deployed.world.report([job(1)])
+
+    assert on_looks(deployed.function, messages(LOOK)) == DONE
+
+    assert len(deployed.world.compute.requests) == 1
+    assert "the decisions cannot be stored: no s3:PutObject" in str(deployed.lines()[-1])
+    assert deployed.figures()["LookFailed"] == 0

@@ -110,7 +110,7 @@ def _control(kinds: Counter[str]) -> Iterator[Item]:
     table_usd = LOOKS * (
         TABLE_READS_PER_LOOK * USD_PER_TABLE_READ + TABLE_WRITES_PER_LOOK * USD_PER_TABLE_WRITE
     )
-    bucket_usd = DIGESTS * USD_PER_S3_PUT + 2 * LOOKS * USD_PER_S3_GET
+    bucket_usd = (DIGESTS + LOOKS) * USD_PER_S3_PUT + 2 * LOOKS * USD_PER_S3_GET
     event_usd = DIGESTS * USD_PER_EVENT + RECONCILES * USD_PER_SCHEDULE
     secrets = kinds["AWS::SecretsManager::Secret"]
     for name, usd, how in (

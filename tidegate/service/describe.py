@@ -1,4 +1,4 @@
-"""One look as one structured log record, and as figures for CloudWatch.
+"""One look as one structured log record, as verdicts to ask for, and as figures for CloudWatch.
 
 The record is all that screens, reports and people get to know of a look. CloudWatch Logs cuts
 an event at 256 KB, so every list has a share of that and says how many entries it left out.
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Launch, Mark
 from tidegate.core.explain import sentence
+from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.ports import Calendar
 from tidegate.service.control import Looked, Round
 
@@ -47,6 +48,33 @@ def look_record(looked: Looked) -> dict[str, object]:
         "trouble": _cut(looked.trouble),
         **verdicts,
     }
+
+
+def look_verdicts(looked: Looked) -> Verdicts | None:
+    """The verdicts of the last round that knew the queue, beside what all rounds bought.
+
+    None: no round knew it.
+    """
+    known = _last_known(looked)
+    if known is None:
+        return None
+    done = [each for each in looked.rounds if not each.outcome.is_stale]
+    launches = (a for each in done for a in each.plan.actions if isinstance(a, Launch))
+    refused = [one for each in done for one in each.outcome.refused]
+    return verdicts_of(known.plan, known.snapshot, launches, refused)
+
+
+# What makes a round one that people may want to read about.
+DONE = ("decisions", "launched", "refused", "ended", "trouble")
+
+
+def done_record(looked: Looked, at_s: float) -> dict[str, object] | None:
+    """The look's record without its verdicts, which are kept elsewhere; None: nothing was done."""
+    rounds = [_round_record(each) for each in looked.rounds]
+    if not looked.trouble and not any(each[name] for each in rounds for name in DONE):
+        return None
+    look_id = rounds[-1]["epoch"] if rounds else "none"
+    return {"at_s": at_s, "look_id": look_id, "rounds": rounds, "trouble": _cut(looked.trouble)}
 
 
 def look_figures(looked: Looked, calendar: Calendar | None) -> dict[str, float]:
@@ -93,6 +121,7 @@ def _round_record(done: Round) -> dict[str, object]:
     launched = (
         {
             "instance_id": one.instance_id,
+            "pool": one.pool,
             "offering": str(one.offering),
             "jobs": list(jobs.get(one.launch_id, ()))[:JOBS_MAX],
         }
