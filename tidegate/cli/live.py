@@ -1,13 +1,17 @@
-"""What `tidegate plan --live` sees: a deployed cluster, looked at from somewhere else."""
+"""A deployed cluster, looked at from somewhere else, and how the commands that do so fail."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import typer
+
 from tidegate.adapters.clients import client
+from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.functions import read_environment
 from tidegate.core.actions import Launch, Plan
-from tidegate.core.errors import BadConfig
+from tidegate.core.errors import BadConfig, TidegateError
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
@@ -26,6 +30,7 @@ class Seen:
     notes: tuple[str, ...]
     placement: Placement
     compute: Ec2Compute
+    decisions: S3Decisions
 
     def dry_run(self, plan: Plan) -> Iterator[str]:
         """What EC2 says of each launch of the plan; nothing is launched."""
@@ -48,15 +53,11 @@ class Seen:
 def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
     """Look at the cluster that is deployed under the file's name.
 
-    Where it keeps ledger and digest stands in the environment of its planner function.
+    `clients` None: with the rights of who asks.
     Errors: BadConfig when there is none; Throttled, NotAuthorized.
     """
-    make: Clients = clients or (lambda service: client(service, file.region))
-    name = f"tidegate-{file.cluster.name}-planner"
-    environment = read_environment(make("lambda"), name)
-    if environment is None:
-        raise BadConfig(f"there is no function {name} in {file.region}: is the cluster deployed?")
-    settings = FunctionSettings.from_environment(environment)
+    make = _clients(file, clients)
+    settings = _settings(file, make)
     placement = placement_of(settings)
     made = control(file.cluster, resources_of(settings), placement, make, calendar=file.schedules)
     snapshot, notes = observe(
@@ -67,4 +68,38 @@ def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
         clock=made.clock,
         calendar=made.calendar,
     )
-    return Seen(snapshot, notes, placement, Ec2Compute(make("ec2"), file.cluster.name))
+    ec2 = Ec2Compute(make("ec2"), file.cluster.name)
+    return Seen(snapshot, notes, placement, ec2, _decisions(file, settings, make))
+
+
+def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:
+    """What its looks decided. Errors: those of `live`."""
+    make = _clients(file, clients)
+    return _decisions(file, _settings(file, make), make)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Trouble outside is one sentence and exit code 1."""
+    try:
+        yield
+    except TidegateError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(code=1) from error
+
+
+def _clients(file: ClusterFile, clients: Clients | None) -> Clients:
+    return clients or (lambda service: client(service, file.region))
+
+
+def _settings(file: ClusterFile, make: Clients) -> FunctionSettings:
+    """Where it keeps ledger and digest stands in the environment of its planner function."""
+    name = f"tidegate-{file.cluster.name}-planner"
+    environment = read_environment(make("lambda"), name)
+    if environment is None:
+        raise BadConfig(f"there is no function {name} in {file.region}: is the cluster deployed?")
+    return FunctionSettings.from_environment(environment)
+
+
+def _decisions(file: ClusterFile, settings: FunctionSettings, make: Clients) -> S3Decisions:
+    return S3Decisions(make("s3"), settings.bucket, file.cluster.name)

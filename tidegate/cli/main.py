@@ -13,6 +13,7 @@ from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
 from tidegate.cli.replay import replay
 from tidegate.cli.simulate import simulate
+from tidegate.cli.why import why
 
 app = typer.Typer(
     name="tidegate",
@@ -89,6 +90,7 @@ app.command()(cost)
 app.command()(diff)
 app.command()(init)
 app.add_typer(importing, name="import")
+app.command()(why)
 
 
 def _verdict(file: Path) -> bool:

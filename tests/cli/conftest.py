@@ -1,0 +1,100 @@
+"""A cluster in the local cloud whose head reports, whose planner looks, and whom people ask."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from lambdas.planner import on_looks
+from local.cloud import LocalCloud
+from tests.cloud_resources import CloudNames, create_launch_template
+from tests.contracts.conftest import cloud, names
+from tests.lambdas.conftest import messages
+from tidegate.adapters.bus import AwsBus
+from tidegate.cli.main import app
+from tidegate.core.digest import Digest, Stamp
+from tidegate.core.slurm import Job, Node, Reading
+from tidegate.wire.events import encode_look
+from tidegate.wire.settings import environment
+from tidegate.wiring import function
+
+__all__ = ["cloud", "names"]
+
+DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
+
+
+@dataclass
+class Town:
+    """A cluster of its own name, without hours, and everybody who meets it."""
+
+    cloud: LocalCloud
+    names: CloudNames
+    file: Path
+    started_at_s: float = field(default_factory=time.time)
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        text = DEV.read_text().replace("name: dev", f"name: {self.names.cluster}")
+        lines = [line for line in text.splitlines() if not line.startswith("schedules:")]
+        self.file.write_text("\n".join(lines))
+        self.cloud.client("s3").put_object(
+            Bucket=self.names.bucket, Key="cluster.yaml", Body=self.file.read_bytes()
+        )
+        names = self.names
+        templates = {
+            pool: (create_launch_template(self.cloud, f"{names.cluster}-{pool}", "#!/bin/sh"), "1")
+            for pool in ("t4", "a10g")
+        }
+        self.variables = environment(
+            templates=templates,
+            subnets=names.subnets,
+            placement_groups={},
+            cluster_bucket=names.bucket,
+            cluster_key="cluster.yaml",
+            table=names.table,
+            bucket=names.bucket,
+            bus=names.event_bus,
+            look_queue_url=names.look_queue_url,
+            dead_look_queue_url=names.dead_look_queue_url,
+            urgent_queue_url=names.urgent_queue_url,
+            routine_queue_url=names.routine_queue_url,
+        )
+        self.planner = function(self.variables, self.cloud.client)
+
+    def client(self, service: str) -> Any:
+        return self if service == "lambda" else self.cloud.client(service)
+
+    def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+        assert FunctionName == f"tidegate-{self.names.cluster}-planner"
+        return {"Environment": {"Variables": self.variables}}
+
+    def report(self, jobs: Sequence[Job] = (), nodes: Sequence[Node] = ()) -> None:
+        self.sequence += 1
+        stamp = Stamp("i-head", self.started_at_s, self.sequence)
+        reading = Reading("23.11.4", tuple(jobs), tuple(nodes))
+        bus = self.planner.control.bus
+        assert isinstance(bus, AwsBus)
+        bus.put_digest(Digest(self.names.cluster, stamp, time.time(), reading))
+
+    def look(self) -> None:
+        body = encode_look("a test", look_id="1", at="2026-01-06T00:00:00+00:00")
+        on_looks(self.planner, messages(body))
+
+    def ask(self, *arguments: str) -> Result:
+        """Run a command of `tidegate` about this cluster."""
+        words = [*arguments, "--cluster", str(self.file)]
+        return CliRunner().invoke(app, words, obj=self.client)
+
+    def ask_json(self, *arguments: str) -> Any:
+
+        return json.loads(self.ask(*arguments, "--json").output)
+
+
+@pytest.fixture
+def town(cloud: LocalCloud, names: CloudNames, tmp_path: Path) -> Town:
+    return Town(cloud, names, tmp_path / "cluster.yaml")

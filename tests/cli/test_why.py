@@ -1,0 +1,72 @@
+"""`tidegate why`, from what a real look stored in the local cloud's S3."""
+
+import pytest
+
+from tests.cli.conftest import Town
+from tests.make import job
+from tidegate.core.ec2 import Market, Offering
+
+
+def test_a_job_that_gets_a_node_hears_which_and_when(town: Town) -> None:
+    town.report([job(1)])
+    town.look()
+
+    result = town.ask("why", "1")
+
+    assert result.exit_code == 0
+    assert result.output.startswith("job 1 starts soon: nodes are being bought for it, in about ")
+    assert "t4: chosen, 1 x g4dn.xlarge/us-east-1a/spot" in result.output
+    assert "boots for " in result.output
+    assert max(map(len, result.output.splitlines())) <= 100
+
+
+def test_the_answer_is_the_stored_one_however_often_one_asks(town: Town) -> None:
+    town.report([job(1, gpus=64)])
+    town.look()
+    first = town.ask_json("why", "1")
+    # What the head says later, no look has judged yet.
+    town.report([job(1, gpus=1), job(2)])
+
+    second, other = town.ask_json("why", "1"), town.ask_json("why", "2")
+
+    assert first["headline"] == second["headline"]
+    assert "the job asks 64" in second["headline"]
+    assert other["headline"] == "job 2 waits: no look has judged it yet"
+
+
+def test_a_refusal_is_told_in_ec2_s_words(town: Town) -> None:
+    for zone in ("us-east-1a", "us-east-1b"):
+        for market in (Market.SPOT, Market.ON_DEMAND):
+            town.cloud.capacity.dry.add(Offering("g5.xlarge", zone, market))
+    town.report([job(1, gpu_type="a10g")])
+    town.look()
+
+    result = town.ask("why", "1")
+
+    assert result.exit_code == 3
+    words = " ".join(result.output.split())
+    assert "the next try is at" in words
+    assert "EC2 said InsufficientInstanceCapacity" in words
+    assert "wait for the next try" in words
+
+
+@pytest.mark.parametrize(("reports", "says"), [(True, "not in the queue"), (False, "reported")])
+def test_a_job_that_is_not_there_has_an_exit_code_of_its_own(
+    town: Town, reports: bool, says: str
+) -> None:
+    if reports:
+        town.report([job(1)])
+
+    result = town.ask("why", "9")
+
+    assert result.exit_code == 4
+    assert says in result.output
+
+
+def test_a_cluster_that_is_not_deployed_is_one_sentence(town: Town) -> None:
+    town.client = town.cloud.client  # type: ignore[method-assign]
+
+    result = town.ask("why", "1")
+
+    assert result.exit_code == 1
+    assert "is the cluster deployed?" in result.output

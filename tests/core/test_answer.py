@@ -1,0 +1,249 @@
+"""Why a job is where it is: each link of the chain, from what looks have stored."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import (
+    A10G,
+    NOW_S,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Launch, Phase, Resting
+from tidegate.core.answer import Answer, Status, answer, rows_of
+from tidegate.core.calendar import Wanted
+from tidegate.core.chain import COLUMNS, LINKS, chain
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.verdicts import verdicts_of
+
+
+def asked(job_id: str, seen: Snapshot) -> Answer:
+    made = plan(seen)
+    launches = [each for each in made.actions if isinstance(each, Launch)]
+    return answer(job_id, seen, verdicts_of(made, seen, launches))
+
+
+def test_a_job_too_large_for_every_pool_hears_which_comes_nearest():
+    found = asked("1", snapshot([job(1, gpus=8, gpu_type="")]))
+
+    assert found.status is Status.WAITING
+    assert found.pools == (
+        "a10g: g5.12xlarge has 4 GPUs, the job asks 8",
+        "t4: g4dn.12xlarge has 4 GPUs, the job asks 8",
+    )
+    assert found.change == ("ask at most 4 GPUs per node for pool a10g",)
+    assert found.headline == ("job 1 waits: g5.12xlarge has 4 GPUs, the job asks 8; 1 more below")
+
+
+def test_a_job_at_a_limit_hears_which_and_what_would_help():
+    seen = snapshot(
+        [job(1)],
+        of=cluster(pool(limits=Limits(nodes=1))),
+        records=[record("i-1")],
+        instances=[instance("i-1")],
+        nodes=[node("i-1", gpus_alloc=1, state="ALLOCATED")],
+    )
+
+    found = asked("1", seen)
+
+    assert "pool t4 is limited to 1 nodes, 1 are used" in found.pools[0]
+    assert found.change == ("wait for nodes to be released, or have pool t4's limits raised",)
+
+
+def test_a_job_behind_a_resting_offering_hears_ec2_s_words_and_the_next_try():
+    resting = [
+        Resting(each, NOW_S + 60, 2, "InsufficientInstanceCapacity", "We have none.")
+        for _, each in pool("a10g", (A10G,)).offerings()
+    ]
+    found = asked("1", snapshot([job(1, gpu_type="a10g")], resting=resting))
+
+    assert found.headline == (
+        "job 1 waits: all 2 offerings that fit rest after EC2 refused them, "
+        "the next try is at 08:01:00 UTC"
+    )
+    assert "g5.12xlarge/us-east-1a/spot until 08:01:00 UTC (refused 2x)" in found.pools[0]
+    assert found.change == (
+        "wait for the next try, or have the pool allow more types, zones or markets",
+    )
+    assert "EC2 said InsufficientInstanceCapacity: We have none; so" in found.pools[0]
+    assert found.pools[1] == "t4: g4dn.12xlarge has t4 GPUs, not a10g"
+
+
+def test_a_job_for_which_a_node_boots_hears_when_it_comes():
+    seen = snapshot(
+        [job(1)],
+        records=[record(phase=Phase.LAUNCHED)],
+        instances=[instance()],
+    )
+
+    found = asked("1", seen)
+
+    assert found.status is Status.STARTING
+    assert found.headline.endswith("in about 200 s")
+    assert found.nodes == (
+        "i-1 g4dn.xlarge/us-east-1a/spot: boots for 100 s, EC2 says running, joins in about 200 s",
+    )
+    assert found.pools == (
+        "a10g: g5.12xlarge has a10g GPUs, not t4",
+        "t4: chosen, 1 x g4dn.xlarge/us-east-1a/spot",
+    )
+
+
+def test_a_node_that_boots_too_long_is_called_late():
+    seen = snapshot(
+        [job(1)],
+        records=[record(phase=Phase.LAUNCHED, age_s=400)],
+        instances=[instance(age_s=400)],
+    )
+
+    assert "late: given up after 900 s" in asked("1", seen).nodes[0]
+
+
+def test_a_purchase_of_this_very_look_is_told_before_its_nodes_are_known():
+    (line,) = asked("1", snapshot([job(1)])).nodes
+
+    assert line.startswith("asked of EC2: 1 x g4dn.xlarge/us-east-1a/spot (launch ")
+
+
+def test_a_job_that_fits_two_pools_hears_that_the_other_was_not_chosen():
+    seen = snapshot(
+        [job(1, gpu_type="")],
+        records=[record(phase=Phase.LAUNCHED)],
+        instances=[instance()],
+    )
+
+    assert "a10g: fits; t4 was cheaper or comes first" in asked("1", seen).pools
+
+
+@pytest.mark.parametrize(
+    ("reason", "means", "change"),
+    [
+        ("JobHeldUser", "it is held", "release it: scontrol release 1"),
+        ("Dependency", "it waits for another job", None),
+        ("QOSMaxGRESPerUser", "over a limit of its QOS", "have its limit raised"),
+    ],
+)
+def test_a_job_that_slurm_holds_hears_what_that_means(
+    reason: str, means: str, change: str | None
+) -> None:
+    found = asked("1", snapshot([job(1, reason=reason)]))
+
+    assert means in found.slurm[0]
+    assert means in found.headline
+    assert "t4: fits, but more nodes would not help" in found.pools
+    assert (change in found.change[0]) if change else found.change == ()
+
+
+def test_a_requeued_job_hears_that_its_node_went_away():
+    found = asked("1", snapshot([job(1, reason="NodeDown")]))
+
+    assert found.slurm[0].startswith("PENDING, NodeDown: its node went away, so it was requeued")
+
+
+def test_a_running_job_whose_node_ec2_takes_back_hears_when():
+    warned = replace(record(), reclaim_at_s=NOW_S + 90, phase=Phase.INTERRUPTED)
+    seen = snapshot(
+        [job(1, on=["i-1"])],
+        records=[warned],
+        instances=[instance()],
+        nodes=[node(gpus_alloc=1, state="ALLOCATED")],
+    )
+
+    found = asked("1", seen)
+
+    assert found.status is Status.RUNNING
+    assert found.headline == "job 1 runs on i-1; EC2 takes i-1 back"
+    assert "EC2 takes it back at 08:01:30 UTC" in found.nodes[0]
+
+
+def test_a_job_that_nobody_knows_is_said_to_be_unknown():
+    found = asked("9", snapshot([job(1)]))
+
+    assert found.status is Status.UNKNOWN
+    assert found.change == ("see how it ended: sacct -j 9, or scontrol show job 9",)
+
+
+def test_a_job_that_no_look_has_judged_says_so():
+    found = answer("1", snapshot([job(1)]), None)
+
+    assert found.headline == "job 1 waits: no look has judged it yet"
+    assert found.status is Status.WAITING
+
+
+def test_a_silent_head_and_a_night_are_said_before_old_verdicts():
+    night = Wanted(is_up=False, sentence="stopped until 8:00")
+    seen = snapshot([job(1)], age_s=400)
+    verdicts = verdicts_of(plan(snapshot([job(1)])), seen)
+
+    assert "head was last heard 400 s ago" in answer("1", seen, verdicts).verdict[0]
+    stopped = answer("1", snapshot([job(1)], wanted=night), verdicts)
+    assert stopped.verdict[0] == "the cluster is stopped until 8:00"
+
+
+ARRAY = (
+    job("7", array_job_id="7", count=3),
+    job("7_1", array_job_id="7", on=["i-1"]),
+    job("8", het_job_id="8"),
+    job("9", het_job_id="8"),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "rows"),
+    [
+        ("7", ["7", "7_1"]),
+        ("7_1", ["7_1"]),
+        ("7_2", ["7"]),
+        ("8", ["8", "9"]),
+        ("8+1", ["8", "9"]),
+        ("9", ["8", "9"]),
+        ("1", []),
+    ],
+)
+def test_what_users_type_names_these_rows(asked_for: str, rows: list[str]) -> None:
+    assert [row.job_id for row in rows_of(asked_for, ARRAY)] == rows
+
+
+def test_an_array_tells_of_its_other_tasks():
+    found = asked("7", snapshot(ARRAY[:2]))
+
+    assert found.slurm[1:] == (
+        "3 tasks of the array wait like this one",
+        "other tasks, RUNNING: 7_1",
+    )
+
+
+def test_a_chain_fits_a_screen_and_reads_from_cause_to_change():
+    resting = [
+        Resting(each, NOW_S + 60, 2, "InsufficientInstanceCapacity", "We have none. " * 9)
+        for _, each in pool("a10g", (A10G,), zones=("us-east-1a", "us-east-1b")).offerings()
+    ]
+    shown = chain(asked("1", snapshot([job(1, gpu_type="a10g", nodes=2)], resting=resting)))
+
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= COLUMNS
+    assert len(lines) <= 40
+    labels = [line[2:15].strip() for line in lines if line[2:3].strip() and line[:2] == "  "]
+    assert [each for each in labels if each in dict(LINKS)] == [
+        "Slurm says",
+        "it needs",
+        "verdict",
+        "pools",
+        "you could",
+    ]
+
+
+def test_offerings_of_other_pools_are_not_told_as_one_s_own():
+    resting = [Resting(offering(A10G), NOW_S + 60, 1, "InsufficientInstanceCapacity", "none")]
+    found = asked("1", snapshot([job(1, gpus=64)], resting=resting))
+
+    assert not any("rests" in line for line in found.pools)

@@ -1,0 +1,45 @@
+"""`tidegate why JOBID`: one chain from Slurm's word to what the user could change."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Beside 0, it runs or starts soon; 1, trouble; 2, a command that cannot be meant.
+WAITS = 3
+NOT_IN_QUEUE = 4
+
+EPILOG = (
+    "Examples:  tidegate why 4711 --cluster research.yaml  |  tidegate why 4711_3 ...  |  "
+    "tidegate why 4711 ... --json | jq -r .headline"
+)
+
+
+def why(
+    context: typer.Context,
+    job_id: Annotated[
+        str, typer.Argument(metavar="JOBID", help="As squeue shows it: 7, 7_3 or 7+1.")
+    ],
+    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Say why a job waits, what is on its way for it, and what would help.
+
+    Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
+    """
+    from tidegate.cli.live import live, told
+    from tidegate.core.answer import Status, answer
+    from tidegate.core.chain import chain
+    from tidegate.wire.config import load_cluster
+
+    with told():
+        seen = live(load_cluster(cluster), context.obj)
+        found = answer(job_id, seen.snapshot, seen.decisions.newest())
+    if json:
+        from tidegate.cli.shown import as_json
+
+        typer.echo(as_json(found))
+    else:
+        typer.echo(chain(found))
+    codes = {Status.WAITING: WAITS, Status.UNKNOWN: NOT_IN_QUEUE}
+    raise typer.Exit(codes.get(found.status, 0))

@@ -1,0 +1,98 @@
+"""What Slurm's pending reasons mean to a user, and what the user could change."""
+
+from collections.abc import Iterator, Sequence
+
+from tidegate.core.reasons import held_because
+from tidegate.core.slurm import Job
+from tidegate.core.why import PASSING, Why, WhyNot
+
+MEANS = {
+    "Nodes required for job are DOWN": "no node that could run it is up",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+    "Resources": "it waits for nodes",
+    "PartitionConfig": "no node of its partition is up, as usual before nodes are bought",
+    "Priority": "jobs before it in the queue come first",
+    "None": "Slurm has not looked at it yet",
+    "NodeDown": "its node went away, so it was requeued",
+    "SchedDefer": "Slurm has not looked at it yet",
+}
+
+CHANGE = {
+    "JobHeldUser": "release it: scontrol release {id}",
+    "JobHeldAdmin": "ask an administrator to release it",
+    "JobHoldMaxRequeue": "look why it failed so often, then: scontrol release {id}",
+    "launch failed requeued held": "look into the log of slurmd there, then: scontrol release {id}",
+    "job requeued in held state": "release it: scontrol release {id}",
+    "RequeueExit": "release it: scontrol release {id}",
+    "DependencyNeverSatisfied": "cancel it, or: scontrol update JobId={id} Dependency=",
+    "BeginTime": "start it earlier: scontrol update JobId={id} StartTime=now",
+    "PartitionTimeLimit": "ask less time: scontrol update JobId={id} TimeLimit=...",
+    "PartitionNodeLimit": "ask fewer nodes: scontrol update JobId={id} NumNodes=...",
+    "DeadLine": "cancel it, or ask less time: its deadline is too near",
+    "BadConstraints": "submit it again with constraints that a node can meet",
+    "Assoc": "wait until other jobs of the account end, or have its limit raised (sacctmgr)",
+    "QOS": "wait until other jobs of the QOS end, or have its limit raised (sacctmgr)",
+}
+
+OPTION = {"gpus": "GPUs", "cpus": "CPUs", "memory_mib": "MiB of memory"}
+
+
+def meaning(reason: str) -> str:
+    """What a pending reason means: for those that nodes would end, and for all others."""
+    for prefix, sentence in MEANS.items():
+        if reason.startswith(prefix):
+            return sentence
+    return held_because(reason) or "Slurm gives no reason"
+
+
+def advice(job: Job, why_nots: Sequence[WhyNot]) -> tuple[str, ...]:
+    """What would let the job start, the nearest first; empty: nothing but to wait."""
+    held = held_because(job.reason)
+    if held:
+        found = (text for prefix, text in CHANGE.items() if job.reason.startswith(prefix))
+        return tuple(text.format(id=job.job_id) for text in list(found)[:1])
+    # What fits and is held back for now needs no smaller job.
+    passing = [each for each in why_nots if each.kind in PASSING]
+    lasting = () if passing else _nearest(why_nots)
+    return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots))))
+
+
+def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
+    """How much less the job would have to ask in the pool that comes nearest."""
+    short = [w for w in why_nots if w.kind in (Why.TOO_SMALL, Why.JOB_TIME) and w.missing]
+    if not short:
+        return
+    nearest = min(short, key=lambda w: (_shortage(w), w.pool))
+    for name, _, most in nearest.missing:
+        if name == "time_limit_s":
+            yield f"ask a time limit of at most {most / 3600:.1f} h for pool {nearest.pool}"
+        elif most:
+            what = OPTION.get(name, name)
+            yield f"ask at most {most:.0f} {what} per node for pool {nearest.pool}"
+        else:
+            yield f"ask another kind of GPU: pool {nearest.pool} has none of this one"
+
+
+def _shortage(why_not: WhyNot) -> float:
+    """The parts that are missing, each 0 to 1; no time limit at all is a whole one."""
+    parts = ((asked, most) for _, asked, most in why_not.missing if asked)
+    return sum(1.0 if asked == float("inf") else (asked - most) / asked for asked, most in parts)
+
+
+def _others(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
+    for each in why_nots:
+        match each.kind:
+            case Why.CONSTRAINT:
+                yield f"drop or change its constraint {job.constraint!r}"
+            case Why.LIMIT if each.pool:
+                yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
+            case Why.RESTING:
+                yield "wait for the next try, or have the pool allow more types, zones or markets"
+            case Why.NO_POOL:
+                yield "submit it to a partition that has pools"
+            case Why.NO_PRICE:
+                yield "have the price added to the cluster file"
+            case Why.FUTILE:
+                yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
+            case _:
+                pass
