@@ -18,6 +18,7 @@ from bench.figures import Figure
 from bench.workload import Case, snapshot
 from tidegate.core.planner import plan
 from tidegate.core.snapshot import Snapshot
+from tidegate.wiring import collect_rarely
 
 ROUNDS = 5
 
@@ -95,6 +96,7 @@ def _cpu_s(seen: Snapshot) -> float:
 
 
 def main() -> None:
+    collect_rarely()  # as the planner's function does
     seen = snapshot(CASES[sys.argv[1]])
     cpu_s = statistics.median(_cpu_s(seen) for _ in range(ROUNDS))
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

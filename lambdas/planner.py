@@ -5,7 +5,7 @@ from tidegate.core.events import Look
 from tidegate.service.control import Looked
 from tidegate.service.describe import done_record, look_figures, look_record, look_verdicts
 from tidegate.wire.events import parse_event
-from tidegate.wiring import Answer, Event, Function, entry
+from tidegate.wiring import Answer, Event, Function, collect_rarely, entry
 
 
 def on_looks(made: Function, event: Event) -> Answer:
@@ -53,4 +53,5 @@ def _read(made: Function, message: Event) -> None:
             made.logger.error(f"the message cannot be put aside: {trouble}")
 
 
+collect_rarely()
 handler = entry(on_looks, correlation="Records[0].messageId")

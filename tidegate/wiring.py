@@ -1,5 +1,6 @@
 """The composition root: which adapter stands behind which port."""
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -136,6 +137,14 @@ class Function:
         self.logger.info("hours", extra={"hours": kept.record(), "why": why})
         self.count(HeadStarted=kept.did is Did.STARTED, HeadStopped=kept.did is Did.STOPPED)
         return kept.record()
+
+
+def collect_rarely() -> None:
+    """Keep Python's cyclic collector out of a plan: 15 % of its time at 100,000 jobs.
+
+    A plan makes hundreds of thousands of objects that live until its end; none is garbage.
+    """
+    gc.set_threshold(200_000, 20, 20)
 
 
 type Event = dict[str, Any]
