@@ -140,6 +140,15 @@ def test_a_guard_that_fails_keeps_the_node_as_it_is(slurm, outcomes):
     assert slurm.calls == []
 
 
+def test_an_idle_node_that_a_person_has_drained_meanwhile_is_kept(slurm, outcomes):
+    slurm.put("n1", "IDLE", "DRAIN", reason="ada: looking at a fan")
+
+    found = outcomes(order(OrderKind.RELEASE, "n1", only_if=("IDLE",)))
+
+    assert found == {"n1": OrderOutcome.KEPT}
+    assert slurm.calls == []
+
+
 def test_a_dead_node_can_be_released(slurm, outcomes):
     slurm.put("n1", "DOWN", "NOT_RESPONDING")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Job, Node, Reading
 from tidegate.ports import Slurm
 
@@ -106,6 +107,10 @@ class _Release:
         only_if = self.order.only_if
         if only_if and not node.state.words & set(only_if):
             return f"The node is {node.state}, not {' or '.join(only_if)}."
+        is_theirs = node.reason and not node.reason.startswith(OUR_REASON)
+        if only_if and node.state.is_drain and is_theirs:
+            # Between the decision and now a person has taken it out of service.
+            return f"Somebody has drained the node: {node.reason}."
         return self._why_stop(node, reading, begins=True)
 
     def _why_stop(self, node: Node, reading: Reading, *, begins: bool = False) -> str:
