@@ -8,11 +8,18 @@ import typer
 
 from tidegate.cli.cost_command import cost
 from tidegate.cli.diff_command import diff
+from tidegate.cli.events import EXAMPLES as EVENTS
+from tidegate.cli.events import events
 from tidegate.cli.init_command import init
+from tidegate.cli.nodes import EXAMPLES as NODES
+from tidegate.cli.nodes import nodes
 from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
 from tidegate.cli.replay import replay
 from tidegate.cli.simulate import simulate
+from tidegate.cli.status import EXAMPLES as STATUS
+from tidegate.cli.status import status
+from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
 
 app = typer.Typer(
@@ -90,7 +97,10 @@ app.command()(cost)
 app.command()(diff)
 app.command()(init)
 app.add_typer(importing, name="import")
-app.command()(why)
+app.command(epilog=WHY)(why)
+app.command(epilog=STATUS)(status)
+app.command(epilog=NODES)(nodes)
+app.command(epilog=EVENTS)(events)
 
 
 def _verdict(file: Path) -> bool:

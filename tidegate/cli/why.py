@@ -9,10 +9,7 @@ import typer
 WAITS = 3
 NOT_IN_QUEUE = 4
 
-EPILOG = (
-    "Examples:  tidegate why 4711 --cluster research.yaml  |  tidegate why 4711_3 ...  |  "
-    "tidegate why 4711 ... --json | jq -r .headline"
-)
+EXAMPLES = "Examples: tidegate why 4711 --cluster dev.yaml; tidegate why 4711_3 --cluster dev.yaml"
 
 
 def why(
@@ -28,6 +25,7 @@ def why(
     Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
     """
     from tidegate.cli.live import live, told
+    from tidegate.cli.shown import as_json
     from tidegate.core.answer import Status, answer
     from tidegate.core.chain import chain
     from tidegate.wire.config import load_cluster
@@ -36,8 +34,6 @@ def why(
         seen = live(load_cluster(cluster), context.obj)
         found = answer(job_id, seen.snapshot, seen.decisions.newest())
     if json:
-        from tidegate.cli.shown import as_json
-
         typer.echo(as_json(found))
     else:
         typer.echo(chain(found))

@@ -5,10 +5,10 @@ Made of what is stored: the head's digest, the ledger, and the verdicts of the l
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from tidegate.core.advice import advice, meaning
+from tidegate.core.durations import clock
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Pool
@@ -89,10 +89,6 @@ def rows_of(job_id: str, jobs: Iterable[Job]) -> tuple[Job, ...]:
         array = asked.partition("_")[0]
         return tuple(exact or [each for each in every if each.job_id == array])
     return tuple(exact + [e for e in every if e.array_job_id == asked and e not in exact])
-
-
-def clock(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S UTC")
 
 
 def _unknown(job_id: str, seen: Snapshot) -> Answer:

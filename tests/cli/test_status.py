@@ -1,0 +1,99 @@
+"""`status`, `nodes` and `events`, of a cluster in the local cloud that has looked."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Town
+from tests.make import job, node
+from tidegate.core.ec2 import Market, Offering
+
+
+def bought(town: Town) -> str:
+    """One node for job 1, after EC2 refused the first offering; job 2 fits nowhere."""
+    town.cloud.capacity.dry.add(Offering("g4dn.xlarge", "us-east-1a", Market.SPOT))
+    town.report([job(1), job(2, gpus=64)])
+    town.look()
+    (found,) = town.ask_json("nodes")
+    return str(found["name"])
+
+
+def test_status_tells_queue_pools_and_what_rests(town: Town) -> None:
+    bought(town)
+
+    result = town.ask("status")
+
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert lines[0] == f"{town.names.cluster}: up: the cluster file has no schedules"
+    assert lines[1].startswith("head heard ")
+    assert lines[2] == "jobs: 0 run, 1 start soon, 1 wait"
+    assert "1 of 8 GPUs" in result.output
+    assert (
+        "g4dn.xlarge/us-east-1a/spot, EC2 said InsufficientInstanceCapacity (1x)" in result.output
+    )
+    assert max(map(len, lines)) <= 100
+
+
+def test_status_has_an_exit_code_for_what_needs_a_look(town: Town) -> None:
+    name = bought(town)
+    town.report(nodes=[node(name, state="DOWN", reason="Not responding")])
+
+    result = town.ask("status")
+
+    assert result.exit_code == 3
+    assert f"! node {name} is DOWN: Not responding" in result.output
+    assert town.ask_json("status")["needs_a_look"] == [f"node {name} is DOWN: Not responding"]
+
+
+def test_a_head_that_never_reported_needs_a_look(town: Town) -> None:
+    result = town.ask("status")
+
+    assert result.exit_code == 3
+    assert "head heard never, last look never" in result.output
+
+
+def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
+    name = bought(town)
+
+    words = town.ask("nodes").output
+
+    assert name in words
+    assert "booting" in words
+    assert "given up 900" in " ".join(words.split())
+    assert max(map(len, words.splitlines())) <= 100
+    assert town.ask("nodes", "--pool", "a10g").output == "no nodes\n"
+    assert town.ask("nodes", "--pool", "x").exit_code == 2
+
+
+def test_events_tell_what_looks_did_by_job_node_and_pool(town: Town) -> None:
+    name = bought(town)
+
+    def kinds(*words: str) -> list[str]:
+        return [each["kind"] for each in town.ask_json("events", *words)]
+
+    assert kinds() == ["decision", "launched", "refused"]
+    assert kinds("--job", "1") == ["decision", "launched"]
+    assert kinds("--job", "2") == []
+    assert kinds("--node", name) == ["launched"]
+    assert kinds("--pool", "t4") == ["decision", "launched", "refused"]
+    assert kinds("--pool", "a10g") == []
+
+
+def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) -> None:
+    name = bought(town)
+
+    lines = town.ask("events").output
+
+    assert f"launched  EC2 gave {name} g4dn.xlarge/us-east-1b/spot" in lines
+    assert json.loads(town.ask("events", "--since", "0s", "--json").output) == []
+
+
+@pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
+def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
+    assert town.ask(*words).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["why", "status", "nodes", "events"])
+def test_help_has_examples(town: Town, command: str) -> None:
+    assert "Examples:" in town.ask(command, "--help").output

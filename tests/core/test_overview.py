@@ -1,0 +1,150 @@
+"""The cluster at a glance, and the life of each node."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import (
+    NOW_S,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Cordon, Phase, Resting
+from tidegate.core.calendar import Wanted
+from tidegate.core.durations import span, span_s
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.lives import lives
+from tidegate.core.overview import Overview, overview
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.verdicts import verdicts_of
+
+
+def seen_as(seen: Snapshot) -> Overview:
+    return overview(seen, verdicts_of(plan(seen), seen))
+
+
+def test_nodes_are_counted_by_what_they_do_and_cost():
+    seen = snapshot(
+        [job(1, on=["i-1"])],
+        [
+            node("i-1", state="MIXED", gpus_alloc=1),
+            node("i-2"),
+            node("i-4", state="IDLE+DRAIN", reason="tidegate: idle"),
+        ],
+        of=cluster(pool(limits=Limits(gpus=8, usd_per_hour=2)), limits=Limits(nodes=9)),
+        records=[record(name, age_s=100) for name in ("i-1", "i-2", "i-3", "i-4")],
+        instances=[instance(name) for name in ("i-1", "i-2", "i-3", "i-4")],
+    )
+
+    found = seen_as(seen)
+
+    (t4,) = found.pools
+    assert (t4.up, t4.busy, t4.booting, t4.leaving) == (2, 1, 1, 1)
+    assert t4.usd_per_hour == pytest.approx(0.8)
+    assert {unit: used for unit, used, _ in t4.limits} == {"GPUs": 4.0, "USD/h": 0.8}
+    assert found.limits == (("nodes", 4.0, 9.0),)
+    assert found.needs_a_look == ()
+
+
+def test_an_instance_that_has_ended_costs_nothing_more():
+    ended = instance("i-1", state=InstanceState.SHUTTING_DOWN)
+
+    found = seen_as(snapshot(records=[record("i-1")], instances=[ended]))
+
+    assert found.usd_per_hour == 0
+
+
+def test_pending_tasks_are_counted_by_their_verdict():
+    seen = snapshot([job(1, count=3, array_job_id="1"), job(2, gpus=64), job(3, on=["i-1"])])
+    judged = verdicts_of(plan(seen), seen)
+    later = snapshot([job(1, count=3, array_job_id="1"), job(2, gpus=64), job(4)])
+
+    found = overview(later, judged)
+
+    assert (found.running, found.starting, found.waiting, found.unjudged) == (0, 3, 1, 1)
+    ((reason, count),) = found.waits_because
+    assert "the job asks 64" in reason
+    assert count == 1
+
+
+def test_what_rests_is_told_with_ec2_s_words_until_it_rests_no_more():
+    rests = Resting(offering(), NOW_S + 60, 2, "InsufficientInstanceCapacity", "none")
+    over = replace(rests, until_s=NOW_S - 1)
+
+    (found,) = seen_as(snapshot(resting=[rests, over])).resting
+
+    assert (found.until_s, found.message) == (NOW_S + 60, "none")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "says"),
+    [
+        ("DOWN", "Not responding", "node i-1 is DOWN: Not responding"),
+        ("IDLE+DRAIN", "bad fan", "node i-1 is drained by an operator: bad fan"),
+        ("IDLE+DRAIN", "tidegate: idle", None),
+    ],
+)
+def test_a_node_that_nobody_can_use_is_something_to_see_to(
+    state: str, reason: str, says: str | None
+) -> None:
+    nodes = [node(state=state, reason=reason)]
+
+    found = seen_as(snapshot([], nodes, records=[record()], instances=[instance()]))
+
+    assert found.needs_a_look == ((says,) if says else ())
+
+
+def test_a_silent_head_is_something_to_see_to_unless_the_cluster_is_stopped():
+    night = Wanted(is_up=False, sentence="stopped until 8:00")
+
+    (silent,) = overview(snapshot(age_s=400), None).needs_a_look
+
+    assert silent.startswith("the head was last heard 400 s ago")
+    assert overview(snapshot(age_s=400, wanted=night), None).needs_a_look == ()
+
+
+@pytest.mark.parametrize(
+    ("of", "slurm", "ends"),
+    [
+        (record(phase=Phase.LAUNCHED), None, "joins in about 200 s; given up 900 s after"),
+        (record(), node(), "60 s idle, when no job needs it and pool t4 has its minimum"),
+        (record(), node(state="ALLOCATED"), "its jobs end, and 60 s without another"),
+        (record(), node(state="IDLE+DRAIN", reason="bad fan"), "drained: bad fan"),
+        (record(gated_for="7"), node(state="IDLE+DRAIN"), "kept for job 7 until all"),
+        (replace(record(), reclaim_at_s=NOW_S), node(), "EC2 takes it back at 08:00:00 UTC"),
+        (replace(record(), cordon=Cordon("rebalance", NOW_S)), node(), "when it is empty: rebal"),
+        (replace(record(), pool="old"), node(), "its pool is not in the cluster file"),
+        (record(phase=Phase.RELEASED), node(), "released by Slurm: it is being terminated"),
+    ],
+)
+def test_each_node_says_what_would_end_it(of, slurm, ends):
+    nodes = [slurm] if slurm else []
+    (life,) = lives(snapshot([], nodes, records=[of], instances=[instance()]))
+
+    assert ends in life.ends
+
+
+def test_a_node_has_cost_its_age_times_its_price_and_names_its_jobs():
+    seen = snapshot(
+        [job(1, on=["i-1"])], [node()], records=[record(age_s=1800)], instances=[instance()]
+    )
+
+    (life,) = lives(seen)
+
+    assert life.usd == pytest.approx(0.1)
+    assert life.jobs == ("1",)
+
+
+def test_times_are_read_as_people_write_them():
+    written = ("90s", "15m", "2h", "7d", "", "x", "-1h", "1.5h")
+
+    assert [span_s(text) for text in written] == [90, 900, 7200, 604800, None, None, None, None]
+    assert [span(s) for s in (42, 300, 11520, 216000)] == ["42 s", "5 min", "3.2 h", "2.5 d"]

@@ -1,0 +1,51 @@
+"""`tidegate events`: what looks did and met, by job, node, pool and time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = "Examples: tidegate events --since 2h --job 4711 --cluster dev.yaml; ... --pool t4"
+
+# Looks that are read at most, the newest: each is an object of its own.
+LOOKS_MAX = 1000
+
+
+def events(
+    context: typer.Context,
+    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    job: Annotated[str, typer.Option(help="What was done for this job.")] = "",
+    node: Annotated[str, typer.Option(help="What was done with this node.")] = "",
+    pool: Annotated[str, typer.Option(help="Launches and refusals of this pool.")] = "",
+    since: Annotated[str, typer.Option(help="How far back: 90s, 15m, 2h, 7d.")] = "1h",
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show the decisions of looks that did something, oldest first; kept for seven days.
+
+    Exit codes: 0 also when there are none, 1 trouble.
+    """
+    import time
+    from textwrap import fill
+
+    from tidegate.cli.live import decisions, told
+    from tidegate.cli.shown import COLUMNS, as_json
+    from tidegate.core.durations import moment, span_s
+    from tidegate.core.happened import happened, is_about
+    from tidegate.wire.config import load_cluster
+
+    back_s = span_s(since)
+    if back_s is None:
+        raise typer.BadParameter(f"--since takes 90s, 15m, 2h or 7d, not {since!r}")
+    with told():
+        file = load_cluster(cluster)
+        records = decisions(file, context.obj).since(time.time() - back_s, most=LOOKS_MAX)
+    every = happened(records, file.cluster)
+    found = [each for each in every if is_about(each, job=job, node=node, pool=pool)]
+    if json:
+        typer.echo(as_json(found))
+        return
+    for each in found:
+        line = f"{moment(each.at_s)} {each.kind:<9} {each.text}"
+        typer.echo(fill(line, COLUMNS, subsequent_indent=" " * 30, break_on_hyphens=False))
+    if len(records) == LOOKS_MAX:
+        typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

@@ -1,0 +1,79 @@
+"""`tidegate status`: queue, pools, what rests and whether the head is heard, on one screen."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tidegate.cli.live import Seen
+    from tidegate.core.overview import Overview
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring import Clients
+
+# Beside 0, nothing to see to; 1, trouble; 2, a command that cannot be meant.
+NEEDS_A_LOOK = 3
+
+# A look at AWS costs about 10 calls; the head reports every few seconds when something happens.
+WATCH_S = 5.0
+
+EXAMPLES = "Examples: tidegate status --cluster dev.yaml --watch; tidegate status ... --json"
+
+
+def status(
+    context: typer.Context,
+    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help=f"Again every {WATCH_S:.0f} s, until Ctrl-C.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show queue, pools, resting offerings, hours and the head's last report.
+
+    Exit codes: 0 nothing to see to, 3 something needs a look (it is said), 1 trouble.
+    """
+    from tidegate.cli.live import told
+    from tidegate.cli.shown import as_json
+    from tidegate.wire.config import load_cluster
+
+    if watch and json:
+        raise typer.BadParameter("--watch is for people, --json for programs")
+    with told():
+        file = load_cluster(cluster)
+        if watch:
+            _watch(file, context.obj)
+            return
+        found = _overview(file, context.obj)
+    if json:
+        typer.echo(as_json(found))
+    else:
+        from tidegate.cli.shown import show
+        from tidegate.cli.status_screen import screen
+
+        show(screen(found))
+    raise typer.Exit(NEEDS_A_LOOK if found.needs_a_look else 0)
+
+
+def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
+    from tidegate.cli.live import live
+    from tidegate.core.overview import overview
+
+    seen: Seen = live(file, clients)
+    return overview(seen.snapshot, seen.decisions.newest())
+
+
+def _watch(file: "ClusterFile", clients: "Clients | None") -> None:
+    import time
+
+    from rich.live import Live
+
+    from tidegate.cli.shown import console
+    from tidegate.cli.status_screen import screen
+
+    try:
+        with Live(screen(_overview(file, clients)), console=console(), auto_refresh=False) as live:
+            while True:
+                time.sleep(WATCH_S)
+                live.update(screen(_overview(file, clients)), refresh=True)
+    except KeyboardInterrupt:
+        return

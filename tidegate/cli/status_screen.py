@@ -1,0 +1,54 @@
+"""An overview as lines and a table."""
+
+from collections.abc import Iterator
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.cli.shown import table
+from tidegate.core.durations import clock, span
+from tidegate.core.overview import Overview
+
+RESTING_SHOWN = 8
+
+
+def screen(found: Overview) -> Group:
+    return Group(
+        *(Text(line) for line in _head(found)),
+        _pools(found),
+        *(Text(line) for line in _tail(found)),
+        *(Text(f"! {each}", style="bold red") for each in found.needs_a_look),
+    )
+
+
+def _head(found: Overview) -> Iterator[str]:
+    yield f"{found.cluster}: {found.calendar}"
+    heard = "never" if found.agent_age_s is None else f"{span(found.agent_age_s)} ago"
+    looked = "never" if found.look_age_s is None else f"{span(found.look_age_s)} ago"
+    yield f"head heard {heard}, last look {looked}"
+    jobs = f"{found.running} run, {found.starting} start soon, {found.waiting} wait"
+    yield f"jobs: {jobs}" + (f", {found.unjudged} not judged yet" if found.unjudged else "")
+    for reason, count in found.waits_because:
+        yield f"  {count} wait: {reason}"
+
+
+def _pools(found: Overview) -> Table:
+    made = table("pool", "up", "busy", "boot", "leave", "USD/h", "used of limit")
+    for pool in found.pools:
+        counts = (pool.up, pool.busy, pool.booting, pool.leaving)
+        made.add_row(pool.name, *map(str, counts), f"{pool.usd_per_hour:.2f}", _limits(pool.limits))
+    made.add_row("all", "", "", "", "", f"{found.usd_per_hour:.2f}", _limits(found.limits))
+    return made
+
+
+def _limits(limits: tuple[tuple[str, float, float], ...]) -> str:
+    return ", ".join(f"{used:g} of {limit:g} {unit}" for unit, used, limit in limits)
+
+
+def _tail(found: Overview) -> Iterator[str]:
+    for each in found.resting[:RESTING_SHOWN]:
+        refused = f"EC2 said {each.code} ({each.failures}x)"
+        yield f"rests until {clock(each.until_s)}: {each.offering}, {refused}"
+    if len(found.resting) > RESTING_SHOWN:
+        yield f"and {len(found.resting) - RESTING_SHOWN} more rest"

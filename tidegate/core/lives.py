@@ -1,0 +1,74 @@
+"""The life of each node: what it is, what it has cost, and what would end it."""
+
+from dataclasses import dataclass
+
+from tidegate.core.answer import boots_for_s
+from tidegate.core.durations import clock
+from tidegate.core.members import Member, members
+from tidegate.core.overview import is_billed, usd_per_hour
+from tidegate.core.snapshot import Snapshot
+
+SECONDS_PER_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """`usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence."""
+
+    name: str
+    pool: str
+    offering: str
+    stage: str
+    age_s: float
+    usd: float
+    jobs: tuple[str, ...]
+    ends: str
+
+
+def lives(seen: Snapshot) -> tuple[Life, ...]:
+    """Every node that EC2 may still bill, pool by pool, the oldest first."""
+    jobs: dict[str, list[str]] = {}
+    for job in seen.digest.reading.jobs if seen.digest else ():
+        for name in job.node_names if not job.is_pending else ():
+            jobs.setdefault(name, []).append(job.job_id)
+    found = [each for each in members(seen) if is_billed(each)]
+    found.sort(key=lambda each: (each.pool, each.launched_at_s, each.instance_id))
+    return tuple(_life(each, tuple(jobs.get(each.instance_id, ())), seen) for each in found)
+
+
+def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> Life:
+    age_s = max(seen.now_s - member.launched_at_s, 0.0)
+    usd = age_s / SECONDS_PER_HOUR * usd_per_hour(member, seen)
+    return Life(
+        name=member.instance_id,
+        pool=member.pool,
+        offering=str(member.offering),
+        stage=str(member.node.state) if member.node else "booting",
+        age_s=round(age_s, 1),
+        usd=round(usd, 4),
+        jobs=jobs,
+        ends=_ends(member, jobs, seen),
+    )
+
+
+def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
+    record, pool = member.record, seen.cluster.pool(member.pool)
+    if record and record.reclaim_at_s is not None:
+        return f"EC2 takes it back at {clock(record.reclaim_at_s)}"
+    if record and not record.phase.is_alive:
+        return "released by Slurm: it is being terminated"
+    if record and record.cordon:
+        return f"leaves when it is empty: {record.cordon.reason}"
+    if pool is None:
+        return "leaves when it is empty: its pool is not in the cluster file"
+    if member.node is None:
+        left_s = boots_for_s(member, seen) or 0.0
+        bound_s = seen.cluster.timings.boot_bound_s
+        return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
+    if member.node.state.is_drain and not member.gated_for:
+        return f"drained: {member.node.reason or 'no reason given'}"
+    if member.gated_for:
+        return f"kept for job {member.gated_for} until all its nodes are there"
+    if jobs or member.node.state.is_busy:
+        return f"its jobs end, and {pool.idle_s:.0f} s without another"
+    return f"{pool.idle_s:.0f} s idle, when no job needs it and pool {pool.name} has its minimum"

@@ -1,0 +1,169 @@
+"""A cluster at a glance: its queue, its pools, what rests, and whether its head is heard."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidegate.core.limits import Load
+from tidegate.core.members import Member, members
+from tidegate.core.pool import Limits, Pool
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.verdicts import Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNow:
+    """`limits`: what is used of each limit that the pool has: unit, used, limit."""
+
+    name: str
+    up: int
+    busy: int
+    booting: int
+    leaving: int
+    usd_per_hour: float
+    limits: tuple[tuple[str, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestingNow:
+    """An offering that EC2 refused."""
+
+    offering: str
+    until_s: float
+    failures: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`starting`, `waiting`: pending jobs by their verdict; `unjudged`: those without one.
+
+    `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
+    """
+
+    cluster: str
+    at_s: float
+    calendar: str
+    agent_age_s: float | None
+    look_age_s: float | None
+    running: int
+    starting: int
+    waiting: int
+    unjudged: int
+    waits_because: tuple[tuple[str, int], ...]
+    pools: tuple[PoolNow, ...]
+    usd_per_hour: float
+    limits: tuple[tuple[str, float, float], ...]
+    resting: tuple[RestingNow, ...]
+    needs_a_look: tuple[str, ...]
+
+
+# Reasons that many jobs share, the most frequent first.
+REASONS_MAX = 5
+
+
+def overview(seen: Snapshot, verdicts: Verdicts | None) -> Overview:
+    every = members(seen)
+    jobs = seen.digest.reading.jobs if seen.digest else ()
+    pending = [job for job in jobs if job.is_pending]
+    judged = [verdicts.of(job.job_id) if verdicts else None for job in pending]
+    tasks = [job.count for job in pending]
+    reasons: Counter[str] = Counter()
+    for verdict, count in zip(judged, tasks, strict=True):
+        if verdict and not verdict.is_served:
+            reasons[verdict.reason] += count
+    return Overview(
+        cluster=seen.cluster.name,
+        at_s=seen.now_s,
+        calendar=seen.wanted.sentence,
+        agent_age_s=seen.digest_age_s if seen.digest else None,
+        look_age_s=max(seen.now_s - verdicts.at_s, 0.0) if verdicts else None,
+        running=sum(job.is_running for job in jobs),
+        starting=sum(n for v, n in zip(judged, tasks, strict=True) if v and v.is_served),
+        waiting=reasons.total(),
+        unjudged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
+        waits_because=tuple(reasons.most_common(REASONS_MAX)),
+        pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
+        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
+        limits=_limits(seen.cluster.limits, every, seen),
+        resting=_resting(seen),
+        needs_a_look=tuple(_troubles(every, seen)),
+    )
+
+
+def is_billed(member: Member) -> bool:
+    """EC2 shows it alive, or is still about to show it."""
+    if member.instance is not None:
+        return member.instance.is_alive
+    return member.record is not None and member.record.phase.is_alive
+
+
+def usd_per_hour(member: Member, seen: Snapshot) -> float:
+    if not is_billed(member):
+        return 0.0
+    if member.record:
+        return member.record.usd_per_hour
+    return seen.cluster.prices.get(member.offering, 0.0)
+
+
+def is_leaving(member: Member) -> bool:
+    """It takes no more jobs, and goes."""
+    record, node = member.record, member.node
+    if record and (not record.phase.is_alive or record.cordon or record.reclaim_at_s is not None):
+        return True
+    return node is not None and node.state.is_drain and not member.gated_for
+
+
+def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
+    ours = [each for each in every if each.pool == pool.name and is_billed(each)]
+    leaving = [each for each in ours if is_leaving(each)]
+    up = [each for each in ours if each.node is not None and each not in leaving]
+    return PoolNow(
+        name=pool.name,
+        up=len(up),
+        busy=sum(each.node is not None and each.node.state.is_busy for each in up),
+        booting=len(ours) - len(up) - len(leaving),
+        leaving=len(leaving),
+        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in ours), 4),
+        limits=_limits(pool.limits, ours, seen),
+    )
+
+
+def _limits(
+    limits: Limits, ours: Sequence[Member], seen: Snapshot
+) -> tuple[tuple[str, float, float], ...]:
+    billed = [each for each in ours if is_billed(each)]
+    load = Load()
+    for each in billed:
+        found = seen.cluster.instance_type(each.offering.instance_type)
+        load = load.plus(Load.of(found, usd_per_hour(each, seen)), 1)
+    used = (
+        ("nodes", len(billed), limits.nodes),
+        ("GPUs", load.gpus, limits.gpus),
+        ("vCPUs", load.vcpus, limits.vcpus),
+        ("MiB", load.memory_mib, limits.memory_mib),
+        ("USD/h", round(load.usd_per_hour, 4), limits.usd_per_hour),
+    )
+    return tuple((unit, is_used, limit) for unit, is_used, limit in used if limit is not None)
+
+
+def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
+    found = [each for each in seen.resting if each.until_s > seen.now_s]
+    return tuple(
+        RestingNow(str(each.offering), each.until_s, each.failures, each.code, each.message)
+        for each in sorted(found, key=lambda each: (each.until_s, each.offering))
+    )
+
+
+def _troubles(every: Sequence[Member], seen: Snapshot) -> list[str]:
+    found = [seen.staleness] if seen.staleness and seen.wanted.is_up else []
+    for each in every:
+        node = each.node
+        if node is None or not is_billed(each):
+            continue
+        if node.state.is_down:
+            found.append(f"node {node.name} is {node.state}: {node.reason or 'no reason given'}")
+        elif node.state.is_drain and node.reason and not node.reason.startswith("tidegate"):
+            found.append(f"node {node.name} is drained by an operator: {node.reason}")
+    return found
