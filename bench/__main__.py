@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from bench import cold_start, interruption, planner
+from bench import cold_start, interruption, planner, why
 from bench.figures import table, write
 
 
 def main() -> None:
-    measured = [*planner.figures(), *cold_start.figures(), *interruption.figures()]
+    measured = [*planner.figures(), *cold_start.figures(), *interruption.figures(), *why.figures()]
     print(table(measured))
     write(measured, Path(__file__).parents[1] / "bench.json")
 

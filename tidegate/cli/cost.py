@@ -117,7 +117,7 @@ def _control(kinds: Counter[str]) -> Iterator[Item]:
         ("Lambda", lambda_usd, f"{calls:,.0f} invocations of {INVOCATION_S} s at 512 MB"),
         ("SQS", queue_usd, f"{pollers} queues polled by Lambda, 2 by the agent"),
         ("DynamoDB", table_usd, f"{LOOKS:,.0f} looks"),
-        ("S3", bucket_usd, f"{DIGESTS:,.0f} digests"),
+        ("S3", bucket_usd, f"{DIGESTS:,.0f} digests, {LOOKS:,.0f} verdicts"),
         ("EventBridge", event_usd, f"{DIGESTS:,.0f} events, {RECONCILES:,.0f} schedules"),
         ("Secrets Manager", secrets * USD_PER_SECRET, f"{secrets} secret"),
     ):
