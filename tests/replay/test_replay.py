@@ -202,3 +202,15 @@ def test_the_command_names_what_it_cannot_read(tmp_path):
     assert lenient.exit_code == 0
     assert "1 broken lines skipped" in lenient.output
     assert strange.exit_code == 2
+
+
+def test_a_gate_that_fails_ends_the_command_with_3(tmp_path):
+    (tmp_path / "lab.yaml").write_text(FILE.replace("MARKET", "on-demand").replace("EXTRA", ""))
+    (tmp_path / "jobs.csv").write_text(drawn(10))
+    command = ["replay", str(tmp_path / "jobs.csv"), "--cluster", str(tmp_path / "lab.yaml")]
+    failed = CliRunner().invoke(app, [*command, "--fail-if", "multiple_of_bound > 1"])
+    passed = CliRunner().invoke(app, [*command, "--fail-if", "multiple_of_bound < 1"])
+    strange = CliRunner().invoke(app, [*command, "--fail-if", "cost"])
+
+    assert [failed.exit_code, passed.exit_code, strange.exit_code] == [3, 0, 1]
+    assert "multiple_of_bound > 1" in failed.output

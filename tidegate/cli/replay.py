@@ -30,12 +30,21 @@ def replay(
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     is_lenient: Annotated[bool, typer.Option("--lenient", help="Skip broken lines.")] = False,
+    market: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="spot_prices.csv, hazards.csv, capacity.csv."),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None, typer.Option(help="Exit code 3 if so: 'cost_usd > 1.05 * baseline'.")
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The figures for programs.")
     ] = None,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
     from tidegate.core.errors import BadConfig
+    from tidegate.sim.replay.gate import BadGate, Gate
+    from tidegate.sim.replay.market import BadMarket, capacities, with_market
     from tidegate.sim.replay.run import POLICIES, TIDEGATE
     from tidegate.sim.replay.run import replay as play
     from tidegate.sim.replay.show import as_json, as_text
@@ -49,20 +58,46 @@ def replay(
         raise typer.BadParameter(said, param_hint="--policy")
     try:
         trace = _read(history, is_lenient=is_lenient)
-        clusters = [load_cluster(path).cluster for path in cluster]
-    except (BadConfig, BadTrace) as error:
+        files = _market_files(market)
+        clusters = [with_market(load_cluster(path).cluster, files) for path in cluster]
+        held = [capacities(each, files) for each in clusters]
+        gates = [Gate(text) for text in fail_if or ()]
+    except (BadConfig, BadTrace, BadMarket, BadGate) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error
-    setting = Setting(boot_s=boot, error_sigma=sigma, seed=seed)
     ended = [
-        play(trace, each, setting, name, progress=_progress(f"{each.name} {name}"))
-        for each in clusters
+        play(
+            trace,
+            each,
+            Setting(boot_s=boot, error_sigma=sigma, seed=seed, capacity=capacity),
+            name,
+            progress=_progress(f"{each.name} {name}"),
+        )
+        for each, capacity in zip(clusters, held, strict=True)
         for name in names
     ]
     outcomes = [each.outcome for each in ended]
     typer.echo(as_text(outcomes))
     if json_file:
         json_file.write_text(as_json(outcomes), encoding="utf-8")
+    failures = [failure for gate in gates for failure in gate.failures(outcomes)]
+    for failure in failures:
+        typer.echo(f"gate: {failure}", err=True)
+    if failures:
+        raise typer.Exit(code=3)
+
+
+def _market_files(folder: Path | None) -> dict[str, str]:
+    """The texts of a market's files, by name. Errors: BadMarket when the folder has none."""
+    from tidegate.sim.replay.market import BadMarket
+
+    if folder is None:
+        return {}
+    names = ("spot_prices.csv", "hazards.csv", "capacity.csv")
+    found = {name: (folder / name).read_text() for name in names if (folder / name).is_file()}
+    if not found:
+        raise BadMarket(f"{folder}: none of {', '.join(names)} is there")
+    return found
 
 
 def _read(path: Path, *, is_lenient: bool) -> "Trace":
