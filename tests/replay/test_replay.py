@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tidegate.cli.main import app
 from tidegate.core.pool import Cluster
-from tidegate.sim.replay.outcome import days
+from tidegate.sim.replay.outcome import as_days
 from tidegate.sim.replay.run import POLICIES, replay
 from tidegate.sim.replay.trace import Trace, read_trace
 from tidegate.sim.replay.world import RELEASE_S, Setting
@@ -65,7 +65,7 @@ def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
     assert 300 <= ended.outcome.waits.max_s <= 305
     assert ended.outcome.by_pool == (("gpu on-demand", ended.outcome.cost_usd),)
     assert ended.outcome.gpu_hours_used == pytest.approx(1.0)
-    assert sum(usd for _, usd in days(ended.world)) == pytest.approx(ended.outcome.cost_usd)
+    assert sum(usd for _, usd in as_days(ended.world)) == pytest.approx(ended.outcome.cost_usd)
 
 
 def test_a_node_that_is_idle_takes_the_next_job_and_goes_only_after_it():

@@ -2,12 +2,17 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from tidegate.core.ec2 import Offering
+    from tidegate.core.pool import Cluster
+    from tidegate.sim.replay.gate import Gate
+    from tidegate.sim.replay.run import Replayed
     from tidegate.sim.replay.trace import Trace
 
 PROGRESS_S = 1.0
@@ -40,51 +45,99 @@ def replay(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The figures for programs.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Pictures: one HTML file, no links.")
+    ] = None,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
-    from tidegate.core.errors import BadConfig
-    from tidegate.sim.replay.gate import BadGate, Gate
-    from tidegate.sim.replay.market import BadMarket, capacities, with_market
-    from tidegate.sim.replay.run import POLICIES, TIDEGATE
-    from tidegate.sim.replay.run import replay as play
-    from tidegate.sim.replay.show import as_json, as_text
-    from tidegate.sim.replay.trace import BadTrace
-    from tidegate.sim.replay.world import Setting
-    from tidegate.wire.config import load_cluster
-
-    names = policy or [TIDEGATE]
-    if strange := sorted(set(names) - set(POLICIES)):
-        said = f"there is no {', '.join(strange)}; there are {', '.join(POLICIES)}"
-        raise typer.BadParameter(said, param_hint="--policy")
-    try:
-        trace = _read(history, is_lenient=is_lenient)
-        files = _market_files(market)
-        clusters = [with_market(load_cluster(path).cluster, files) for path in cluster]
-        held = [capacities(each, files) for each in clusters]
-        gates = [Gate(text) for text in fail_if or ()]
-    except (BadConfig, BadTrace, BadMarket, BadGate) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(code=1) from error
-    ended = [
-        play(
-            trace,
-            each,
-            Setting(boot_s=boot, error_sigma=sigma, seed=seed, capacity=capacity),
-            name,
-            progress=_progress(f"{each.name} {name}"),
-        )
-        for each, capacity in zip(clusters, held, strict=True)
-        for name in names
-    ]
-    outcomes = [each.outcome for each in ended]
-    typer.echo(as_text(outcomes))
-    if json_file:
-        json_file.write_text(as_json(outcomes), encoding="utf-8")
-    failures = [failure for gate in gates for failure in gate.failures(outcomes)]
+    names = _policies(policy or ["tidegate"])
+    asked = _asked(history, cluster, market, fail_if or [], is_lenient=is_lenient)
+    ended = _played(asked, names, boot_s=boot, sigma=sigma, seed=seed)
+    _tell(ended, history.name, json_file, report)
+    failures = [f for gate in asked.gates for f in gate.failures([e.outcome for e in ended])]
     for failure in failures:
         typer.echo(f"gate: {failure}", err=True)
     if failures:
         raise typer.Exit(code=3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was read; `held`: for each cluster what EC2 has of its offerings."""
+
+    trace: "Trace"
+    clusters: "list[Cluster]"
+    held: "list[dict[Offering, int]]"
+    gates: "list[Gate]"
+
+
+def _policies(names: list[str]) -> list[str]:
+    from tidegate.sim.replay.run import POLICIES
+
+    if strange := sorted(set(names) - set(POLICIES)):
+        said = f"there is no {', '.join(strange)}; there are {', '.join(POLICIES)}"
+        raise typer.BadParameter(said, param_hint="--policy")
+    return names
+
+
+def _asked(
+    history: Path, files: list[Path], market: Path | None, gates: list[str], *, is_lenient: bool
+) -> _Asked:
+    """Everything that is read. What is wrong is told, and ends the command with 1."""
+    from tidegate.core.errors import BadConfig
+    from tidegate.sim.replay.gate import BadGate, Gate
+    from tidegate.sim.replay.market import BadMarket, capacities, with_market
+    from tidegate.sim.replay.trace import BadTrace
+    from tidegate.wire.config import load_cluster
+
+    try:
+        texts = _market_files(market)
+        clusters = [with_market(load_cluster(path).cluster, texts) for path in files]
+        return _Asked(
+            _read(history, is_lenient=is_lenient),
+            clusters,
+            [capacities(each, texts) for each in clusters],
+            [Gate(text) for text in gates],
+        )
+    except (BadConfig, BadTrace, BadMarket, BadGate) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(code=1) from error
+
+
+def _played(
+    asked: _Asked, names: list[str], *, boot_s: float, sigma: float, seed: int
+) -> "list[Replayed]":
+    """Every policy on every cluster."""
+    from tidegate.sim.replay.run import replay as play
+    from tidegate.sim.replay.world import Setting
+
+    return [
+        play(
+            asked.trace,
+            each,
+            Setting(boot_s=boot_s, error_sigma=sigma, seed=seed, capacity=capacity),
+            name,
+            progress=_progress(f"{each.name} {name}"),
+        )
+        for each, capacity in zip(asked.clusters, asked.held, strict=True)
+        for name in names
+    ]
+
+
+def _tell(
+    ended: "list[Replayed]", history: str, json_file: Path | None, report: Path | None
+) -> None:
+    """The table, and the files that were asked for."""
+    from tidegate.sim.replay.show import as_json, as_text
+
+    outcomes = [each.outcome for each in ended]
+    typer.echo(as_text(outcomes))
+    if json_file:
+        json_file.write_text(as_json(outcomes), encoding="utf-8")
+    if report:
+        from tidegate.sim.replay.draw import as_html
+
+        report.write_text(as_html(ended, history), encoding="utf-8")
 
 
 def _market_files(folder: Path | None) -> dict[str, str]:

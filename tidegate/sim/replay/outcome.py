@@ -179,7 +179,7 @@ def _peaks(world: World) -> tuple[int, float, int]:
     return most_nodes, most_usd, breaches
 
 
-def days(world: World) -> list[tuple[int, float]]:
+def as_days(world: World) -> list[tuple[int, float]]:
     """USD of each day since the history's start."""
     by_day: dict[int, float] = {}
     for each in world.gone:
