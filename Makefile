@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench contracts rights clean
+.PHONY: help setup demo test lint bench mutants contracts rights clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -9,6 +9,7 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
+	@echo "make mutants deliberate faults, and how soon the simulation finds each"
 	@echo "make bench   how long and how well the planner plans, and how fast functions start"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
@@ -29,6 +30,9 @@ lint:
 
 bench:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench
+
+mutants:
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutants
 
 contracts:
 	@scripts/contracts.sh

@@ -142,10 +142,11 @@ def _associations(chance: Random) -> tuple[Association, ...]:
 
 
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """Now and then a person drains a node for a while."""
-    if chance.random() > 0.15:
-        return ()
-    return (Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0)),)
+    """Now and then a person drains a node for a while, or wants a job on one node and no other."""
+    drain = Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
+    pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
+    luck = chance.random()
+    return (drain,) if luck < 0.15 else (pin,) if luck < 0.25 else ()
 
 
 # -- faults ----------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.core.ec2 import Market
+from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
-from tidegate.sim.slurm_parts import SubmitRefused
+from tidegate.sim.slurm_parts import Submit, SubmitRefused
 
 RECONCILE_S = 300.0
 OPERATOR = "ada: looking at a fan"
@@ -41,7 +42,7 @@ class Happenings:
         for each in options.happenings:
             self._at(each.at_s, self._happen, each)
         for each in options.operator:
-            self._at(each.at_s, self._drain, each)
+            self._at(each.at_s, self._drain if each.kind == "drain" else self._pin, each)
         self._reconcile()
         if options.calendar:
             self._turn_of_the_day()
@@ -110,6 +111,17 @@ class Happenings:
             node.is_drain, node.reason = True, OPERATOR
             world.slurm.table.changed()
             self._after(happening.for_s, lambda: self._resume(node.name))
+
+    def _pin(self, happening: Happening) -> None:
+        """A job for one busy node (-w), which its user gives up after a while."""
+        slurm = self.chaos.world.slurm
+        busy = [node for node in slurm.nodes.values() if node.jobs and node.gpus]
+        if busy and slurm.is_up:
+            node = stream(self.chaos.options.seed, "user's choice").choice(busy)
+            shape = Shape(node.gpus, node.gpu_type, 1, 1_000)
+            asked = Submit("eve", shape, 30.0, node_name=node.name, constraint=node.features[0])
+            job_id = slurm.submit(asked)
+            self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
 
     def _resume(self, name: str) -> None:
         world = self.chaos.world

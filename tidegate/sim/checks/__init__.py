@@ -13,6 +13,7 @@ from tidegate.sim.checks.buying import (
 )
 from tidegate.sim.checks.ending import (
     DrainedInTime,
+    HeadGoesLast,
     IdleNodesGo,
     LeftSlurmFirst,
     NoJobKilled,
@@ -53,6 +54,7 @@ CHECKS: tuple[type[Check], ...] = (
     RequiredNodesKept,
     OperatorsKeepNodes,
     IdleNodesGo,
+    HeadGoesLast,
 )
 
 __all__ = ["CHECKS", "Broken", "Check", "Witness"]

@@ -139,6 +139,23 @@ class DrainedInTime(Check):
                 raise self.broken(f"{instance_id} is reclaimed, job {job.job_id} still runs on it")
 
 
+class HeadGoesLast(Check):
+    """The head stops only when no instance of the cluster is left."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.num_stops = 0
+
+    def passed(self, seconds: float) -> None:
+        if self.world.head.num_stops == self.num_stops:
+            return
+        self.num_stops = self.world.head.num_stops
+        hidden = self.witness.chaos.left_out
+        left = [one.instance_id for one in self.world.compute.live()]
+        if seen := [name for name in left if name not in hidden]:
+            raise self.broken(f"the head is stopped, {seen[0]} still runs")
+
+
 def _running_on(nodes: dict[str, SimNode], names: tuple[str, ...]) -> Iterator[tuple[str, SimJob]]:
     for name in names:
         for job in nodes[name].jobs.values() if name in nodes else ():

@@ -82,14 +82,18 @@ class PlannedNodesKept(Check):
 
 
 class RequiredNodesKept(Check):
-    """A node that a pending job insists on is not deleted: Slurm would cancel the job."""
+    """A node that lives and that a pending job insists on is not deleted: Slurm cancels the job."""
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb != "delete":
             return
+        nodes = self.world.slurm.nodes
         for job in self.world.slurm.table.active.values():
-            if job.state == "PENDING" and job.submit.node_name in names:
-                raise self.broken(f"{job.submit.node_name} is deleted, job {job.job_id} wants it")
+            name = job.submit.node_name
+            if job.state != "PENDING" or name not in names or name not in nodes:
+                continue
+            if not self.witness.is_machine_dead(nodes[name]):
+                raise self.broken(f"{name} is deleted, job {job.job_id} wants it")
 
 
 class OperatorsKeepNodes(Check):
