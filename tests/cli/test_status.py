@@ -1,6 +1,7 @@
 """`status`, `nodes` and `events`, of a cluster in the local cloud that has looked."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,17 @@ def test_a_head_that_never_reported_needs_a_look(town: Town) -> None:
     assert "head heard never, last look never" in result.output
 
 
+def test_a_report_that_cannot_be_read_is_not_called_a_missing_one(town: Town) -> None:
+    town.report()
+    key = f"digest/{town.names.cluster}.json.gz"
+    town.cloud.client("s3").put_object(Bucket=town.names.bucket, Key=key, Body=b"?")
+
+    result = town.ask("status")
+
+    assert result.exit_code == 3
+    assert "! dropped a digest that cannot be read" in result.output
+
+
 def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
     name = bought(town)
 
@@ -92,6 +104,20 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 @pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
 def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
     assert town.ask(*words).exit_code == 2
+
+
+def test_each_command_of_the_docs_can_be_typed(town: Town) -> None:
+    bought(town)
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("    tidegate ")]
+
+    for line in lines:
+        words = line.partition("|")[0].partition("#")[0].split()[1:]
+        words = [each for each in words if each not in ("--cluster", "clusters/dev.yaml")]
+        if "--watch" not in words:  # it has no end
+            result = town.ask(*words)
+            assert result.exit_code in (0, 3, 4), f"{line}: {result.output}"
+    assert len(lines) >= 8
 
 
 @pytest.mark.parametrize("command", ["why", "status", "nodes", "events"])

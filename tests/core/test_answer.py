@@ -1,6 +1,7 @@
 """Why a job is where it is: each link of the chain, from what looks have stored."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -240,6 +241,31 @@ def test_a_chain_fits_a_screen_and_reads_from_cause_to_change():
         "pools",
         "you could",
     ]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "screens"
+SCREENS = {
+    "why-booting": snapshot(
+        [job(1)], records=[record(phase=Phase.LAUNCHED)], instances=[instance()]
+    ),
+    "why-held": snapshot([job(1, reason="JobHeldUser")]),
+    "why-resting": snapshot(
+        [job(1, gpu_type="a10g", nodes=2)],
+        resting=[
+            Resting(each, NOW_S + 60, 2, "InsufficientInstanceCapacity", "We have none of g5.")
+            for _, each in pool("a10g", (A10G,)).offerings()
+        ],
+    ),
+    "why-too-large": snapshot([job(1, gpus=8, gpu_type="", cpus=100, memory_mib=900_000)]),
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screens_are_as_people_have_seen_them(name: str) -> None:
+    """`chain(asked("1", SCREENS[name]))` is what the file must hold."""
+    shown = chain(asked("1", SCREENS[name]))
+
+    assert shown + "\n" == (GOLDEN / f"{name}.txt").read_text()
 
 
 def test_offerings_of_other_pools_are_not_told_as_one_s_own():

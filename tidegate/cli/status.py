@@ -59,7 +59,7 @@ def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
     from tidegate.core.overview import overview
 
     seen: Seen = live(file, clients)
-    return overview(seen.snapshot, seen.decisions.newest())
+    return overview(seen.snapshot, seen.decisions.newest(), seen.notes)
 
 
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:

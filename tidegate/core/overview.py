@@ -63,7 +63,8 @@ class Overview:
 REASONS_MAX = 5
 
 
-def overview(seen: Snapshot, verdicts: Verdicts | None) -> Overview:
+def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = ()) -> Overview:
+    """`notes`: what had to be dropped to see this, like a digest that cannot be read."""
     every = members(seen)
     jobs = seen.digest.reading.jobs if seen.digest else ()
     pending = [job for job in jobs if job.is_pending]
@@ -88,7 +89,7 @@ def overview(seen: Snapshot, verdicts: Verdicts | None) -> Overview:
         usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
         limits=_limits(seen.cluster.limits, every, seen),
         resting=_resting(seen),
-        needs_a_look=tuple(_troubles(every, seen)),
+        needs_a_look=(*notes, *_troubles(every, seen)),
     )
 
 
