@@ -39,7 +39,9 @@ def test_jobs_of_one_verdict_share_it() -> None:
     found = verdicts()
 
     assert found.of("2") is found.of("3")
-    assert len(found.verdicts) == 2
+    assert [verdict.is_served for verdict in found.verdicts] == [True, False]
+    assert found.of("1") is found.verdicts[0]
+    assert found.of("2") is found.verdicts[1]
     assert found.of("9") is None
 
 

@@ -63,16 +63,18 @@ def test_an_instance_that_has_ended_costs_nothing_more():
 
 
 def test_pending_tasks_are_counted_by_their_verdict():
-    seen = snapshot([job(1, count=3, array_job_id="1"), job(2, gpus=64), job(3, on=["i-1"])])
+    too_large = job(2, gpus=64, count=5, array_job_id="2")
+    seen = snapshot([job(1, count=3, array_job_id="1"), too_large])
     judged = verdicts_of(plan(seen), seen)
-    later = snapshot([job(1, count=3, array_job_id="1"), job(2, gpus=64), job(4)])
+    running = job(3, on=["i-1"])
+    later = snapshot([job(1, count=3, array_job_id="1"), too_large, running, job(4)])
 
     found = overview(later, judged)
 
-    assert (found.running, found.starting, found.waiting, found.unjudged) == (0, 3, 1, 1)
+    assert (found.running, found.starting, found.waiting, found.unjudged) == (1, 3, 5, 1)
     ((reason, count),) = found.waits_because
     assert "the job asks 64" in reason
-    assert count == 1
+    assert count == 5
 
 
 def test_what_rests_is_told_with_ec2_s_words_until_it_rests_no_more():
