@@ -68,6 +68,22 @@ def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
     assert sum(usd for _, usd in as_days(ended.world)) == pytest.approx(ended.outcome.cost_usd)
 
 
+def test_the_bound_counts_only_the_gpus_that_a_job_asked_for():
+    """Twelve on two nodes: six on each, so that only the largest type holds a share."""
+    assert replay(trace("0 3600 12 2"), cluster(), EXACT).outcome.bound_usd == pytest.approx(24.0)
+    odd = replay(trace("0 3600 9 2"), cluster(), EXACT).outcome
+    assert odd.bound_usd == pytest.approx(9 * 16 / 8)
+
+
+def test_nodes_boot_as_long_as_their_pool_says_unless_the_replay_does():
+    slow = cluster("boot_s: 500")
+    own = replay(trace("0 60 1 1"), slow, EXACT).outcome.waits.max_s
+    other = replay(trace("0 60 1 1"), slow, Setting(boot_s=90.0)).outcome.waits.max_s
+
+    assert own == pytest.approx(500, abs=5)
+    assert other == pytest.approx(90, abs=5)
+
+
 def test_a_node_that_is_idle_takes_the_next_job_and_goes_only_after_it():
     both = replay(trace("0 600 1 1", "930 600 1 1"), cluster(), EXACT).outcome
     late = replay(trace("0 600 1 1", "2000 600 1 1"), cluster(), EXACT).outcome

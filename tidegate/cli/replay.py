@@ -29,7 +29,9 @@ def replay(
         list[str] | None,
         typer.Option(help="tidegate, or a model of another; several are compared."),
     ] = None,
-    boot: Annotated[float, typer.Option(min=0, help="Seconds from launch to joined.")] = 300.0,
+    boot: Annotated[
+        float | None, typer.Option(min=0, help="Seconds from launch to joined; else each pool's.")
+    ] = None,
     sigma: Annotated[
         float, typer.Option(min=0, max=3, help="Error of time limits that the history lacks.")
     ] = 1.0,
@@ -105,7 +107,7 @@ def _asked(
 
 
 def _played(
-    asked: _Asked, names: list[str], *, boot_s: float, sigma: float, seed: int
+    asked: _Asked, names: list[str], *, boot_s: float | None, sigma: float, seed: int
 ) -> "list[Replayed]":
     """Every policy on every cluster."""
     from tidegate.sim.replay.run import replay as play

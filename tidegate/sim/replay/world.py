@@ -36,11 +36,13 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a replay is played with. `error_sigma`: of time limits that the history lacks, the
-    standard deviation of their logarithm around the real duration.
+    """What a replay is played with. `boot_s` None: as each pool says.
+
+    `error_sigma`: of time limits that the history lacks, the standard deviation of their
+    logarithm around the real duration.
     """
 
-    boot_s: float = 300.0
+    boot_s: float | None = None
     error_sigma: float = 1.0
     seed: int = 0
     capacity: Mapping[Offering, int] = field(default_factory=dict)
@@ -62,8 +64,10 @@ class World:
     def __init__(
         self, jobs: Iterable[TraceJob], cluster: Cluster, setting: Setting, policy: Policy
     ) -> None:
-        pools = tuple(replace(pool, boot_s=setting.boot_s) for pool in cluster.pools)
-        self.cluster = replace(cluster, pools=pools)
+        self.cluster = cluster
+        if setting.boot_s is not None:
+            pools = tuple(replace(pool, boot_s=setting.boot_s) for pool in cluster.pools)
+            self.cluster = replace(cluster, pools=pools)
         self.setting, self.policy = setting, policy
         kinds: dict[object, int] = {}
         self.runs = [_run(job, n, self.cluster, setting, kinds) for n, job in enumerate(jobs)]
@@ -179,7 +183,7 @@ class World:
             run.left_s, run.ended_s = 0.0, self.now_s
             self._num_ended += 1
             self._last_change_s = self.now_s
-            if self._num_ended % 500 == 0:
+            if self._num_ended % 500 == 0 or self.is_over:
                 self.on_progress(self._num_ended, len(self.runs))
             self._leave(run, is_lost=False)
 
@@ -225,7 +229,7 @@ class World:
                 instance_type=instance_type,
                 usd_per_hour=self.cluster.prices[offering],
                 launched_s=self.now_s,
-                joins_s=self.now_s + self.setting.boot_s,
+                joins_s=self.now_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
                 gated_for=gated_for,
             )
