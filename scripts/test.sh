@@ -19,9 +19,9 @@ check() {
     "$@" || failed+=("$name")
 }
 
-# Every shell script of the repository, by its first line or its name.
+# Every shell script of the repository, by its first line or its name; goldens are made by code.
 shell_scripts() {
-    find . \( -name '.?*' ! -name .ci -o -name node_modules -o -name cdk.out \) -prune -o \
+    find . \( -name '.?*' ! -name .ci -o -name node_modules -o -name cdk.out -o -name golden \) -prune -o \
         -type f ! -name '*.py' -print0 |
         xargs -0 awk 'FNR == 1 && (/^#!.*sh( |$)/ || FILENAME ~ /\.sh$/) {print FILENAME} {nextfile}'
 }

@@ -67,7 +67,9 @@ def test_fields_of_a_newer_planner_are_passed_over() -> None:
     assert decode_verdicts(newer) == verdicts()
 
 
-@pytest.mark.parametrize("data", [b"?", gzip.compress(b"{"), encode_record({"cluster": 7})])
+@pytest.mark.parametrize(
+    "data", [b"?", gzip.compress(b"{"), encode_record({"cluster": 7})], ids=["text", "cut", "odd"]
+)
 def test_what_is_no_verdict_is_said(data: bytes) -> None:
     with pytest.raises(BadEvent, match=r"no stored decision|no verdicts"):
         decode_verdicts(data)
