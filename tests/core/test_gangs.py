@@ -218,3 +218,20 @@ def test_nodes_of_two_tasks_that_both_lack_one_open_for_neither() -> None:
     known[1], known[2] = booting(known[1]), record("i-3", offering(A10G), pool="a10g")
     assert opened([gated[0], open_one], joined=3) == []
     assert opened([*gated[:2], open_one], joined=3) == [("i-1", "i-2")]
+
+
+def test_a_replacement_comes_to_where_the_other_nodes_are_even_when_those_are_leaving() -> None:
+    two_zones = cluster(pool("a10g", (A10G,), zones=("us-east-1a", "us-east-1b")))
+    there = offering(A10G, zone="us-east-1b")
+    running = job(9, nodes=2, gpus=4, gpu_type="a10g", on=["i-1", "i-2"])
+    records = [
+        record("i-1", there, pool="a10g", phase=Phase.INTERRUPTED),
+        record("i-2", there, pool="a10g"),  # EC2 does not show it
+    ]
+    nodes = [node(n, A10G, state="ALLOCATED", gpus_alloc=4) for n in ("i-1", "i-2")]
+    seen = [instance("i-1", there, pool="a10g")]
+
+    made = plan(snapshot([running], nodes, of=two_zones, instances=seen, records=records))
+
+    zones = {each.zone for launch in launches(made) for each in launch.offerings}
+    assert zones == {"us-east-1b"}

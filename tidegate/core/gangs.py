@@ -142,9 +142,9 @@ def _give_back(work: Work, part: Part) -> None:
 def _place(work: Work, names: Sequence[str]) -> tuple[str, str] | None:
     """Pool and zone of the first of these nodes; None when none is known."""
     wanted = set(names)
-    for each in work.bins.all if wanted else ():
-        if each.name in wanted:
-            return each.pool, each.offering.zone
+    for each in work.judged if wanted else ():
+        if each.member.instance_id in wanted:  # also one that takes no job any more
+            return each.member.pool, each.member.offering.zone
     return None
 
 
