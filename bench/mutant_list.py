@@ -207,14 +207,6 @@ MUTANTS = (
         ),
     ),
     _mutant(
-        "an instance without a record is not adopted",
-        (
-            "core/reconcile.py",
-            "    if not instance.is_alive or instance.launch_id in in_doubt:",
-            "    if instance.is_alive or instance.launch_id in in_doubt:",
-        ),
-    ),
-    _mutant(
         "what Describe leaves out is forgotten",
         (
             "core/reconcile.py",
@@ -392,14 +384,6 @@ MUTANTS = (
             "agent/release.py",
             "        if job := _insists_on(node.name, reading):",
             "        if job := None and _insists_on(node.name, reading):",
-        ),
-    ),
-    _mutant(
-        "a release that gave way leaves the node drained",
-        (
-            "agent/release.py",
-            "        if ours:\n            self.slurm.undrain(ours)\n",
-            "",
         ),
     ),
     _mutant(

@@ -72,6 +72,7 @@ class SimBus:
     look_route: Route[str] = at_once
     order_route: Route[Order] = at_once
     looks: list[tuple[float, str]] = field(default_factory=list)
+    on_digest: list[Callable[[Digest], None]] = field(default_factory=list)
     digest: Digest | None = None
     put_at_s: float = 0.0
     is_digest_readable: bool = True
@@ -96,6 +97,9 @@ class SimBus:
                 raise BadEvent("the digest cannot be read")
             age_s = self.clock.now_s() - self.put_at_s
             received = ReceivedDigest(self.digest, age_s) if self.digest else None
+            if received is not None:
+                for tell in self.on_digest:
+                    tell(received.digest)
         return received
 
     def look(self, why: str) -> None:

@@ -22,6 +22,8 @@ from tidegate.sim.world import SimWorld
 NEVER_S = float("inf")
 DEAD_MAN_S = 20.0  # from the launch until user data starts its dead man's switch
 HEALTH_GATE_S = 50.0
+ONE_IN_STANDS_STILL = 0.4
+PAUSE_MAX_S = 30.0
 AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
 
 
@@ -30,7 +32,8 @@ class Chaos:
     """The faults of one world. `injected` counts them; `last_s`: when each kind came last.
 
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
-    `doomed`: those that it means to take back; `left_out`: those that Describe has hidden.
+    `doomed`: those that it means to take back; `left_out`: those that Describe has hidden;
+    `touched`: nodes that a person has drained.
     `on_reclaim` is called right before EC2 takes an instance back.
     """
 
@@ -41,6 +44,8 @@ class Chaos:
     announced: dict[str, float] = field(default_factory=dict)
     doomed: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
+    touched: set[str] = field(default_factory=set)
+    _may_pause: bool = False
     is_over: bool = False
     on_reclaim: list[Callable[[str], None]] = field(default_factory=list)
 
@@ -51,6 +56,7 @@ class Chaos:
             for port in (world.compute, world.ledger, world.bus, world.head):
                 port.faults = self._hook(Throttled)
             world.slurm.faults = self._hook(SlurmUnavailable)
+        world.on_begin.append(self._begins)
         if "looks" in faults:
             world.bus.look_route = self._look_route()
         if "orders" in faults:
@@ -90,7 +96,7 @@ class Chaos:
                 raise Killed(f"killed {point}")
             if rates.twice and actors == ["planner"] and double() < rates.twice:
                 self.note("twice")
-                self.world.look()
+                self._overtake(double())
             if point.startswith("before"):
                 if rates.throttle and refuse() < rates.throttle:
                     self.note("throttle")
@@ -100,6 +106,18 @@ class Chaos:
                 raise refusal(f"no answer {point}")
 
         return passes
+
+    def _begins(self) -> None:
+        self._may_pause = self._may_pause or self.world.actors == ["planner"]
+
+    def _overtake(self, luck: float) -> None:
+        """Another planner runs now; or this one stands still, once, and the world goes on."""
+        world = self.world
+        if luck < ONE_IN_STANDS_STILL and self._may_pause:
+            self._may_pause = False
+            world.step(luck / ONE_IN_STANDS_STILL * PAUSE_MAX_S)
+        else:
+            world.look()
 
     # -- messages --------------------------------------------------------------------------
 

@@ -21,12 +21,14 @@ from tidegate.sim.options import (
 
 TYPES = (
     InstanceType("g4dn.xlarge", 4, 16_384, 1, "t4"),
+    InstanceType("g4dn.2xlarge", 8, 32_768, 1, "t4"),
     InstanceType("g4dn.12xlarge", 48, 196_608, 4, "t4"),
     InstanceType("g5.xlarge", 4, 16_384, 1, "a10g"),
+    InstanceType("g5.2xlarge", 8, 32_768, 1, "a10g"),
     InstanceType("g5.12xlarge", 48, 196_608, 4, "a10g"),
     InstanceType("c6i.4xlarge", 16, 32_768, 0, ""),
 )
-USD_PER_HOUR = (0.53, 3.9, 1.0, 5.7, 0.68)
+USD_PER_HOUR = (0.53, 0.75, 3.9, 1.0, 1.2, 5.7, 0.68)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"small": 15, "medium": 4, "large": 1}
 JOBS = {"small": (1, 3), "medium": (4, 10), "large": (12, 24)}
@@ -96,7 +98,7 @@ def _pool(chance: Random, number: int) -> Pool:
     return Pool(
         name=f"pool{number}",
         instance_types=tuple(
-            TYPES[n] for n in sorted(chance.sample(range(len(TYPES)), chance.choice((1, 2, 3))))
+            TYPES[n] for n in sorted(chance.sample(range(len(TYPES)), chance.choice((1, 2, 3, 4))))
         ),
         zones=ZONES[: chance.choice((1, 1, 2, 3))],
         markets=markets,
@@ -112,7 +114,7 @@ def _limits(chance: Random, most: int) -> Limits:
     return Limits(
         gpus=chance.randint(1, most * 2) if kind == "gpus" else None,
         nodes=chance.randint(1, most) if kind == "nodes" else None,
-        usd_per_hour=round(chance.uniform(0.5, most * 2.0), 2) if kind == "usd" else None,
+        usd_per_hour=round(chance.uniform(0.5, most * 1.2), 2) if kind == "usd" else None,
     )
 
 

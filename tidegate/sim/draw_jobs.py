@@ -54,7 +54,7 @@ def _submit(chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType) ->
         array=array,
         throttle=chance.choice((0, 1, 2)) if array else 0,
         priority=chance.choice((1, 1, 5, 10)),
-        comment="tidegate:ckpt=USR1@20" if chance.random() < 0.2 else "",
+        comment="tidegate:ckpt=USR1@20" if chance.random() < 0.35 else "",
         is_requeueable=chance.random() < 0.85,
         time_limit_s=chance.choice((None, 3600.0)),
         account=chance.choice(ACCOUNTS),

@@ -105,9 +105,10 @@ class Happenings:
 
     def _drain(self, happening: Happening) -> None:
         world = self.chaos.world
-        open_nodes = [n for n in world.slurm.nodes.values() if not n.is_drain and not n.is_down]
-        if open_nodes and world.slurm.is_up:
-            node = stream(self.chaos.options.seed, "operator's choice").choice(open_nodes)
+        nodes = [node for node in world.slurm.nodes.values() if not node.is_down]
+        if nodes and world.slurm.is_up:
+            node = stream(self.chaos.options.seed, "operator's choice").choice(nodes)
+            self.chaos.touched.add(node.name)
             node.is_drain, node.reason = True, OPERATOR
             world.slurm.table.changed()
             self._after(happening.for_s, lambda: self._resume(node.name))

@@ -228,7 +228,7 @@ class Table:
         return found
 
     def _plan(self) -> None:
-        """The first blocked job for which enough nodes exist gets a start in the future."""
+        """Blocked jobs for which enough nodes exist get a start in the future."""
         for job in self.pending():
             if job.submit.is_held or job.eligible_at_s > self.clock.now_s():
                 continue
@@ -236,7 +236,6 @@ class Table:
             if len(usable) >= job.submit.nodes and any(node.jobs for node in usable):
                 for node in usable[: job.submit.nodes]:
                     node.is_planned = not node.jobs
-                return
 
     def is_throttled(self, job: SimJob) -> bool:
         throttle = job.submit.throttle

@@ -9,6 +9,7 @@ from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.slurm import Association, Job
 from tidegate.service.control import Looked
+from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 
@@ -74,7 +75,8 @@ class NoDoubleBuy(Check):
     """Nothing is bought for a job while more nodes that could hold it boot than jobs wait."""
 
     def requested(self, request: FleetRequest) -> None:
-        record, digest = self.witness.record_of(request), self.world.bus.digest
+        record = self.witness.record_of(request)
+        digest = self.witness.digests.get(self.witness.depth)
         if record is None or digest is None or not self.witness.is_new(request):
             return
         launch, jobs = record.launch, digest.reading.jobs
@@ -101,15 +103,16 @@ class NoDoubleBuy(Check):
         return job.nodes if job.is_running and lost else 0
 
     def _booting(self, new: Launch, zones: set[str]) -> list[_Place]:
-        """The nodes on their way, but for those that wait for another gang.
+        """The nodes on their way that the new ones may double.
 
-        A gang that cannot get the rest where it began is bought whole in another place.
+        A gang looks only at its own, and is bought whole in another place when it cannot get
+        the rest where it began.
         """
         places: list[_Place] = []
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
             pool = self.world.cluster.pool(launch.pool)
-            is_others = launch.gated_for not in ("", new.gated_for)
+            is_others = launch.gated_for != new.gated_for
             if launch is new or is_others or pool is None:
                 continue
             offerings = [one.offering for one in self._booting_of(launch)]
@@ -187,7 +190,8 @@ class RefusalsRemembered(Check):
         offerings = set(_offerings(request))
         if offerings.issubset(heard):
             raise self.broken(f"{request.client_token} asks only for what was refused just now")
-        rest_s = self.world.cluster.timings.rest_min_s
+        # A rest begins when its planner looked, which may have stood still since.
+        rest_s = self.world.cluster.timings.rest_min_s - PAUSE_MAX_S
         for offering in sorted(offerings):
             ago_s = record.created_at_s - self.refused_at_s.get(offering, -rest_s)
             if 0 < ago_s < rest_s:

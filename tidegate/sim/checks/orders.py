@@ -1,6 +1,6 @@
 """Invariants of what the agent does to Slurm: its orders, gangs, and what people want."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.ec2 import FleetRequest, Instance
@@ -18,6 +18,11 @@ FIRST_EFFECT = {
     OrderKind.SIGNAL: "signal",
     OrderKind.DELETE: "down",
 }
+
+
+def ids_of(job: SimJob) -> tuple[str, str]:
+    """By which orders and launches may name it."""
+    return job.job_id, job.array_job_id
 
 
 class OrdersGuarded(Check):
@@ -125,6 +130,14 @@ class GangsWhole(Check):
             return
         if request.min_count != request.count:
             raise self.broken(f"a gang's request takes {request.min_count} of {request.count}")
+        zones = {each.zone for each in request.overrides}
+        gang = next((j for j in self._jobs() if record.launch.gated_for in ids_of(j)), None)
+        if gang and request.count < gang.submit.nodes and len(zones) > 1:
+            found = ", ".join(sorted(zones))
+            raise self.broken(f"a part of gang {record.launch.gated_for} may come to {found}")
+
+    def _jobs(self) -> Iterable[SimJob]:
+        return self.world.slurm.table.active.values()
 
     def launched(self, instance: Instance) -> None:
         launch = self.witness.launch_of(instance)
@@ -150,14 +163,14 @@ class GangsWhole(Check):
             instance = self.world.compute.everything.get(name)
             launch = self.witness.launch_of(instance) if instance else None
             gang = launch.gated_for if launch else ""
-            is_others = gang and gang not in (job.job_id, job.array_job_id)
-            if is_others and name not in self.given_up:
+            is_others = gang and gang not in ids_of(job)
+            if is_others and name not in self.given_up | self.witness.chaos.touched:
                 self._is_fair(job, name, gang)
 
     def _is_fair(self, job: SimJob, name: str, gang: str) -> None:
         """A node that a plan has given up for its gang is free for all."""
         table = self.world.slurm.table
-        owner = next((j for j in table.active.values() if gang in (j.job_id, j.array_job_id)), None)
+        owner = next((j for j in self._jobs() if gang in ids_of(j)), None)
         if owner is None or owner.state != "PENDING" or self.promised.get(name) != gang:
             return
         is_ready = owner.eligible_at_s <= self.witness.now_s and not owner.submit.is_held

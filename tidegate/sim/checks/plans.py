@@ -1,13 +1,16 @@
 """What every plan promises, whoever carries it out."""
 
+import re
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 
-from tidegate.core.actions import Phase, Plan, Served, Unmet
+from tidegate.core.actions import Plan, Served, Unmet
 from tidegate.core.planner import plan
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked
+from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
 
 ONE_IN = 8  # of the plans is made once more from a shuffled snapshot
@@ -45,9 +48,9 @@ class NothingOnLeaving(_OfPlans):
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
         assert snapshot.digest is not None
         leaving = {
-            record.instance_id: "EC2 reclaims it"
-            for record in snapshot.nodes
-            if record.phase is Phase.INTERRUPTED
+            name: "EC2 reclaims it"
+            for name, noticed_s in self.witness.noticed.items()
+            if noticed_s < snapshot.now_s - PAUSE_MAX_S
         }
         for node in snapshot.digest.reading.nodes:
             if node.state.is_down or (node.state.is_drain and node.reason):
@@ -55,11 +58,17 @@ class NothingOnLeaving(_OfPlans):
         for each in made.served:
             for name in each.by:
                 reason = leaving.get(name, "")
-                is_kept = f"kept for gang {each.job_id} " in reason
-                if reason and "the cluster is stopped" not in reason and not is_kept:
+                if reason and not _may_open(reason, each.job_id, snapshot.now_s):
                     raise self.broken(
                         f"job {each.job_id} is promised {name}, although {leaving[name]}"
                     )
+
+
+def _may_open(reason: str, job_id: str, now_s: float) -> bool:
+    """We drained it ourselves, and open it for this job."""
+    kept = re.search(r"kept for gang (\S+) until (\S+)", reason)
+    is_over = kept and now_s >= datetime.fromisoformat(kept[2]).timestamp()
+    return bool(kept and (is_over or kept[1] == job_id)) or "the cluster is stopped" in reason
 
 
 class SameInAnyOrder(_OfPlans):

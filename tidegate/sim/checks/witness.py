@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Launch, LaunchRecord, Order
+from tidegate.core.digest import Digest
 from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
 from tidegate.core.events import News, SpotInterruption
 from tidegate.ports import LedgerView
@@ -25,7 +26,7 @@ class Broken(BaseException):
 class Witness:
     """The truth about one world: what its parts hold, and a few memories of its past.
 
-    `views`: what each planner that runs now has read of the ledger, the outermost first.
+    `views`, `digests`: what each planner that runs now has read, the outermost first.
     `noticed`: instance -> when the interruption function acted on its notice; `registered`:
     instance -> when it became a node. `tokens`: those that EC2 was asked with before.
     """
@@ -33,6 +34,7 @@ class Witness:
     world: SimWorld
     chaos: Chaos
     views: dict[int, LedgerView] = field(default_factory=dict)
+    digests: dict[int, Digest] = field(default_factory=dict)
     noticed: dict[str, float] = field(default_factory=dict)
     registered: dict[str, float] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
@@ -157,6 +159,7 @@ class Checks:
             ]
         witness, world = self.witness, self.witness.world
         world.ledger.on_view.append(self._viewed)
+        world.bus.on_digest.append(self._read)
         world.compute.on_request.append(self._requested)
         for hooks, event in (
             (world.compute.on_answer, "answered"),
@@ -180,6 +183,9 @@ class Checks:
 
     def _viewed(self, view: LedgerView) -> None:
         self.witness.views[self.witness.depth] = view
+
+    def _read(self, digest: Digest) -> None:
+        self.witness.digests[self.witness.depth] = digest
 
     def _requested(self, request: FleetRequest) -> None:
         for tell in self.hearers["requested"]:
