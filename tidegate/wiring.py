@@ -183,10 +183,17 @@ def function(environment: Mapping[str, str], clients: Clients = client) -> Funct
         ),
         dead_looks=SqsDeadLooks(lazy("sqs"), settings.dead_look_queue_url, cluster.name),
         decisions=S3Decisions(lazy("s3"), settings.bucket, cluster.name),
-        logger=Logger(cluster=cluster.name),
+        logger=_logger(cluster.name),
         metrics=metrics,
         chosen=file.metrics,
     )
+
+
+def _logger(cluster: str) -> Logger:
+    """Loggers of one service share their keys: those of the first would stay."""
+    logger = Logger()
+    logger.append_keys(cluster=cluster)
+    return logger
 
 
 def serve(
