@@ -235,3 +235,27 @@ def test_a_replacement_comes_to_where_the_other_nodes_are_even_when_those_are_le
 
     zones = {each.zone for launch in launches(made) for each in launch.offerings}
     assert zones == {"us-east-1b"}
+
+
+def test_a_gang_that_moves_once_more_uses_what_it_has_in_the_next_place() -> None:
+    """Each place lost a node and rests; what is left in the second needs one more there."""
+    of = cluster(
+        pool("a", (A10G,), zones=("us-east-1a",)),
+        pool("b", (A10G, T4_BIG), zones=("us-east-1b",)),
+    )
+    zones = {"a": "us-east-1a", "b": "us-east-1b"}
+    resting = [
+        Resting(offering(A10G, market, zone), NOW_S + 100, 1, "spot interruption", "")
+        for market in Market
+        for zone in zones.values()
+    ]
+    left = [
+        booting(record(f"i-{n}", offering(A10G, zone=zone), pool=n, gated_for="9"))
+        for n, zone in zones.items()
+    ]
+    seen = [instance(r.instance_id, r.offering, pool=r.pool) for r in left]
+    gang = job(9, nodes=2, gpus=4, gpu_type="")
+
+    made = plan(snapshot([gang], of=of, instances=seen, records=left, resting=resting))
+
+    assert [(each.pool, each.count) for each in launches(made)] == [("b", 1)]

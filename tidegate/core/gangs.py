@@ -102,10 +102,24 @@ def _complete(work: Work, part: Part) -> bool:
         within = (part.held[0].pool, part.held[0].offering.zone)
     part.bought = work.shop.buy_gang(need, part.missing, within)
     if not part.bought and within:
-        part.bought = work.shop.buy_gang(need, need.nodes + len(need.beside))
-        if part.bought:
-            _give_back(work, part)
+        part.bought = _buy_elsewhere(work, part, within)
     return bool(part.bought)
+
+
+def _buy_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> list[str]:
+    """The whole gang in another place, beside what it has there from an earlier attempt."""
+    need = part.need
+    whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
+    own = (each for each in work.bins.for_gang(need) if each.gated_for and each.is_empty)
+    places = {(each.pool, each.offering.zone) for each in own} - {not_here}
+    for place in (*sorted(places), None):
+        held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
+        if bought := work.shop.buy_gang(whole, whole.nodes - len(held), place):
+            _give_back(work, part)
+            part.need = whole
+            _hold(part, held)
+            return bought
+    return []
 
 
 def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
