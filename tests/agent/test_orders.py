@@ -140,6 +140,14 @@ def test_a_guard_that_fails_keeps_the_node_as_it_is(slurm, outcomes):
     assert slurm.calls == []
 
 
+def test_a_drain_leaves_the_reason_of_a_person_who_was_faster(slurm, outcomes):
+    slurm.put("n1", "MIXED", "DRAIN", reason="ada: looking at a fan")
+    slurm.put("n2", "MIXED", "DRAIN", reason="tidegate release o-1")
+
+    assert outcomes(order(OrderKind.DRAIN, "n1", "n2")) == {"n1": DONE, "n2": DONE}
+    assert slurm.calls == [("drain", "n2")]
+
+
 def test_an_idle_node_that_a_person_has_drained_meanwhile_is_kept(slurm, outcomes):
     slurm.put("n1", "IDLE", "DRAIN", reason="ada: looking at a fan")
 

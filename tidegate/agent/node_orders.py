@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
+from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
 
@@ -13,7 +14,8 @@ from tidegate.ports import Slurm
 def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     """Start no new job on these nodes. The orders share text and guard."""
     asked = asked_nodes(orders, slurm.read())
-    names = list(dict.fromkeys(node.name for _, node in asked.pairs if not _saves_itself(node)))
+    drained = {node.name for _, node in asked.pairs if _saves_itself(node) or _is_theirs(node)}
+    names = list(dict.fromkeys(n.name for _, n in asked.pairs if n.name not in drained))
     if names:
         # Also where the node drains already: a release in progress undrains only a node that
         # still carries its own reason, and this one must stay drained.
@@ -31,6 +33,12 @@ def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
 
 def _saves_itself(node: Node) -> bool:
     return node.state.is_drain and node.reason.startswith(NODE_SAVES)
+
+
+def _is_theirs(node: Node) -> bool:
+    """A person has drained it: the reason says why, and to whom it belongs."""
+    is_ours = not node.reason or node.reason.startswith(OUR_REASON)
+    return node.state.is_drain and not is_ours
 
 
 def _give_way(pairs: Sequence[tuple[Order, Node]], slurm: Slurm) -> dict[str, str]:
