@@ -148,7 +148,7 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     drain = Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     luck = chance.random()
-    return (drain,) if luck < 0.15 else (pin,) if luck < 0.25 else ()
+    return (drain,) if luck < 0.25 else (pin,) if luck < 0.35 else ()
 
 
 # -- faults ----------------------------------------------------------------------------------

@@ -16,25 +16,30 @@ QOS = ("normal", "large")
 def draw_arrivals(
     chance: Random, cluster: Cluster, num_jobs: tuple[int, int], safety_s: float
 ) -> tuple[Arrival, ...]:
-    """Submissions in the order of their times; bursts are as likely as single ones."""
+    """Submissions in the order of their times; bursts are as likely as single ones.
+
+    In every other world all ask for the same kind of node, so that they meet on it.
+    """
     arrivals: list[Arrival] = []
     at_s = chance.uniform(0.0, 30.0)
+    themes = [(pool, kind) for pool in cluster.pools for kind in pool.instance_types]
+    if chance.random() < 0.5:
+        themes = [chance.choice(themes)]
     for number in range(chance.randint(*num_jobs)):
-        pool = chance.choice(cluster.pools)
-        kind = chance.choice(pool.instance_types)
+        pool, kind = chance.choice(themes)
         arrivals.append(_arrival(chance, number, at_s, _submit(chance, cluster, pool, kind)))
         at_s += chance.choice((0.0, 0.0, 5.0, 60.0, safety_s / 4))
     return tuple(arrivals)
 
 
 def _arrival(chance: Random, number: int, at_s: float, submit: Submit) -> Arrival:
-    cancel_after_s = chance.uniform(10.0, 400.0) if chance.random() < 0.08 else None
+    cancel_after_s = chance.uniform(10.0, 400.0) if chance.random() < 0.12 else None
     release_after_s = chance.uniform(10.0, 300.0) if submit.is_held else None
     return Arrival(number, at_s, submit, cancel_after_s, release_after_s)
 
 
 def _submit(chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType) -> Submit:
-    is_gang = pool.max_job_nodes > 1 and chance.random() < 0.3
+    is_gang = pool.max_job_nodes > 1 and chance.random() < 0.35
     gpus = chance.randint(1, kind.gpus) if kind.gpus else 0
     is_whole = is_gang and chance.random() < 0.7
     array = chance.choice((0, 0, 0, chance.randint(2, 5)))

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from tidegate.core.actions import Launch, LaunchStatus, Phase
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, Phase
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Limits, Pool
@@ -82,7 +82,7 @@ class NoDoubleBuy(Check):
         launch, jobs = record.launch, digest.reading.jobs
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
-        booting = self._booting(launch, zones)
+        booting = self._booting(record, zones)
         places = [place for place in booting if any(self._fits(job, place) for job in asking)]
         wanted = sum(
             self._wanted(job)
@@ -102,18 +102,20 @@ class NoDoubleBuy(Check):
         lost = any(name in announced or not live(name) for name in job.node_names)
         return job.nodes if job.is_running and lost else 0
 
-    def _booting(self, new: Launch, zones: set[str]) -> list[_Place]:
+    def _booting(self, asked: LaunchRecord, zones: set[str]) -> list[_Place]:
         """The nodes on their way that the new ones may double.
 
         A gang looks only at its own, and is bought whole in another place when it cannot get
-        the rest where it began.
+        the rest where it began. What was recorded later had to reckon with these.
         """
+        new = asked.launch
         places: list[_Place] = []
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
             pool = self.world.cluster.pool(launch.pool)
             is_others = launch.gated_for != new.gated_for
-            if launch is new or is_others or pool is None:
+            is_later = record.created_at_s > asked.created_at_s
+            if launch is new or is_others or is_later or pool is None:
                 continue
             offerings = [one.offering for one in self._booting_of(launch)]
             if record.status is LaunchStatus.RECORDED:
