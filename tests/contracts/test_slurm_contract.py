@@ -264,14 +264,16 @@ def test_a_signal_reaches_the_batch_script(real_bench, tmp_path):
     name = fresh_name()
     real_bench.join(name)
     got = f"/tmp/{name}"
-    script = f"trap 'touch {got}; exit 0' USR1; for i in $(seq 300); do sleep 0.1; done"
+    wait = "for i in $(seq 300); do sleep 0.1; done"
+    script = f"trap 'touch {got}; exit 0' USR1; touch {got}.ready; {wait}"
     job_id = running_job(real_bench, name, script=script)
-    time.sleep(0.5)  # the trap is set by the script, not by Slurm
+    eventually("the trap is set", Path(f"{got}.ready").exists)
 
     assert real_bench.port.signal([job_id], "USR1") == {}
 
     eventually("the trap ran", lambda: Path(got).exists())
     Path(got).unlink()
+    Path(f"{got}.ready").unlink()
 
 
 def test_signals_that_do_not_exist_and_jobs_that_do_not_run_are_refused(bench):

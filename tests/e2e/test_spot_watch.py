@@ -19,8 +19,10 @@ from tidegate.core.interruption import NODE_SAVES
 __all__ = ["cluster", "running"]
 
 WATCHER = Path("userdata/node/spot-watch.sh")
-# A job that notes each signal, and lives on.
-NOTES = "trap 'echo got >> {file}' USR1; for i in $(seq 3000); do sleep 0.1; done"
+# A job that tells when its trap is set, notes each signal, and lives on.
+NOTES = (
+    "trap 'echo got >> {file}' USR1; touch {file}.ready; for i in $(seq 3000); do sleep 0.1; done"
+)
 
 
 @contextmanager
@@ -58,7 +60,15 @@ def job_on(slurm: RealSlurm, name: str, *options: str, notes: Path | None = None
     job_id = slurm.submit("--gres=gpu:t4:1", *options, script=script)
     slurm.port.poke([name])
     eventually("the job runs", lambda: slurm.state(job_id) == "RUNNING")
+    if notes:
+        eventually("its trap is set", Path(f"{notes}.ready").exists)
     return job_id
+
+
+def runs_on(slurm: RealSlurm, job_id: str, name: str) -> bool:
+    """Whether the job runs on this node; a requeued one may already run on another."""
+    jobs = slurm.port.read().jobs
+    return any(one.job_id == job_id and name in one.node_names for one in jobs)
 
 
 def reason(slurm: RealSlurm, name: str) -> str:
@@ -72,7 +82,6 @@ def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> Non
     asked = job_on(cluster, name, "--comment=tidegate:ckpt=USR1@4", notes=notes)
     plain = job_on(cluster, name)
     stays = job_on(cluster, name, "--no-requeue")
-    time.sleep(0.5)  # the trap is set by the script, not by Slurm
     began_s = time.monotonic()
 
     with watching(cluster, name, notice_s=40):
@@ -80,9 +89,9 @@ def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> Non
         print(f"notice to signal, service silent: {time.monotonic() - began_s:.2f} s")
         assert reason(cluster, name) == NODE_SAVES
         cluster.join(other)
-        eventually("requeued", lambda: cluster.state(asked) != "RUNNING", 15.0)
-        assert cluster.state(plain) == "RUNNING"
-        eventually("the other too", lambda: cluster.state(plain) != "RUNNING", 20.0)
+        eventually("requeued", lambda: not runs_on(cluster, asked, name), 15.0)
+        assert runs_on(cluster, plain, name)
+        eventually("the other too", lambda: not runs_on(cluster, plain, name), 20.0)
         took_s = time.monotonic() - began_s
 
     assert notes.read_text() == "got\n"
@@ -96,7 +105,6 @@ def test_both_ways_at_once_signal_and_requeue_a_job_once(running: Running) -> No
     slurm.join(name)
     notes = slurm.folder / "both"
     job_id = job_on(slurm, name, "--comment=tidegate:ckpt=USR1@8", notes=notes)
-    time.sleep(0.5)
 
     with watching(slurm, name, notice_s=60) as watcher:
         running.order(OrderKind.DRAIN, name, text="tidegate: EC2 reclaims this spot instance")
@@ -105,7 +113,7 @@ def test_both_ways_at_once_signal_and_requeue_a_job_once(running: Running) -> No
         eventually("signalled", notes.exists)
         assert watcher.wait(15) == 0, "the watcher leaves the rest to the service"
         running.order(OrderKind.REQUEUE, job_id, only_if=("RUNNING",), on_nodes=(name,))
-        eventually("requeued", lambda: slurm.state(job_id) != "RUNNING")
+        eventually("requeued", lambda: not runs_on(slurm, job_id, name))
 
     assert notes.read_text() == "got\n"
     assert "EC2 reclaims" in reason(slurm, name)
@@ -116,7 +124,6 @@ def test_a_service_that_comes_late_does_not_signal_again(running: Running) -> No
     slurm.join(name)
     notes = slurm.folder / "late"
     job_id = job_on(slurm, name, "--comment=tidegate:ckpt=USR1@30", notes=notes)
-    time.sleep(0.5)
 
     with watching(slurm, name, notice_s=90):
         eventually("signalled", notes.exists)
