@@ -229,6 +229,11 @@ MUTANTS = (
             "    if node.reason.startswith(OUR_REASON) or not node.reason:",
             "    if True:",
         ),
+        (
+            "agent/release.py",
+            "        if node.state.is_drain and not node.state.is_down and is_theirs:",
+            "        if False:",
+        ),
     ),
     # -- planner: money on jobs that Slurm does not start --------------------------------------
     _mutant(
@@ -328,8 +333,8 @@ MUTANTS = (
         "a PLANNED node is deleted",
         (
             "core/slurm.py",
-            'BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})',
-            'BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})',
+            "        return bool(self.words & BUSY_WORDS)",
+            '        return bool(self.words & BUSY_WORDS - {"PLANNED"})',
         ),
     ),
     _mutant(
@@ -368,6 +373,14 @@ MUTANTS = (
             "agent/asked.py",
             "        if order.on_nodes and set(order.on_nodes).isdisjoint(job.node_names):",
             "        if False:",
+        ),
+    ),
+    _mutant(
+        "a release forgets its drain",
+        (
+            "agent/release.py",
+            "        if fresh:\n            self.slurm.drain(fresh, self.mark)\n",
+            "",
         ),
     ),
     _mutant(

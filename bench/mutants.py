@@ -72,7 +72,8 @@ def judged(mutant: Mutant) -> Verdict:
     found = FOUND.search(ran.stdout)
     if found:
         return Verdict(mutant, int(found[1]), found[4], found[5], took_s)
-    assert ran.returncode == 0, f"{mutant.name}: {ran.stdout[-2000:]}{ran.stderr[-2000:]}"
+    said = f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}"
+    assert ran.returncode == 0, f"{mutant.name}: exit code {ran.returncode}: {said}"
     return Verdict(mutant, -1, "", "", took_s)
 
 

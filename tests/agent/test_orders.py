@@ -148,13 +148,12 @@ def test_a_drain_leaves_the_reason_of_a_person_who_was_faster(slurm, outcomes):
     assert slurm.calls == [("drain", "n2")]
 
 
-def test_an_idle_node_that_a_person_has_drained_meanwhile_is_kept(slurm, outcomes):
+def test_a_node_that_a_person_has_drained_meanwhile_is_kept_until_it_is_down(slurm, outcomes):
     slurm.put("n1", "IDLE", "DRAIN", reason="ada: looking at a fan")
+    slurm.put("n2", "DOWN", "DRAIN", reason="ada: looking at a fan")
 
-    found = outcomes(order(OrderKind.RELEASE, "n1", only_if=("IDLE",)))
-
-    assert found == {"n1": OrderOutcome.KEPT}
-    assert slurm.calls == []
+    assert outcomes(order(OrderKind.RELEASE, "n1", "n2")) == {"n1": KEPT, "n2": DONE}
+    assert slurm.calls == [("delete", "n2")]
 
 
 def test_a_dead_node_can_be_released(slurm, outcomes):

@@ -108,7 +108,7 @@ class _Release:
         if only_if and not node.state.words & set(only_if):
             return f"The node is {node.state}, not {' or '.join(only_if)}."
         is_theirs = node.reason and not node.reason.startswith(OUR_REASON)
-        if only_if and node.state.is_drain and is_theirs:
+        if node.state.is_drain and not node.state.is_down and is_theirs:
             # Between the decision and now a person has taken it out of service.
             return f"Somebody has drained the node: {node.reason}."
         return self._why_stop(node, reading, begins=True)

@@ -72,6 +72,7 @@ class SimBus:
     look_route: Route[str] = at_once
     order_route: Route[Order] = at_once
     looks: list[tuple[float, str]] = field(default_factory=list)
+    on_order: list[Callable[[Order], None]] = field(default_factory=list)
     on_digest: list[Callable[[Digest], None]] = field(default_factory=list)
     digest: Digest | None = None
     put_at_s: float = 0.0
@@ -110,6 +111,8 @@ class SimBus:
         with effect(self.faults, "send_orders"):
             for order in orders:
                 self.orders.append(order)
+                for tell in self.on_order:
+                    tell(order)
                 for late_s in self.order_route(order):
                     queue = self._queue(urgent=order.kind.is_urgent)
                     queue.send(order, order.delay_s + late_s)

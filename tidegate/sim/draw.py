@@ -33,6 +33,8 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"small": 15, "medium": 4, "large": 1}
 JOBS = {"small": (1, 3), "medium": (4, 10), "large": (12, 24)}
 
+OFTEN = {"order": 0.6, "spot": 0.4}  # EC2's habits rather than faults
+
 
 def stream(seed: int, name: str) -> Random:
     """A source of chance of its own, so that a world without one fault keeps all others."""
@@ -45,8 +47,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
     safety_s = chance.choice((200.0, 400.0, 600.0, 1200.0))
-    some = frozenset(name for name in FAULTS if chance.random() < 0.3)
-    cluster = _cluster(chance, size)
+    some = frozenset(name for name in FAULTS if chance.random() < OFTEN.get(name, 0.3))
+    is_tight = chance.random() < 0.15
+    cluster = _cluster(chance, size, is_tight=is_tight)
     calm = WorldOptions(
         seed=seed,
         size=size,
@@ -54,20 +57,23 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_calendar(chance, safety_s),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=draw_arrivals(stream(seed, "jobs"), cluster, JOBS[size], safety_s),
+        arrivals=draw_arrivals(
+            stream(seed, "jobs"), cluster, JOBS[size], safety_s, is_tight=is_tight
+        ),
         operator=_operator(stream(seed, "operator"), safety_s),
         faults=frozenset(),
         rates=Rates(),
         shortages=(),
         quotas=(),
         happenings=(),
-        heartbeat_s=chance.choice((60.0, 120.0, 240.0)),
+        heartbeat_s=chance.choice((60.0, 180.0, 280.0)),
         safety_s=safety_s,
     )
     return _with_faults(calm, some if faults is None else frozenset(faults))
 
 
-def _cluster(chance: Random, size: str) -> Cluster:
+def _cluster(chance: Random, size: str, *, is_tight: bool) -> Cluster:
+    """`is_tight`: two or three nodes for everybody."""
     pools = tuple(_pool(chance, number) for number in range(chance.choice((1, 1, 2, 3))))
     prices = {
         offering: round(
@@ -82,8 +88,14 @@ def _cluster(chance: Random, size: str) -> Cluster:
     partitions = [Partition("all", names, is_default=True)]
     partitions += [Partition(f"only-{name}", (name,)) for name in names[1:]]
     limits = Limits()
-    if chance.random() < 0.4:
+    luck = chance.random()
+    if luck < 0.35:
         limits = _limits(chance, most=4 if size == "small" else 8)
+    elif luck < 0.5:  # a few of the cheapest, and not all at another price
+        usd = chance.choice(sorted(prices.values())) * chance.uniform(1.0, 3.0)
+        limits = Limits(usd_per_hour=round(usd, 2))
+    if is_tight:
+        limits = Limits(nodes=chance.choice((2, 3)))
     timings = Timings(
         boot_bound_s=chance.choice((240.0, 300.0, 420.0, 900.0)),
         order_ttl_s=chance.choice((30.0, 60.0, 120.0)),
@@ -144,11 +156,15 @@ def _associations(chance: Random) -> tuple[Association, ...]:
 
 
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """Now and then a person drains a node for a while, or wants a job on one node and no other."""
+    """Now and then a person drains a node for a while, sometimes just as an order is on its way
+    to it, or wants a job on one node and no other.
+    """
     drain = Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
+    meddle = Happening("meddle", 0.0, chance.uniform(30.0, 400.0))
     luck = chance.random()
-    return (drain,) if luck < 0.25 else (pin,) if luck < 0.35 else ()
+    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle}
+    return tuple(each for (low, high), each in kinds.items() if low <= luck < high)
 
 
 # -- faults ----------------------------------------------------------------------------------

@@ -14,7 +14,12 @@ QOS = ("normal", "large")
 
 
 def draw_arrivals(
-    chance: Random, cluster: Cluster, num_jobs: tuple[int, int], safety_s: float
+    chance: Random,
+    cluster: Cluster,
+    num_jobs: tuple[int, int],
+    safety_s: float,
+    *,
+    is_tight: bool,
 ) -> tuple[Arrival, ...]:
     """Submissions in the order of their times; bursts are as likely as single ones.
 
@@ -23,7 +28,7 @@ def draw_arrivals(
     arrivals: list[Arrival] = []
     at_s = chance.uniform(0.0, 30.0)
     themes = [(pool, kind) for pool in cluster.pools for kind in pool.instance_types]
-    if chance.random() < 0.5:
+    if chance.random() < 0.5 or is_tight:
         themes = [chance.choice(themes)]
     for number in range(chance.randint(*num_jobs)):
         pool, kind = chance.choice(themes)

@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tidegate.core.actions import Order
 from tidegate.core.ec2 import Market
 from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
-from tidegate.sim.slurm_parts import Submit, SubmitRefused
+from tidegate.sim.slurm_parts import SimNode, Submit, SubmitRefused
 
 RECONCILE_S = 300.0
 OPERATOR = "ada: looking at a fan"
+HELD_FROM_S = 120.0  # who gives up a job on one node late holds it back as well
 WAVE_S = 3.0  # between the notices of one storm
 
 
@@ -41,8 +43,9 @@ class Happenings:
             self._at(quota.to_s, self._unration, quota)
         for each in options.happenings:
             self._at(each.at_s, self._happen, each)
+        persons = {"drain": self._drain, "pin": self._pin, "meddle": self._meddle}
         for each in options.operator:
-            self._at(each.at_s, self._drain if each.kind == "drain" else self._pin, each)
+            self._at(each.at_s, persons[each.kind], each)
         self._reconcile()
         if options.calendar:
             self._turn_of_the_day()
@@ -108,19 +111,43 @@ class Happenings:
         nodes = [node for node in world.slurm.nodes.values() if not node.is_down]
         if nodes and world.slurm.is_up:
             node = stream(self.chaos.options.seed, "operator's choice").choice(nodes)
-            self.chaos.touched.add(node.name)
-            node.is_drain, node.reason = True, OPERATOR
-            world.slurm.table.changed()
-            self._after(happening.for_s, lambda: self._resume(node.name))
+            self._drain_one(node, happening.for_s)
+
+    def _drain_one(self, node: SimNode, for_s: float) -> None:
+        self.chaos.touched.add(node.name)
+        node.is_drain, node.reason = True, OPERATOR
+        self.chaos.world.slurm.table.changed()
+        self._after(for_s, lambda: self._resume(node.name))
+
+    def _meddle(self, happening: Happening) -> None:
+        """From now on a person is sometimes faster than an order."""
+        world, chance = self.chaos.world, stream(self.chaos.options.seed, "meddling")
+
+        def sent(order: Order) -> None:
+            node = world.slurm.nodes.get(chance.choice(order.names))
+            is_well = node is not None and not node.is_down and not self.chaos.is_over
+            if node is not None and is_well and chance.random() < 0.3 and world.slurm.is_up:
+                self._drain_one(node, happening.for_s)
+
+        world.bus.on_order.append(sent)
 
     def _pin(self, happening: Happening) -> None:
         """A job for one busy node (-w), which its user gives up after a while."""
         slurm = self.chaos.world.slurm
         busy = [node for node in slurm.nodes.values() if node.jobs and node.gpus]
-        if busy and slurm.is_up:
+        if not busy and not self.chaos.is_over:
+            self._after(20.0, lambda: self._pin(happening))
+        elif busy and slurm.is_up:
             node = stream(self.chaos.options.seed, "user's choice").choice(busy)
             shape = Shape(node.gpus, node.gpu_type, 1, 1_000)
-            asked = Submit("eve", shape, 30.0, node_name=node.name, constraint=node.features[0])
+            asked = Submit(
+                "eve",
+                shape,
+                30.0,
+                node_name=node.name,
+                constraint=node.features[0],
+                is_held=happening.for_s > HELD_FROM_S,
+            )
             job_id = slurm.submit(asked)
             self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
 

@@ -89,11 +89,20 @@ class NoDoubleBuy(Check):
             for job in jobs
             if job in asking or any(self._fits(job, place) for place in places)
         )
+        if launch.gated_for and self._moves(launch.gated_for):
+            wanted += sum(job.nodes for job in asking)
         if len(places) + request.count > wanted:
             raise self.broken(
                 f"launch {launch.launch_id} for job {', '.join(launch.for_jobs)} makes "
                 f"{len(places) + request.count} nodes that boot, {wanted} are waited for"
             )
+
+    def _moves(self, gang: str) -> bool:
+        """A gang that EC2 took nodes from may be bought whole again beside what is left of it."""
+        everything = self.world.compute.everything
+        taken = (everything.get(name) for name in self.witness.chaos.announced)
+        launches = (self.witness.launch_of(one) for one in taken if one)
+        return any(gang in (each.gated_for, *each.for_jobs) for each in launches if each)
 
     def _wanted(self, job: Job) -> int:
         if job.is_pending:

@@ -177,11 +177,10 @@ class GangsWhole(Check):
         is_greater = owner.submit.priority > job.submit.priority
         if not is_ready or not is_greater or table.is_throttled(owner) or table.over_cap(owner):
             return
-        instance = self.world.compute.everything[name]
         mates = [
             one.instance_id
             for one in self.world.compute.everything.values()
-            if one.launch_id == instance.launch_id
+            if (launch := self.witness.launch_of(one)) and launch.gated_for == gang
         ]
         # A more important job that has taken one of them leaves the gang waiting for another.
         nodes = self.world.slurm.nodes
