@@ -26,12 +26,18 @@ class FunctionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """An SQS event source mapping that is enabled."""
+    """An SQS event source mapping that is enabled.
+
+    `window_s`: for how long a batch is gathered. `concurrency`: how many invocations it runs at
+    once; where the mapping names no maximum, one, although Lambda would start with five.
+    """
 
     uuid: str
     queue_arn: str
     function_arn: str
     batch_size: int
+    window_s: float
+    concurrency: int
     reports_item_failures: bool
 
     @property
@@ -108,7 +114,9 @@ class Deployed:
                 uuid=each.uuid,
                 queue_arn=each.event_source_arn,
                 function_arn=each.function_arn,
-                batch_size=min(10, int(each.batch_size)),
+                batch_size=int(each.batch_size),
+                window_s=float(each.max_batch_window or 0),
+                concurrency=int((each.scaling_config or {}).get("MaximumConcurrency", 1)),
                 reports_item_failures="ReportBatchItemFailures"
                 in (each.function_response_types or ()),
             )

@@ -1,4 +1,4 @@
-"""Invokes the deployed functions: a process each, under the deployed role and environment."""
+"""Invokes the deployed functions in warm processes, under the deployed role and environment."""
 
 import io
 import json
@@ -43,12 +43,11 @@ class Invocation:
 
 
 @dataclass(slots=True)
-class _Function:
-    """The process of one function, if it is warm; `lock`: one invocation at a time."""
+class _Warm:
+    """A process that has run its function, and until when its credentials are good."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    process: FunctionProcess | None = None
-    good_until_s: float = 0.0
+    process: FunctionProcess
+    good_until_s: float
 
 
 @dataclass(slots=True)
@@ -63,43 +62,42 @@ class Functions:
     own_code: Sequence[str] = OWN_CODE
     on_log: OnLog | None = None
     invocations: list[Invocation] = field(default_factory=list)
-    _functions: dict[str, _Function] = field(default_factory=dict)
+    _idle: dict[str, list[_Warm]] = field(default_factory=dict)
+    _busy: list[_Warm] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def invoke(self, function_arn: str, event: Any) -> Invocation:
         """Run the function to its end; whatever goes wrong is in the invocation's `error`."""
         settings = self.deployed.function(function_arn)
-        with self._lock:
-            function = self._functions.setdefault(settings.name, _Function())
-        with function.lock:
-            invocation = self._run(function, settings, event)
+        invocation = self._run(settings, event)
         self.invocations.append(invocation)
         self._report(settings, invocation)
         return invocation
 
     def stop(self) -> None:
-        """End all processes."""
+        """End all processes, also those that run an invocation."""
         with self._lock:
-            functions = list(self._functions.values())
-        for function in functions:
-            if function.process:
-                function.process.kill()
-                function.process = None
+            known = [*self._busy, *(one for idle in self._idle.values() for one in idle)]
+            self._idle.clear()
+        for each in known:
+            each.process.kill()
 
-    def _run(self, function: _Function, settings: FunctionSettings, event: Any) -> Invocation:
+    def _run(self, settings: FunctionSettings, event: Any) -> Invocation:
         began_s, at_s = time.monotonic(), self.clock.now_s()
         request_id = str(uuid.uuid4())
         answer, error, lines = None, "", list[str]()
-        is_cold = not self._is_warm(function, settings)
+        taken = self._take_warm(settings)
+        is_cold = taken is None
         try:
-            process = self._start(function, settings) if is_cold else function.process
-            assert process
-            answer, printed = process.invoke(
+            taken = taken or self._start(settings)
+            answer, printed = taken.process.invoke(
                 event, request_id=request_id, offset_s=self.clock.offset_s
             )
             lines = list(printed)
         except FunctionFailed as failed:
             error, lines = str(failed.args[0]), list(failed.args[1])
+        if taken:
+            self._put_back(settings, taken)
         return Invocation(
             function_name=settings.name,
             event=event,
@@ -111,19 +109,26 @@ class Functions:
             lines=lines,
         )
 
-    def _is_warm(self, function: _Function, settings: FunctionSettings) -> bool:
-        process = function.process
-        return bool(
-            process
-            and process.is_alive
-            and process.settings == settings
-            and time.time() < function.good_until_s
-        )
+    def _take_warm(self, settings: FunctionSettings) -> _Warm | None:
+        """A process that may run the function as it is deployed now; others of it are ended."""
+        with self._lock:
+            idle = self._idle.get(settings.name, [])
+            good = [each for each in idle if _is_good(each, settings)]
+            stale = [each for each in idle if each not in good]
+            taken = good.pop() if good else None
+            self._idle[settings.name] = good
+            if taken:
+                self._busy.append(taken)
+        for each in stale:
+            each.process.kill()
+        return taken
 
-    def _start(self, function: _Function, settings: FunctionSettings) -> FunctionProcess:
-        if function.process:
-            function.process.kill()
-            function.process = None
+    def _put_back(self, settings: FunctionSettings, used: _Warm) -> None:
+        with self._lock:
+            self._busy.remove(used)
+            self._idle.setdefault(settings.name, []).append(used)
+
+    def _start(self, settings: FunctionSettings) -> _Warm:
         session = self.roles.session(settings.role_arn, settings.arn)
         if session is None:
             why = f"{settings.role_arn} may not be assumed by lambda.amazonaws.com"
@@ -135,9 +140,11 @@ class Functions:
             "AWS_ENDPOINT_URL": self.cloud.endpoint_url,
             **session.environment,
         }
-        function.good_until_s = session.good_until_s
-        function.process = FunctionProcess(settings, self._unpack(settings), environment)
-        return function.process
+        process = FunctionProcess(settings, self._unpack(settings), environment)
+        started = _Warm(process, session.good_until_s)
+        with self._lock:
+            self._busy.append(started)
+        return started
 
     def _unpack(self, settings: FunctionSettings) -> Path:
         """The folder with our part of the deployed zip; one per code, kept."""
@@ -162,6 +169,11 @@ class Functions:
                     self.on_log(settings.name, record)
         if invocation.lines:
             self.roles.put_logs(settings, invocation.lines)
+
+
+def _is_good(warm: _Warm, settings: FunctionSettings) -> bool:
+    process = warm.process
+    return process.is_alive and process.settings == settings and time.time() < warm.good_until_s
 
 
 def _parsed(line: str) -> Any:

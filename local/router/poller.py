@@ -4,8 +4,10 @@ Source: Lambda developer guide, "Using Lambda with Amazon SQS". It acts with the
 function's role. What failed stays invisible until its time is over; it is not put back early.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import batched
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -14,6 +16,15 @@ from local.cloud import REGION
 from local.router.deployed import Deployed, Mapped
 from local.router.functions import Functions, Invocation
 from local.router.roles import Roles
+
+# What SQS hands out or deletes in one call.
+SQS_BATCH = 10
+
+GATHER_S = 0.05
+# An invocation takes 6 MB: gathering stops where ten more messages could be too many.
+PAYLOAD_BYTES = 6 * 1024 * 1024 - SQS_BATCH * 256 * 1024
+
+type Message = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -28,7 +39,10 @@ class Poller:
     _looked_at: set[tuple[str, str]] = field(default_factory=set)
 
     def poll(self, mapped: Mapped, *, wait_s: int) -> bool:
-        """Take one batch and run the function on it; False: there was none."""
+        """Take one batch and run the function on it; False: there was none.
+
+        `wait_s` 0: what is there by now makes the batch; else it is gathered as Lambda does.
+        """
         role = self.deployed.function(mapped.function_arn).role_arn
         sqs = self.roles.client(role, mapped.function_arn, "sqs")
         if sqs is None:
@@ -37,13 +51,9 @@ class Poller:
         url = self._url(mapped)
         try:
             self._look_at(sqs, url, role)
-            messages = sqs.receive_message(
-                QueueUrl=url,
-                MaxNumberOfMessages=mapped.batch_size,
-                WaitTimeSeconds=wait_s,
-                AttributeNames=["All"],
-                MessageAttributeNames=["All"],
-            ).get("Messages", [])
+            messages = _gather(
+                mapped, wait_s, lambda count, wait_s: _receive(sqs, url, count, wait_s)
+            )
         except ClientError as refused:
             self._note(f"{mapped.queue_name}: {refused}")
             return False
@@ -57,9 +67,7 @@ class Poller:
             sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
             self._looked_at.add((url, role))
 
-    def _handle(
-        self, sqs: Any, url: str, mapped: Mapped, messages: Sequence[dict[str, Any]]
-    ) -> None:
+    def _handle(self, sqs: Any, url: str, mapped: Mapped, messages: Sequence[Message]) -> None:
         event = {"Records": [_record(each, mapped.queue_arn) for each in messages]}
         for _ in range(self.repeat):
             done = self.functions.invoke(mapped.function_arn, event)
@@ -69,10 +77,9 @@ class Poller:
             for number, each in enumerate(messages)
             if each["MessageId"] not in failed
         ]
-        if not entries:
-            return
         try:
-            sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+            for chunk in batched(entries, SQS_BATCH, strict=False):
+                sqs.delete_message_batch(QueueUrl=url, Entries=list(chunk))
         except ClientError as refused:
             self._note(f"{mapped.queue_name}: {refused}")
 
@@ -86,7 +93,42 @@ class Poller:
             self.troubles.append(trouble)
 
 
-def _failed_items(done: Invocation, messages: Sequence[dict[str, Any]], mapped: Mapped) -> set[str]:
+def _receive(sqs: Any, url: str, count: int, wait_s: int) -> list[Message]:
+    answer = sqs.receive_message(
+        QueueUrl=url,
+        MaxNumberOfMessages=min(SQS_BATCH, count),
+        WaitTimeSeconds=wait_s,
+        AttributeNames=["All"],
+        MessageAttributeNames=["All"],
+    )
+    found: list[Message] = answer.get("Messages", [])
+    return found
+
+
+def _gather(
+    mapped: Mapped, wait_s: int, receive: Callable[[int, int], list[Message]]
+) -> list[Message]:
+    """A batch: until it is full, or the window that began with its first message is over.
+
+    Source: Lambda developer guide, "Batching behavior". Without a window one call makes it.
+    """
+    messages = receive(mapped.batch_size, wait_s)
+    ends_at_s = time.monotonic() + mapped.window_s
+    while messages and mapped.window_s:
+        room = mapped.batch_size - len(messages)
+        if not room or sum(len(each["Body"]) for each in messages) > PAYLOAD_BYTES:
+            break
+        more = receive(room, 0)
+        messages += more
+        is_over = time.monotonic() >= ends_at_s if wait_s else not more
+        if is_over:
+            break
+        if not more:
+            time.sleep(GATHER_S)
+    return messages
+
+
+def _failed_items(done: Invocation, messages: Sequence[Message], mapped: Mapped) -> set[str]:
     """The messages to keep. An answer that names a message that is not there fails them all."""
     everything = {each["MessageId"] for each in messages}
     if not done.is_ok:
@@ -98,7 +140,7 @@ def _failed_items(done: Invocation, messages: Sequence[dict[str, Any]], mapped: 
     return named if named <= everything else everything
 
 
-def _record(message: dict[str, Any], queue_arn: str) -> dict[str, Any]:
+def _record(message: Message, queue_arn: str) -> dict[str, Any]:
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],

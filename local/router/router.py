@@ -8,9 +8,9 @@ Everything it does it reads from the deployed state. Synchronously, for tests:
         router.advance_to(datetime(2026, 3, 2, 11, tzinfo=UTC))
         assert [each.function_name for each in router.invocations] == [...]
 
-and live, between `start()` and `stop()`: a thread per event source mapping, so that
-interruptions never wait behind planning, and one per function that is invoked asynchronously.
-Per function one invocation runs at a time.
+and live, between `start()` and `stop()`: threads of its own for each event source mapping, as
+many as it may run invocations at once, so that interruptions never wait behind planning, and one
+for each function that is invoked asynchronously.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ from local.cloud import LocalCloud
 from local.deploy import place_of
 from local.router.clock import VirtualClock
 from local.router.delivery import Delivery, Undelivered, Work
-from local.router.deployed import Deployed, ScheduleSettings
+from local.router.deployed import Deployed, Mapped, ScheduleSettings
 from local.router.functions import OWN_CODE, Functions, Invocation, OnLog
 from local.router.poller import Poller
 from local.router.roles import Authorizer, Roles
@@ -213,15 +213,23 @@ class Router:
         while not self._stop.wait(TICK_S):
             with self._firing:
                 self._fire_until(self.clock.now_s(), lambda _: None)
-            for mapped in self.deployed.mappings():
-                self._thread(f"poll {mapped.uuid}", self._poller_of(mapped.uuid))
+            for name, _ in self._pollers():
+                self._thread(f"poll {name}", self._poller_of(name))
 
-    def _poller_of(self, uuid: str) -> Callable[[], None]:
-        return lambda: self._poll_until_gone(uuid)
+    def _pollers(self) -> list[tuple[str, Mapped]]:
+        """A name for each poller that the mappings need."""
+        return [
+            (f"{mapped.uuid} {number}", mapped)
+            for mapped in self.deployed.mappings()
+            for number in range(mapped.concurrency)
+        ]
 
-    def _poll_until_gone(self, uuid: str) -> None:
+    def _poller_of(self, name: str) -> Callable[[], None]:
+        return lambda: self._poll_until_gone(name)
+
+    def _poll_until_gone(self, name: str) -> None:
         while not self._stop.is_set():
-            mapped = next((each for each in self.deployed.mappings() if each.uuid == uuid), None)
+            mapped = dict(self._pollers()).get(name)
             if mapped is None:
                 break
             began_at = self._activity
@@ -229,10 +237,10 @@ class Router:
                 began_at = -1
             with self._changed:
                 self._activity += began_at == -1
-                self._idle_since[uuid] = began_at
+                self._idle_since[name] = began_at
                 self._changed.notify_all()
         with self._changed:
-            self._idle_since.pop(uuid, None)
+            self._idle_since.pop(name, None)
 
     def _serve(self, function_arn: str) -> None:
         """Asynchronous invocations of one function, one after the other."""
@@ -263,11 +271,10 @@ class Router:
                 wanted = max(wanted, self._activity)
 
     def _is_idle(self, wanted: int) -> bool:
-        uuids = [each.uuid for each in self.deployed.mappings()]
         return (
             not self._busy
             and not any(self._work.values())
-            and all(self._idle_since.get(uuid, -1) >= wanted for uuid in uuids)
+            and all(self._idle_since.get(name, -1) >= wanted for name, _ in self._pollers())
         )
 
     def _thread(self, name: str, target: Callable[[], None]) -> None:
