@@ -13,6 +13,9 @@ import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
 from tests.contracts.sim_slurm import SimBench
+from tests.make import A10G, T4_BIG, pool
+from tests.make import cluster as cluster_of
+from tidegate.core.demand import demand
 from tidegate.core.slurm import Job, Node
 from tidegate.ports import Slurm
 
@@ -110,6 +113,21 @@ def test_a_comment_cannot_forge_a_row(real_bench):
 
     assert [one.job_id for one in jobs] == [job_id]
     assert jobs[0].comment == "a|b\n99~99~\n~PENDING~"
+
+
+def test_a_job_of_several_kinds_of_nodes_starts_on_what_is_planned_for_it(real_bench):
+    """Without -N it needs as many nodes as its constraint counts; each counts for one kind."""
+    job_id = real_bench.submit("-C", "[t4*1&a10g*2]", "--gres=gpu:1")
+    of = cluster_of(pool("t4", (T4_BIG,)), pool("a10g", (A10G,)))
+
+    needed, _ = demand(real_bench.port.read(), of, frozenset())
+    for need in needed:
+        real_bench.join(*(fresh_name() for _ in range(need.nodes)), gpu_type=need.constraint)
+    real_bench.port.poke(names(real_bench))
+
+    assert [(need.nodes, need.constraint) for need in needed] == [(1, "t4"), (2, "a10g")]
+    eventually("the job runs", lambda: state(real_bench, job_id) == "RUNNING", 6.0)
+    assert set(job(real_bench, job_id).node_names) == names(real_bench)
 
 
 def test_an_array_counts_no_more_than_its_throttle(bench):

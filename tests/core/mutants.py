@@ -77,14 +77,14 @@ MUTANTS = (
     ),
     Mutant(
         "gangs.py",
-        "            work.shop.undo(before)\n",
+        "        work.shop.undo(before)\n",
         "",
         "test_packing.py::test_components_of_a_heterogeneous_job_come_together_or_not_at_all",
     ),
     Mutant(
-        "gangs.py",
-        "            work.bins.append(each)",
-        "            pass",
+        "work.py",
+        "                bins.append(each)",
+        "                pass",
         "test_gates.py::test_a_gang_that_cannot_be_completed_keeps_nothing",
     ),
     Mutant(
@@ -208,6 +208,30 @@ MUTANTS = (
         "            job.is_requeueable,\n",
         "",
         "test_mixed.py::test_jobs_that_differ_in_what_they_lose_are_not_treated_alike",
+    ),
+    Mutant(
+        "kinds.py",
+        "zone not in held, total[zone], zone",
+        "zone not in held, zone",
+        "test_kinds.py::test_the_dearer_zone_is_taken_when_it_is_cheaper_for_all_kinds",
+    ),
+    Mutant(
+        "kinds.py",
+        "sum(each.takes(part.need) for part in gang.parts)",
+        "1",
+        "test_kinds.py::test_a_node_that_would_do_for_two_kinds_is_left_to_the_one_that_needs_it",
+    ),
+    Mutant(
+        "kinds.py",
+        "        work.shop.undo(before)\n",
+        "",
+        "test_kinds.py::test_a_gang_that_cannot_be_completed_where_it_began_is_bought_whole_elsewhere",
+    ),
+    Mutant(
+        "demand.py",
+        "in _without(kinds, kept)",
+        "in kinds",
+        "test_kinds.py::test_a_lost_member_is_replaced_by_one_of_its_kind_in_their_zone",
     ),
 )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, pool
+from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, node, pool
 from tidegate.core.demand import Need, demand, holds
 from tidegate.core.ec2 import InstanceType
 from tidegate.core.pool import Cluster
@@ -191,11 +191,51 @@ def test_a_constraint_is_planned_as_each_node_must_meet_it(constraint: str, plan
     assert need.constraint == planned
 
 
-def test_a_constraint_that_one_shape_cannot_meet_is_told() -> None:
-    assert waits(job(1, nodes=4, constraint="[t4*2&a10g*2]")) == {
-        "1": "its constraint asks for several kinds of nodes in one job; "
-        "a heterogeneous job (parts joined by ':') says the same"
+@pytest.mark.parametrize(
+    ("nodes", "constraint", "planned"),
+    [
+        (4, "[t4*2&a10g*2]", [(2, "t4"), (2, "a10g")]),
+        (4, "[t4*1&a10g*2]&spot", [(1, "spot&t4"), (2, "a10g&spot"), (1, "spot")]),
+        # Without -N Slurm starts it on as many nodes as are counted.
+        (1, "[t4*1&a10g*2]", [(1, "t4"), (2, "a10g")]),
+    ],
+)
+def test_kinds_of_nodes_are_needs_of_one_gang(
+    nodes: int, constraint: str, planned: list[tuple[int, str]]
+) -> None:
+    found = needs(job(1, gpus=0, gpu_type="", nodes=nodes, constraint=constraint))
+
+    assert [(need.nodes, need.constraint) for need in found] == planned
+    assert {(need.job_id, need.gang_id, need.is_gang) for need in found} == {("1", "1", True)}
+
+
+def test_tasks_are_spread_over_the_nodes_that_a_constraint_counts() -> None:
+    spreads = (Spread(2, Shape(0, "", 4)), Spread(3, Shape(0, "", 3)), Spread(4, Shape(0, "", 2)))
+    found = needs(job(1, gpus=0, gpu_type="", cpus=8, spreads=spreads, constraint="[t4*1&a10g*2]"))
+
+    assert [(need.nodes, need.shape.cpus) for need in found] == [(1, 3), (2, 3)]
+
+
+def test_all_nodes_that_a_constraint_counts_are_under_a_cap() -> None:
+    cap = Association("account ml", tres="node", in_all=2)
+
+    assert waits(job(1, constraint="[t4*1&a10g*2]"), associations=(cap,)) == {
+        "1": "account ml allows 2 nodes in all, 0 are used or promised"
     }
+
+
+def test_of_a_lost_job_only_the_kinds_are_needed_that_it_lost() -> None:
+    lost = job(1, nodes=3, constraint="[t4*1&a10g*2]", on=["i-1", "i-2", "i-3"])
+    nodes = [
+        replace(node("i-1"), features=("t4",)),
+        replace(node("i-2"), features=("a10g",)),
+        replace(node("i-3"), features=("a10g",)),
+    ]
+    reading = digest([lost], nodes).reading
+
+    [found], _ = demand(reading, cluster(), frozenset({"i-2"}))
+
+    assert (found.nodes, found.constraint, found.beside) == (1, "a10g", ("i-1", "i-3"))
 
 
 # -- heterogeneous jobs -------------------------------------------------------------------

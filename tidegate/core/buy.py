@@ -11,6 +11,7 @@ from tidegate.core.demand import Need
 from tidegate.core.ec2 import Offering
 from tidegate.core.groups import Slot
 from tidegate.core.limits import CLUSTER, Load, Usage
+from tidegate.core.pack import Place
 from tidegate.core.pool import Pool
 from tidegate.core.shelves import Option, Shelf, Shelves
 
@@ -136,12 +137,12 @@ class Shop:
             self._usage.debit(pool, -draft.count, draft.each, draft.usd_per_hour)
         del self._drafts[num_launches:]
 
-    def buy_gang(self, need: Need, nodes: int, within: tuple[str, str] | None = None) -> list[str]:
-        """Buy all of `nodes`, or none; their names. `within`: only this (pool, zone)."""
+    def buy_gang(self, need: Need, nodes: int, within: Place | None = None) -> list[str]:
+        """Buy all of `nodes`, or none; their names. `within`: only there."""
         self.is_full = False
         for option in self._shelves.options(need):
             place = (option.shelf.pool.name, option.offering.zone)
-            if within not in (None, place):
+            if within not in (None, place, ("", option.offering.zone)):
                 continue
             each = self._load(option.shelf, option.number, option.mask, option.usd_per_hour)
             if not self._has_room(option.shelf, option.offering, nodes, each):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
-from tidegate.core.constraint import Unplannable, read_constraint
+from tidegate.core.constraint import Kind, Unplannable, read_constraint
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.reasons import held_because
@@ -22,7 +22,8 @@ class Need:
     and priority; -1: unknown.
 
     `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
-    all or none of them (the components of a heterogeneous job). `beside`: nodes that the gang
+    all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
+    that counts several in its constraint, `is_of_kinds`). `beside`: nodes that the gang
     has already, when only those that it lost are needed. `expected_s`: how long it will really
     run, None: unknown. `deadline_s`: the instant by which it must have ended. `checkpoint_s`:
     the work that an interruption costs it at most, None: as its pool says.
@@ -47,6 +48,7 @@ class Need:
     priority: int = 0
     gang_id: str = ""
     kind: int = -1
+    is_of_kinds: bool = False
 
     @property
     def gang(self) -> str:
@@ -146,6 +148,7 @@ class _Demand:
         self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
         self._kinds: dict[tuple[object, ...], Need] = {}
         self._sentences: dict[tuple[object, ...], str] = {}
+        self._features = {node.name: node.features for node in reading.nodes}
 
     def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
         together: dict[str, list[Job]] = {}
@@ -162,7 +165,8 @@ class _Demand:
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)
                 need = self._need(job, 1, "its node is being reclaimed")
-                self.needs.append(replace(need, nodes=len(gone), beside=kept, kind=-1))
+                need = replace(need, nodes=len(gone), beside=kept, kind=-1)
+                self.needs.extend(self._by_kind(need, job) or [need])
             if not job.is_pending:
                 continue
             if job.job_id in self.passed_over or job.het_job_id in over:
@@ -176,22 +180,52 @@ class _Demand:
 
     def _wants(self, job: Job) -> None:
         sentence = self._held(job)
+        job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
         admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
-            self.needs.append(self._need(job, admitted, job.reason or "None"))
+            need = self._need(job, admitted, job.reason or "None")
+            self.needs.extend(self._by_kind(need, job) or [need])
         else:
             self.unmet.append(Unmet(job.job_id, stopped_by))
 
     def _wants_together(self, jobs: Sequence[Job]) -> None:
         """The components of a heterogeneous job: what stops one stops all."""
         stopped = next((sentence for job in jobs if (sentence := self._held(job))), "")
-        stopped = stopped or self.caps.admit_together(jobs)
+        if not stopped:
+            jobs = [_with_all_kinds(job) for job in jobs]
+            stopped = self.caps.admit_together(jobs)
         for job in jobs:
             if stopped:
                 self.unmet.append(Unmet(job.job_id, stopped))
             else:
                 need = self._need(job, 1, job.reason or "None")
-                self.needs.append(replace(need, is_gang=True, gang_id=job.het_job_id))
+                need = replace(need, is_gang=True, gang_id=job.het_job_id)
+                self.needs.extend(self._by_kind(need, job) or [need])
+
+    def _by_kind(self, need: Need, job: Job) -> list[Need]:
+        """A need for each kind of nodes that its constraint counts; none: it counts none."""
+        if "*" not in job.constraint:
+            return []
+        try:
+            found = read_constraint(job.constraint)
+        except Unplannable:  # a running job that Slurm understands better
+            return []
+        kinds = list(found.kinds)
+        if kinds and job.nodes > found.nodes:
+            kinds.append(Kind(job.nodes - found.nodes, str(found)))
+        kept = [self._features.get(name, ()) for name in need.beside]
+        return [
+            replace(
+                need,
+                nodes=kind.nodes,
+                constraint=kind.constraint,
+                is_gang=True,
+                gang_id=need.gang,
+                kind=-1,
+                is_of_kinds=True,
+            )
+            for kind in _without(kinds, kept)
+        ]
 
     def _held(self, job: Job) -> str:
         if job.begins_at_s:
@@ -290,11 +324,40 @@ class _Demand:
         if not job.spreads and not constraint.is_same:
             return str(constraint), fewest
         texts = constraint.alternatives if constraint.is_same else (str(constraint),)
+        if constraint.kinds:
+            return texts[0], fewest
         for spread in (fewest, *job.spreads):
             for text in texts:
                 if can_be(spread.shape, text, pools):
                     return text, spread
         return texts[0], fewest
+
+
+def _with_all_kinds(job: Job) -> Job:
+    """The job on as many nodes as the kinds in its constraint count, if that is more."""
+    try:
+        needed = read_constraint(job.constraint).nodes
+    except Unplannable:
+        return job
+    if needed <= job.nodes:
+        return job
+    wider = [spread for spread in job.spreads if spread.nodes <= needed]
+    shape = wider[-1].shape if wider else job.shape
+    return replace(job, nodes=needed, shape=shape, spreads=())
+
+
+def _without(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[Kind]:
+    """What is left to find of each kind beside nodes with the features `kept`.
+
+    A node counts for one kind; one that few kinds could use is counted before the others.
+    """
+    left = [kind.nodes for kind in kinds]
+    fits = [[satisfies(kind.constraint, features) for kind in kinds] for features in kept]
+    for of_node in sorted(fits, key=sum):
+        number = next((n for n, fitting in enumerate(of_node) if fitting and left[n]), None)
+        if number is not None:
+            left[number] -= 1
+    return [Kind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count]
 
 
 def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:

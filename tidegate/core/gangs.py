@@ -5,12 +5,12 @@ others boot: what Slurm keeps as their drain reason is all that has to be rememb
 """
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.core.actions import OrderKind, PendingOrder
 from tidegate.core.demand import Need
+from tidegate.core.kinds import complete_kinds, hold_kinds, place_of
 from tidegate.core.pack import Bin, BinKind, gang_members
 from tidegate.core.reconcile import kept_reason
 from tidegate.core.why import told
@@ -19,38 +19,31 @@ from tidegate.core.work import Gang, Part, Work
 
 def hold(work: Work, needs: Iterable[Need]) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
-    gang = Gang()
-    for need in needs:
-        held = gang_members(work.bins.for_gang(need), need, _place(work, need.beside))
-        if need.beside and len(held) < need.nodes:
-            need, held = _moved(work, need) or (need, held)
-        part = Part(need, [], [])
-        _hold(part, held)
-        gang.parts.append(part)
+    gang = Gang([Part(need) for need in needs])
     work.gangs.append(gang)
+    if gang.is_of_kinds:
+        hold_kinds(work, gang)
+        return gang
+    for part in gang.parts:
+        need = part.need
+        held = gang_members(work.bins.for_gang(need), need, place_of(work, need.beside))
+        if need.beside and len(held) < need.nodes:
+            part.need, held = _moved(work, need) or (need, held)
+        part.hold(held)
     return gang
-
-
-def _hold(part: Part, bins: Sequence[Bin]) -> None:
-    part.held.extend(bins)
-    part.before.extend(copy(each) for each in bins)
-    for each in bins:
-        each.put(part.need)
 
 
 def _hold_more(work: Work, part: Part) -> None:
     """Take also what gangs before it in the queue have held in vain."""
     missing = replace(part.need, nodes=part.missing)
-    within = _place(work, part.need.beside)
-    if part.held:
-        within = (part.held[0].pool, part.held[0].offering.zone)
-    _hold(part, gang_members(work.bins.for_gang(missing), missing, within))
+    within = part.place or place_of(work, part.need.beside)
+    part.hold(gang_members(work.bins.for_gang(missing), missing, within))
 
 
 def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
     """The whole gang, where some of it is on its way to another place; None when none is."""
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
-    beside = _place(work, need.beside)
+    beside = place_of(work, need.beside)
     gated = (
         each
         for each in work.bins.for_gang(need)
@@ -63,15 +56,25 @@ def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
 def complete(work: Work, gang: Gang) -> bool:
     """Buy what a gang lacks; otherwise give back what it held."""
     before = work.shop.num_launches
-    for part in gang.parts:
-        if not _complete(work, part):
-            why_nots = work.refuse_reasons(part.need, part.missing)
-            work.shop.undo(before)
-            give_back(work, gang)
-            for each in gang.parts:
-                work.refuse(each.need.job_id, why_nots, told(why_nots))
-            return False
+    part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
+    if part:
+        why_nots = work.refuse_reasons(part.need, max(part.missing, 1))
+        work.shop.undo(before)
+        give_back(work, gang)
+        for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
+            work.refuse(job_id, why_nots, told(why_nots))
+        return False
     gang.is_complete = True
+    _note_served(work, gang)
+    return True
+
+
+def _first_incomplete(work: Work, gang: Gang) -> Part | None:
+    """Complete part by part; the first that cannot be, None: all are."""
+    return next((part for part in gang.parts if not _complete(work, part)), None)
+
+
+def _note_served(work: Work, gang: Gang) -> None:
     held = [each for part in gang.parts for each in part.held]
     is_waiting = any(part.bought for part in gang.parts)
     is_waiting |= any(each.kind is not BinKind.EXISTING for each in held)
@@ -85,7 +88,6 @@ def complete(work: Work, gang: Gang) -> bool:
             reason = "nodes are booting for it"
         names = (*(each.name for each in part.held), *part.bought)
         work.note_served(part.need.job_id, names, reason)
-    return True
 
 
 def _complete(work: Work, part: Part) -> bool:
@@ -97,9 +99,7 @@ def _complete(work: Work, part: Part) -> bool:
         return True
     if not work.snapshot.wanted.is_up:
         return False
-    within = _place(work, need.beside)
-    if part.held:
-        within = (part.held[0].pool, part.held[0].offering.zone)
+    within = part.place or place_of(work, need.beside)
     part.bought = work.shop.buy_gang(need, part.missing, within)
     if not part.bought and within:
         part.bought = _buy_elsewhere(work, part, within)
@@ -115,9 +115,9 @@ def _buy_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> list[st
     for place in (*sorted(places), None):
         held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
         if bought := work.shop.buy_gang(whole, whole.nodes - len(held), place):
-            _give_back(work, part)
+            part.give_back(work.bins)
             part.need = whole
-            _hold(part, held)
+            part.hold(held)
             return bought
     return []
 
@@ -142,24 +142,7 @@ def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
 def give_back(work: Work, gang: Gang) -> None:
     """Open nodes that the gang held take other jobs again."""
     for part in gang.parts:
-        _give_back(work, part)
-
-
-def _give_back(work: Work, part: Part) -> None:
-    for each, before in zip(part.held, part.before, strict=True):
-        each.take_back(part.need, before)
-        if not each.gated_for:
-            work.bins.append(each)
-    part.held, part.before = [], []
-
-
-def _place(work: Work, names: Sequence[str]) -> tuple[str, str] | None:
-    """Pool and zone of the first of these nodes; None when none is known."""
-    wanted = set(names)
-    for each in work.judged if wanted else ():
-        if each.member.instance_id in wanted:  # also one that takes no job any more
-            return each.member.pool, each.member.offering.zone
-    return None
+        part.give_back(work.bins)
 
 
 def open_gangs(work: Work) -> None:

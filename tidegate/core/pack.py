@@ -1,6 +1,6 @@
 """Bins: nodes that exist or are on their way, and what still fits in them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -9,6 +9,9 @@ from tidegate.core.ec2 import InstanceType, Offering
 from tidegate.core.fit import satisfies
 from tidegate.core.pool import Pool
 from tidegate.core.slurm import Node, Shape
+
+type Place = tuple[str, str]
+"""A pool and a zone; "" for any pool."""
 
 
 class BinKind(IntEnum):
@@ -185,21 +188,29 @@ class Bins:
 
 
 def gang_members(
-    bins: Iterable[Bin], need: Need, within: tuple[str, str] | None = None
+    bins: Iterable[Bin],
+    need: Need,
+    within: Place | None = None,
+    wanted_by: Callable[[Bin], int] = lambda _: 1,
 ) -> list[Bin]:
     """The nodes a gang may count on: of one pool and zone, its own gated ones first.
 
     A gang is not spread over zones: its ranks talk to each other all the time. `within`:
-    the pool and zone in which the gang has nodes already.
+    the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
+    gang a node would do for; those that do for fewest are taken first.
     """
-    groups: dict[tuple[str, str], list[Bin]] = {}
+    groups: dict[Place, list[Bin]] = {}
     for each in bins:
         if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
             place = (each.pool, each.offering.zone)
             if within in (None, place):
                 groups.setdefault(place, []).append(each)
     ordered = [
-        sorted(group, key=lambda b: (not b.gated_for, b.kind, b.name))[: need.nodes]
+        sorted(group, key=lambda b: (wanted_by(b), not b.gated_for, b.kind, b.name))[: need.nodes]
         for _, group in sorted(groups.items())
     ]
-    return max(ordered, key=lambda g: (sum(bool(b.gated_for) for b in g), len(g)), default=[])
+
+    def worth(group: list[Bin]) -> tuple[int, int, int]:
+        return sum(bool(b.gated_for) for b in group), len(group), -sum(map(wanted_by, group))
+
+    return max(ordered, key=worth, default=[])

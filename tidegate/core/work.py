@@ -1,6 +1,7 @@
 """The working state of one plan: what the passes share and add to."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import (
@@ -18,7 +19,7 @@ from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
 from tidegate.core.limits import Usage
-from tidegate.core.pack import Bin, BinKind, Bins
+from tidegate.core.pack import Bin, BinKind, Bins, Place
 from tidegate.core.reconcile import Judged
 from tidegate.core.refusal import Refusals
 from tidegate.core.shelves import Shelves
@@ -33,18 +34,42 @@ class Part:
     """
 
     need: Need
-    held: list[Bin]
-    before: list[Bin]
+    held: list[Bin] = field(default_factory=list)
+    before: list[Bin] = field(default_factory=list)
     bought: list[str] = field(default_factory=list)
 
     @property
     def missing(self) -> int:
         return self.need.nodes - len(self.held)
 
+    @property
+    def place(self) -> Place | None:
+        """Where the nodes are that it holds; None: it holds none."""
+        return (self.held[0].pool, self.held[0].offering.zone) if self.held else None
+
+    def hold(self, bins: Sequence[Bin]) -> None:
+        """Count on existing nodes; nobody else gets them."""
+        self.held.extend(bins)
+        self.before.extend(copy(each) for each in bins)
+        for each in bins:
+            each.put(self.need)
+
+    def give_back(self, bins: Bins) -> None:
+        """Open nodes that it held take other jobs again."""
+        for each, before in zip(self.held, self.before, strict=True):
+            each.take_back(self.need, before)
+            if not each.gated_for:
+                bins.append(each)
+        self.held, self.before = [], []
+
 
 @dataclass(slots=True)
 class Gang:
-    """Needs that start together or not at all: one, or the components of a het job."""
+    """Needs that start together or not at all: one, or several.
+
+    Several are the components of a heterogeneous job, each in a zone of its own, or the kinds
+    of nodes of one job, all in one zone.
+    """
 
     parts: list[Part] = field(default_factory=list)
     is_complete: bool = False
@@ -66,7 +91,14 @@ class Gang:
 
     @property
     def nodes(self) -> int:
-        return sum(part.need.nodes + len(part.need.beside) for part in self.parts)
+        beside = {part.need.job_id: len(part.need.beside) for part in self.parts}
+        return sum(part.need.nodes for part in self.parts) + sum(beside.values())
+
+    @property
+    def is_of_kinds(self) -> bool:
+        """Its parts are kinds of nodes of one job."""
+        jobs = {part.need.job_id for part in self.parts}
+        return len(jobs) == 1 and self.parts[0].need.is_of_kinds
 
 
 @dataclass(slots=True)
