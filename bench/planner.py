@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from bench.figures import Figure
 from bench.workload import Case, snapshot
+from lambdas import collect_rarely
 from tidegate.core.planner import plan
 from tidegate.core.snapshot import Snapshot
-from tidegate.wiring import collect_rarely
 
 ROUNDS = 5
 

@@ -1,20 +1,24 @@
 """The interruption function: what EC2 and AWS Health say of instances."""
 
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from typing import Any
 
 from tidegate.core import events
 from tidegate.core.errors import BadEvent
+from tidegate.service.interruptions import Interruptions
 from tidegate.wire.events import parse_event
-from tidegate.wiring import Answer, Event, Function, entry
+from tidegate.wiring.function import Answer, Event, Function, entry
+from tidegate.wiring.interruption import interruptions
 
 
-def on_events(made: Function, event: Event) -> Answer:
-    """Errors: those of `Control.interrupt`, for the whole batch: SQS delivers it again."""
+def on_events(made: Function[Interruptions], event: Event) -> Answer:
+    """Errors: those of `Interruptions.handle`, for the whole batch: SQS delivers it again."""
     read: list[events.Event] = []
-    processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-    with processor(event["Records"], lambda record: read.append(_read(made, record))):
-        processor.process()
+    failed: list[str] = []
+    for message in event["Records"]:
+        try:
+            read.append(_read(made, message))
+        except BadEvent:
+            failed.append(message["messageId"])
     news: list[events.News] = []
     for each in read:
         if isinstance(each, events.UnknownEvent | events.Look):
@@ -23,21 +27,21 @@ def on_events(made: Function, event: Event) -> Answer:
         else:
             news.append(each)
     _handle(made, news)
-    return dict(processor.response())
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
 
 
-def _read(made: Function, record: SQSRecord) -> events.Event:
+def _read(made: Function[Interruptions], message: dict[str, Any]) -> events.Event:
     try:
-        return parse_event(record.body)
+        return parse_event(message["body"])
     except BadEvent as bad:
         made.count(BadEvents=1)
-        said = {"reason": str(bad), "body": record.body[:1000]}
+        said = {"reason": str(bad), "body": message["body"][:1000]}
         made.logger.warning("an event cannot be read", extra=said)
         raise
 
 
-def _handle(made: Function, news: list[events.News]) -> None:
-    done = made.control.interrupt(news)
+def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
+    done = made.work.handle(news)
     made.count(
         Interrupted=len(done.node_names),
         Cordoned=len(done.cordoned),
@@ -59,4 +63,4 @@ def _handle(made: Function, news: list[events.News]) -> None:
         made.logger.info("interruption", extra={"interruption": said})
 
 
-handler = entry(on_events, correlation="Records[0].messageId")
+handler = entry(on_events, interruptions, correlation="Records[0].messageId")

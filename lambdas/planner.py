@@ -5,38 +5,39 @@ from tidegate.core.events import Look
 from tidegate.service.control import Looked
 from tidegate.service.describe import done_record, look_figures, look_record, look_verdicts
 from tidegate.wire.events import parse_event
-from tidegate.wiring import Answer, Event, Function, collect_rarely, entry
+from tidegate.wiring.function import Answer, Event, Function, entry
+from tidegate.wiring.planner import Planner, planner
 
 
-def on_looks(made: Function, event: Event) -> Answer:
+def on_looks(made: Function[Planner], event: Event) -> Answer:
     for message in event.get("Records", ()):
         _read(made, message)
     try:
-        looked = made.control.look()
+        looked = made.work.control.look()
     except Exception:
         # A mistake of ours must not lock the queue's one group: the next look is near.
         made.logger.exception("the look failed")
         made.count(LookFailed=1)
     else:
         made.logger.info("look", extra={"look": look_record(looked)})
-        made.count(**look_figures(looked, made.control.calendar))
+        made.count(**look_figures(looked, made.work.control.calendar))
         _keep(made, looked)
     return {"batchItemFailures": []}
 
 
-def _keep(made: Function, looked: Looked) -> None:
+def _keep(made: Function[Planner], looked: Looked) -> None:
     """Store what was decided for those who ask; a look is as good without."""
-    at_s = made.control.clock.now_s()
+    at_s = made.work.control.clock.now_s()
     try:
         if verdicts := look_verdicts(looked):
-            made.decisions.keep(verdicts)
+            made.work.decisions.keep(verdicts)
         if record := done_record(looked, at_s):
-            made.decisions.append(record, at_s=at_s, look_id=str(record["look_id"]))
+            made.work.decisions.append(record, at_s=at_s, look_id=str(record["look_id"]))
     except TidegateError as trouble:
         made.logger.error(f"the decisions cannot be stored: {trouble}")
 
 
-def _read(made: Function, message: Event) -> None:
+def _read(made: Function[Planner], message: Event) -> None:
     """A failed message would lock its group too, so what nothing can read is put aside here."""
     body, message_id = message["body"], message["messageId"]
     try:
@@ -48,10 +49,9 @@ def _read(made: Function, message: Event) -> None:
         said = {"reason": str(bad), "message_id": message_id, "body": body[:1000]}
         made.logger.warning("a message of the look queue cannot be read", extra=said)
         try:
-            made.dead_looks.keep(body, message_id=message_id, reason=str(bad))
+            made.work.dead_looks.keep(body, message_id=message_id, reason=str(bad))
         except TidegateError as trouble:
             made.logger.error(f"the message cannot be put aside: {trouble}")
 
 
-collect_rarely()
-handler = entry(on_looks, correlation="Records[0].messageId")
+handler = entry(on_looks, planner, correlation="Records[0].messageId")

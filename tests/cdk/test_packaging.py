@@ -58,9 +58,9 @@ def test_bytecode_is_there_for_everything_and_python_trusts_it(unpacked: Path):
 
 
 def test_tracebacks_name_files_where_lambda_has_them(unpacked: Path):
-    cached = unpacked / "tidegate" / "__pycache__" / "wiring.cpython-313.pyc"
+    cached = unpacked / "tidegate" / "wiring" / "__pycache__" / "function.cpython-313.pyc"
 
-    assert b"/var/task/tidegate/wiring.py" in cached.read_bytes()
+    assert b"/var/task/tidegate/wiring/function.py" in cached.read_bytes()
 
 
 def test_a_second_build_elsewhere_gives_the_same_bytes(built: Path, tmp_path):

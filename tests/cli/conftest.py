@@ -21,7 +21,8 @@ from tidegate.core.digest import Digest, Stamp
 from tidegate.core.slurm import Job, Node, Reading
 from tidegate.wire.events import encode_look
 from tidegate.wire.settings import environment
-from tidegate.wiring import function
+from tidegate.wiring.function import function
+from tidegate.wiring.planner import planner
 
 __all__ = ["cloud", "names"]
 
@@ -64,7 +65,7 @@ class Town:
             urgent_queue_url=names.urgent_queue_url,
             routine_queue_url=names.routine_queue_url,
         )
-        self.planner = function(self.variables, self.cloud.client)
+        self.planner = function(planner, self.variables, self.cloud.client)
 
     def client(self, service: str) -> Any:
         return self if service == "lambda" else self.cloud.client(service)
@@ -77,7 +78,7 @@ class Town:
         self.sequence += 1
         stamp = Stamp("i-head", self.started_at_s, self.sequence)
         reading = Reading("23.11.4", tuple(jobs), tuple(nodes))
-        bus = self.planner.control.bus
+        bus = self.planner.work.control.bus
         assert isinstance(bus, AwsBus)
         bus.put_digest(Digest(self.names.cluster, stamp, time.time(), reading))
 

@@ -1,4 +1,4 @@
-"""A Lambda function composed of simulated ports, and what AWS hands to it."""
+"""The Lambda functions composed of simulated ports, and what AWS hands to it."""
 
 import io
 import json
@@ -17,11 +17,13 @@ from tidegate.core.errors import NotAuthorized
 from tidegate.core.verdicts import Verdicts
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
+from tidegate.service.interruptions import Interruptions
 from tidegate.sim.bus import SimDeadLooks
 from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
 from tidegate.wire.deployment import Metrics
-from tidegate.wiring import Event, Function
+from tidegate.wiring.function import Event, Function
+from tidegate.wiring.planner import Planner
 
 __all__ = ["cloud", "names"]
 
@@ -57,7 +59,7 @@ class Kept:
 
 @dataclass
 class Deployed:
-    """One function of a small cluster; `calendar` None: it has no schedules."""
+    """The functions of a small cluster; `calendar` None: it has no schedules."""
 
     calendar: Calendar | None = None
     chosen: Metrics = Metrics.FULL
@@ -68,34 +70,36 @@ class Deployed:
         self.head = SimHead(self.world.clock)
         self.dead = SimDeadLooks()
         self.kept = Kept()
-        metrics = EphemeralMetrics(namespace="Tidegate", service="test")
-        metrics.set_default_dimensions(cluster="test")
-        control = self.world.control()
-        self.function = Function(
-            control=control,
-            hours=Hours(
-                cluster=control.cluster,
+        self.metrics = EphemeralMetrics(namespace="Tidegate", service="test")
+        self.metrics.set_default_dimensions(cluster="test")
+        # Loggers of one name share a handler within a process.
+        self.logger = Logger(service=f"test-{next(NUMBERS)}", stream=self.log)
+        of = self.world.control()
+        self.planner = self._function(
+            Planner(control=of, dead_looks=self.dead, decisions=self.kept)
+        )
+        self.interruption = self._function(Interruptions(of.cluster, of.ledger, of.bus, of.clock))
+        self.hours = self._function(
+            Hours(
+                cluster=of.cluster,
                 calendar=self.calendar,
                 head=self.head,
-                compute=control.compute,
-                ledger=control.ledger,
-                bus=control.bus,
-                clock=control.clock,
-            ),
-            dead_looks=self.dead,
-            decisions=self.kept,
-            # Loggers of one name share a handler within a process.
-            logger=Logger(service=f"test-{next(NUMBERS)}", stream=self.log),
-            metrics=metrics,
-            chosen=self.chosen,
+                compute=of.compute,
+                ledger=of.ledger,
+                bus=of.bus,
+                clock=of.clock,
+            )
         )
+
+    def _function[Work](self, work: Work) -> Function[Work]:
+        return Function(work=work, logger=self.logger, metrics=self.metrics, chosen=self.chosen)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def figures(self) -> dict[str, float]:
         """Metric name -> sum of what was counted."""
-        metric_set = self.function.metrics.metric_set
+        metric_set = self.metrics.metric_set
         return {name: sum(metric["Value"]) for name, metric in metric_set.items()}
 
     def break_with(self, faults: Faults) -> None:

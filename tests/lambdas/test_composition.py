@@ -12,7 +12,11 @@ from tests.lambdas.conftest import Context
 from tidegate.core.errors import BadConfig
 from tidegate.core.events import SpotInterruption
 from tidegate.wire.settings import environment
-from tidegate.wiring import Clients, entry, function
+from tidegate.wiring.function import entry, function
+from tidegate.wiring.hours import hours
+from tidegate.wiring.interruption import interruptions
+from tidegate.wiring.planner import planner
+from tidegate.wiring.resources import Clients
 
 DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
 
@@ -55,15 +59,22 @@ def test_a_function_is_what_its_environment_and_cluster_file_say(
     cloud: LocalCloud,
     deploy: Deploy,
 ) -> None:
-    made = function(deploy(DEV.read_text()), cloud.client)
+    made = function(planner, deploy(DEV.read_text()), cloud.client)
 
-    assert made.control.cluster.name == "dev"
-    assert made.control.placement.templates["t4"].version == "3"
-    assert made.control.calendar is made.hours.calendar
-    assert made.control.calendar is not None
-    assert made.control.look().trouble == ""
+    control = made.work.control
+    assert control.cluster.name == "dev"
+    assert control.placement.templates["t4"].version == "3"
+    assert control.calendar is not None
+    assert control.look().trouble == ""
     assert made.metrics.default_dimensions == {"cluster": "dev"}
     assert made.logger.get_current_keys()["cluster"] == "dev"
+
+
+def test_the_hours_are_those_of_the_cluster_file(cloud: LocalCloud, deploy: Deploy) -> None:
+    made = function(hours, deploy(DEV.read_text()), cloud.client)
+
+    assert made.work.calendar is not None
+    assert made.work.cluster.name == "dev"
 
 
 def test_a_client_is_made_when_it_is_used_and_once(
@@ -71,11 +82,11 @@ def test_a_client_is_made_when_it_is_used_and_once(
     deploy: Deploy,
 ) -> None:
     services: list[str] = []
-    made = function(deploy(DEV.read_text()), watched(cloud.client, services))
+    made = function(interruptions, deploy(DEV.read_text()), watched(cloud.client, services))
     first = list(services)
 
     for _ in range(2):
-        made.control.interrupt([SpotInterruption("i-1", 0.0)])
+        made.work.handle([SpotInterruption("i-1", 0.0)])
 
     assert first == ["s3"]
     assert services == ["s3", "dynamodb"]
@@ -88,14 +99,14 @@ def test_a_wrong_cluster_file_is_told_line_by_line(
     wrong = DEV.read_text().replace("weight: 50", "weight: 500").replace("gpus: 8", "gpus: -8")
 
     with pytest.raises(BadConfig) as raised:
-        function(deploy(wrong), cloud.client)
+        function(planner, deploy(wrong), cloud.client)
 
     assert "cluster.yaml: 2 problems" in str(raised.value)
     assert len(str(raised.value).splitlines()) == 3
 
 
 def test_a_missing_variable_fails_every_invocation_and_names_itself() -> None:
-    handler = entry(lambda made, event: {})
+    handler = entry(lambda made, event: {}, planner)
 
     for _ in range(2):
         with pytest.raises(BadConfig, match="TIDEGATE_TABLE"):

@@ -9,7 +9,7 @@ from lambdas.schedule import on_schedule
 from tests.lambdas.conftest import Context, Deployed
 from tidegate.core.calendar import Wanted
 from tidegate.core.errors import Throttled
-from tidegate.wiring import serve
+from tidegate.wiring.function import serve
 
 
 class Stopped:
@@ -25,7 +25,7 @@ START = {"schedule": "start", "at": "2026-01-06T20:00:00Z"}
 def test_the_head_stops_when_the_calendar_says_so_whatever_the_event_says(event: Any) -> None:
     of = Deployed(Stopped())
 
-    answer = on_schedule(of.function, event)
+    answer = on_schedule(of.hours, event)
 
     assert answer["did"] == "stopped"
     assert of.head.num_stops == 1
@@ -50,7 +50,7 @@ def test_the_head_stops_when_the_calendar_says_so_whatever_the_event_says(event:
 def test_an_event_of_a_wrong_shape_is_said_and_the_hours_are_kept(event: Any) -> None:
     of = Deployed(Stopped())
 
-    on_schedule(of.function, event)
+    on_schedule(of.hours, event)
 
     assert of.head.num_stops == 1
     assert of.lines()[0]["level"] == "WARNING"
@@ -61,12 +61,12 @@ def test_an_event_of_a_wrong_shape_is_said_and_the_hours_are_kept(event: Any) ->
 def test_reconcile_keeps_the_hours_and_asks_for_a_look() -> None:
     of = Deployed(Stopped())
 
-    assert on_time(of.function, {})["did"] == "stopped"
+    assert on_time(of.hours, {})["did"] == "stopped"
     assert of.world.bus.take_looks() == ("reconcile",)
 
 
 def test_reconcile_without_schedules_asks_for_a_look_only(deployed: Deployed) -> None:
-    assert on_time(deployed.function, {})["did"] == "nothing"
+    assert on_time(deployed.hours, {})["did"] == "nothing"
     assert deployed.world.bus.take_looks() == ("reconcile",)
     assert deployed.head.num_stops == 0
 
@@ -81,4 +81,4 @@ def test_trouble_reaches_lambda_which_tries_again() -> None:
     of.break_with(throttle)
 
     with pytest.raises(Throttled), pytest.warns(UserWarning, match="No application metrics"):
-        serve(on_time, of.function)({}, Context())
+        serve(on_time, of.hours)({}, Context())

@@ -33,7 +33,7 @@ def notice(of: Deployed, instance_id: str) -> dict[str, Any]:
 def test_all_notices_of_a_batch_are_one_drain(fleet: Deployed) -> None:
     event = messages(notice(fleet, OURS), notice(fleet, SECOND), notice(fleet, "i-0123456789"))
 
-    assert on_events(fleet.function, event) == DONE
+    assert on_events(fleet.interruption, event) == DONE
 
     (drain,) = fleet.world.bus.orders
     assert (drain.kind, drain.names) == (OrderKind.DRAIN, (OURS, SECOND))
@@ -46,7 +46,7 @@ def test_all_notices_of_a_batch_are_one_drain(fleet: Deployed) -> None:
 
 @pytest.mark.parametrize("body", ["{not json", "[]", SPOT_WARNING | {"detail": {}}])
 def test_only_the_body_that_cannot_be_read_comes_again(fleet: Deployed, body: object) -> None:
-    answer = on_events(fleet.function, messages(body, notice(fleet, OURS)))
+    answer = on_events(fleet.interruption, messages(body, notice(fleet, OURS)))
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}]}
     assert [order.names for order in fleet.world.bus.orders] == [(OURS,)]
@@ -55,7 +55,7 @@ def test_only_the_body_that_cannot_be_read_comes_again(fleet: Deployed, body: ob
 
 
 def test_a_batch_of_nothing_readable_comes_again_whole(fleet: Deployed) -> None:
-    answer = on_events(fleet.function, messages("{not json", ""))
+    answer = on_events(fleet.interruption, messages("{not json", ""))
 
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m-0"}, {"itemIdentifier": "m-1"}]}
 
@@ -69,7 +69,7 @@ def test_trouble_with_the_table_fails_the_batch(fleet: Deployed, trouble: Tidega
     fleet.break_with(refuse)
 
     with pytest.raises(type(trouble)):
-        on_events(fleet.function, messages(notice(fleet, OURS)))
+        on_events(fleet.interruption, messages(notice(fleet, OURS)))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_trouble_with_the_table_fails_the_batch(fleet: Deployed, trouble: Tidega
 def test_other_news_of_our_nodes_is_acted_on_and_looked_at(
     fleet: Deployed, event: dict[str, Any], kind: OrderKind, figure: str
 ) -> None:
-    assert on_events(fleet.function, messages(event)) == DONE
+    assert on_events(fleet.interruption, messages(event)) == DONE
 
     assert [(order.kind, order.names) for order in fleet.world.bus.orders] == [(kind, (OURS,))]
     assert fleet.world.bus.take_looks() == ("EC2 or AWS Health takes nodes away",)
@@ -103,7 +103,7 @@ def test_other_news_of_our_nodes_is_acted_on_and_looked_at(
 def test_news_that_changes_none_of_our_nodes_is_acknowledged(
     fleet: Deployed, event: dict[str, Any], foreign: int
 ) -> None:
-    assert on_events(fleet.function, messages(event)) == DONE
+    assert on_events(fleet.interruption, messages(event)) == DONE
 
     assert fleet.world.bus.take_looks() == ()
     assert fleet.world.bus.orders == []
@@ -113,7 +113,7 @@ def test_news_that_changes_none_of_our_nodes_is_acknowledged(
 def test_an_event_of_an_unknown_kind_is_said_counted_and_acknowledged(fleet: Deployed) -> None:
     unknown = SPOT_WARNING | {"detail-type": "EC2 Something New"}
 
-    assert on_events(fleet.function, messages(unknown)) == DONE
+    assert on_events(fleet.interruption, messages(unknown)) == DONE
 
     assert "EC2 Something New" in fleet.lines()[0]["message"]
     assert fleet.figures()["BadEvents"] == 1

@@ -7,7 +7,7 @@ from tidegate.wire.deployment import Metrics
 def test_minimal_counts_the_few_that_matter_and_logs_the_rest():
     deployed = Deployed(chosen=Metrics.MINIMAL)
 
-    deployed.function.count(Launched=2, HeadStarted=1, ForeignNotices=0)
+    deployed.planner.count(Launched=2, HeadStarted=1, ForeignNotices=0)
 
     assert deployed.figures() == {"Launched": 2}
     assert [line["figure"] for line in deployed.lines()] == [{"HeadStarted": 1}]
@@ -16,7 +16,7 @@ def test_minimal_counts_the_few_that_matter_and_logs_the_rest():
 def test_full_counts_everything():
     deployed = Deployed(chosen=Metrics.FULL)
 
-    deployed.function.count(Launched=2, HeadStarted=1)
+    deployed.planner.count(Launched=2, HeadStarted=1)
 
     assert deployed.figures() == {"Launched": 2, "HeadStarted": 1}
     assert deployed.lines() == []

@@ -8,7 +8,7 @@ from tests.make import job
 from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
 from tidegate.core.errors import NotAuthorized, Throttled
 from tidegate.wire.events import encode_look
-from tidegate.wiring import serve
+from tidegate.wiring.function import serve
 
 LOOK = encode_look("reconcile", look_id="1", at="2026-01-06T00:00:00+00:00")
 DONE: dict[str, list[object]] = {"batchItemFailures": []}
@@ -17,7 +17,7 @@ DONE: dict[str, list[object]] = {"batchItemFailures": []}
 def test_ten_messages_are_one_look(deployed: Deployed) -> None:
     deployed.world.report([job(1)])
 
-    assert on_looks(deployed.function, messages(*[LOOK, DIGEST_PUT] * 5)) == DONE
+    assert on_looks(deployed.planner, messages(*[LOOK, DIGEST_PUT] * 5)) == DONE
 
     (line,) = deployed.lines()
     assert line["message"] == "look"
@@ -36,7 +36,7 @@ def test_a_body_that_is_no_look_is_put_aside_and_the_look_happens(
 ) -> None:
     event = messages(LOOK, body)
 
-    assert on_looks(deployed.function, event) == DONE
+    assert on_looks(deployed.planner, event) == DONE
 
     ((kept, reason),) = deployed.dead.kept.values()
     assert kept == event["Records"][1]["body"]
@@ -58,7 +58,7 @@ def test_a_body_that_cannot_be_put_aside_is_in_the_log_and_the_look_happens(
 
     deployed.break_with(refuse)
 
-    assert on_looks(deployed.function, messages("{not json")) == DONE
+    assert on_looks(deployed.planner, messages("{not json")) == DONE
 
     first, second, third = deployed.lines()
     assert first["body"] == "{not json"
@@ -73,7 +73,7 @@ def test_a_throttled_table_fails_the_look_and_not_its_messages(deployed: Deploye
 
     deployed.break_with(throttle)
 
-    assert on_looks(deployed.function, messages(LOOK)) == DONE
+    assert on_looks(deployed.planner, messages(LOOK)) == DONE
 
     (line,) = deployed.lines()
     assert "ProvisionedThroughputExceeded" in line["look"]["trouble"]
@@ -89,7 +89,7 @@ def test_a_mistake_of_ours_is_logged_with_its_place_and_fails_no_message(
 
     deployed.break_with(mistake)
 
-    assert on_looks(deployed.function, messages(LOOK)) == DONE
+    assert on_looks(deployed.planner, messages(LOOK)) == DONE
 
     (line,) = deployed.lines()
     assert (line["level"], line["exception_name"]) == ("ERROR", "ZeroDivisionError")
@@ -99,7 +99,7 @@ def test_a_mistake_of_ours_is_logged_with_its_place_and_fails_no_message(
 def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handler = serve(on_looks, deployed.function, correlation="Records[0].messageId")
+    handler = serve(on_looks, deployed.planner, correlation="Records[0].messageId")
 
     for _ in range(2):
         handler(messages(LOOK), Context())
@@ -116,8 +116,8 @@ def test_every_line_carries_request_and_correlation_and_the_figures_go_out(
 def test_verdicts_and_what_was_done_are_kept_for_who_asks(deployed: Deployed) -> None:
     deployed.world.report([job(1), job(2, gpus=64)])
 
-    on_looks(deployed.function, messages(LOOK))
-    on_looks(deployed.function, messages(LOOK))
+    on_looks(deployed.planner, messages(LOOK))
+    on_looks(deployed.planner, messages(LOOK))
 
     first, second = deployed.kept.verdicts
     assert first.of("1") is not None
@@ -135,7 +135,7 @@ def test_decisions_that_cannot_be_stored_leave_the_look_as_good(deployed: Deploy
     deployed.kept.is_denied = True
     deployed.world.report([job(1)])
 
-    assert on_looks(deployed.function, messages(LOOK)) == DONE
+    assert on_looks(deployed.planner, messages(LOOK)) == DONE
 
     assert len(deployed.world.compute.requests) == 1
     assert "the decisions cannot be stored: no s3:PutObject" in str(deployed.lines()[-1])

@@ -18,7 +18,7 @@ from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
 from tidegate.agent.watch import Waker
 from tidegate.core.errors import BadConfig, TidegateError
-from tidegate.wiring import agent_bus
+from tidegate.wiring.agent import agent_bus
 
 logger = logging.getLogger("tidegate.agent")
 

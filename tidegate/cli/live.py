@@ -19,7 +19,8 @@ from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
-from tidegate.wiring import Clients, control, placement_of, resources_of
+from tidegate.wiring.planner import control
+from tidegate.wiring.resources import Clients, placement_of, resources_of
 
 
 @dataclass(frozen=True, slots=True)

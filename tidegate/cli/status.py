@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tidegate.cli.live import Seen
     from tidegate.core.overview import Overview
     from tidegate.wire.config import ClusterFile
-    from tidegate.wiring import Clients
+    from tidegate.wiring.resources import Clients
 
 # Beside 0, nothing to see to; 1, trouble; 2, a command that cannot be meant.
 NEEDS_A_LOOK = 3

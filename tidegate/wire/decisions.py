@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tidegate.core.errors import BadEvent
 from tidegate.core.verdicts import Verdicts
+from tidegate.wire.kind import Kind
 
-VERDICTS = TypeAdapter(Verdicts)
+VERDICTS = Kind(Verdicts)
 
 # Level 1: 100,000 jobs take a planner 0.1 s; the object is a few per cent larger.
 LEVEL = 1
@@ -33,7 +34,7 @@ def encode_verdicts(verdicts: Verdicts) -> bytes:
 def decode_verdicts(data: bytes) -> Verdicts:
     """Errors: BadEvent."""
     try:
-        return VERDICTS.validate_python(decode_record(data))
+        return VERDICTS.adapter.validate_python(decode_record(data))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

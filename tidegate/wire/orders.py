@@ -6,25 +6,26 @@ option, or holds anything but the letters of node names and job ids, makes the o
 
 import re
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tidegate.core.actions import Order
 from tidegate.core.errors import BadEvent
+from tidegate.wire.kind import Kind
 
-ORDER = TypeAdapter(Order)
+ORDER = Kind(Order)
 
 # Node names are instance ids; job ids are "7", "7_3" and, for heterogeneous jobs, "7+1".
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,254}")
 
 
 def encode_order(order: Order) -> str:
-    return ORDER.dump_json(order).decode()
+    return ORDER.adapter.dump_json(order).decode()
 
 
 def decode_order(text: str | bytes) -> Order:
     """Errors: BadEvent, with a sentence that says what is wrong."""
     try:
-        order = ORDER.validate_json(text, strict=True)
+        order = ORDER.adapter.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "the text"

@@ -1,0 +1,143 @@
+"""What every Lambda function is made of, and what Lambda calls."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from tidegate.adapters.clients import client
+from tidegate.adapters.cluster_file import read_cluster_file
+from tidegate.wire.config import ClusterFile, parse_cluster
+from tidegate.wire.deployment import Metrics
+from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric
+from tidegate.wire.settings import FunctionSettings
+from tidegate.wiring.resources import Clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """A deployed cluster, as a function finds it."""
+
+    settings: FunctionSettings
+    file: ClusterFile
+    clients: Clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function[Work]:
+    """A function of a cluster; `work`: what this one does it with."""
+
+    work: Work
+    logger: Logger
+    metrics: EphemeralMetrics
+    chosen: Metrics
+
+    def count(self, **figures: float) -> None:
+        """Metrics by name, for CloudWatch; ages are seconds, all others are counts.
+
+        What the file chose not to pay for is a field of a log record, when it is not 0.
+        """
+        for name, value in figures.items():
+            if not is_metric(name, self.chosen):
+                if value:
+                    self.logger.info("figure", extra={"figure": {name: value}})
+                continue
+            unit = MetricUnit.Seconds if name.endswith("Age") else MetricUnit.Count
+            self.metrics.add_metric(name=name, unit=unit, value=value)
+
+
+type Event = dict[str, Any]
+type Answer = dict[str, Any]
+type Handler = Callable[[Event, Any], Answer]
+
+
+def function[Work](
+    compose: Callable[[Deployed], Work],
+    environment: Mapping[str, str],
+    clients: Clients = client,
+) -> Function[Work]:
+    """One function on AWS, as its environment and the deployed cluster file describe it.
+
+    Errors: BadConfig, with a line per problem; Throttled and NotAuthorized of S3.
+    """
+    settings = FunctionSettings.from_environment(environment)
+    lazy = _lazily(clients)
+    name = f"s3://{settings.cluster_bucket}/{settings.cluster_key}"
+    text = read_cluster_file(lazy("s3"), settings.cluster_bucket, settings.cluster_key)
+    file = parse_cluster(text, name)
+    metrics = EphemeralMetrics(
+        namespace=environment.get("POWERTOOLS_METRICS_NAMESPACE", NAMESPACE), service=SERVICE
+    )
+    metrics.set_default_dimensions(cluster=file.cluster.name)
+    return Function(
+        work=compose(Deployed(settings=settings, file=file, clients=lazy)),
+        logger=_logger(file.cluster.name),
+        metrics=metrics,
+        chosen=file.metrics,
+    )
+
+
+def _logger(cluster: str) -> Logger:
+    """Loggers of one service share their keys: those of the first would stay."""
+    logger = Logger()
+    logger.append_keys(cluster=cluster)
+    return logger
+
+
+def serve[Work](
+    handle: Callable[[Function[Work], Event], Answer],
+    made: Function[Work],
+    *,
+    correlation: str | None = None,
+) -> Handler:
+    """A Lambda handler around `handle`: context and correlation in each log line, metrics out.
+
+    `correlation`: where in the event the correlation id stands (JMESPath).
+    """
+
+    @made.metrics.log_metrics
+    @made.logger.inject_lambda_context(correlation_id_path=correlation)
+    def handler(event: Event, context: object) -> Answer:
+        return handle(made, event)
+
+    wrapped: Handler = handler
+    return wrapped
+
+
+def entry[Work](
+    handle: Callable[[Function[Work], Event], Answer],
+    compose: Callable[[Deployed], Work],
+    *,
+    correlation: str | None = None,
+) -> Handler:
+    """What Lambda calls: composed from the process's environment at the first invocation.
+
+    Errors: those of `function`, and at every further invocation anew.
+    """
+
+    @cache
+    def composed() -> Handler:
+        return serve(handle, function(compose, os.environ), correlation=correlation)
+
+    def handler(event: Event, context: object) -> Answer:
+        return composed()(event, context)
+
+    return handler
+
+
+def _lazily(clients: Clients) -> Clients:
+    """Clients that are made when they are first used: each costs a cold start dearly."""
+
+    class Lazy:
+        def __init__(self, service: str) -> None:
+            self._service = service
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(made(self._service), name)
+
+    made = cache(clients)
+    return cache(Lazy)

@@ -1,0 +1,62 @@
+"""The planner: the control loop on AWS."""
+
+from dataclasses import dataclass
+
+from tidegate.adapters.clients import client
+from tidegate.adapters.clock import SystemClock
+from tidegate.adapters.dead_looks import SqsDeadLooks
+from tidegate.adapters.decisions import S3Decisions
+from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.core.pool import Cluster
+from tidegate.ports import Calendar, DeadLooks, Decisions
+from tidegate.service.control import Control
+from tidegate.service.requests import Placement
+from tidegate.wiring.function import Deployed
+from tidegate.wiring.resources import Clients, Resources, placement_of, planner_bus, resources_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What the planner's function works with."""
+
+    control: Control
+    dead_looks: DeadLooks
+    decisions: Decisions
+
+
+def planner(deployed: Deployed) -> Planner:
+    settings, clients, file = deployed.settings, deployed.clients, deployed.file
+    cluster = file.cluster
+    return Planner(
+        control=control(
+            cluster,
+            resources_of(settings),
+            placement_of(settings),
+            clients,
+            calendar=file.schedules,
+        ),
+        dead_looks=SqsDeadLooks(clients("sqs"), settings.dead_look_queue_url, cluster.name),
+        decisions=S3Decisions(clients("s3"), settings.bucket, cluster.name),
+    )
+
+
+def control(
+    cluster: Cluster,
+    resources: Resources,
+    placement: Placement,
+    clients: Clients = client,
+    *,
+    calendar: Calendar | None = None,
+) -> Control:
+    """The control loop on AWS. `calendar` None: no schedules."""
+    clock = SystemClock()
+    return Control(
+        cluster=cluster,
+        compute=Ec2Compute(clients("ec2"), cluster.name),
+        ledger=DynamoLedger(clients("dynamodb"), resources.table, clock),
+        bus=planner_bus(cluster.name, resources, clients),
+        clock=clock,
+        placement=placement,
+        calendar=calendar,
+    )
