@@ -1,7 +1,7 @@
 """How long the functions' code takes to load in a new process: the cold part of a start.
 
 Own code comes from the deployment's package with its bytecode, third-party packages from this
-environment, since the package's are for Lambda's processors. CPU time, best of five.
+environment, since the package's are for Lambda's processors. CPU time, best of nine.
 """
 
 import os
@@ -17,10 +17,10 @@ from cdk.packaging import own_code_package
 
 ROOT = Path(__file__).parents[1]
 HANDLERS = ("planner", "interruption", "schedule", "reconcile")
-ROUNDS = 5
+ROUNDS = 9
 
-# A function that has to start first must not add more than a second to a look.
-IMPORT_MOST_MS = 1_000.0
+# On one of this machine's processors when the other one is free; a busy one costs a third more.
+IMPORT_MOST_MS = 250.0
 
 _MEASURE = """\
 import importlib, sys, time
