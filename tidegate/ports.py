@@ -109,7 +109,7 @@ class Ledger(Protocol):
         ...
 
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
-        """Move to the next epoch and record `launches`, all or nothing.
+        """Move to the next epoch and record `launches` (`LaunchRecord.kept`), all or nothing.
 
         False: another planner was faster; throw the plan away.
         """

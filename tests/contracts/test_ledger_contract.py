@@ -10,6 +10,7 @@ from tests.cloud_resources import CloudNames
 from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.actions import (
+    JOBS_KEPT_MAX,
     Cordon,
     Launch,
     LaunchRecord,
@@ -21,6 +22,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
+from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import FleetRequest, Market, Override
 from tidegate.ports import Ledger
@@ -108,6 +110,16 @@ def test_a_commit_moves_the_epoch_and_records_the_launches(ledger: Ledger) -> No
     seen = ledger.view()
     assert seen.epoch == replace(epoch, number=epoch.number + 1)
     assert sorted(seen.launches, key=lambda one: one.launch.launch_id) == records
+
+
+def test_launches_for_very_many_jobs_are_recorded_with_the_first(ledger: Ledger) -> None:
+    """DynamoDB takes 400 KB in an item and 4 MB in a transaction."""
+    jobs = tuple(f"{1_000_000 + number}_{number}" for number in range(100_000))
+    records = [launch(f"l-{number:02}") for number in range(LAUNCHES_MAX)]
+    large = [replace(each, launch=replace(each.launch, for_jobs=jobs)) for each in records]
+
+    assert ledger.commit(ledger.view().epoch, large)
+    assert {e.launch.for_jobs for e in ledger.view().launches} == {jobs[:JOBS_KEPT_MAX]}
 
 
 def test_a_commit_without_launches_also_moves_the_epoch(ledger: Ledger) -> None:

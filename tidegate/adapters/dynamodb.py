@@ -126,6 +126,7 @@ class DynamoLedger:
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
         assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
         token = self._commit_token(epoch, launches)
+        launches = [record.kept() for record in launches]
         writes = [self._epoch_update(epoch, token), *map(self._launch_put, launches)]
         with aws_call():
             failed = tolerating(

@@ -1,6 +1,6 @@
 """What a plan may hold: launches, orders to the head, terminations, and what gets nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from tidegate.core.ec2 import FleetRequest, Offering
@@ -8,6 +8,9 @@ from tidegate.core.why import WhyNot
 
 # Longer than the longest back-off and the boot and the passes of the next try.
 STUCK_KEPT_S = 3 * 3600.0
+
+# DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
+JOBS_KEPT_MAX = 1_000
 
 
 class OrderKind(StrEnum):
@@ -238,6 +241,13 @@ class LaunchRecord:
     created_at_s: float
     request: FleetRequest
     status: LaunchStatus = LaunchStatus.RECORDED
+
+    def kept(self) -> "LaunchRecord":
+        """What a ledger keeps of it: of many jobs the first, which nothing is decided by."""
+        jobs = self.launch.for_jobs
+        if len(jobs) <= JOBS_KEPT_MAX:
+            return self
+        return replace(self, launch=replace(self.launch, for_jobs=jobs[:JOBS_KEPT_MAX]))
 
 
 @dataclass(frozen=True, slots=True)

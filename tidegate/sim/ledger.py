@@ -87,7 +87,7 @@ class SimLedger:
             is_first = epoch == self.epoch and not any(one in self.all_launches for one in ids)
             if is_first:
                 self.epoch_number += 1
-                self.all_launches.update(zip(ids, launches, strict=True))
+                self.all_launches.update((r.launch.launch_id, r.kept()) for r in launches)
         return is_first
 
     def finish_launch(
