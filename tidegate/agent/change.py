@@ -1,6 +1,7 @@
 """Whether a reading says anything new to the planner. Pure."""
 
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
 
 from tidegate.core.slurm import Job, Node, Reading
 
@@ -9,6 +10,10 @@ from tidegate.core.slurm import Job, Node, Reading
 NOT_EVALUATED = frozenset({"", "None", "Priority"})
 
 type Fingerprint = tuple[object, ...]
+
+# A tuple of fields takes a tenth of the time of a changed copy, and a queue has 100,000 rows.
+_of_job = attrgetter(*(f.name for f in fields(Job) if f.name not in ("priority", "reason")))
+_of_node = attrgetter(*(f.name for f in fields(Node) if f.name != "last_busy_at_s"))
 
 
 def fingerprint(reading: Reading) -> Fingerprint:
@@ -26,10 +31,10 @@ def fingerprint(reading: Reading) -> Fingerprint:
     )
 
 
-def _job(job: Job) -> Job:
+def _job(job: Job) -> tuple[object, ...]:
     reason = job.reason.partition(", UnavailableNodes:")[0]
-    return replace(job, priority=0, reason="" if reason in NOT_EVALUATED else reason)
+    return "" if reason in NOT_EVALUATED else reason, _of_job(job)
 
 
-def _node(node: Node) -> Node:
-    return replace(node, last_busy_at_s=0.0) if node.state.is_busy else node
+def _node(node: Node) -> tuple[object, ...]:
+    return 0.0 if node.state.is_busy else node.last_busy_at_s, _of_node(node)

@@ -113,7 +113,7 @@ def covers(cap: Association, job: Job) -> bool:
 def _of_licences(reading: Reading) -> Iterator[Association]:
     """Licences as caps: what is free besides what the jobs seen here hold."""
     held: Counter[str] = Counter()
-    for job in reading.jobs:
+    for job in reading.jobs if reading.licences else ():
         if not job.is_pending:
             held.update(dict(job.licences))
     for each in reading.licences:

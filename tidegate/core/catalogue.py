@@ -19,6 +19,9 @@ type Vector = tuple[int, int, int]
 NEAR = 1.10
 NEAREST_MAX = 4
 
+# So many different jobs are remembered by a catalogue that many plans share.
+FITS_MAX = 10_000
+
 # How much a MiB of memory counts where a CPU counts 1.
 MIXES = (0.0, 1 / 16384, 1 / 8192, 1 / 4096, 1 / 2048, 1 / 512)
 
@@ -133,6 +136,8 @@ class Catalogue:
         key = need, gres
         found = self._fits.get(key)
         if found is None:
+            if len(self._fits) >= FITS_MAX:
+                self._fits.clear()
             found = self.all
             for ladder, value in zip(self._ladders, need, strict=True):
                 if value > 0:

@@ -177,10 +177,16 @@ class Cluster:
         )
 
     def pool(self, name: str) -> Pool | None:
-        return next((pool for pool in self.pools if pool.name == name), None)
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        return None
 
     def partition(self, name: str) -> Partition | None:
-        return next((part for part in self.partitions if part.name == name), None)
+        for partition in self.partitions:
+            if partition.name == name:
+                return partition
+        return None
 
     def instance_type(self, name: str) -> InstanceType | None:
         for pool in self.pools:

@@ -31,8 +31,10 @@ def serve_queue(work: Work) -> None:
     needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
     work.unmet.update({each.job_id: each for each in unmet})
     work.needed = frozenset(each.job_id for each in needs)
-    groups = grouped(needs)
     work.bins.sort()
+    if not needs:
+        return
+    groups = grouped(needs)
     left: list[int] = []
     gangs: dict[int, list[Gang]] = {}
     held: set[str] = set()

@@ -1,5 +1,6 @@
 """Everything that is for sale in one plan: pool by pool, market by market, around what rests."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,12 +12,15 @@ from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.fit import satisfies
-from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Pool
+from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.reservations import Stock
 from tidegate.core.snapshot import Snapshot
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
 HAZARD_STEP = 4.0
+
+# How many ranges are kept: planners that overlap see different offerings rest.
+RANGES_KEPT = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -73,14 +77,68 @@ type Fitting = tuple[Shelf, int]
 """A shelf and the mask of its entries that hold one node's share of a job."""
 
 
+class _Range:
+    """What the pools of a cluster sell by the hour, without the offerings that rest.
+
+    It depends on nothing else, so that plans share it: to sort hundreds of offerings costs
+    more than most plans. Pools that sell the same things share their catalogues.
+    """
+
+    def __init__(self, cluster: Cluster, resting: frozenset[Offering]) -> None:
+        self.cluster = cluster
+        self.resting = resting
+        self._shelves: dict[tuple[str, Market], tuple[Shelf, ...]] = {}
+        self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+
+    def shelves(self, pool: Pool, market: Market) -> tuple[Shelf, ...]:
+        key = pool.name, market
+        if key not in self._shelves:
+            by_hazard = sorted(self._catalogues(pool, market).items())
+            self._shelves[key] = tuple(Shelf(pool, market, *each) for each in by_hazard)
+        return self._shelves[key]
+
+    def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
+        """Catalogues by hazard."""
+        key = (pool.instance_types, pool.zones, market)
+        if key not in self._shared:
+            found: dict[float, dict[InstanceType, list[tuple[float, Offering]]]] = {}
+            for instance_type in pool.instance_types:
+                for zone in pool.zones:
+                    offering = Offering(instance_type.name, zone, market)
+                    usd = self.cluster.prices.get(offering)
+                    if usd is not None and usd > 0 and offering not in self.resting:
+                        hazard = _stepped(self.cluster.hazard_per_hour(offering))
+                        of_type = found.setdefault(hazard, {}).setdefault(instance_type, [])
+                        of_type.append((usd, offering))
+            self._shared[key] = {
+                hazard: Catalogue(tuple(sorted((entry(*e) for e in types.items()), key=_by_price)))
+                for hazard, types in found.items()
+            }
+        return self._shared[key]
+
+
+_RANGES: deque[_Range] = deque(maxlen=RANGES_KEPT)
+
+
+def _range_of(cluster: Cluster, resting: frozenset[Offering]) -> _Range:
+    """The range of this very cluster: no other one is equal, and comparing would cost more."""
+    for kept in _RANGES:
+        if kept.cluster is cluster and kept.resting == resting:
+            return kept
+    _RANGES.appendleft(_Range(cluster, resting))
+    return _RANGES[0]
+
+
 class Shelves:
     """All shelves of a plan, in tiers of equal pool weight, the highest first."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._resting = {r.offering for r in snapshot.resting if r.until_s > snapshot.now_s}
+        self._resting = frozenset(
+            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s
+        )
         self.stock = Stock(snapshot)
-        self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+        self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
 
     @cached_property
     def tiers(self) -> tuple[tuple[Shelf, ...], ...]:
@@ -132,16 +190,20 @@ class Shelves:
         return mask
 
     def _shelves(self, pool: Pool) -> Iterator[Shelf]:
-        for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
-            key = (pool.instance_types, pool.zones, market)
-            if key not in self._shared:
-                self._shared[key] = {0.0: Catalogue(tuple(self._prepaid(pool, market)))}
-            if self._shared[key][0.0].entries:
-                yield Shelf(pool, market, 0.0, self._shared[key][0.0])
+        if self._snapshot.cluster.reservations:
+            yield from self._prepaid_shelves(pool)
+        paid = _range_of(self._snapshot.cluster, self._resting)
         for market in pool.markets:
             if not market.is_prepaid:
-                for hazard, catalogue in sorted(self._paid(pool, market).items()):
-                    yield Shelf(pool, market, hazard, catalogue)
+                yield from paid.shelves(pool, market)
+
+    def _prepaid_shelves(self, pool: Pool) -> Iterator[Shelf]:
+        for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            key = (pool.instance_types, pool.zones, market)
+            if key not in self._prepaid_by:
+                self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market)))
+            if self._prepaid_by[key].entries:
+                yield Shelf(pool, market, 0.0, self._prepaid_by[key])
 
     def _prepaid(self, pool: Pool, market: Market) -> Iterator[Entry]:
         types = {each.name: each for each in pool.instance_types}
@@ -149,25 +211,6 @@ class Shelves:
             is_ours = offering.instance_type in types and offering.zone in pool.zones
             if is_ours and offering not in self._resting:
                 yield entry(types[offering.instance_type], [(0.0, offering)])
-
-    def _paid(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
-        """Catalogues by hazard; pools that sell the same things share them."""
-        key = (pool.instance_types, pool.zones, market)
-        if key not in self._shared:
-            found: dict[float, dict[InstanceType, list[tuple[float, Offering]]]] = {}
-            for instance_type in pool.instance_types:
-                for zone in pool.zones:
-                    offering = Offering(instance_type.name, zone, market)
-                    usd = self._snapshot.cluster.prices.get(offering)
-                    if usd is not None and usd > 0 and offering not in self._resting:
-                        hazard = _stepped(self._snapshot.cluster.hazard_per_hour(offering))
-                        of_type = found.setdefault(hazard, {}).setdefault(instance_type, [])
-                        of_type.append((usd, offering))
-            self._shared[key] = {
-                hazard: Catalogue(tuple(sorted((entry(*e) for e in types.items()), key=_by_price)))
-                for hazard, types in found.items()
-            }
-        return self._shared[key]
 
 
 def allows_time(pool: Pool, need: Need) -> bool:
