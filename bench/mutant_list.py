@@ -78,7 +78,7 @@ MUTANTS = (
         "an unavailable mark is ignored",
         (
             "core/shelves.py",
-            "usd is not None and usd > 0 and offering not in self._resting",
+            "usd is not None and usd > 0 and offering not in self.resting",
             "usd is not None and usd > 0",
         ),
     ),

@@ -38,7 +38,7 @@ def test_the_worlds_have_every_fault_and_really_do_something() -> None:
 
 def test_a_seed_tells_the_same_story_in_every_process() -> None:
     """Sets of strings have another order in each; the story must not follow it."""
-    words = [sys.executable, "-m", "tidegate.cli.main", "simulate", "--seeds", "6:9", "--trace"]
+    words = [sys.executable, "-m", "tidegate.cli.main", "simulate", "--seeds", "0:24", "--trace"]
     told: list[str] = []
     for number in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": number}

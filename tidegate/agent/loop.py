@@ -150,9 +150,9 @@ class Agent:
                 if now_s > until_s or has_settled:
                     del self._requeued[job_id]
             left = list(self._requeued)
-        delayed = [
+        delayed = sorted(
             name for name in left if name in queue and queue[name].reason.startswith("BeginTime")
-        ]
+        )
         if delayed:
             self._slurm.requeue(delayed)
         return bool(left)

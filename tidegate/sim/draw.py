@@ -216,8 +216,8 @@ def _rates(seed: int, faults: frozenset[str]) -> Rates:
         ("spot", "reclaim", 0.9),
         ("lag", "lag_s", 50.0),
     ):
-        chance = stream(seed, f"rate of {name}")
         if fault in faults:
+            chance = stream(seed, f"rate of {name}")
             drawn[name] = round(chance.uniform(most / 4, most), 4)
     return Rates(**drawn)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tidegate.core.slurm import Shape
+from tidegate.core.slurm import Job, Node, Shape
 
 
 class SubmitRefused(Exception):
@@ -38,7 +38,9 @@ class Submit:
 
 @dataclass(slots=True)
 class SimJob:
-    """One job or array task. `saved_s`: progress kept by a checkpoint."""
+    """One job or array task. `saved_s`: progress kept by a checkpoint; `row`: what squeue
+    showed of it, and of which state that was.
+    """
 
     submit: Submit
     job_id: str
@@ -54,6 +56,7 @@ class SimJob:
     starts: int = 0
     signals: list[str] = field(default_factory=list)
     admin_comment: str = ""
+    row: tuple[object, Job] | None = None
 
     @property
     def ends_at_s(self) -> float:
@@ -65,7 +68,8 @@ class SimNode:
     """A registered dynamic node; Slurm fills the lowest `weight` first.
 
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_planned`: backfill means
-    it for a job that still waits for others. `jobs`: those that hold it.
+    it for a job that still waits for others. `jobs`: those that hold it. `row`: what sinfo
+    showed of it, and of which state that was.
     """
 
     name: str
@@ -82,6 +86,7 @@ class SimNode:
     died_at_s: float | None = None
     is_planned: bool = False
     jobs: dict[str, SimJob] = field(default_factory=dict)
+    row: tuple[object, Node] | None = None
 
     def allocated(self) -> tuple[int, int, int]:
         """CPUs, memory and GPUs that its jobs hold."""

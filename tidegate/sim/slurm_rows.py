@@ -18,7 +18,21 @@ def reading(table: Table) -> Reading:
 
 
 def node_row(node: SimNode) -> Node:
-    """The node as sinfo and scontrol show it."""
+    """The node as sinfo and scontrol show it; the same row until something changes."""
+    state = (
+        node.is_drain,
+        node.is_down,
+        node.is_planned,
+        node.reason,
+        node.last_busy_at_s,
+        [(job_id, job.state) for job_id, job in node.jobs.items()],
+    )
+    if node.row is None or node.row[0] != state:
+        node.row = state, _node_row(node)
+    return node.row[1]
+
+
+def _node_row(node: SimNode) -> Node:
     cpus, memory_mib, gpus = node.allocated()
     base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.jobs else "IDLE"
     words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
@@ -47,15 +61,17 @@ def node_row(node: SimNode) -> Node:
 def _rows(table: Table) -> list[Job]:
     """The queue as squeue shows it: the pending tasks of an array are one row."""
     rows: dict[str, Job] = {}
+    counts: Counter[str] = Counter()
     running = Counter(job.array_job_id for job in table.active.values() if job.state == "RUNNING")
     for job in table.active.values():
         row = _row(job, table)
         if job.state == "PENDING" and job.array_job_id and not job.requeues:
-            before = rows.get(job.array_job_id)
-            count = (before.count if before else 0) + 1
-            rows[job.array_job_id] = replace(row, job_id=job.array_job_id, count=count)
+            rows[job.array_job_id] = row
+            counts[job.array_job_id] += 1
         else:
             rows[job.job_id] = row
+    for job_id, count in counts.items():
+        rows[job_id] = replace(rows[job_id], job_id=job_id, count=count)
     return [_capped(row, table, running[row.job_id]) for row in rows.values()]
 
 
@@ -63,12 +79,20 @@ def _capped(row: Job, table: Table, running: int) -> Job:
     """What the agent makes of an array's %limit."""
     first = table.jobs.get(f"{row.job_id}_0")
     throttle = first.submit.throttle if first else 0
-    if not throttle or not row.is_pending:
+    count = max(0, min(row.count, throttle - running))
+    if not throttle or not row.is_pending or count == row.count:
         return row
-    return replace(row, count=max(0, min(row.count, throttle - running)))
+    return replace(row, count=count)
 
 
 def _row(job: SimJob, table: Table) -> Job:
+    state = job.submit, job.state, job.reason, job.node_names
+    if job.row is None or job.row[0] != state:
+        job.row = state, _job_row(job, table)
+    return job.row[1]
+
+
+def _job_row(job: SimJob, table: Table) -> Job:
     asked = job.submit
     return Job(
         job_id=job.job_id,

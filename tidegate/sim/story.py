@@ -107,7 +107,7 @@ class Story:
             num_launched=len(world.compute.everything),
             num_calls=len(world.compute.requests),
             injected=self.chaos.injected,
-            trace=tuple(self._lines()),
+            trace=tuple(self._lines()) if broken or self.keeps_all else (),
         )
 
     def _safety(self) -> None:

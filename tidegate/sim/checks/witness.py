@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from tidegate.core.actions import Launch, LaunchRecord, Order
 from tidegate.core.digest import Digest
@@ -151,12 +152,8 @@ class Checks:
     def install(self) -> None:
         """Hear of everything; each event goes only to the checks that override it."""
         checks = [kind(self.witness) for kind in self.kinds]
-        for event in EVENTS:
-            self.hearers[event] = [
-                getattr(check, event)
-                for check in checks
-                if getattr(type(check), event) is not getattr(Check, event)
-            ]
+        for event, numbers in _hearing(tuple(self.kinds)):
+            self.hearers[event] = [getattr(checks[number], event) for number in numbers]
         witness, world = self.witness, self.witness.world
         world.ledger.on_view.append(self._viewed)
         world.bus.on_digest.append(self._read)
@@ -205,3 +202,19 @@ class Checks:
         for tell in self.hearers["passed"]:
             tell(now_s - self._seen_s)
         self._seen_s = now_s
+
+
+@cache
+def _hearing(kinds: tuple[type[Check], ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Which of the kinds, by number, override each event."""
+    return tuple(
+        (
+            event,
+            tuple(
+                number
+                for number, kind in enumerate(kinds)
+                if getattr(kind, event) is not getattr(Check, event)
+            ),
+        )
+        for event in EVENTS
+    )
