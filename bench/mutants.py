@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.mutant_list import MUTANTS, Edit, Mutant
+from bench.mutant import Edit, Mutant
+from bench.mutant_list import MUTANTS
 
 ROOT = Path(__file__).parents[1]
 SEEDS = "0:300"

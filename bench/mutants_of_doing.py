@@ -1,0 +1,169 @@
+"""Deliberate faults of whoever carries plans and orders out: service, head and agent."""
+
+from bench.mutant import mutant
+
+FAULTS_OF_DOING = (
+    # -- apply -------------------------------------------------------------------------------
+    mutant(
+        "the epoch is not checked",
+        (
+            "service/apply.py",
+            "        if not self.ledger.commit(snapshot.epoch, tuple(records.values())):",
+            "        if not self.ledger.commit(snapshot.epoch, tuple(records.values())) and not 1:",
+        ),
+    ),
+    mutant(
+        "a launch is not recorded before EC2 is asked",
+        (
+            "service/apply.py",
+            "self.ledger.commit(snapshot.epoch, tuple(records.values()))",
+            "self.ledger.commit(snapshot.epoch, ())",
+        ),
+    ),
+    mutant(
+        "a token is used again",
+        (
+            "service/requests.py",
+            "        client_token=client_token(cluster, launch.launch_id),",
+            "        client_token=client_token(cluster, launch.pool),",
+        ),
+    ),
+    mutant(
+        "orders are lost",
+        (
+            "service/apply.py",
+            "        self.bus.send_orders(orders)\n        for order in orders:\n            if",
+            "        for order in orders:\n            if",
+        ),
+    ),
+    mutant(
+        "what was refused in a plan is tried again in it",
+        (
+            "service/apply.py",
+            "        if refused.issuperset(record.launch.offerings):",
+            "        if not record.launch.offerings:",
+        ),
+    ),
+    # -- interruption ------------------------------------------------------------------------
+    mutant(
+        "a drain is forgotten",
+        (
+            "service/interruptions.py",
+            "        self.bus.send_orders(orders)\n",
+            "",
+        ),
+        (
+            "core/nodes.py",
+            '            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")',
+            "            pass",
+        ),
+    ),
+    mutant(
+        "a notice is not remembered",
+        (
+            "service/interruptions.py",
+            "            self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)",
+            "            pass",
+        ),
+    ),
+    mutant(
+        "jobs on nodes that go are not requeued",
+        (
+            "core/interruption.py",
+            "        if job.is_requeueable:\n",
+            "        if False:\n",
+        ),
+    ),
+    mutant(
+        "a job that may not be requeued is requeued",
+        (
+            "core/interruption.py",
+            "        if job.is_requeueable:\n",
+            "        if True:\n",
+        ),
+        (
+            "agent/job_orders.py",
+            "in asked.pairs if job.is_running and job.is_requeueable)",
+            "in asked.pairs if job.is_running)",
+        ),
+    ),
+    # -- disruption --------------------------------------------------------------------------
+    mutant(
+        "a PLANNED node is deleted",
+        (
+            "core/slurm.py",
+            "        return bool(self.words & BUSY_WORDS)",
+            '        return bool(self.words & BUSY_WORDS - {"PLANNED"})',
+        ),
+    ),
+    mutant(
+        "the head stops before its nodes have gone",
+        (
+            "service/hours.py",
+            "        if left:\n            return Kept(Did.WAITS",
+            "        if False:\n            return Kept(Did.WAITS",
+        ),
+    ),
+    # -- agent -------------------------------------------------------------------------------
+    mutant(
+        "an expired order is carried out",
+        (
+            "agent/orders.py",
+            "    if now_s > order.not_after_s:",
+            "    if now_s > order.not_after_s + 1e9:",
+        ),
+    ),
+    mutant(
+        "an order's guard is ignored",
+        (
+            "agent/asked.py",
+            "    return not order.only_if or bool(words & set(order.only_if))",
+            "    return True",
+        ),
+        (
+            "agent/release.py",
+            "        if only_if and not node.state.words & set(only_if):",
+            "        if False:",
+        ),
+    ),
+    mutant(
+        "a late requeue hits a job that runs elsewhere",
+        (
+            "agent/asked.py",
+            "        if order.on_nodes and set(order.on_nodes).isdisjoint(job.node_names):",
+            "        if False:",
+        ),
+    ),
+    mutant(
+        "a release forgets its drain",
+        (
+            "agent/release.py",
+            "        if fresh:\n            self.slurm.drain(fresh, self.mark)\n",
+            "",
+        ),
+    ),
+    mutant(
+        "an undrain lifts every drain",
+        (
+            "agent/node_orders.py",
+            "if n.state.is_drain and n.reason in may_open]",
+            "if n.state.is_drain]",
+        ),
+    ),
+    mutant(
+        "a node that a job insists on is deleted",
+        (
+            "agent/release.py",
+            "        if job := _insists_on(node.name, reading):",
+            "        if job := None and _insists_on(node.name, reading):",
+        ),
+    ),
+    mutant(
+        "a clock that was put back silences the heartbeat",
+        (
+            "agent/loop.py",
+            "is_due = not 0.0 <= now_s - self._published_at_s < self._heartbeat(reading)",
+            "is_due = now_s - self._published_at_s >= self._heartbeat(reading)",
+        ),
+    ),
+)

@@ -1,0 +1,221 @@
+"""Deliberate faults of the planner."""
+
+from bench.mutant import mutant
+
+FAULTS_OF_PLANS = (
+    # -- planner: what is counted and bought -------------------------------------------------
+    mutant(
+        "nodes in flight are not counted as capacity",
+        ("core/reconcile.py", "Use.NONE if member.record.cordon else Use.IN_FLIGHT", "Use.NONE"),
+    ),
+    mutant(
+        "launches in doubt are not counted",
+        (
+            "core/nodes.py",
+            "        _count_in_doubt(work, record)\n",
+            "        pass\n",
+        ),
+    ),
+    mutant(
+        "what is on its way is not debited from the limits",
+        (
+            "core/nodes.py",
+            "    if (is_gone and not is_seen) or (member.record is None and is_counted):",
+            "    if member.node is None or (member.record is None and is_counted):",
+        ),
+    ),
+    mutant(
+        "the cluster's limits are ignored",
+        (
+            "core/limits.py",
+            "tuple(each for each in both if each[1] != UNLIMITED)",
+            "tuple(each for each in both[:1] if each[1] != UNLIMITED)",
+        ),
+    ),
+    mutant(
+        "the pools' limits are ignored",
+        (
+            "core/limits.py",
+            "tuple(each for each in both if each[1] != UNLIMITED)",
+            "tuple(each for each in both[1:] if each[1] != UNLIMITED)",
+        ),
+    ),
+    mutant(
+        "limits are debited by the cheapest of the offerings",
+        (
+            "core/buy.py",
+            "if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):",
+            "if True:",
+        ),
+    ),
+    mutant(
+        "an unavailable mark is ignored",
+        (
+            "core/shelves.py",
+            "usd is not None and usd > 0 and offering not in self.resting",
+            "usd is not None and usd > 0",
+        ),
+    ),
+    mutant(
+        "caps of accounting are ignored",
+        (
+            "core/caps.py",
+            "            room, sentence = self._room(cap, job, uses[cap.tres])",
+            "            room, sentence = job.count, ''",
+        ),
+    ),
+    mutant(
+        "the calendar does not stop purchases",
+        (
+            "core/serving.py",
+            "        if work.snapshot.wanted.is_up:\n            self._blueprint",
+            "        if True:\n            self._blueprint",
+        ),
+        (
+            "core/gangs.py",
+            "    if not work.snapshot.wanted.is_up:\n        return False\n",
+            "",
+        ),
+    ),
+    mutant(
+        "an old digest is taken for a fresh one",
+        (
+            "core/snapshot.py",
+            "        if self.digest_age_s > bound_s:",
+            "        if self.digest_age_s > 1e9:",
+        ),
+    ),
+    mutant(
+        "a plan depends on the order of Slurm's answer",
+        (
+            "core/members.py",
+            "    for instance_id in sorted(records.keys() | instances.keys()):",
+            "    for instance_id in {**records, **instances}:",
+        ),
+    ),
+    mutant(
+        "a job that a cap stops gets no verdict",
+        (
+            "core/serving.py",
+            "    work.unmet.update({each.job_id: each for each in unmet})",
+            "    work.unmet.update({each.job_id: each for each in unmet[:1]})",
+        ),
+    ),
+    # -- planner: gangs ----------------------------------------------------------------------
+    mutant(
+        "a gang opens before it is complete",
+        (
+            "core/work.py",
+            "        return not is_short and all(each.kind is BinKind.EXISTING for each in held)",
+            "        return any(each.kind is BinKind.EXISTING for each in held)",
+        ),
+    ),
+    mutant(
+        "a gang's launch takes a part of it",
+        (
+            "core/buy.py",
+            "        min_count=draft.count if draft.gated_for else 1,",
+            "        min_count=1,",
+        ),
+    ),
+    mutant(
+        "a gang's nodes join open",
+        (
+            "service/requests.py",
+            "    if launch.gated_for:\n",
+            "    if False:\n",
+        ),
+    ),
+    mutant(
+        "a gang is spread over zones",
+        (
+            "core/buy.py",
+            '            if draft.zone not in ("", offering.zone):\n                continue\n',
+            "",
+        ),
+    ),
+    # -- planner: nodes that come and go -----------------------------------------------------
+    mutant(
+        "an interrupted node counts as free",
+        (
+            "core/reconcile.py",
+            "    if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:",
+            "    if reclaim_at_s(record, now_s) is not None and now_s < 0:",
+        ),
+    ),
+    mutant(
+        "an instance is terminated before its node is IDLE+DRAIN",
+        (
+            "core/reconcile.py",
+            '        return Judged(member, Use.LEAVING, joined, reason="a release is on its way")',
+            '        return _end(member, "a release is on its way")',
+        ),
+    ),
+    mutant(
+        "a boot that never ends is never given up",
+        (
+            "core/reconcile.py",
+            "    is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s",
+            "    is_late = False",
+        ),
+    ),
+    mutant(
+        "idle nodes are kept",
+        (
+            "core/idle.py",
+            "elif node.name in unused and idle_s >= pool.idle_s and",
+            "elif node.name in unused and idle_s >= pool.idle_s + 3600 and",
+        ),
+    ),
+    mutant(
+        "what Slurm has released is not terminated",
+        (
+            "core/reconcile.py",
+            '        return _end(member, "released by Slurm")',
+            "        return Judged(member, Use.NONE)",
+        ),
+        (
+            "core/reconcile.py",
+            '        return _end(member, "Slurm no longer knows this node")',
+            "        return Judged(member, Use.NONE)",
+        ),
+    ),
+    mutant(
+        "what Describe leaves out is forgotten",
+        (
+            "core/reconcile.py",
+            "    if member.instance is not None:\n        return ()\n",
+            "    if member.instance is None or True:\n        return ()\n",
+        ),
+    ),
+    mutant(
+        "a launch in doubt is never finished",
+        (
+            "core/nodes.py",
+            "        if age_s >= lease_s:",
+            "        if age_s >= lease_s + 1e9:",
+        ),
+    ),
+    mutant(
+        "a node that a person has drained is released",
+        (
+            "core/reconcile.py",
+            "    if node.reason.startswith(OUR_REASON) or not node.reason:",
+            "    if True:",
+        ),
+        (
+            "agent/release.py",
+            "        if node.state.is_drain and not node.state.is_down and is_theirs:",
+            "        if False:",
+        ),
+    ),
+    # -- planner: money on jobs that Slurm does not start --------------------------------------
+    mutant(
+        "a refused offering is forgotten",
+        (
+            "service/apply.py",
+            "        for refusal in {r.offering: r for r in refusals}.values():",
+            "        for refusal in ():",
+        ),
+    ),
+)
