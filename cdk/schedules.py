@@ -11,8 +11,9 @@ from constructs import Construct
 from cdk import statements
 from cdk.functions import Functions
 from cdk.queues import Queues
-from tidegate.wire.calendar import Schedules, scheduler_expression
+from tidegate.wire.calendar import Schedules
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.cron import scheduler_expression
 
 # EventBridge Scheduler's words; it puts the moment in when the schedule fires.
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
@@ -47,14 +48,15 @@ class Hours(Construct):
             self._keep(file.schedules, functions.schedule)
 
     def _keep(self, schedules: Schedules, function: lambda_.Function) -> None:
-        for name, cron in (("stop", schedules.stop), ("start", schedules.start)):
-            self._schedule(
-                name.capitalize(),
-                function,
-                scheduler_expression(cron),
-                {"schedule": name, "at": SCHEDULED_TIME},
-                time_zone=schedules.time_zone,
-            )
+        for number, window in enumerate(schedules.windows, start=1):
+            for name, cron in (("stop", window.stop), ("start", window.start)):
+                self._schedule(
+                    f"{name.capitalize()}{number if number > 1 else ''}",
+                    function,
+                    scheduler_expression(cron),
+                    {"schedule": name, "at": SCHEDULED_TIME},
+                    time_zone=schedules.time_zone,
+                )
 
     def _invoking(self, functions: list[lambda_.Function]) -> iam.Role:
         return statements.role(

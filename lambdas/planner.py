@@ -20,7 +20,7 @@ def on_looks(made: Function[Planner], event: Event) -> Answer:
         made.count(LookFailed=1)
     else:
         made.logger.info("look", extra={"look": look_record(looked)})
-        made.count(**look_figures(looked, made.work.control.calendar))
+        made.count(**look_figures(looked))
         _keep(made, looked)
     return {"batchItemFailures": []}
 

@@ -19,7 +19,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
-from tidegate.core.calendar import Wanted
+from tidegate.core.calendar import Wanted, Wish
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState
 from tidegate.core.slurm import Reading
@@ -34,9 +34,9 @@ class Clock(Protocol):
 
 
 class Calendar(Protocol):
-    """When the cluster should be up; nothing of it is kept anywhere."""
+    """When the cluster should be up; `wishes` are people's wishes, kept in the ledger."""
 
-    def wanted(self, now_s: float) -> Wanted: ...
+    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted: ...
 
 
 class Head(Protocol):
@@ -95,6 +95,7 @@ class LedgerView:
     launches: tuple[LaunchRecord, ...]
     resting: tuple[Resting, ...]
     stuck: tuple[Stuck, ...] = ()
+    wishes: tuple[Wish, ...] = ()
 
 
 class Ledger(Protocol):
@@ -147,6 +148,10 @@ class Ledger(Protocol):
 
     def watch(self, stuck: Stuck) -> None:
         """Remember a job that Slurm does not start, for three hours after its last back-off."""
+        ...
+
+    def wish(self, wish: Wish) -> None:
+        """Remember what a person wants, or that it ends earlier; for a day after its end."""
         ...
 
     def see_digest(self, stamp: Stamp) -> None:

@@ -23,6 +23,7 @@ from tidegate.core.actions import (
     Stuck,
 )
 from tidegate.core.buy import LAUNCHES_MAX
+from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import FleetRequest, Market, Override
 from tidegate.ports import Ledger
@@ -308,6 +309,33 @@ def test_a_stuck_job_is_remembered_once_and_not_for_ever(ledger: Ledger, clock: 
 
     clock.advance(4 * HOUR_S)
     assert ledger.view().stuck == ()
+
+
+def test_a_wish_is_remembered_for_a_day_after_its_end_and_may_be_shortened(
+    ledger: Ledger, clock: SimClock
+) -> None:
+    wish = Wish(
+        "a1",
+        WishKind.STOP,
+        NOW_S,
+        NOW_S + HOUR_S,
+        NOW_S,
+        "arn:aws:sts::1:assumed-role/ops/ada",
+        "räumen",
+        OnRunningJobs.REQUEUE,
+    )
+    ledger.wish(wish)
+    assert ledger.view().wishes == (wish,)
+
+    shorter = replace(wish, until_s=NOW_S + 60)
+    ledger.wish(shorter)
+    assert ledger.view().wishes == (shorter,)
+
+    clock.advance(12 * HOUR_S)
+    assert ledger.view().wishes == (shorter,)
+
+    clock.advance(13 * HOUR_S)
+    assert ledger.view().wishes == ()
 
 
 def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:

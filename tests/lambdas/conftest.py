@@ -13,6 +13,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tests.contracts.conftest import cloud, names
 from tests.service.conftest import World
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import NotAuthorized
 from tidegate.core.verdicts import Verdicts
 from tidegate.ports import Calendar
@@ -59,9 +60,9 @@ class Kept:
 
 @dataclass
 class Deployed:
-    """The functions of a small cluster; `calendar` None: it has no schedules."""
+    """The functions of a small cluster."""
 
-    calendar: Calendar | None = None
+    calendar: Calendar = field(default_factory=AlwaysUp)
     chosen: Metrics = Metrics.FULL
     world: World = field(default_factory=World)
     log: io.StringIO = field(default_factory=io.StringIO)

@@ -19,16 +19,6 @@ from tidegate.service.describe import look_figures, look_record
 CLOUDWATCH_BYTES = 256 * 1024
 
 
-class Switch:
-    """A calendar that was stopped until a moment."""
-
-    def __init__(self, up_from_s: float) -> None:
-        self.up_from_s = up_from_s
-
-    def wanted(self, now_s: float) -> Wanted:
-        return Wanted(now_s >= self.up_from_s, "as a test wants it")
-
-
 def record_of(looked: Looked) -> Any:
     return look_record(looked)
 
@@ -70,8 +60,8 @@ def test_a_look_that_failed_says_why(world: World) -> None:
         "unmet": None,
         "served": None,
     }
-    assert look_figures(looked, None)["LookFailed"] == 1
-    assert "DigestAge" not in look_figures(looked, None)
+    assert look_figures(looked)["LookFailed"] == 1
+    assert "DigestAge" not in look_figures(looked)
 
 
 def test_a_look_that_knows_no_queue_says_so_instead_of_an_empty_one(world: World) -> None:
@@ -89,8 +79,8 @@ def test_a_round_that_lost_its_race_has_no_verdicts_and_no_figures() -> None:
 
     assert record["unmet"] is None
     assert record["rounds"][0]["is_stale"]
-    assert "UnmetJobs" not in look_figures(looked_at(lost), None)
-    assert look_figures(looked_at(lost), None)["Terminated"] == 0
+    assert "UnmetJobs" not in look_figures(looked_at(lost))
+    assert look_figures(looked_at(lost))["Terminated"] == 0
 
 
 def test_ten_thousand_jobs_fit_into_a_log_line_that_says_what_it_left_out() -> None:
@@ -123,20 +113,21 @@ def test_a_launch_for_ten_thousand_jobs_names_its_instances(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("up_from_s", "is_up", "age_s"),
+    ("since_s", "is_up", "age_s"),
     [
+        (None, True, 700.0),
         (NOW_S - 86_400, True, 700.0),
-        (NOW_S + 60, False, 0.0),  # stopped: a silent head is as it should be
+        (NOW_S - 60, False, 0.0),  # stopped: a silent head is as it should be
         (NOW_S - 300, True, 0.0),  # started just now: it has not had the time
     ],
 )
 def test_the_age_of_the_digest_is_that_of_a_head_that_should_talk(
-    up_from_s: float, is_up: bool, age_s: float
+    since_s: float | None, is_up: bool, age_s: float
 ) -> None:
-    wanted = Wanted(is_up, "as a test wants it")
+    wanted = Wanted(is_up, "as a test wants it", since_s=since_s)
     seen = Round(snapshot(age_s=700.0, wanted=wanted), Plan((), (), ()), Outcome())
 
-    figures = look_figures(looked_at(seen), Switch(up_from_s))
+    figures = look_figures(looked_at(seen))
 
     assert figures["DigestAge"] == age_s
 
@@ -144,7 +135,7 @@ def test_the_age_of_the_digest_is_that_of_a_head_that_should_talk(
 def test_a_head_that_was_never_heard_has_an_age_that_cloudwatch_takes() -> None:
     never = replace(snapshot([], [node()]), digest=None, digest_age_s=float("inf"))
 
-    figures = look_figures(looked_at(Round(never, Plan((), (), ()), Outcome())), None)
+    figures = look_figures(looked_at(Round(never, Plan((), (), ()), Outcome())))
 
     assert figures["DigestAge"] == 86_400
 
@@ -152,7 +143,7 @@ def test_a_head_that_was_never_heard_has_an_age_that_cloudwatch_takes() -> None:
 def test_the_figures_count_what_was_done(world: World) -> None:
     world.report([job(1), job(2), job(3, gpus=64)])
 
-    figures = look_figures(world.look(), None)
+    figures = look_figures(world.look())
 
     assert figures == {
         "LookFailed": 0,

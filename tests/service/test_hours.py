@@ -7,7 +7,7 @@ import pytest
 from tests.make import NOW_S, cluster, instance, job, placement, record, snapshot
 from tests.service.conftest import World
 from tidegate.core.actions import Launch, LaunchRecord, Phase
-from tidegate.core.calendar import Wanted
+from tidegate.core.calendar import AlwaysUp, Wanted
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import Throttled
 from tidegate.core.planner import plan
@@ -24,7 +24,7 @@ class Switch:
 
     is_up: bool
 
-    def wanted(self, now_s: float) -> Wanted:
+    def wanted(self, now_s: float, wishes: object = ()) -> Wanted:
         return Wanted(True, "up until 20:00") if self.is_up else Wanted(False, "stopped until 8:00")
 
 
@@ -32,7 +32,7 @@ class Switch:
 class Night:
     """A cluster without nodes, its head and its hours."""
 
-    calendar: Calendar | None
+    calendar: Calendar
     world: World = field(default_factory=World)
 
     def __post_init__(self) -> None:
@@ -103,7 +103,7 @@ def test_the_head_becomes_what_the_calendar_says(
 
 
 def test_without_schedules_the_head_is_left_alone_and_a_look_is_asked_for() -> None:
-    of = Night(None)
+    of = Night(AlwaysUp())
     of.put_head(InstanceState.STOPPED)
 
     kept = of.keep()

@@ -5,20 +5,22 @@ import pytest
 from tests.make import A10G, T4, T4_BIG, cluster, pool
 from tests.sim.test_world import gang, one_gpu, states
 from tidegate.core.actions import LaunchStatus, Phase
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.ec2 import InstanceState
+from tidegate.ports import Calendar
 from tidegate.sim.faults import KillAt, Killed, no_faults
 from tidegate.sim.world import SimWorld
-from tidegate.wire.calendar import Schedules
+from tidegate.wire.calendar import Schedules, Window
 
 # The simulator's clock begins at midnight UTC, and the cluster is up then.
 STOP_S, START_S = 3600.0, 9 * 3600.0
-SCHEDULES = Schedules("UTC", stop="0 1 * * *", start="0 9 * * *")
+SCHEDULES = Schedules("UTC", (Window("0 9 * * *", "0 1 * * *"),))
 RECONCILE_S = 300.0
 
 
-def world(boot_s: float = 60.0, schedules: Schedules | None = SCHEDULES) -> SimWorld:
+def world(boot_s: float = 60.0, calendar: Calendar = SCHEDULES) -> SimWorld:
     of = cluster(pool(types=(T4, T4_BIG)), pool("a10g", (A10G,)))
-    return SimWorld(of, lambda instance: boot_s, calendar=schedules)
+    return SimWorld(of, lambda instance: boot_s, calendar=calendar)
 
 
 def run(of: SimWorld, until_s: float, step_s: float = 5.0, begin_s: float | None = None) -> None:
@@ -179,7 +181,7 @@ def test_orders_of_the_evening_that_the_head_finds_in_the_morning_are_dropped() 
 
 
 def test_a_person_who_stops_a_head_without_schedules_is_left_in_peace() -> None:
-    w = world(schedules=None)
+    w = world(calendar=AlwaysUp())
     w.head.stop()
 
     run(w, START_S + 900)

@@ -1,15 +1,18 @@
 """When a cluster is up, by table, and cron in EventBridge Scheduler's words."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidegate.wire.calendar import Schedules, check_cron, check_time_zone, scheduler_expression
+from tidegate.core.calendar import OnRunningJobs, Wanted, Wish, WishKind
+from tidegate.wire.calendar import Holidays, PreWarm, Schedules, Window, changes
+from tidegate.wire.cron import check_cron, check_time_zone, scheduler_expression
 
-TOKYO = Schedules("Asia/Tokyo", stop="0 20 * * MON-FRI", start="0 8 * * MON-FRI")
-BERLIN = Schedules("Europe/Berlin", stop="30 2 * * *", start="30 6 * * *")
-NEW_YORK = Schedules("America/New_York", stop="0 22 * * *", start="0 7 * * *")
+TOKYO = Schedules("Asia/Tokyo", (Window("0 8 * * MON-FRI", "0 20 * * MON-FRI"),))
+BERLIN = Schedules("Europe/Berlin", (Window("30 6 * * *", "30 2 * * *"),))
+NEW_YORK = Schedules("America/New_York", (Window("0 7 * * *", "0 22 * * *"),))
 
 
 def at(schedules: Schedules, when: str) -> float:
@@ -91,3 +94,120 @@ def test_a_wrong_expression_is_told_why(cron, complaint):
 def test_a_wrong_time_zone_is_told(name):
     with pytest.raises(ValueError, match="not an IANA time zone"):
         check_time_zone(name)
+
+
+def utc(when: str) -> float:
+    return datetime.fromisoformat(when + "Z").timestamp()
+
+
+WEEK = Window("0 8 * * MON-FRI", "0 20 * * MON-FRI")
+NIGHT = Window("0 22 * * *", "0 4 * * *")  # over midnight
+TWO = Schedules("UTC", (Window("0 8 * * *", "0 12 * * *"), Window("0 11 * * *", "0 18 * * *")))
+FREE = Schedules("Asia/Tokyo", (WEEK,), Holidays("JP", dates=frozenset({date(2026, 11, 24)})))
+BAVARIA = Schedules("Europe/Berlin", (WEEK,), Holidays("DE", "BY"))
+LEAP = Schedules("America/New_York", (Window("0 8 29 2 *", "0 20 29 2 *"),))
+
+
+@pytest.mark.parametrize(
+    ("schedules", "when", "is_up", "until"),
+    [
+        # Overlapping windows are one.
+        (TWO, "2026-11-20T09:00", True, "2026-11-20T18:00"),
+        (TWO, "2026-11-20T12:30", True, "2026-11-20T18:00"),
+        (TWO, "2026-11-20T18:00", False, "2026-11-21T08:00"),
+        # Over midnight, and over the change of the clocks in both directions.
+        (Schedules("UTC", (NIGHT,)), "2026-11-21T01:00", True, "2026-11-21T04:00"),
+        (Schedules("Europe/Berlin", (NIGHT,)), "2026-03-29T03:30", True, "2026-03-29T04:00"),
+        (Schedules("America/New_York", (NIGHT,)), "2026-11-01T03:59", True, "2026-11-01T04:00"),
+        # 23 November 2026 is Labour Thanksgiving Day, the 24th is on the file's list.
+        (FREE, "2026-11-22T12:00", False, "2026-11-25T08:00"),
+        (FREE, "2026-11-24T12:00", False, "2026-11-25T08:00"),
+        (FREE, "2026-11-25T08:00", True, "2026-11-25T20:00"),
+        # Corpus Christi is a holiday in Bavaria, not in Berlin.
+        (BAVARIA, "2026-06-04T12:00", False, "2026-06-05T08:00"),
+        (
+            Schedules("Europe/Berlin", (WEEK,), Holidays("DE", "BE")),
+            "2026-06-04T12:00",
+            True,
+            "2026-06-04T20:00",
+        ),
+        # Once in four years.
+        (LEAP, "2027-06-01T00:00", False, "2028-02-29T08:00"),
+        (LEAP, "2028-02-29T09:00", True, "2028-02-29T20:00"),
+    ],
+)
+def test_windows_and_holidays(schedules, when, is_up, until):
+    wanted = schedules.wanted(at(schedules, when))
+
+    assert wanted.is_up is is_up
+    assert wanted.until_s == at(schedules, until)
+
+
+WARM = Schedules("UTC", (WEEK,), pre_warm=(PreWarm("0 8 * * MON", {"t4": 2}, 3600.0, 1200.0),))
+
+
+@pytest.mark.parametrize(
+    ("when", "is_up", "warm"),
+    [
+        ("2026-11-23T07:39:59", False, {}),
+        ("2026-11-23T07:40", True, {"t4": 2}),  # before the window, so that they are ready at 8
+        ("2026-11-23T08:59:59", True, {"t4": 2}),
+        ("2026-11-23T09:00", True, {}),
+        ("2026-11-24T08:00", True, {}),
+    ],
+)
+def test_nodes_are_bought_before_they_are_to_be_ready(when, is_up, warm):
+    wanted = WARM.wanted(utc(when))
+
+    assert (wanted.is_up, wanted.warm_nodes) == (is_up, warm)
+
+
+def test_pre_warming_alone_never_stops_a_cluster():
+    alone = Schedules("UTC", pre_warm=WARM.pre_warm)
+
+    assert alone.wanted(utc("2026-11-21T00:00")) == Wanted(True, "up", keeps_head=True)
+    assert alone.wanted(utc("2026-11-23T08:30")).warm_nodes == {"t4": 2}
+
+
+def test_what_will_happen_is_told_in_order():
+    told = [
+        (one.at_s, one.wanted.is_up, dict(one.wanted.warm_nodes))
+        for one in changes(WARM, utc("2026-11-21T12:00"), utc("2026-11-24T12:00"))
+    ]
+
+    assert told == [
+        (utc("2026-11-21T12:00"), False, {}),
+        (utc("2026-11-23T07:40"), True, {"t4": 2}),
+        (utc("2026-11-23T08:00"), True, {"t4": 2}),  # not on the way any more, but kept
+        (utc("2026-11-23T09:00"), True, {}),
+        (utc("2026-11-23T20:00"), False, {}),
+        (utc("2026-11-24T08:00"), True, {}),
+    ]
+
+
+def test_wishes_are_told_among_them():
+    made_s = utc("2026-11-21T12:00")
+    kept = Wish("a", WishKind.KEEP_UP, made_s, made_s + 3600, made_s, "ada", "demo tonight")
+
+    first, second, *_ = changes(WARM, made_s, utc("2026-11-22T12:00"), [kept])
+
+    assert first.wanted.sentence == ("up until Sat 21 Nov 13:00 UTC: kept up by ada (demo tonight)")
+    assert (second.at_s, second.wanted.is_up) == (made_s + 3600, False)
+
+
+@pytest.mark.parametrize(
+    ("policy", "wait_s", "ends", "ends_all"),
+    [
+        (OnRunningJobs.WAIT, 0.0, None, False),
+        (OnRunningJobs.REQUEUE, 0.0, "2026-11-20T20:02", False),
+        (OnRunningJobs.REQUEUE, 3600.0, "2026-11-20T21:02", False),
+        (OnRunningJobs.STOP, 0.0, "2026-11-20T20:02", True),
+    ],
+)
+def test_how_long_running_jobs_are_waited_for(policy, wait_s, ends, ends_all):
+    schedules = replace(Schedules("UTC", (WEEK,)), on_running_jobs=policy, wait_s=wait_s)
+
+    wanted = schedules.wanted(utc("2026-11-21T12:00"))  # Saturday; Friday's stop counts
+
+    assert wanted.jobs_end_at_s == (utc(ends) if ends else None)
+    assert wanted.ends_all is ends_all

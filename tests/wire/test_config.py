@@ -10,7 +10,7 @@ from tests.wire.cluster_files import GOOD, complaint, good, load, problems
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Limits, Timings
-from tidegate.wire.calendar import Schedules
+from tidegate.wire.calendar import Schedules, Window
 from tidegate.wire.config import load_cluster
 from tidegate.wire.deployment import Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel, TimingsModel
@@ -92,7 +92,9 @@ def test_everything_can_be_set(tmp_path):
         vpc_id="vpc-0a1b2c3d", subnets={"us-east-1a": "subnet-0a1b2c3d"}
     )
     assert (loaded.head, loaded.image_id) == (Head("m7i.xlarge", 200), "ami-0a1b2c3d")
-    assert loaded.schedules == Schedules("Asia/Tokyo", "0 20 * * MON-FRI", "0 8 * * MON-FRI")
+    assert loaded.schedules == Schedules(
+        "Asia/Tokyo", (Window("0 8 * * MON-FRI", "0 20 * * MON-FRI"),)
+    )
     assert loaded.alarm_email == "ops@example.org"
     assert loaded.existing == Existing(None, "fs-0a1b2c3d", "sg-0a1b2c3d")
     assert (loaded.log_days, loaded.metrics, loaded.backup_days) == (90, Metrics.FULL, 0)

@@ -7,6 +7,7 @@
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon
     resting#<offering>
     stuck#<job id>
+    wish#<id>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
@@ -50,11 +51,12 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
+from tidegate.core.calendar import WISH_KEPT_S, Wish
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.errors import Throttled
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
-from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, STUCK, decode, encode
+from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, STUCK, WISH, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -98,6 +100,7 @@ class DynamoLedger:
             by_kind.setdefault(item["sk"].split("#")[0], []).append(item)
         resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
         stuck = (decode(STUCK, item["body"]) for item in by_kind.get("stuck", ()))
+        wishes = (decode(WISH, item["body"]) for item in by_kind.get("wish", ()))
         return LedgerView(
             epoch=epoch,
             digest_seen=next(
@@ -113,6 +116,7 @@ class DynamoLedger:
             # DynamoDB deletes expired items when it finds the time, up to days later.
             resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
+            wishes=tuple(one for one in wishes if now_s < one.until_s + WISH_KEPT_S),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -211,6 +215,15 @@ class DynamoLedger:
             **key(f"stuck#{stuck.job_id}"),
             "body": encode(STUCK, stuck),
             "expires_at": int(stuck.is_forgotten_at_s),
+        }
+        with aws_call():
+            self.client.put_item(TableName=self.table, Item=packed(item))
+
+    def wish(self, wish: Wish) -> None:
+        item = {
+            **key(f"wish#{wish.wish_id}"),
+            "body": encode(WISH, wish),
+            "expires_at": int(wish.until_s + WISH_KEPT_S),
         }
         with aws_call():
             self.client.put_item(TableName=self.table, Item=packed(item))

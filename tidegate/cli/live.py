@@ -60,7 +60,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
     make = _clients(file, clients)
     settings = _settings(file, make)
     placement = placement_of(settings)
-    made = control(file.cluster, resources_of(settings), placement, make, calendar=file.schedules)
+    made = control(file.cluster, resources_of(settings), placement, make, calendar=file.calendar)
     snapshot, notes = observe(
         file.cluster,
         compute=made.compute,

@@ -13,14 +13,22 @@ from tidegate.core.work import Work
 
 def keep_warm(work: Work) -> None:
     """Launch what a pool lacks of its minimum and of its headroom."""
-    if not work.snapshot.wanted.is_up:
+    wanted = work.snapshot.wanted
+    if not wanted.is_up:
         return
     for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
-        lacking = pool.min_nodes - _num_nodes(work, pool.name)
-        why = f"pool {pool.name} keeps at least {pool.min_nodes} nodes"
-        bought = _buy(work, pool, lacking, why)
+        least = _least(work, pool)
+        why = f"pool {pool.name} keeps at least {least} nodes"
+        if least > pool.min_nodes:
+            why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"
+        bought = _buy(work, pool, least - _num_nodes(work, pool.name), why)
         lacking = pool.headroom_nodes - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
+
+
+def _least(work: Work, pool: Pool) -> int:
+    """How many nodes the pool has in any case: its own minimum, or more at certain hours."""
+    return max(pool.min_nodes, work.snapshot.wanted.warm_nodes.get(pool.name, 0))
 
 
 def _num_nodes(work: Work, pool: str) -> int:
@@ -86,7 +94,7 @@ def _spare(work: Work) -> Counter[str]:
     return Counter(
         {
             pool.name: min(
-                _num_nodes(work, pool.name) - pool.min_nodes,
+                _num_nodes(work, pool.name) - _least(work, pool),
                 sum(b.kind is BinKind.EXISTING for b in _unused(work, pool.name))
                 - pool.headroom_nodes,
             )

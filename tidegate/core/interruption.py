@@ -31,6 +31,10 @@ TAKEN_BACK = "spot interruption"
 NEAR_S = 600.0
 
 
+# Why a job is requeued, unless another reason is given.
+RECLAIMED = "EC2 reclaims its node"
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """AWS takes this instance away at `reclaim_at_s`."""
@@ -130,7 +134,11 @@ def toll(
 
 
 def saves(
-    notices: Collection[Notice], reading: Reading | None, now_s: float, timings: Timings
+    notices: Collection[Notice],
+    reading: Reading | None,
+    now_s: float,
+    timings: Timings,
+    why: str = RECLAIMED,
 ) -> tuple[Order, ...]:
     """Signals and requeues for the jobs that run on these nodes now.
 
@@ -154,7 +162,7 @@ def saves(
             latest_s = saving.reclaim_at_s - timings.requeue_margin_s
             at_s = min(now_s + wish.grace_s, latest_s) if wish else latest_s
             requeues.setdefault(int(max(at_s, now_s)), []).append(saving)
-    return (*_signals(signals, now_s), *_requeues(requeues, now_s))
+    return (*_signals(signals, now_s), *_requeues(requeues, now_s, why))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +182,10 @@ def _signals(by_signal: Mapping[str, list[_Saving]], now_s: float) -> Iterator[O
             yield _about_jobs(OrderKind.SIGNAL, chunk, text=signal, stamp=period)
 
 
-def _requeues(by_time: Mapping[int, list[_Saving]], now_s: float) -> Iterator[Order]:
+def _requeues(by_time: Mapping[int, list[_Saving]], now_s: float, why: str) -> Iterator[Order]:
     for at_s, savings in sorted(by_time.items()):
         for chunk in batched(savings, NAMES_MAX, strict=False):
-            order = _about_jobs(
-                OrderKind.REQUEUE, chunk, text="EC2 reclaims its node", stamp=str(at_s)
-            )
+            order = _about_jobs(OrderKind.REQUEUE, chunk, text=why, stamp=str(at_s))
             yield replace(order, delay_s=max(0, int(at_s - now_s)))
 
 

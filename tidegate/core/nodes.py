@@ -1,6 +1,7 @@
 """Passes over launches in doubt and over every node that is ours."""
 
 import re
+from dataclasses import replace
 
 from tidegate.core.actions import (
     LaunchRecord,
@@ -11,7 +12,8 @@ from tidegate.core.actions import (
     Send,
     Terminate,
 )
-from tidegate.core.interruption import Notice, reclaim_at_s, saves
+from tidegate.core.calendar import NOTICE_S
+from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
 from tidegate.core.members import Member, members
 from tidegate.core.pack import bin_of_node, bin_of_type
@@ -150,7 +152,32 @@ def save_jobs(work: Work) -> None:
     if not notices:
         return
     for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
-        work.actions.append(Send(order, "EC2 reclaims its node"))
+        work.actions.append(Send(order, RECLAIMED))
+
+
+def end_jobs(work: Work) -> None:
+    """Signal and requeue what still runs when a stopped cluster waits for it no longer.
+
+    It is as with a spot reclaim: jobs that ask for it hear of it two minutes before.
+    """
+    snapshot, wanted = work.snapshot, work.snapshot.wanted
+    ends_at_s, now_s = wanted.jobs_end_at_s, snapshot.now_s
+    if wanted.is_up or ends_at_s is None or now_s < ends_at_s - NOTICE_S:
+        return
+    timings = snapshot.cluster.timings
+    # A look that comes late still has a minute for its orders to arrive.
+    late_s = max(0.0, now_s + timings.order_ttl_s - ends_at_s)
+    notices = tuple(
+        Notice(node.name, ends_at_s + late_s)
+        for each in work.judged
+        if (node := each.member.node) and each.is_leaving and node.state.is_busy
+    )
+    if not notices:
+        return
+    margin_s = timings.requeue_margin_s + late_s
+    hurried = replace(timings, requeue_margin_s=margin_s)
+    for order in saves(notices, work.digest.reading, now_s, hurried, wanted.reason):
+        work.actions.append(Send(order, wanted.reason))
 
 
 def order_out(work: Work) -> None:

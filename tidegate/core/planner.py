@@ -15,6 +15,7 @@ from tidegate.core.idle import keep_warm, release_idle
 from tidegate.core.nodes import (
     bury,
     count_doubt,
+    end_jobs,
     end_released,
     finish_launches,
     judge_nodes,
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     judge_nodes,
     finish_launches,
     save_jobs,
+    end_jobs,
     order_out,
     bury,
     reopen,

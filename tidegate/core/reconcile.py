@@ -62,6 +62,11 @@ class Judged:
     reason: str = ""
     gated_for: str = ""
 
+    @property
+    def is_leaving(self) -> bool:
+        """It goes as soon as Slurm lets it; not one that an operator holds."""
+        return self.use is Use.LEAVING and self.order is not None
+
 
 def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
     """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
@@ -207,6 +212,9 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if block_ends_s is not None and now_s >= block_ends_s:
         reason = "its capacity block ends"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    if _is_over(node, snapshot):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.DELETE, reason=reason)
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
     kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
     if not snapshot.wanted.is_up and (is_gated or kept or not node.state.is_drain):
@@ -226,6 +234,15 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         reason = f"drained by us: {node.reason or 'at its gate'}"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     return Judged(member, Use.LEAVING, joined, reason=f"drained by an operator: {node.reason}")
+
+
+def _is_over(node: Node, snapshot: Snapshot) -> bool:
+    """Its jobs had their time after the cluster's stop, and none is waited for."""
+    wanted = snapshot.wanted
+    if wanted.is_up or not wanted.ends_all or wanted.jobs_end_at_s is None:
+        return False
+    is_late = snapshot.now_s >= wanted.jobs_end_at_s
+    return is_late and node.state.is_busy and not _is_drained_by_others(node)
 
 
 def _judge_kept(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Plan
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News
 from tidegate.core.planner import plan
@@ -53,7 +54,7 @@ class Control:
     bus: Bus
     clock: Clock
     placement: Placement
-    calendar: Calendar | None = None
+    calendar: Calendar = field(default_factory=AlwaysUp)
 
     def look(self) -> Looked:
         """Observe, plan, apply; never raises for trouble outside: the next look is near."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from tidegate.core.actions import Launch, Mark
 from tidegate.core.explain import sentence
 from tidegate.core.verdicts import Verdicts, verdicts_of
-from tidegate.ports import Calendar
 from tidegate.service.control import Looked, Round
 
 # Bytes of JSON for each list; four rounds and both verdicts stay below 220 KB in all.
@@ -77,7 +76,7 @@ def done_record(looked: Looked, at_s: float) -> dict[str, object] | None:
     return {"at_s": at_s, "look_id": look_id, "rounds": rounds, "trouble": _cut(looked.trouble)}
 
 
-def look_figures(looked: Looked, calendar: Calendar | None) -> dict[str, float]:
+def look_figures(looked: Looked) -> dict[str, float]:
     """Metric name -> value. Rounds that lost their race did nothing and count for nothing."""
     done = [each.outcome for each in looked.rounds if not each.outcome.is_stale]
     figures = {
@@ -89,15 +88,16 @@ def look_figures(looked: Looked, calendar: Calendar | None) -> dict[str, float]:
     if known := _last_known(looked):
         figures["UnmetJobs"] = float(len(known.plan.unmet))
     if looked.rounds:
-        figures["DigestAge"] = _digest_age_s(looked.rounds[-1], calendar)
+        figures["DigestAge"] = _digest_age_s(looked.rounds[-1])
     return figures
 
 
-def _digest_age_s(last: Round, calendar: Calendar | None) -> float:
+def _digest_age_s(last: Round) -> float:
     """How long the head has been silent that should not be: 0 while it is, or just was, stopped."""
     seen = last.snapshot
-    was_up = calendar is None or calendar.wanted(seen.now_s - HEAD_START_S).is_up
-    is_due = seen.wanted.is_up and was_up
+    since_s = seen.wanted.since_s
+    had_time = since_s is None or seen.now_s - since_s >= HEAD_START_S
+    is_due = seen.wanted.is_up and had_time
     return min(seen.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0
 
 

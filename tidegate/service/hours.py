@@ -38,10 +38,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hours:
-    """The head's hours. `calendar` None: no schedules, a person starts and stops the head."""
+    """The head's hours. Without schedules a person starts and stops the head."""
 
     cluster: Cluster
-    calendar: Calendar | None
+    calendar: Calendar
     head: Head
     compute: Compute
     ledger: Ledger
@@ -55,14 +55,14 @@ class Hours:
         Errors: Throttled, NotAuthorized; every step may be repeated.
         """
         self.bus.look(why)
-        if self.calendar is None:
-            sentence = "the cluster file has no schedules: the head is left as it is"
-            return Kept(Did.NOTHING, sentence)
-        wanted = self.calendar.wanted(self.clock.now_s())
+        view = self.ledger.view()
+        wanted = self.calendar.wanted(self.clock.now_s(), view.wishes)
+        if wanted.keeps_head:
+            return Kept(Did.NOTHING, f"{wanted.reason}, and the head is left as it is")
         state = self.head.state()
         if state is None:
             return Kept(Did.NOTHING, f"{wanted.reason}, and EC2 shows no head")
-        return self._up(wanted, state) if wanted.is_up else self._stopped(wanted, state)
+        return self._up(wanted, state) if wanted.is_up else self._stopped(wanted, state, view)
 
     def _up(self, wanted: Wanted, state: InstanceState) -> Kept:
         if state is InstanceState.STOPPING:
@@ -73,8 +73,7 @@ class Hours:
             return Kept(Did.WAITS, f"{wanted.reason}: EC2 does not start the head: {refused}")
         return Kept(Did.STARTED, f"{wanted.reason}: the head is started")
 
-    def _stopped(self, wanted: Wanted, state: InstanceState) -> Kept:
-        view = self.ledger.view()
+    def _stopped(self, wanted: Wanted, state: InstanceState, view: LedgerView) -> Kept:
         left = self._left(view)
         if state is InstanceState.PENDING:
             return Kept(Did.WAITS, f"{wanted.reason}: the head is still starting")

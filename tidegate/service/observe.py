@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from tidegate.core.calendar import ALWAYS_UP
 from tidegate.core.digest import supersedes
 from tidegate.core.errors import BadEvent
 from tidegate.core.interruption import learnt_hazards
@@ -20,12 +19,11 @@ def observe(
     ledger: Ledger,
     bus: Bus,
     clock: Clock,
-    calendar: Calendar | None = None,
+    calendar: Calendar,
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
-    `calendar` None: the cluster file has no schedules.
     Errors: Throttled, NotAuthorized of the ports.
     """
     view = ledger.view()
@@ -42,7 +40,7 @@ def observe(
         launches=view.launches,
         resting=view.resting,
         stuck=view.stuck,
-        wanted=calendar.wanted(now_s) if calendar else ALWAYS_UP,
+        wanted=calendar.wanted(now_s, view.wishes),
     )
     return snapshot, notes
 

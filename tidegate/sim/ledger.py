@@ -13,6 +13,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
+from tidegate.core.calendar import WISH_KEPT_S, Wish
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
 from tidegate.core.snapshot import Epoch
@@ -40,6 +41,7 @@ class SimLedger:
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
+    all_wishes: dict[str, Wish] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
     @property
@@ -67,6 +69,9 @@ class SimLedger:
                 ),
                 stuck=tuple(
                     stuck for stuck in self.all_stuck.values() if now_s < stuck.is_forgotten_at_s
+                ),
+                wishes=tuple(
+                    one for one in self.all_wishes.values() if now_s < one.until_s + WISH_KEPT_S
                 ),
             )
         for tell in self.on_view:
@@ -143,6 +148,10 @@ class SimLedger:
     def watch(self, stuck: Stuck) -> None:
         with effect(self.faults, "watch"):
             self.all_stuck[stuck.job_id] = stuck
+
+    def wish(self, wish: Wish) -> None:
+        with effect(self.faults, "wish"):
+            self.all_wishes[wish.wish_id] = wish
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

@@ -1,8 +1,9 @@
 """What a seed decides: a whole world, its users and everything that goes wrong in it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from tidegate.core.calendar import Wanted
+from tidegate.core.calendar import Wanted, Wish, overridden
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Limits
 from tidegate.core.slurm import Association
@@ -96,12 +97,16 @@ class Windows:
     day_s: float
     up_s: float
 
-    def wanted(self, now_s: float) -> Wanted:
+    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
+        return overridden(self._by_the_clock(now_s), wishes, now_s, str)
+
+    def _by_the_clock(self, now_s: float) -> Wanted:
         into_s = (now_s - self.begins_s) % self.day_s
         is_up = into_s < self.up_s
         until_s = now_s - into_s + (self.up_s if is_up else self.day_s)
+        since_s = now_s - into_s + (0.0 if is_up else self.up_s)
         word = "up" if is_up else "stopped"
-        return Wanted(is_up, f"{word} until {until_s:.0f}", until_s)
+        return Wanted(is_up, f"{word} until {until_s:.0f}", until_s, since_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegate.core.actions import Mark
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.explain import sentence
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
@@ -68,7 +69,7 @@ class Story:
             lambda instance: 60.0,
             self._looked,
             heartbeat_s=options.heartbeat_s,
-            calendar=options.calendar,
+            calendar=options.calendar or AlwaysUp(),
             associations=options.associations,
             licences=options.licences,
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
 from tidegate.core.actions import Order, OrderResult
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, InstanceState, Market
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, SpotInterruption, StateChange
@@ -42,7 +43,7 @@ class SimWorld:
     """One cluster under virtual time. `boot_s` says how long an instance takes to register.
 
     `booted`: what becomes of a node before it registers; a test may spoil it.
-    `calendar` None: no schedules. While the head is stopped neither slurmctld nor agent run.
+    While the head is stopped neither slurmctld nor agent run.
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
     `actors`: who runs now, the innermost last; `in_hand`: the orders that the agent carries
@@ -55,7 +56,7 @@ class SimWorld:
     on_look: Callable[[Looked], None] = lambda looked: None
     heartbeat_s: float = 60.0
     booted: Callable[[SimNode], SimNode] = lambda node: node
-    calendar: Calendar | None = None
+    calendar: Calendar = field(default_factory=AlwaysUp)
     associations: tuple[Association, ...] = ()
     licences: int = 0
     redelivery_s: float | None = None

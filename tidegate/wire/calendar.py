@@ -1,101 +1,241 @@
-"""Schedules of the cluster file: when a cluster is up, and EventBridge Scheduler's words for it.
+"""Schedules of the cluster file: when a cluster is up, and which nodes are ready when.
 
-Cron and time zones are the library's work (cronsim, zoneinfo), daylight saving included.
+Cron, time zones and holidays are libraries' work (cronsim, zoneinfo, holidays), daylight
+saving included.
 """
 
-import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cache
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
+from cronsim import CronSim
 
-from tidegate.core.calendar import Wanted
+from tidegate.core.calendar import (
+    NOTICE_S,
+    OnRunningJobs,
+    Wanted,
+    Wish,
+    jobs_end_at_s,
+    overridden,
+)
 
-_WEEK_DAYS = 7
-_FIELD = re.compile(r"[0-9A-Za-z*,/-]+")
+# The head comes up, and the next look may be five minutes away: so much before the nodes' own
+# time to boot pre-warming begins.
+HEAD_LEAD_S = 600.0
 
-# Any moment will do to try whether an expression ever fires.
-_SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
+# How many firings are looked at for the next one that changes anything: with a holiday on each
+# of its days, a window is found within a year.
+FIRINGS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The cluster is up from `start` to `stop`, two cron expressions of five fields."""
+
+    start: str
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holidays:
+    """Days on which no window starts. `country`: ISO 3166, "" none; `subdivision` of it."""
+
+    country: str = ""
+    subdivision: str = ""
+    dates: frozenset[date] = frozenset()
+
+    def __contains__(self, day: date) -> bool:
+        if day in self.dates:
+            return True
+        return bool(self.country) and day in _of_country(self.country, self.subdivision)
+
+
+@cache
+def _of_country(country: str, subdivision: str) -> Collection[date]:
+    # Half a second of CPU time, so only where a file names a country.
+    import holidays
+
+    found: Collection[date] = holidays.country_holidays(country, subdiv=subdivision or None)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PreWarm:
+    """So many nodes of each pool are there when `ready` fires, and for `keep_s` after it.
+
+    `lead_s`: how long before it the first is launched.
+    """
+
+    ready: str
+    nodes: Mapping[str, int]
+    keep_s: float
+    lead_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Schedules:
-    """Two cron expressions of five fields, in an IANA time zone."""
+    """When the cluster is up: in any of its windows, always where there is none.
+
+    `wait_s`: how long running jobs are waited for at a stop, before the policy counts.
+    """
 
     time_zone: str
-    stop: str
-    start: str
+    windows: tuple[Window, ...] = ()
+    holidays: Holidays = field(default_factory=Holidays)
+    pre_warm: tuple[PreWarm, ...] = ()
+    on_running_jobs: OnRunningJobs = OnRunningJobs.WAIT
+    wait_s: float = 0.0
+    keeps_head: bool = False
 
-    def wanted(self, now_s: float) -> Wanted:
-        """Whichever of the two fired last decides; both at once: up."""
-        zone = ZoneInfo(self.time_zone)
-        now = datetime.fromtimestamp(int(now_s), zone)
-        # cronsim searches strictly before its start, and the minute that begins now counts.
-        soon = datetime.fromtimestamp(int(now_s) + 1, zone)
-        is_up = _last(self.start, soon) >= _last(self.stop, soon)
-        until = next(CronSim(self.stop if is_up else self.start, now))
-        word = "up" if is_up else "stopped"
-        sentence = f"{word} until {until:%a %d %b %H:%M} {self.time_zone}"
-        return Wanted(is_up, sentence, until.timestamp())
+    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
+        """What should be now. A window that starts and stops at once is up."""
+        return overridden(
+            self._by_the_clock(now_s),
+            wishes,
+            now_s,
+            self._told,
+            self.on_running_jobs,
+            self.wait_s,
+        )
+
+    def _by_the_clock(self, now_s: float) -> Wanted:
+        warm = dict(self._warm(now_s))
+        ready_at_s = min((at_s for at_s, _ in self._getting_ready(now_s)), default=None)
+        until_s = self._changes_at_s(now_s)
+        until = "" if until_s is None else f" until {self._told(until_s)}"
+        if not self._is_up(now_s):
+            stopped_at_s = max(_last(each.stop, now_s, self._zone) for each in self.windows)
+            ends_at_s = jobs_end_at_s(self.on_running_jobs, stopped_at_s, self.wait_s, NOTICE_S)
+            return Wanted(
+                is_up=False,
+                sentence=f"stopped{until}",
+                until_s=until_s,
+                since_s=stopped_at_s,
+                keeps_head=self.keeps_head,
+                jobs_end_at_s=ends_at_s,
+                ends_all=self.on_running_jobs is OnRunningJobs.STOP,
+            )
+        ready = "" if ready_at_s is None else f", to be ready at {self._told(ready_at_s)}"
+        return Wanted(
+            is_up=True,
+            sentence=f"up{until}{ready}",
+            until_s=until_s,
+            since_s=self._up_since_s(now_s),
+            keeps_head=not self.windows or self.keeps_head,
+            warm_nodes=warm,
+        )
+
+    @property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.time_zone)
+
+    def _told(self, at_s: float) -> str:
+        return f"{datetime.fromtimestamp(at_s, self._zone):%a %d %b %H:%M} {self.time_zone}"
+
+    def _is_up(self, at_s: float) -> bool:
+        if not self.windows or any(True for _ in self._warm(at_s)):
+            return True
+        return any(self._is_open(window, at_s) for window in self.windows)
+
+    def _is_open(self, window: Window, at_s: float) -> bool:
+        started_s = self._last_workday(window.start, at_s)
+        return started_s is not None and started_s >= _last(window.stop, at_s, self._zone)
+
+    def _up_since_s(self, at_s: float) -> float | None:
+        starts = (self._last_workday(each.start, at_s) for each in self.windows)
+        begun = (ready_at_s - each.lead_s for ready_at_s, each in self._getting_ready(at_s))
+        known = [start for start in starts if start is not None]
+        return max([*known, *begun], default=None) if self.windows else None
+
+    def _last_workday(self, cron: str, at_s: float) -> float | None:
+        """When it fired last on a day that is no holiday; None: not for a long time."""
+        for _, moment in zip(range(FIRINGS_MAX), _before(cron, at_s, self._zone), strict=False):
+            if moment.date() not in self.holidays:
+                return moment.timestamp()
+        return None
+
+    def _next_workday(self, cron: str, at_s: float) -> float | None:
+        now = datetime.fromtimestamp(int(at_s), self._zone)
+        for _, moment in zip(range(FIRINGS_MAX), CronSim(cron, now), strict=False):
+            if moment.date() not in self.holidays:
+                return moment.timestamp()
+        return None
+
+    def _warm(self, at_s: float) -> Iterator[tuple[str, int]]:
+        """Pool and nodes that should be there; the most where several pre-warm one pool."""
+        most: dict[str, int] = {}
+        due = [each for _, each in self._getting_ready(at_s)]
+        due += [each for each in self.pre_warm if self._is_kept(each, at_s)]
+        for each in due:
+            for pool, nodes in each.nodes.items():
+                most[pool] = max(nodes, most.get(pool, 0))
+        yield from sorted(most.items())
+
+    def _getting_ready(self, at_s: float) -> Iterator[tuple[float, PreWarm]]:
+        for each in self.pre_warm:
+            ready_at_s = self._next_workday(each.ready, at_s)
+            if ready_at_s is not None and ready_at_s - at_s <= each.lead_s:
+                yield ready_at_s, each
+
+    def _is_kept(self, each: PreWarm, at_s: float) -> bool:
+        was_ready_s = self._last_workday(each.ready, at_s)
+        return was_ready_s is not None and at_s - was_ready_s < each.keep_s
+
+    def _changes_at_s(self, now_s: float) -> float | None:
+        """When the cluster goes up or down next; None: not for a long time."""
+        is_up, at_s = self._is_up(now_s), now_s
+        for _ in range(FIRINGS_MAX if self.windows else 0):
+            at_s = min(self.moments(at_s))
+            if self._is_up(at_s) is not is_up:
+                return at_s
+        return None
+
+    def moments(self, after_s: float) -> Iterator[float]:
+        """The next moments at which anything may change."""
+        now = datetime.fromtimestamp(int(after_s), self._zone)
+        for window in self.windows:
+            yield next(CronSim(window.start, now)).timestamp()
+            yield next(CronSim(window.stop, now)).timestamp()
+        for each in self.pre_warm:
+            ahead = datetime.fromtimestamp(int(after_s + each.lead_s), self._zone)
+            yield next(CronSim(each.ready, ahead)).timestamp() - each.lead_s
+            behind = datetime.fromtimestamp(int(after_s - each.keep_s), self._zone)
+            yield next(CronSim(each.ready, behind)).timestamp() + each.keep_s
 
 
-def _last(cron: str, before: datetime) -> float:
-    return next(CronSim(cron, before, reverse=True)).timestamp()
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From `at_s` on this is wanted."""
+
+    at_s: float
+    wanted: Wanted
 
 
-def check_cron(cron: str) -> str:
-    """The expression, when cron and EventBridge Scheduler both know it. Errors: ValueError."""
-    fields = cron.split()
-    if len(fields) != 5:
-        raise ValueError(f"needs five fields (minute hour day month weekday), has {len(fields)}")
-    for field in fields:
-        if not _FIELD.fullmatch(field) or field in ("L", "l"):
-            raise ValueError(f"{field} is not understood here: digits, names and * , - / are")
-    try:
-        next(CronSim(cron, _SOME_TIME))
-    except (CronSimError, StopIteration) as error:
-        raise ValueError(str(error).lower() or "never comes") from error
-    if fields[2] != "*" and fields[4] != "*":
-        raise ValueError("day of month and weekday exclude each other; one of them must be *")
-    return cron
+def changes(
+    schedules: Schedules, from_s: float, until_s: float, wishes: Collection[Wish] = ()
+) -> Iterator[Change]:
+    """What is wanted first, and each change of it before `until_s`."""
+    at_s, said = from_s, schedules.wanted(from_s, wishes)
+    yield Change(from_s, said)
+    while (at_s := _next_moment(schedules, at_s, wishes)) < until_s:
+        wanted = schedules.wanted(at_s, wishes)
+        if wanted != said:
+            yield Change(at_s, wanted)
+        said = wanted
 
 
-def check_time_zone(name: str) -> str:
-    """The IANA name, when this computer's time zone data has it. Errors: ValueError."""
-    try:
-        ZoneInfo(name)
-    except (LookupError, ValueError, OSError) as error:
-        raise ValueError(f"{name} is not an IANA time zone like Europe/Berlin") from error
-    return name
+def _next_moment(schedules: Schedules, at_s: float, wishes: Collection[Wish]) -> float:
+    bounds = [bound for one in wishes for bound in (one.from_s, one.until_s)]
+    moments = [*schedules.moments(at_s), *(bound for bound in bounds if bound > at_s)]
+    return min(moments, default=float("inf"))
 
 
-def scheduler_expression(cron: str) -> str:
-    """`0 20 * * 1-5` as EventBridge Scheduler has it: `cron(0 20 ? * 2-6 *)`.
-
-    Source: EventBridge Scheduler user guide, "Schedule types": weekdays are 1-7 from Sunday
-    on, one of the two day fields is `?`, and a year follows.
-    """
-    minute, hour, day, month, weekday = cron.upper().split()
-    if weekday == "*":
-        return f"cron({minute} {hour} {day} {month} ? *)"
-    return f"cron({minute} {hour} ? {month} {_aws_weekdays(weekday)} *)"
+def _before(cron: str, at_s: float, zone: ZoneInfo) -> CronSim:
+    """Its firings up to now, backwards. cronsim's own are strictly before its start."""
+    return CronSim(cron, datetime.fromtimestamp(int(at_s) + 1, zone), reverse=True)
 
 
-def _aws_weekdays(field: str) -> str:
-    """Numbers moved by one; ranges that pass the end of cron's week become lists."""
-    return ",".join(_aws_part(part) for part in field.split(","))
-
-
-def _aws_part(part: str) -> str:
-    days, slash, step = part.partition("/")
-    if not re.search(r"\d", days):
-        if days == "*":
-            days = "1-7"
-        return f"{days}{slash}{step}"
-    ends = [int(end) for end in days.split("-")]
-    if len(ends) == 1:
-        shifted = str(ends[0] % _WEEK_DAYS + 1)
-        return f"{shifted}-7/{step}" if slash else shifted
-    listed = range(ends[0], ends[1] + 1, int(step) if slash else 1)
-    return ",".join(str(day % _WEEK_DAYS + 1) for day in listed)
+def _last(cron: str, at_s: float, zone: ZoneInfo) -> float:
+    return next(_before(cron, at_s, zone)).timestamp()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
@@ -53,6 +54,11 @@ class ClusterFile:
     def zones(self) -> tuple[str, ...]:
         """The availability zones that any pool uses, in order."""
         return tuple(sorted({zone for pool in self.cluster.pools for zone in pool.zones}))
+
+    @property
+    def calendar(self) -> Schedules | AlwaysUp:
+        """When the cluster is up."""
+        return self.schedules or AlwaysUp()
 
     @property
     def head_zone(self) -> str:
@@ -116,7 +122,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         permissions_boundary=model.permissions_boundary,
         image_id=model.image if model.image.startswith("ami-") else None,
         installs_driver=model.image == "install",
-        schedules=model.schedules.schedules() if model.schedules else None,
+        schedules=_schedules(model),
         alarm_email=model.alarm_email,
         notes=tuple(
             f"pools.{name}: left out {sentence}"
@@ -124,6 +130,11 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             for sentence in pool.selection().left_out
         ),
     )
+
+
+def _schedules(model: ClusterModel) -> Schedules | None:
+    boot_s = {name: pool.boot_s for name, pool in model.pools.items()}
+    return model.schedules.schedules(boot_s) if model.schedules else None
 
 
 def _most_nodes(cluster: Cluster) -> int | None:

@@ -4,14 +4,13 @@ Defaults of pools and timings are those of `tidegate.core.pool`, so they are sta
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Partition, Timings
 from tidegate.wire import names
-from tidegate.wire.calendar import Schedules
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import (
     ExistingModel,
@@ -21,6 +20,7 @@ from tidegate.wire.deployment import (
     NetworkModel,
 )
 from tidegate.wire.pool_models import LimitsModel, PaidMarket, PoolModel, ReservationModel
+from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import PositiveUsd, Seconds, Section
 
 _TIMINGS = Timings()
@@ -46,23 +46,6 @@ class SlurmModel(Section):
     cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of cgroup.conf, over the usual ones"
     )
-
-
-class SchedulesModel(Section):
-    """When the cluster is up; cron with five fields, in the cluster's own time zone."""
-
-    time_zone: names.TimeZone = Field(description="an IANA name, like Asia/Tokyo")
-    stop: names.Cron = Field(description='when nodes go and then the head, like "0 20 * * MON-FRI"')
-    start: names.Cron = Field(description='when the head comes back, like "0 8 * * MON-FRI"')
-
-    @model_validator(mode="after")
-    def _differ(self) -> Self:
-        if self.stop.split() == self.start.split():
-            raise ValueError("stop and start are the same: the cluster would never be stopped")
-        return self
-
-    def schedules(self) -> Schedules:
-        return Schedules(self.time_zone, self.stop, self.start)
 
 
 class PartitionModel(Section):

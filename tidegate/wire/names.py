@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from tidegate.wire.calendar import check_cron, check_time_zone
 from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.cron import check_cron, check_time_zone
 from tidegate.wire.problems import shown
 from tidegate.wire.selection import check_instance_type, is_pattern
 

@@ -6,6 +6,7 @@ The same value always gives the same text, so that a repeated write is equal byt
 from pydantic import ValidationError
 
 from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
+from tidegate.core.calendar import Wish
 from tidegate.core.errors import BadEvent
 from tidegate.wire.kind import Kind
 
@@ -15,6 +16,7 @@ NODE = Kind(NodeRecord)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)
+WISH = Kind(Wish)
 
 
 def encode[T](kind: Kind[T], record: T) -> str:

@@ -15,6 +15,7 @@ from tidegate.wire.models import PartitionModel, PriceModel, price_usd_per_hour
 from tidegate.wire.names import Region
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.problems import Place, Problem, did_you_mean
+from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.selection import MIB_PER_GIB
 
 # Every placeholder is a node that slurmctld walks in each pass.
@@ -26,6 +27,7 @@ _NETWORK = TypeAdapter(NetworkModel)
 _HEAD = TypeAdapter(HeadModel)
 _EXISTING = TypeAdapter(ExistingModel)
 _LIMITS = TypeAdapter(LimitsModel)
+_SCHEDULES = TypeAdapter(SchedulesModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
 _RESERVATION = TypeAdapter(ReservationModel)
@@ -44,6 +46,7 @@ class Parts:
     head: HeadModel | None
     existing: ExistingModel | None
     limits: LimitsModel | None
+    schedules: SchedulesModel | None
     partitions: Mapping[str, PartitionModel]
     pools: Mapping[str, PoolModel]
     prices: Mapping[str, PriceModel]
@@ -71,6 +74,7 @@ def _parts(data: Mapping[str, object]) -> Parts:
         head=_sound(_HEAD, data.get("head", {})),
         existing=_sound(_EXISTING, data.get("existing", {})),
         limits=_sound(_LIMITS, data.get("limits", {})),
+        schedules=_sound(_SCHEDULES, schedules) if (schedules := data.get("schedules")) else None,
         partitions=_all_sound(_PARTITION, partitions),
         pools=_all_sound(_POOL, pools),
         prices=_all_sound(_PRICE, prices),
@@ -115,6 +119,15 @@ def _partition_pools(parts: Parts) -> Iterator[Problem]:
     for name in parts.pools:
         if name not in used:
             yield Problem(("pools", name), "no partition has this pool, so no job can reach it")
+
+
+def _pre_warmed_pools(parts: Parts) -> Iterator[Problem]:
+    """What is pre-warmed is a pool."""
+    for index, each in enumerate(parts.schedules.pre_warm if parts.schedules else ()):
+        for pool in each.nodes:
+            if pool not in parts.all_pools:
+                place = ("schedules", "pre_warm", index, "nodes", pool)
+                yield Problem(place, f"no pool of this name{did_you_mean(pool, parts.all_pools)}")
 
 
 def _default_partition(parts: Parts) -> Iterator[Problem]:
@@ -318,6 +331,6 @@ def _and(words: list[str]) -> str:
 
 
 RULES = (
-    *(_partition_pools, _default_partition, _zones, _existing, _labels, _placeholders),
-    *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
+    *(_partition_pools, _default_partition, _pre_warmed_pools, _zones, _existing, _labels),
+    *(_placeholders, _prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
 )

@@ -179,6 +179,11 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "is_up": "the calendar wants the cluster up",
         "sentence": "for users: `stopped until Tue 08:00`",
         "until_s": "when that changes; null: never",
+        "since_s": "since when it is so; null: always",
+        "keeps_head": "the head is neither started nor stopped",
+        "jobs_end_at_s": "when running jobs are not waited for any longer; null: never",
+        "ends_all": "then also those end that may not be requeued",
+        "warm_nodes": "how many nodes of a pool should be there now",
     },
     "Snapshot": {
         "now_s": "now, epoch seconds",

@@ -14,7 +14,7 @@ def hours(deployed: Deployed) -> Hours:
     resources, clock = resources_of(deployed.settings), SystemClock()
     return Hours(
         cluster=cluster,
-        calendar=deployed.file.schedules,
+        calendar=deployed.file.calendar,
         head=Ec2Head(clients("ec2"), cluster.name),
         compute=Ec2Compute(clients("ec2"), cluster.name),
         ledger=DynamoLedger(clients("dynamodb"), resources.table, clock),

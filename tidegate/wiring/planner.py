@@ -34,7 +34,7 @@ def planner(deployed: Deployed) -> Planner:
             resources_of(settings),
             placement_of(settings),
             clients,
-            calendar=file.schedules,
+            calendar=file.calendar,
         ),
         dead_looks=SqsDeadLooks(clients("sqs"), settings.dead_look_queue_url, cluster.name),
         decisions=S3Decisions(clients("s3"), settings.bucket, cluster.name),
@@ -47,9 +47,9 @@ def control(
     placement: Placement,
     clients: Clients = client,
     *,
-    calendar: Calendar | None = None,
+    calendar: Calendar,
 ) -> Control:
-    """The control loop on AWS. `calendar` None: no schedules."""
+    """The control loop on AWS."""
     clock = SystemClock()
     return Control(
         cluster=cluster,

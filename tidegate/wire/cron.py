@@ -1,0 +1,70 @@
+"""Cron of five fields: what is understood, and EventBridge Scheduler's words for it."""
+
+import re
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+_WEEK_DAYS = 7
+_FIELD = re.compile(r"[0-9A-Za-z*,/-]+")
+
+# Any moment will do to try whether an expression ever fires.
+_SOME_TIME = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def check_cron(cron: str) -> str:
+    """The expression, when cron and EventBridge Scheduler both know it. Errors: ValueError."""
+    fields = cron.split()
+    if len(fields) != 5:
+        raise ValueError(f"needs five fields (minute hour day month weekday), has {len(fields)}")
+    for field in fields:
+        if not _FIELD.fullmatch(field) or field in ("L", "l"):
+            raise ValueError(f"{field} is not understood here: digits, names and * , - / are")
+    try:
+        next(CronSim(cron, _SOME_TIME))
+    except (CronSimError, StopIteration) as error:
+        raise ValueError(str(error).lower() or "never comes") from error
+    if fields[2] != "*" and fields[4] != "*":
+        raise ValueError("day of month and weekday exclude each other; one of them must be *")
+    return cron
+
+
+def check_time_zone(name: str) -> str:
+    """The IANA name, when this computer's time zone data has it. Errors: ValueError."""
+    try:
+        ZoneInfo(name)
+    except (LookupError, ValueError, OSError) as error:
+        raise ValueError(f"{name} is not an IANA time zone like Europe/Berlin") from error
+    return name
+
+
+def scheduler_expression(cron: str) -> str:
+    """`0 20 * * 1-5` as EventBridge Scheduler has it: `cron(0 20 ? * 2-6 *)`.
+
+    Source: EventBridge Scheduler user guide, "Schedule types": weekdays are 1-7 from Sunday
+    on, one of the two day fields is `?`, and a year follows.
+    """
+    minute, hour, day, month, weekday = cron.upper().split()
+    if weekday == "*":
+        return f"cron({minute} {hour} {day} {month} ? *)"
+    return f"cron({minute} {hour} ? {month} {_aws_weekdays(weekday)} *)"
+
+
+def _aws_weekdays(field: str) -> str:
+    """Numbers moved by one; ranges that pass the end of cron's week become lists."""
+    return ",".join(_aws_part(part) for part in field.split(","))
+
+
+def _aws_part(part: str) -> str:
+    days, slash, step = part.partition("/")
+    if not re.search(r"\d", days):
+        if days == "*":
+            days = "1-7"
+        return f"{days}{slash}{step}"
+    ends = [int(end) for end in days.split("-")]
+    if len(ends) == 1:
+        shifted = str(ends[0] % _WEEK_DAYS + 1)
+        return f"{shifted}-7/{step}" if slash else shifted
+    listed = range(ends[0], ends[1] + 1, int(step) if slash else 1)
+    return ",".join(str(day % _WEEK_DAYS + 1) for day in listed)
