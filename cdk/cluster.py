@@ -127,7 +127,7 @@ class _Parts(Construct):
             network=self.network,
             storage=storage,
             events=self.events,
-            image_id=self._images.of_nodes,
+            images=self._images,
             mounts=self._mounts,
         )
         around = Around(

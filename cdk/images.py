@@ -10,10 +10,12 @@ from tidegate.wire.config import ClusterFile
 
 # Sources: Canonical, "Find Ubuntu images with SSM"; AWS Deep Learning AMIs, release notes of
 # the base image with the NVIDIA driver for Ubuntu 24.04.
-HEAD_IMAGE = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+HEAD_IMAGE = UBUNTU.format("amd64")
 NODE_IMAGE = (
-    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+    "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 )
+UBUNTUS_WORDS = {"x86_64": "amd64"}
 ROOT_DEVICE = "/dev/sda1"  # Ubuntu's
 
 
@@ -38,9 +40,18 @@ class Images(Construct):
         super().__init__(scope, id)
         own = file.head.image_id or file.image_id
         self.of_head = HeadImage(image_id=own) if own else self._looked_up_once()
-        self.of_nodes = file.image_id or self._newest(
-            "NodeImage", HEAD_IMAGE if file.installs_driver else NODE_IMAGE
-        )
+        self._file = file
+        self._of_nodes: dict[str, str] = {}
+
+    def of_nodes(self, arch: str) -> str:
+        """The image of nodes of this architecture, in EC2's word for it."""
+        if arch not in self._of_nodes:
+            found = UBUNTU.format(UBUNTUS_WORDS.get(arch, arch))
+            if not self._file.installs_driver:
+                found = NODE_IMAGE.format(arch)
+            id = "NodeImage" if arch in UBUNTUS_WORDS else f"NodeImage{arch.capitalize()}"
+            self._of_nodes[arch] = self._file.image_id or self._newest(id, found)
+        return self._of_nodes[arch]
 
     def _newest(self, id: str, parameter: str) -> str:
         made = CfnParameter(

@@ -11,7 +11,7 @@ from cdk import statements
 from cdk.bootstrap import SharedNames, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
-from cdk.images import ROOT_DEVICE
+from cdk.images import ROOT_DEVICE, Images
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
@@ -46,7 +46,7 @@ class Nodes(Construct):
         network: Network,
         storage: Storage,
         events: Events,
-        image_id: str,
+        images: Images,
         mounts: Sequence[IDependable],
     ) -> None:
         super().__init__(scope, id)
@@ -62,6 +62,7 @@ class Nodes(Construct):
         self.templates = {}
         cluster = file.cluster
         for pool in cluster.pools:
+            image_id = images.of_nodes(pool.instance_types[0].arch)
             user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
             for block in (None, *cluster.blocks(pool)):
                 data = self._data(

@@ -57,6 +57,36 @@ def test_names_and_requirements_together_mean_what_both_allow(tmp_path):
     assert selected(tmp_path, ["g5.*"], "gpus Gt 7") == ["g5.48xlarge"]
 
 
+@pytest.mark.parametrize(
+    ("names", "requirements", "types"),
+    [
+        (["g5g.?xlarge"], [], ["g5g.2xlarge", "g5g.4xlarge", "g5g.8xlarge"]),
+        (None, ["arch In arm64", "gpus Gt 1"], ["g5g.16xlarge", "g5g.metal"]),
+        (
+            None,
+            ["gpu_model In t4 t4g", "gpus Gt 1", "arch NotIn x86_64"],
+            ["g5g.16xlarge", "g5g.metal"],
+        ),
+        # Who does not say which gets what programs are usually built for.
+        (["g5*"], ["vcpus Lt 8"], ["g5.xlarge"]),
+        (["c7g.large"], [], ["c7g.large"]),
+    ],
+)
+def test_a_pool_is_of_the_usual_architecture_unless_it_says_another(
+    tmp_path, names, requirements, types
+):
+    assert selected(tmp_path, names, *requirements) == types
+
+
+def test_what_a_pattern_leaves_out_for_its_architecture_is_told(tmp_path):
+    file = load(tmp_path, good({"pools.t4.instance_types": ["g5*.xlarge"]}))
+
+    assert file.notes == (
+        "pools.t4: left out g5g.xlarge is arm64: a pool of its own has it by name or by "
+        "`arch In arm64`",
+    )
+
+
 def test_a_type_without_gpus_can_be_had(tmp_path):
     assert selected(tmp_path, ["c7i.large"]) == ["c7i.large"]
 

@@ -11,8 +11,8 @@ from types import MappingProxyType
 
 from tidegate.core.ec2 import InstanceType
 
-# Ubuntu's image of head and nodes is looked up for this architecture alone.
-IMAGE_ARCH = "x86_64"
+# What a pattern or requirements mean where they do not say it: programs are built for it.
+USUAL_ARCH = "x86_64"
 LIST_PRICE_REGION = "us-east-1"
 
 _GENERATION = re.compile(r"[0-9]+")
@@ -44,8 +44,6 @@ class CatalogueRow:
         name = self.instance_type.name
         if self.kind is Kind.FRACTIONAL_GPU:
             return f"{name} has a fraction of a GPU, which is no whole GRES: not supported"
-        if self.instance_type.arch != IMAGE_ARCH:
-            return f"{name} is {self.instance_type.arch}, the image of the nodes is {IMAGE_ARCH}"
         return ""
 
 

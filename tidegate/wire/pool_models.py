@@ -166,6 +166,19 @@ class PoolModel(Section):
             raise ValueError(why_nothing(entries, requirements))
         return requirements
 
+    @model_validator(mode="after")
+    def _is_of_one_arch(self) -> Self:
+        """One image serves a pool, and one CreateFleet call names any of its types."""
+        first_of = {each.arch: each.name for each in reversed(self.selected)}
+        if len(first_of) > 1:
+            types = " and ".join(f"{name} ({arch})" for arch, name in sorted(first_of.items()))
+            raise ValueError(f"has {types}: a pool is of one architecture, make two of it")
+        return self
+
+    @property
+    def arch(self) -> str:
+        return self.selected[0].arch
+
     def selection(self) -> Selection:
         return select(self.instance_types, self.requirements)
 

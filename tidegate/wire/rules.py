@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.models import PartitionModel, PriceModel, price_usd_per_hour
 from tidegate.wire.names import Region
@@ -52,6 +53,7 @@ class Parts:
     prices: Mapping[str, PriceModel]
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
+    is_own_image: bool
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -80,6 +82,7 @@ def _parts(data: Mapping[str, object]) -> Parts:
         prices=_all_sound(_PRICE, prices),
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
+        is_own_image=str(data.get("image", "")).startswith("ami-"),
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),
@@ -138,6 +141,24 @@ def _default_partition(parts: Parts) -> Iterator[Problem]:
         yield Problem(("partitions",), f"only one may be the default, now {_and(defaults)} are")
     elif not defaults and is_complete and len(parts.partitions) > 1:
         yield Problem(("partitions",), "one of them must have default: true")
+
+
+def _architectures(parts: Parts) -> Iterator[Problem]:
+    """A job's program runs on one architecture, and so does an image."""
+    for name, partition in parts.partitions.items():
+        pools = {pool: parts.pools[pool].arch for pool in partition.pools if pool in parts.pools}
+        if len(set(pools.values())) > 1:
+            told = _and([f"{pool} ({arch})" for pool, arch in pools.items()])
+            text = f"has {told}: Slurm would start a job on either; give each a partition"
+            yield Problem(("partitions", name, "pools"), text)
+    if not parts.is_own_image:
+        return
+    archs = {f"pool {name}": pool.arch for name, pool in parts.pools.items()}
+    if parts.head and parts.head.image is None:
+        archs["the head"] = USUAL_ARCH
+    if len(set(archs.values())) > 1:
+        told = _and([f"{what} ({arch})" for what, arch in archs.items()])
+        yield Problem(("image",), f"an image is of one architecture, but is for {told}")
 
 
 def _zones(parts: Parts) -> Iterator[Problem]:
@@ -331,6 +352,7 @@ def _and(words: list[str]) -> str:
 
 
 RULES = (
-    *(_partition_pools, _default_partition, _pre_warmed_pools, _zones, _existing, _labels),
-    *(_placeholders, _prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
+    *(_partition_pools, _default_partition, _pre_warmed_pools, _architectures, _zones),
+    *(_existing, _labels, _placeholders),
+    *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
 )

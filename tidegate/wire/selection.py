@@ -14,7 +14,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tidegate.core.ec2 import InstanceType
-from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import Section
 
@@ -159,19 +159,41 @@ def check_instance_type(value: str) -> str:
 def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selection:
     """The types that any of `names` means (all types without names) and all requirements keep.
 
-    In the order of `names`; those of one pattern from small to large.
+    In the order of `names`; those of one pattern from small to large. A pattern means types of
+    the usual architecture, where there are any and no requirement is about it.
     """
     catalogue = load_catalogue()
-    meant = [name for entry in names or ("*",) for name in _meant(entry)]
-    kept = [
-        catalogue[name]
-        for name in dict.fromkeys(meant)
-        if all(each.holds(catalogue[name].instance_type) for each in requirements)
-    ]
+    is_arch_said = any(each.key is Key.ARCH for each in requirements)
+    kept: dict[str, str] = {}
+    for entry in names or ("*",):
+        found = {
+            name: catalogue[name].unusable
+            for name in _meant(entry)
+            if all(each.holds(catalogue[name].instance_type) for each in requirements)
+        }
+        if not is_arch_said and is_pattern(entry):
+            found |= _of_another_arch(found)
+        kept |= {name: why for name, why in found.items() if not why or name not in kept}
     return Selection(
-        tuple(row.instance_type for row in kept if not row.unusable),
-        tuple(row.unusable for row in kept if row.unusable),
+        tuple(catalogue[name].instance_type for name, unusable in kept.items() if not unusable),
+        tuple(filter(None, kept.values())),
     )
+
+
+def _of_another_arch(found: Mapping[str, str]) -> dict[str, str]:
+    """Why types that are not of the usual architecture are left out, beside some that are."""
+    archs = {
+        name: load_catalogue()[name].instance_type.arch
+        for name, unusable in found.items()
+        if not unusable
+    }
+    if USUAL_ARCH not in archs.values():
+        return {}
+    return {
+        name: f"{name} is {arch}: a pool of its own has it by name or by `arch In {arch}`"
+        for name, arch in archs.items()
+        if arch != USUAL_ARCH
+    }
 
 
 def why_nothing(names: Sequence[str], requirements: Sequence[Requirement]) -> str:
