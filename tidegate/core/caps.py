@@ -20,7 +20,9 @@ class Caps:
     def __init__(self, reading: Reading) -> None:
         self._used: Counter[tuple[str, str, str]] = Counter()
         # Of two caps that allow the same, always the same one is named.
-        self._caps = sorted((*reading.associations, *_of_licences(reading)), key=repr)
+        self._caps = [*reading.associations, *_of_licences(reading)]
+        if len(self._caps) > 1:
+            self._caps.sort(key=repr)
         self._applicable: dict[tuple[object, ...], tuple[Association, ...]] = {}
         for job in reading.jobs if self._caps else ():
             if not job.is_pending:
@@ -36,7 +38,7 @@ class Caps:
             room, sentence = self._room(cap, job, uses[cap.tres])
             if room < admitted:
                 admitted, stopped_by = max(room, 0), sentence
-        self._take(job, admitted)
+        self._count(job, uses, admitted)
         return admitted, stopped_by
 
     def admit_together(self, jobs: Sequence[Job]) -> str:
@@ -75,7 +77,9 @@ class Caps:
         return room, sentence
 
     def _take(self, job: Job, count: int) -> None:
-        uses = usage(job)
+        self._count(job, usage(job), count)
+
+    def _count(self, job: Job, uses: Mapping[str, int], count: int) -> None:
         for cap in self._caps_of(job, uses):
             for of in ("", f"user {job.user}", f"account {job.account}"):
                 self._used[cap.scope, cap.tres, of] += uses[cap.tres] * count

@@ -18,6 +18,8 @@ def keep_warm(work: Work) -> None:
         return
     for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
         least = _least(work, pool)
+        if not (least or pool.headroom_nodes):
+            continue
         why = f"pool {pool.name} keeps at least {least} nodes"
         if least > pool.min_nodes:
             why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"
@@ -55,14 +57,15 @@ def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
 
 def release_idle(work: Work) -> None:
     """Let go of nodes that no pending job will use and that idled for their pool's time."""
+    idle = [j for j in work.judged if j.use is Use.CAPACITY and _is_idle(j)]
+    if not idle:
+        return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
     spare = _spare(work)
     by_reason: dict[str, list[str]] = {}
-    dearest_first = sorted(work.judged, key=lambda j: (-_usd_per_hour(j), j.member.instance_id))
-    for each in dearest_first:
+    for each in sorted(idle, key=lambda j: (-_usd_per_hour(j), j.member.instance_id)):
         node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
-        if each.use is not Use.CAPACITY or node is None or not node.state.is_idle:
-            continue
+        assert node is not None
         if each.order is OrderKind.UNDRAIN:
             continue
         if each.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
@@ -79,6 +82,10 @@ def release_idle(work: Work) -> None:
             by_reason.setdefault(reason, []).append(node.name)
     for reason, names in sorted(by_reason.items()):
         work.send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}", only_if=("IDLE",))
+
+
+def _is_idle(judged: Judged) -> bool:
+    return judged.member.node is not None and judged.member.node.state.is_idle
 
 
 def _idle_s(work: Work, member: Member, node: Node) -> float:

@@ -72,6 +72,8 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
     """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
     settled = _settled(member)
     judged = _judge(member, snapshot, in_doubt)
+    if not settled:
+        return judged
     return Judged(
         member,
         judged.use,

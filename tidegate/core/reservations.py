@@ -62,7 +62,8 @@ class Stock:
         self._now_s = snapshot.now_s
         self._left: Counter[Offering] = Counter()
         self._ends: dict[Offering, float | None] = {}
-        for each in sorted(active(snapshot.cluster, snapshot.now_s), key=lambda r: r.id):
+        reservations = snapshot.cluster.reservations and active(snapshot.cluster, snapshot.now_s)
+        for each in sorted(reservations, key=lambda r: r.id):
             self._left[each.offering] += each.count
             ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
             self._ends[each.offering] = min(ends, default=None)

@@ -121,9 +121,10 @@ _RANGES: deque[_Range] = deque(maxlen=RANGES_KEPT)
 
 
 def _range_of(cluster: Cluster, resting: frozenset[Offering]) -> _Range:
-    """The range of this very cluster: no other one is equal, and comparing would cost more."""
+    """The range of these very pools and prices: to compare them would cost more than it saves."""
     for kept in _RANGES:
-        if kept.cluster is cluster and kept.resting == resting:
+        is_theirs = kept.cluster.pools is cluster.pools and kept.cluster.prices is cluster.prices
+        if is_theirs and kept.resting == resting and kept.cluster.hazards == cluster.hazards:
             return kept
     _RANGES.appendleft(_Range(cluster, resting))
     return _RANGES[0]

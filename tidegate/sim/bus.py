@@ -53,7 +53,7 @@ class SimQueue:
         return tuple(ReceivedOrder(one.order, one.handle) for one in due if one.order is not None)
 
     def next_due_s(self) -> float:
-        return min((one.visible_at_s for one in self.messages), default=NEVER_S)
+        return min(one.visible_at_s for one in self.messages) if self.messages else NEVER_S
 
     def delete(self, handle: str) -> None:
         self.messages = [one for one in self.messages if one.handle != handle]
@@ -129,13 +129,15 @@ class SimBus:
 
     def take_looks(self) -> tuple[str, ...]:
         """The looks that have arrived since the last call."""
+        if not self.looks:
+            return ()
         now_s = self.clock.now_s()
         taken = tuple(why for at_s, why in self.looks if at_s <= now_s)
         self.looks = [each for each in self.looks if each[0] > now_s]
         return taken
 
     def next_look_s(self) -> float:
-        return min((at_s for at_s, _ in self.looks), default=NEVER_S)
+        return min(at_s for at_s, _ in self.looks) if self.looks else NEVER_S
 
     def next_order_s(self) -> float:
         return min(self.urgent.next_due_s(), self.routine.next_due_s())

@@ -65,7 +65,9 @@ class Chaos:
             world.compute.ranked = self._ranked()
         if "spot" in faults:
             world.compute.on_launch.append(self._reclaims())
-        world.boot_s, world.booted = self._boots(), self._booted()
+        world.boot_s = self._boots()
+        if self.options.rates.bad_boot:
+            world.booted = self._booted()
         world.redelivery_s, world.is_fifo = 60.0, "twice" not in faults
         world.compute.describe_lag_s = world.compute.ending_s = self.options.rates.lag_s
 
@@ -82,8 +84,10 @@ class Chaos:
 
     def _hook(self, refusal: type[Throttled] | type[SlurmUnavailable]) -> Faults:
         rates, seed = self.options.rates, self.options.seed
-        refuse, lose = stream(seed, "throttle").random, stream(seed, "lost").random
-        die, double = stream(seed, "kill").random, stream(seed, "twice").random
+        refuse, lose, die, double = (
+            stream(seed, name).random if getattr(rates, name) else _never
+            for name in ("throttle", "lost", "kill", "twice")
+        )
         actors = self.world.actors
 
         def passes(point: str) -> None:
@@ -253,3 +257,8 @@ class Chaos:
             return replace(node, memory_mib=node.memory_mib // 2)
 
         return booted
+
+
+def _never() -> float:
+    """A draw that no rate reaches, where none is asked for."""
+    return 1.0

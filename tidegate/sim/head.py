@@ -12,6 +12,8 @@ _CHANGES = {
     InstanceState.STOPPING: InstanceState.STOPPED,
 }
 
+_UP = InstanceState.RUNNING
+
 
 @dataclass(slots=True)
 class SimHead:
@@ -35,12 +37,15 @@ class SimHead:
     @property
     def is_up(self) -> bool:
         """Whether slurmctld and the agent can run on it."""
-        is_well = self.exists and self.clock.now_s() >= self.crashed_until_s
-        return is_well and self._now() is InstanceState.RUNNING
+        if not self.exists or self.clock.now_s() < self.crashed_until_s:
+            return False
+        return (self._state if self._state not in _CHANGES else self._now()) is _UP
 
     def next_change_s(self) -> float:
         """When a change that is under way is over; infinity when none is."""
         now_s = self.clock.now_s()
+        if self._state not in _CHANGES and self.crashed_until_s <= now_s:
+            return float("inf")
         changes = (self._until_s if self._state in _CHANGES else 0.0, self.crashed_until_s)
         return min((at_s for at_s in changes if at_s > now_s), default=float("inf"))
 

@@ -113,8 +113,8 @@ class Story:
 
     def _safety(self) -> None:
         until_s = START_S + self.options.safety_s
-        while self.world.next_event_s() <= until_s:
-            self.world.next_event()
+        while (at_s := self.world.next_event_s()) <= until_s:
+            self.world.next_event(at_s)
             self._not_endless()
         self.world.clock.set(max(until_s, self.world.clock.now_s()))
 

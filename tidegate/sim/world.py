@@ -133,8 +133,8 @@ class SimWorld:
     def step(self, seconds: float) -> None:
         """Let `seconds` pass, and everything happen that is due by then."""
         until_s = self.clock.now_s() + seconds
-        while self.next_event_s() <= until_s:
-            self.next_event()
+        while (at_s := self.next_event_s()) <= until_s:
+            self.next_event(at_s)
         self.clock.set(max(until_s, self.clock.now_s()))
 
     def next_event_s(self) -> float:
@@ -142,9 +142,10 @@ class SimWorld:
         by_itself_s = self._due[0][0] if self._due else float("inf")
         return min(by_itself_s, self.head.next_change_s(), self._head_due_s(), looks_s)
 
-    def next_event(self) -> None:
-        """Jump to the next event and let it happen."""
-        self.clock.set(max(self.next_event_s(), self.clock.now_s()))
+    def next_event(self, at_s: float | None = None) -> None:
+        """Jump to the next event, which is at `at_s` (None: find out), and let it happen."""
+        at_s = self.next_event_s() if at_s is None else at_s
+        self.clock.set(max(at_s, self.clock.now_s()))
         self.num_events += 1
         self._machines()
         self._follow_head()
