@@ -25,13 +25,17 @@ class FakeClock:
 
 @dataclass(slots=True)
 class FakeSlurm:
-    """Does what it is told and writes it down. `before_read` may change the world."""
+    """Does what it is told and writes it down.
+
+    `before_read` and `after_read` may change the world; the latter is not in that reading.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     calls: list[tuple[str, ...]] = field(default_factory=list)
     refuses: dict[str, str] = field(default_factory=dict)
     before_read: list[Callable[[], None]] = field(default_factory=list)
+    after_read: list[Callable[[], None]] = field(default_factory=list)
     is_up: bool = True
 
     def read(self) -> Reading:
@@ -39,7 +43,10 @@ class FakeSlurm:
             raise SlurmUnavailable("connect failure")
         if self.before_read:
             self.before_read.pop(0)()
-        return Reading("22.05", tuple(self.jobs.values()), tuple(self.nodes.values()))
+        found = Reading("22.05", tuple(self.jobs.values()), tuple(self.nodes.values()))
+        if self.after_read:
+            self.after_read.pop(0)()
+        return found
 
     def drain(self, names: Sequence[str], reason: str) -> None:
         self.calls.append(("drain", *names))

@@ -224,6 +224,22 @@ def test_a_node_that_was_reclaimed_while_it_booted_is_drained_before_a_job_start
     assert slurm.nodes["n1"].reason == "tidegate: reclaimed"
 
 
+def test_a_drain_of_the_other_thread_is_not_repeated_by_a_reading_from_before_it(
+    agent, slurm, clock
+):
+    slurm.put("n1", "MIXED")
+    slurm.queue("1")
+
+    def meanwhile() -> None:
+        clock.now += 1
+        agent.on_orders([order(OrderKind.DRAIN, "n1")])
+
+    slurm.after_read = [meanwhile]
+    agent.tick()
+
+    assert slurm.calls == [("drain", "n1")]
+
+
 def test_a_node_that_joins_after_the_order_s_time_takes_jobs(agent, slurm, clock):
     slurm.queue("1")
     agent.on_orders([order(OrderKind.DRAIN, "n1")])

@@ -106,7 +106,7 @@ class Agent:
         with self._lock:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
             self._has_news = True
-            self._lasting.add(carried.lasting)
+            self._lasting.add(carried.lasting, now_s)
             self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
         for result in carried.results:
             logger.info(
@@ -122,7 +122,9 @@ class Agent:
 
     def _nudge(self, reading: Reading, read_at_s: float) -> None:
         """Make waiting jobs start on nodes that just opened, and requeued jobs at once."""
-        drained = self._lasting.renew(reading, self._slurm, self._clock.now_s())
+        drained = self._lasting.renew(
+            reading, self._slurm, read_at_s=read_at_s, now_s=self._clock.now_s()
+        )
         open_names = frozenset(node.name for node in reading.nodes if _is_open(node)) - drained
         has_pending = any(job.is_pending for job in reading.jobs)
         fresh = sorted(open_names - self._open_names)

@@ -84,21 +84,32 @@ class Lasting:
     watcher drained it a moment later: then the reason tells it that we have its jobs.
     """
 
-    _orders: dict[str, Order] = field(default_factory=dict)
+    _orders: dict[str, tuple[Order, float]] = field(default_factory=dict)
 
-    def add(self, orders: Iterable[Order]) -> None:
-        self._orders |= {name: order for order in orders for name in order.names}
+    def add(self, orders: Iterable[Order], now_s: float) -> None:
+        """`now_s`: when they had been carried out."""
+        self._orders |= {name: (order, now_s) for order in orders for name in order.names}
 
-    def renew(self, reading: Reading, slurm: Slurm, now_s: float) -> frozenset[str]:
-        """Drain again where it is needed; those names. Errors: SlurmUnavailable."""
-        for name, order in list(self._orders.items()):
+    def renew(
+        self, reading: Reading, slurm: Slurm, *, read_at_s: float, now_s: float
+    ) -> frozenset[str]:
+        """Drain again where it is needed; those names. Errors: SlurmUnavailable.
+
+        A reading from before an order was carried out does not show yet what it did.
+        """
+        for name, (order, _) in list(self._orders.items()):
             if now_s > order.not_after_s:
                 self._orders.pop(name, None)
+        drained: set[str] = set()
         names: dict[str, list[str]] = {}
         for node in reading.nodes:
             is_open = not node.state.is_drain or node.reason.startswith(NODE_WATCHES)
-            if node.name in self._orders and is_open:
-                names.setdefault(self._orders[node.name].text, []).append(node.name)
+            order, since_s = self._orders.get(node.name, (None, 0.0))
+            if order is None or not is_open:
+                continue
+            drained.add(node.name)
+            if since_s <= read_at_s:
+                names.setdefault(order.text, []).append(node.name)
         for reason, ours in names.items():
             slurm.drain(ours, reason)
-        return frozenset(name for ours in names.values() for name in ours)
+        return frozenset(drained)
