@@ -104,10 +104,10 @@ class Lasting:
         names: dict[str, list[str]] = {}
         for node in reading.nodes:
             is_open = not node.state.is_drain or node.reason.startswith(NODE_WATCHES)
-            order, since_s = self._orders.get(node.name, (None, 0.0))
-            if order is None or not is_open:
+            if node.name not in self._orders or not is_open:
                 continue
             drained.add(node.name)
+            order, since_s = self._orders[node.name]
             if since_s <= read_at_s:
                 names.setdefault(order.text, []).append(node.name)
         for reason, ours in names.items():
