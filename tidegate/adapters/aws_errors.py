@@ -115,6 +115,23 @@ INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID
 # StartInstances and StopInstances: the instance is still on its way to another state.
 WRONG_STATE = frozenset({"IncorrectInstanceState", "IncorrectState"})
 OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
+
+# What a cluster file names and the account does not have.
+MISSING = frozenset(
+    {
+        "FileSystemNotFound",
+        "InvalidAMIID.Malformed",
+        "InvalidAMIID.NotFound",
+        "InvalidAMIID.Unavailable",
+        "InvalidGroup.NotFound",
+        "InvalidSnapshot.NotFound",
+        "InvalidSubnetID.NotFound",
+        "InvalidVpcID.NotFound",
+        "NoSuchEntity",
+        "NotFoundException",
+        "ResourceNotFoundException",
+    }
+)
 IDEMPOTENCY_MISMATCH = frozenset(
     {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
 )
@@ -165,6 +182,10 @@ def is_stack_not_found(error: ClientError) -> bool:
 
 def is_function_not_found(error: ClientError) -> bool:
     return code_of(error) == "ResourceNotFoundException"
+
+
+def is_missing(error: ClientError) -> bool:
+    return code_of(error) in MISSING | INSTANCE_NOT_FOUND
 
 
 def is_instance_not_found(error: ClientError) -> bool:

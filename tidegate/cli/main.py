@@ -1,7 +1,6 @@
 """The `tidegate` command. Imports stay inside the commands, so that each starts fast."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +18,7 @@ from tidegate.cli.replay import replay
 from tidegate.cli.simulate import simulate
 from tidegate.cli.status import EXAMPLES as STATUS
 from tidegate.cli.status import status
+from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(simulate)
 app.command()(replay)
+app.command()(validate)
 
 
 class SchemaName(StrEnum):
@@ -59,16 +60,6 @@ def root(
     ] = False,
 ) -> None:
     """Options that stand before the command."""
-
-
-@app.command()
-def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Cluster files.")],
-) -> None:
-    """Check cluster files; show every problem. Exit code 1 if any file has one."""
-    verdicts = [_verdict(file) for file in files]
-    if not all(verdicts):
-        raise typer.Exit(code=1)
 
 
 @app.command()
@@ -101,31 +92,6 @@ app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)
 app.command(epilog=NODES)(nodes)
 app.command(epilog=EVENTS)(events)
-
-
-def _verdict(file: Path) -> bool:
-    """Print what is to say about one cluster file; whether it is good."""
-    from rich.console import Console
-
-    from tidegate.core.errors import BadConfig
-    from tidegate.wire.compat import findings
-    from tidegate.wire.config import load_cluster
-
-    # Names of the file are data: no markup, no guessing at colours, no folding of lines.
-    console = Console(markup=False, highlight=False, soft_wrap=True)
-    try:
-        read = load_cluster(file)
-    except BadConfig as error:
-        console.print(str(error), style="red")
-        return False
-    found = findings(read)
-    is_good = not any(each.is_error for each in found)
-    console.print(f"{file}: {'ok' if is_good else 'cannot boot'}, {read.summary()}")
-    for note in read.notes:
-        console.print(f"  {note}")
-    for each in found:
-        console.print(f"  {each}", style="red" if each.is_error else "yellow")
-    return is_good
 
 
 if __name__ == "__main__":

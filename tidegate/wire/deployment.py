@@ -55,7 +55,10 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """`vpc_id` None: the stack makes its own of `cidr`. `subnets`: zone -> subnet id."""
+    """`vpc_id` None: the stack makes its own of `cidr`. `subnets`: zone -> subnet id.
+
+    `connected`: address ranges of other networks that it is or will be connected to.
+    """
 
     vpc_id: str | None = None
     subnets: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Network:
     nat: Nat = Nat.NONE
     endpoints: tuple[str, ...] = ()
     proxy: Proxy | None = None
+    connected: tuple[str, ...] = ()
 
     @property
     def is_private(self) -> bool:
@@ -104,11 +108,16 @@ class Existing:
     munge_secret: str | None = None
 
 
-def _cidr(value: str) -> str:
+def _range(value: str) -> str:
     try:
-        network = IPv4Network(value)
+        IPv4Network(value)
     except ValueError as error:
         raise ValueError(f"must be an IPv4 network like 10.0.0.0/16: {error}") from error
+    return value
+
+
+def _cidr(value: str) -> str:
+    network = IPv4Network(_range(value))
     if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
         raise ValueError(f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, as VPCs are")
     if not network.is_private:
@@ -156,6 +165,18 @@ class NetworkModel(Section):
         default=(), description="interface endpoints, each paid by the hour; see `tidegate cost`"
     )
     proxy: ProxyModel | None = Field(default=None, description="an HTTP proxy of head and nodes")
+    connected: tuple[Annotated[str, AfterValidator(_range)], ...] = Field(
+        default=(),
+        description="address ranges of other networks that this one is or will be connected to,"
+        " like those of static nodes; it must not overlap them",
+    )
+
+    @model_validator(mode="after")
+    def _is_apart(self) -> Self:
+        for other in self.connected:
+            if not self.vpc and IPv4Network(other).overlaps(IPv4Network(self.cidr)):
+                raise ValueError(f"connected: {other} overlaps cidr, {self.cidr}")
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -177,6 +198,7 @@ class NetworkModel(Section):
             nat=self.nat,
             endpoints=self.endpoints,
             proxy=proxy,
+            connected=self.connected,
         )
 
 

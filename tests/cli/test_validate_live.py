@@ -1,0 +1,235 @@
+"""`tidegate validate --live`: what the account lacks, all at once, before anything is deployed."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from local.cloud import LocalCloud
+from tests.cloud_resources import CloudNames, create_resources
+from tests.contracts.conftest import cloud
+from tests.wire.cluster_files import good
+from tidegate.adapters.account import EBS_AWS_KEY
+from tidegate.cli.deployable import SPOT_ROLE
+from tidegate.cli.main import app
+from tidegate.core.errors import NotAuthorized
+
+__all__ = ["cloud"]
+
+ENOUGH = {
+    "All G and VT Spot Instance Requests": 1000.0,
+    "Running On-Demand G and VT instances": 1000.0,
+}
+ARM_IMAGE = "ami-0a1b2c3d4e5f60718"
+TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
+
+
+@dataclass
+class Region:
+    """The local cloud's region, and what it does not know: quotas and the key of volumes.
+
+    It is the client of EC2 and of Service Quotas.
+    """
+
+    cloud: LocalCloud
+    names: CloudNames
+    file: Path
+    quotas: dict[str, float] = field(default_factory=lambda: dict(ENOUGH))
+    may_ask_quotas: bool = True
+    ebs_key: str = EBS_AWS_KEY
+
+    def client(self, service: str) -> Any:
+        return self if service in ("service-quotas", "ec2") else self.cloud.client(service)
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self.cloud.client("ec2"), operation)
+
+    def get_paginator(self, operation: str) -> Any:
+        if operation.endswith("service_quotas"):
+            return self
+        return self.cloud.client("ec2").get_paginator(operation)
+
+    def paginate(self, *, ServiceCode: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        assert ServiceCode == "ec2"
+        if not self.may_ask_quotas:
+            raise NotAuthorized("AccessDeniedException: no servicequotas:ListServiceQuotas")
+        yield {"Quotas": [{"QuotaName": k, "Value": v} for k, v in self.quotas.items()]}
+
+    def get_ebs_default_kms_key_id(self) -> dict[str, str]:
+        return {"KmsKeyId": self.ebs_key}
+
+    def describe_images(self, *, ImageIds: list[str]) -> Any:  # noqa: N803
+        if ImageIds == [ARM_IMAGE]:
+            return {"Images": [{"Architecture": "arm64", "State": "pending"}]}
+        return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
+
+    def ask(self, changes: dict[str, Any] | None = None) -> Result:
+        self.file.write_text(yaml.safe_dump(good(changes or {})))
+        return CliRunner().invoke(app, ["validate", "--live", str(self.file)], obj=self.client)
+
+    def told(self, changes: dict[str, Any] | None = None) -> list[str]:
+        """The problems, without the file's own headlines."""
+        lines = self.ask(changes).output.splitlines()
+        return [" ".join(line.split()) for line in lines if line.startswith("  ")]
+
+
+@pytest.fixture(scope="module")
+def names(cloud: LocalCloud) -> CloudNames:
+    cloud.client("iam").create_role(RoleName=SPOT_ROLE, AssumeRolePolicyDocument=TRUST)
+    return create_resources(cloud, "live")
+
+
+@pytest.fixture
+def region(cloud: LocalCloud, names: CloudNames, tmp_path: Path) -> Region:
+    return Region(cloud, names, tmp_path / "cluster.yaml")
+
+
+def in_network(names: CloudNames, **more: Any) -> dict[str, Any]:
+    return {"network": {"vpc": names.vpc_id, "subnets": dict(names.subnets)}, **more}
+
+
+def test_an_account_that_has_everything_says_so(region: Region):
+    result = region.ask()
+
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("us-east-1 has what it needs\n")
+
+
+def test_problems_of_all_kinds_come_at_once_with_their_places(region: Region):
+    region.quotas["All G and VT Spot Instance Requests"] = 0.0
+    region.cloud.client("iam").delete_role(RoleName=SPOT_ROLE)
+    result = region.ask({"image": "ami-0123456789abcdef0", "head.instance_type": "p4de.24xlarge"})
+    region.cloud.client("iam").create_role(RoleName=SPOT_ROLE, AssumeRolePolicyDocument=TRUST)
+
+    assert result.exit_code == 1
+    paths = [line.split()[0] for line in result.output.splitlines() if line.startswith("  ")]
+    assert {"pools.t4.capacity_types[0]", "image"} <= set(paths)
+    assert "is 0 vCPUs" in result.output
+    assert "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in (
+        result.output
+    )
+    assert "ami-0123456789abcdef0 is not there, or not shared with this account" in result.output
+
+
+def test_a_zone_that_offers_no_type_of_a_pool_is_told(region: Region):
+    changes = {
+        "pools.t4.instance_types": ["p5en.48xlarge"],
+        "pools.t4.zones": ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e"],
+        "prices_usd_per_hour": {"p5en.48xlarge": {"on-demand": 60, "spot": 30}},
+        "pools.t4.limits": {},
+    }
+
+    told = region.told(changes)
+
+    dry = [line for line in told if "no instance type of the pool is offered in" in line]
+    assert dry
+    assert all(line.startswith("pools.t4.zones[") for line in dry)
+    assert "they are in us-east-1" in dry[0]
+
+
+def test_what_may_not_be_asked_is_said_and_hides_nothing_else(region: Region):
+    region.may_ask_quotas = False
+
+    result = region.ask({"image": "ami-0123456789abcdef0"})
+
+    assert result.exit_code == 1
+    assert "not checked: Quotas of vCPUs let every pool reach its limits. NotAuthorized: " in (
+        result.output
+    )
+    assert "ami-0123456789abcdef0 is not there" in result.output
+
+
+def test_an_image_for_other_processors_is_refused(region: Region):
+    assert region.told({"image": ARM_IMAGE}) == [
+        f"image {ARM_IMAGE} is for arm64, head and nodes are x86_64",
+        f"image {ARM_IMAGE} is pending, not available",
+    ]
+
+
+def test_a_key_of_ones_own_needs_a_grant_for_spot(region: Region):
+    kms = region.cloud.client("kms")
+    region.ebs_key = kms.create_key()["KeyMetadata"]["KeyId"]
+    (before,) = region.told()
+    role = f"arn:aws:iam::123456789012:role/aws-service-role/spot.amazonaws.com/{SPOT_ROLE}"
+    kms.create_grant(KeyId=region.ebs_key, GranteePrincipal=role, Operations=["Decrypt"])
+
+    assert before.startswith("region the KMS key arn:aws:kms:")
+    assert f"has no grant for {SPOT_ROLE}" in before
+    assert region.told() == []
+
+
+def test_a_network_that_is_not_as_the_file_says(region: Region):
+    ec2 = region.cloud.client("ec2")
+    other = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    subnets = list(region.names.subnets.items())
+    (zone, first), (second_zone, _) = subnets[:2]
+    network = {
+        "vpc": other,
+        "subnets": {zone: first, second_zone: "subnet-0123456789abcdef0"},
+        "connected": ["10.9.4.0/24"],
+    }
+
+    told = region.told({"network": network, "pools.t4.zones": [zone]})
+
+    assert any(line.startswith("network.vpc") and "enableDnsHostnames" in line for line in told)
+    assert f"network.subnets.{zone} {first} is in {region.names.vpc_id}, not in {other}" in told
+    assert f"network.subnets.{second_zone} subnet-0123456789abcdef0 is not there" in told
+    assert any(line.startswith("network.connected[0] 10.9.4.0/24 overlaps") for line in told)
+
+
+def test_an_own_network_that_overlaps_another_one_is_a_note(region: Region):
+    result = region.ask({"network": {"cidr": "172.31.0.0/20"}})
+
+    assert result.exit_code == 0
+    assert f"network.cidr: 172.31.0.0/20 overlaps 172.31.0.0/16 of {region.names.vpc_id}" in (
+        result.output
+    )
+
+
+def test_a_file_system_in_another_vpc_or_without_mount_targets(region: Region):
+    efs, ec2 = region.cloud.client("efs"), region.cloud.client("ec2")
+    file_system = efs.create_file_system(CreationToken="elsewhere")["FileSystemId"]
+    group = ec2.create_security_group(
+        GroupName="files", Description="a", VpcId=region.names.vpc_id
+    )["GroupId"]
+    existing = {"file_system": file_system, "file_security_group": group}
+    changes = in_network(region.names, existing=existing)
+    (without,) = region.told(changes)
+    vpc = ec2.create_vpc(CidrBlock="10.8.0.0/16")["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.8.0.0/24", AvailabilityZone="us-east-1a")
+    efs.create_mount_target(FileSystemId=file_system, SubnetId=subnet["Subnet"]["SubnetId"])
+
+    assert without.startswith(f"existing.file_system {file_system} has no mount target in us-east")
+    assert region.told(changes) == [
+        f"existing.file_system {file_system} is in {vpc}, not in {region.names.vpc_id}"
+    ]
+
+
+def test_an_existing_head_that_is_not_there(region: Region):
+    head = {
+        "instance": "i-0123456789abcdef0",
+        "host": "head.example",
+        "role": "head",
+        "security_group": "sg-0123456789abcdef0",
+    }
+    existing = {
+        "head": head,
+        "file_system": "fs-0123456789abcdef0",
+        "file_security_group": "sg-0123456789abcdef1",
+        "munge_secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:none-AbCdEf",
+    }
+
+    told = region.told(in_network(region.names, existing=existing))
+
+    assert [line.split()[0] for line in told] == [
+        "existing.head.instance",
+        "existing.head.security_group",
+        "existing.file_security_group",
+        "existing.file_system",
+        "existing.munge_secret",
+    ]

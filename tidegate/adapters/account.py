@@ -1,0 +1,203 @@
+"""What an AWS account has and allows in a region, asked before anything is deployed there.
+
+Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no such thing.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import aws_call, is_missing, tolerating
+from tidegate.core.ec2 import CLUSTER_TAG
+
+# EC2 takes at most 200 values in a filter (API reference, DescribeInstanceTypeOfferings).
+MAX_VALUES = 200
+
+EBS_AWS_KEY = "alias/aws/ebs"
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """`free_addresses`: how many more instances it can hold."""
+
+    vpc_id: str
+    zone: str
+    free_addresses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vpc:
+    """`cidrs`: its address ranges. `cluster`: the Tidegate cluster that made it, or ""."""
+
+    vpc_id: str
+    cidrs: tuple[str, ...]
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A machine image; `keys`: the KMS keys that its snapshots are encrypted with."""
+
+    arch: str
+    state: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A KMS key.
+
+    `is_customers`: AWS does not manage it. `users`: a text of all that its grants and policy name.
+    """
+
+    arn: str
+    is_enabled: bool
+    is_customers: bool
+    users: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One region of one account."""
+
+    clients: Callable[[str], Any]
+
+    def offerings(self, instance_types: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """Instance type -> the zones that offer it; types that no zone offers are left out."""
+        found: dict[str, set[str]] = {}
+        names = sorted(instance_types)
+        for start in range(0, len(names), MAX_VALUES):
+            values = names[start : start + MAX_VALUES]
+            for each in self._pages(
+                "ec2",
+                "describe_instance_type_offerings",
+                "InstanceTypeOfferings",
+                LocationType="availability-zone",
+                Filters=[{"Name": "instance-type", "Values": values}],
+            ):
+                found.setdefault(each["InstanceType"], set()).add(each["Location"])
+        return {name: frozenset(zones) for name, zones in found.items()}
+
+    def quotas(self) -> Mapping[str, float]:
+        """EC2's quotas by name; what was never changed has AWS's default."""
+        found: dict[str, float] = {}
+        for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
+            for each in self._pages("service-quotas", operation, "Quotas", ServiceCode="ec2"):
+                found[each["QuotaName"]] = each["Value"]
+        return found
+
+    def has_role(self, name: str) -> bool:
+        return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None
+
+    def image(self, image_id: str) -> Image | None:
+        answer = self._ask(lambda: self.clients("ec2").describe_images(ImageIds=[image_id]))
+        if not (answer and answer["Images"]):
+            return None
+        found = answer["Images"][0]
+        disks = [each.get("Ebs", {}) for each in found.get("BlockDeviceMappings", ())]
+        snapshots = [each["SnapshotId"] for each in disks if each.get("SnapshotId")]
+        keys = self._snapshot_keys(snapshots)
+        return Image(found["Architecture"], found["State"], tuple(sorted(keys)))
+
+    def _snapshot_keys(self, ids: list[str]) -> set[str]:
+        if not ids:
+            return set()
+        ec2 = self.clients("ec2")
+        answer = self._ask(lambda: ec2.describe_snapshots(SnapshotIds=ids)) or {}
+        return {each["KmsKeyId"] for each in answer.get("Snapshots", ()) if each.get("KmsKeyId")}
+
+    def vpcs(self) -> Mapping[str, Vpc]:
+        found = self._pages("ec2", "describe_vpcs", "Vpcs")
+        return {each["VpcId"]: _vpc(each) for each in found}
+
+    def has_dns(self, vpc_id: str) -> bool:
+        """Whether names of instances are resolved in a VPC: both attributes are needed."""
+        ec2 = self.clients("ec2")
+        for name in ("enableDnsSupport", "enableDnsHostnames"):
+            ask = partial(ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute=name)
+            answer = self._ask(ask)
+            if answer and not answer[name[0].upper() + name[1:]]["Value"]:
+                return False
+        return True
+
+    def subnet(self, subnet_id: str) -> Subnet | None:
+        answer = self._ask(lambda: self.clients("ec2").describe_subnets(SubnetIds=[subnet_id]))
+        if not (answer and answer["Subnets"]):
+            return None
+        found = answer["Subnets"][0]
+        return Subnet(found["VpcId"], found["AvailabilityZone"], found["AvailableIpAddressCount"])
+
+    def vpc_of_security_group(self, group_id: str) -> str | None:
+        ec2 = self.clients("ec2")
+        answer = self._ask(lambda: ec2.describe_security_groups(GroupIds=[group_id]))
+        groups = answer["SecurityGroups"] if answer else ()
+        return str(groups[0]["VpcId"]) if groups else None
+
+    def vpc_of_instance(self, instance_id: str) -> str | None:
+        """Of an instance that is not terminated."""
+        ec2 = self.clients("ec2")
+        answer = self._ask(lambda: ec2.describe_instances(InstanceIds=[instance_id]))
+        for reservation in answer["Reservations"] if answer else ():
+            for each in reservation["Instances"]:
+                if each["State"]["Name"] != "terminated":
+                    return str(each.get("VpcId", ""))
+        return None
+
+    def mount_targets(self, file_system_id: str) -> Mapping[str, str] | None:
+        """Zone -> VPC of the mount targets of an EFS file system."""
+        efs = self.clients("efs")
+        answer = self._ask(lambda: efs.describe_mount_targets(FileSystemId=file_system_id))
+        if answer is None:
+            return None
+        found = answer["MountTargets"]
+        return {each["AvailabilityZoneName"]: each["VpcId"] for each in found}
+
+    def has_secret(self, arn: str) -> bool:
+        secrets = self.clients("secretsmanager")
+        return self._ask(lambda: secrets.describe_secret(SecretId=arn)) is not None
+
+    def default_ebs_key(self) -> str:
+        """The key of volumes that name none: AWS's own alias, or one that the account chose."""
+        answer = self._ask(lambda: self.clients("ec2").get_ebs_default_kms_key_id()) or {}
+        return str(answer.get("KmsKeyId") or EBS_AWS_KEY)
+
+    def key(self, key_id: str) -> Key | None:
+        kms = self.clients("kms")
+        answer = self._ask(lambda: kms.describe_key(KeyId=key_id))
+        if answer is None:
+            return None
+        found = answer["KeyMetadata"]
+        is_customers = found.get("KeyManager") == "CUSTOMER"
+        return Key(
+            found["Arn"],
+            found.get("KeyState") == "Enabled",
+            is_customers,
+            self._users(found["KeyId"]) if is_customers else "",
+        )
+
+    def _users(self, key_id: str) -> str:
+        kms = self.clients("kms")
+        policy = self._ask(lambda: kms.get_key_policy(KeyId=key_id, PolicyName="default")) or {}
+        grants = self._pages("kms", "list_grants", "Grants", KeyId=key_id)
+        named = [each.get("GranteePrincipal", "") for each in grants]
+        return "\n".join([*named, policy.get("Policy", "")])
+
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        """What AWS answers; None where it says that there is no such thing."""
+        with aws_call():
+            answer = tolerating(call, is_missing)
+        return None if isinstance(answer, ClientError) else answer
+
+    def _pages(self, service: str, operation: str, key: str, **request: Any) -> Iterator[Any]:
+        with aws_call():
+            for page in self.clients(service).get_paginator(operation).paginate(**request):
+                yield from page[key]
+
+
+def _vpc(found: Mapping[str, Any]) -> Vpc:
+    tags = {each["Key"]: each["Value"] for each in found.get("Tags", ())}
+    cidrs = [each["CidrBlock"] for each in found.get("CidrBlockAssociationSet", ())]
+    return Vpc(found["VpcId"], tuple(cidrs or [found["CidrBlock"]]), tags.get(CLUSTER_TAG, ""))

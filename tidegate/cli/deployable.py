@@ -1,0 +1,244 @@
+"""What of a cluster file the account and its region do not have, found before it is deployed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+
+from tidegate.adapters.account import EBS_AWS_KEY, Account
+from tidegate.cli import quotas
+from tidegate.core.ec2 import Market
+from tidegate.core.errors import TidegateError
+from tidegate.core.pool import Pool
+from tidegate.wire.catalogue import IMAGE_ARCH
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.problems import Place, Problem
+
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to know that hinders nothing."""
+
+    problem: Problem
+
+
+@dataclass(slots=True)
+class Findings:
+    """`unknown`: what could not be asked, and why."""
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+type Found = Iterator[Problem | Note]
+type Check = Callable[[ClusterFile, Account], Found]
+
+
+def findings(file: ClusterFile, account: Account) -> Findings:
+    """Everything at once: a check that may not ask does not keep the others from asking."""
+    found = Findings()
+    for check in CHECKS:
+        try:
+            for each in check(file, account):
+                if isinstance(each, Note):
+                    found.notes.append(each.problem)
+                else:
+                    found.problems.append(each)
+        except TidegateError as trouble:
+            found.unknown.append(f"{check.__doc__} {type(trouble).__name__}: {trouble}")
+    return found
+
+
+def _offerings(file: ClusterFile, account: Account) -> Found:
+    """Instance types are offered in the zones that name them."""
+    pools = file.cluster.pools
+    names = {each.name for pool in pools for each in pool.instance_types}
+    offered = account.offerings({*names, file.head.instance_type})
+    for pool in pools:
+        yield from _pool_offerings(pool, offered)
+    zones = offered.get(file.head.instance_type, frozenset())
+    if not file.existing.head and file.head_zone not in zones:
+        told = f"offered in {', '.join(sorted(zones))}" if zones else "not in this region"
+        text = f"{file.head.instance_type} is not offered in {file.head_zone}; {told}"
+        yield Problem(("head", "instance_type"), text)
+
+
+def _pool_offerings(pool: Pool, offered: Mapping[str, frozenset[str]]) -> Found:
+    names = [each.name for each in pool.instance_types]
+    anywhere = sorted({zone for name in names for zone in offered.get(name, ())})
+    if not anywhere:
+        text = f"none of {_some(names)} is offered in this region"
+        yield Problem(("pools", pool.name, "instance_types"), text)
+        return
+    for index, zone in enumerate(pool.zones):
+        if zone not in anywhere:
+            text = f"no instance type of the pool is offered in {zone}"
+            where = f"they are in {', '.join(anywhere)}"
+            yield Problem(("pools", pool.name, "zones", index), f"{text}; {where}")
+    nowhere = [name for name in names if not offered.get(name, frozenset()) & set(pool.zones)]
+    if nowhere and len(nowhere) < len(names):
+        text = f"{_some(nowhere)} not offered in any zone of the pool"
+        yield Note(Problem(("pools", pool.name, "instance_types"), text))
+
+
+def _quotas(file: ClusterFile, account: Account) -> Found:
+    """Quotas of vCPUs let every pool reach its limits."""
+    yield from quotas.problems(file.cluster.pools, account.quotas())
+
+
+def _spot_role(file: ClusterFile, account: Account) -> Found:
+    """The service-linked role of spot instances exists."""
+    place = _first_spot(file)
+    if place and not account.has_role(SPOT_ROLE):
+        command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+        yield Problem(place, f"the account has no role {SPOT_ROLE}: `{command}` makes it")
+
+
+def _first_spot(file: ClusterFile) -> Place | None:
+    places: list[Place] = [
+        ("pools", pool.name, "capacity_types", pool.markets.index(Market.SPOT))
+        for pool in file.cluster.pools
+        if Market.SPOT in pool.markets
+    ]
+    return places[0] if places else None
+
+
+def _images(file: ClusterFile, account: Account) -> Found:
+    """Machine images exist and are for the processors of head and nodes."""
+    places: dict[Place, str | None] = {
+        ("image",): file.image_id,
+        ("head", "image"): None if file.existing.head else file.head.image_id,
+    }
+    for place, image_id in places.items():
+        if image_id is None:
+            continue
+        image = account.image(image_id)
+        if image is None:
+            text = f"{image_id} is not there, or not shared with this account"
+            yield Problem(place, text)
+            continue
+        if image.arch != IMAGE_ARCH:
+            text = f"{image_id} is for {image.arch}, head and nodes are {IMAGE_ARCH}"
+            yield Problem(place, text)
+        if image.state != "available":
+            yield Problem(place, f"{image_id} is {image.state}, not available")
+        for key_id in image.keys:
+            yield from _key(place, key_id, file, account)
+
+
+def _disk_key(file: ClusterFile, account: Account) -> Found:
+    """The key of volumes can be used for spot instances as well."""
+    key_id = account.default_ebs_key()
+    if key_id != EBS_AWS_KEY:
+        yield from _key(("region",), key_id, file, account)
+
+
+def _key(place: Place, key_id: str, file: ClusterFile, account: Account) -> Found:
+    key = account.key(key_id)
+    if key is None or not key.is_enabled:
+        state = "not there" if key is None else "not enabled"
+        yield Problem(place, f"the KMS key {key_id} of its volumes is {state}")
+    elif key.is_customers and _first_spot(file) and SPOT_ROLE not in key.users:
+        yield Problem(
+            place,
+            f"the KMS key {key.arn} of its volumes has no grant for {SPOT_ROLE}: spot instances "
+            "would end as soon as they start; `aws kms create-grant` gives it one",
+        )
+
+
+def _own_network(file: ClusterFile, account: Account) -> Found:
+    """The addresses of an own network are those of no other VPC here."""
+    if file.network.vpc_id:
+        return
+    own = IPv4Network(file.network.cidr)
+    for vpc in account.vpcs().values():
+        for cidr in vpc.cidrs:
+            if vpc.cluster != file.cluster.name and own.overlaps(IPv4Network(cidr)):
+                text = f"{own} overlaps {cidr} of {vpc.vpc_id}: the two could never be connected"
+                yield Note(Problem(("network", "cidr"), text))
+
+
+def _existing_network(file: ClusterFile, account: Account) -> Found:
+    """An existing network is as the file says."""
+    wanted = file.network.vpc_id
+    if wanted is None:
+        return
+    vpc = account.vpcs().get(wanted)
+    if vpc is None:
+        yield Problem(("network", "vpc"), f"{wanted} is not there")
+        return
+    if not account.has_dns(wanted):
+        text = f"{wanted}: nodes find each other by name, which needs enableDnsSupport and "
+        yield Problem(("network", "vpc"), f"{text}enableDnsHostnames")
+    for index, apart in enumerate(file.network.connected):
+        for cidr in vpc.cidrs:
+            if IPv4Network(apart).overlaps(IPv4Network(cidr)):
+                text = f"{apart} overlaps {cidr} of {wanted}: no route can tell them apart"
+                yield Problem(("network", "connected", index), text)
+    for zone, subnet_id in file.network.subnets.items():
+        yield from _subnet(zone, subnet_id, wanted, account)
+
+
+def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
+    place: Place = ("network", "subnets", zone)
+    subnet = account.subnet(subnet_id)
+    if subnet is None:
+        yield Problem(place, f"{subnet_id} is not there")
+        return
+    if subnet.vpc_id != vpc_id:
+        yield Problem(place, f"{subnet_id} is in {subnet.vpc_id}, not in {vpc_id}")
+    if subnet.zone != zone:
+        yield Problem(place, f"{subnet_id} is in {subnet.zone}")
+    if not subnet.free_addresses:
+        yield Problem(place, f"{subnet_id} has no free address left")
+
+
+def _existing_parts(file: ClusterFile, account: Account) -> Found:
+    """Head, file system and secret that exist are there, in the network of the file."""
+    existing, vpc_id = file.existing, file.network.vpc_id
+    in_vpc: list[tuple[Place, str, str | None]] = []
+    if head := existing.head:
+        place: Place = ("existing", "head")
+        found = account.vpc_of_instance(head.instance_id)
+        in_vpc.append(((*place, "instance"), head.instance_id, found))
+        group = head.security_group
+        in_vpc.append(((*place, "security_group"), group, account.vpc_of_security_group(group)))
+    if group_id := existing.file_security_group:
+        found = account.vpc_of_security_group(group_id)
+        in_vpc.append((("existing", "file_security_group"), group_id, found))
+    for place, name, found in in_vpc:
+        if found is None:
+            yield Problem(place, f"{name} is not there")
+        elif found != vpc_id:
+            yield Problem(place, f"{name} is in {found}, not in {vpc_id}")
+    if existing.file_system_id:
+        yield from _file_system(existing.file_system_id, file, account)
+    if existing.munge_secret and not account.has_secret(existing.munge_secret):
+        yield Problem(("existing", "munge_secret"), f"{existing.munge_secret} is not there")
+
+
+def _file_system(file_system_id: str, file: ClusterFile, account: Account) -> Found:
+    place: Place = ("existing", "file_system")
+    targets = account.mount_targets(file_system_id)
+    if targets is None:
+        yield Problem(place, f"{file_system_id} is not there")
+        return
+    vpc_id = file.network.vpc_id
+    if others := sorted({each for each in targets.values() if each != vpc_id}):
+        yield Problem(place, f"{file_system_id} is in {', '.join(others)}, not in {vpc_id}")
+        return
+    if missing := [zone for zone in file.all_zones if zone not in targets]:
+        text = f"{file_system_id} has no mount target in {', '.join(missing)}"
+        yield Problem(place, f"{text}: nodes there could not mount it")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+CHECKS: tuple[Check, ...] = (
+    *(_offerings, _quotas, _spot_role, _images, _disk_key),
+    *(_own_network, _existing_network, _existing_parts),
+)
