@@ -1,12 +1,13 @@
 """The agent says what is new, at once and once, and what it did; silence is told and outlived."""
 
 import logging
+from collections import Counter
 
 import pytest
 
 from tests.agent.fakes import NOW_S, order
-from tidegate.agent.loop import Agent
-from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.agent.loop import Agent, kept
+from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
 
@@ -94,15 +95,29 @@ def test_results_travel_for_ten_minutes(agent, slurm, clock):
     assert agent.tick().results == ()
 
 
-def test_no_more_than_500_results_travel(agent, slurm):
-    for number in range(6):
-        names = [f"gone-{number}-{n}" for n in range(100)]
-        agent.on_orders([order(OrderKind.DRAIN, *names, order_id=f"o{number}")])
+def test_all_results_of_a_storm_travel(agent, slurm):
+    kinds = (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE)
+    for kind in kinds:
+        for part in range(10):
+            names = [f"{part}{n:03}" for n in range(100)]
+            agent.on_orders([order(kind, *names, text="USR1", order_id=f"{kind}-{part}")])
 
     results = agent.tick().results
 
-    assert len(results) == 500
-    assert results[-1].name == "gone-5-99"
+    assert Counter(one.kind for one in results) == dict.fromkeys(kinds, 1_000)
+
+
+def test_of_too_many_results_the_newest_and_those_about_nodes_stay():
+    made = [
+        OrderResult(f"o{number}", kind, "7", OrderOutcome.DONE)
+        for number in range(3)
+        for kind in (OrderKind.RELEASE, OrderKind.SIGNAL)
+    ]
+
+    left = kept(made, at_most=4)
+
+    releases = [("o0", OrderKind.RELEASE), ("o1", OrderKind.RELEASE), ("o2", OrderKind.RELEASE)]
+    assert [(one.order_id, one.kind) for one in left] == [("o2", OrderKind.SIGNAL), *releases]
 
 
 def test_a_repeated_order_is_carried_out_once(agent, slurm):

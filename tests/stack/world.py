@@ -24,7 +24,7 @@ from local.router.clock import VirtualClock
 from local.router.router import Router
 from tests import make
 from tidegate.adapters.bus import AwsBus
-from tidegate.adapters.clients import client_config
+from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.core.actions import Order
 from tidegate.core.digest import Stamp
 from tidegate.core.slurm import Job, Node
@@ -63,7 +63,9 @@ class StackWorld:
                 given.access_key_id, given.secret_access_key, given.token, region_name=REGION
             ).client
             self._head[service] = make_client(
-                service, endpoint_url=self.cloud.endpoint_url, config=client_config()
+                service,
+                endpoint_url=self.cloud.endpoint_url,
+                config=client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S),
             )
         return self._head[service]
 
@@ -83,9 +85,9 @@ class StackWorld:
             self.head("s3"),
             self.head("events"),
             self.head("sqs"),
-            cluster=NAME,
+            cluster=self.file.cluster.name,
             bucket=self.physical("AWS::S3::Bucket"),
-            event_bus=STACK,
+            event_bus=self.deployment.stack_name,
             urgent_queue_url=self.queue_url("Urgent"),
             routine_queue_url=self.queue_url("Routine"),
         )

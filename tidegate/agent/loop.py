@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
-from tidegate.agent.orders import Sleep, Worker, batches
+from tidegate.agent.orders import ABOUT_JOBS, Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.core.actions import Order, OrderResult
 from tidegate.core.digest import Digest, Stamp
@@ -22,7 +22,9 @@ from tidegate.ports import Bus, Clock, Slurm
 HEARTBEAT_S = 60.0
 IDLE_HEARTBEAT_S = 300.0
 RESULTS_KEPT_S = 600.0
-MAX_RESULTS = 500
+# Only so that no digest grows without end: more than Slurm carries out in these ten minutes, for
+# a signal takes it 13 ms.
+MAX_RESULTS = 50_000
 # How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
 REQUEUE_CARE_S = 300.0
 
@@ -187,11 +189,10 @@ class Agent:
         return digest
 
     def _recent_results(self, now_s: float) -> tuple[OrderResult, ...]:
-        """The results of the last ten minutes, the newest 500; older ones are forgotten."""
+        """The results of the last ten minutes; older ones are forgotten."""
         since_s = now_s - RESULTS_KEPT_S
         self._done = {key: done for key, done in self._done.items() if done[0] >= since_s}
-        results = [result for _, found in self._done.values() for result in found]
-        return tuple(results[-MAX_RESULTS:])
+        return kept([result for _, found in self._done.values() for result in found])
 
     def _heartbeat(self, reading: Reading) -> float:
         """The heartbeat is the planner's periodic look; an empty cluster needs fewer."""
@@ -218,6 +219,16 @@ class Agent:
         if not self._is_bus_silent:
             logger.warning("The digest could not be sent, trying again: %s", error)
         self._is_bus_silent = True
+
+
+def kept(results: Sequence[OrderResult], at_most: int = MAX_RESULTS) -> tuple[OrderResult, ...]:
+    """Of too many results the newest, those about nodes first: the planner waits for them."""
+    if len(results) <= at_most:
+        return tuple(results)
+    about_jobs = [one for one in results if one.kind in ABOUT_JOBS]
+    about_nodes = [one for one in results if one.kind not in ABOUT_JOBS]
+    logger.warning("Of %d results %d are told to the planner.", len(results), at_most)
+    return tuple([*about_jobs, *about_nodes][-at_most:])
 
 
 def _is_open(node: Node) -> bool:

@@ -25,7 +25,7 @@ type Sleep = Callable[[float], None]
 # What is carried out first of the orders that arrive together: a job is signalled before it is
 # requeued, and no new one starts meanwhile.
 _RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2, OrderKind.DELETE: 3}
-_ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
+ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def batches[T](received: Sequence[T], order_of: Callable[[T], Order]) -> list[li
         alike: Hashable = (order.kind, order.text, order.only_if)
         if order.kind not in _RANK:
             alike = order.order_id
-        elif order.kind in _ABOUT_JOBS:
+        elif order.kind in ABOUT_JOBS:
             names[alike] += len(order.names)
             alike = (alike, (names[alike] - 1) // JOBS_AT_ONCE)
         groups.setdefault(alike, []).append(one)
@@ -96,7 +96,7 @@ def _rank(order: Order) -> int:
 
 def _valid(order: Order, now_s: float) -> tuple[Order, tuple[OrderResult, ...]]:
     """The order with the names that may become arguments, and a refusal for each other one."""
-    is_about_jobs = order.kind in _ABOUT_JOBS
+    is_about_jobs = order.kind in ABOUT_JOBS
     is_good = is_job_id if is_about_jobs else is_node_name
     what = "a job id" if is_about_jobs else "the name of a node"
     if now_s > order.not_after_s:
