@@ -17,6 +17,7 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.run import arriving
 from tidegate.core.events import SpotInterruption
 from tidegate.core.slurm import Shape
+from tidegate.ports import Clock
 from tidegate.service.interruptions import Interruptions
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
@@ -43,10 +44,11 @@ NAMES_PER_COMMAND = 50
 
 @dataclass(slots=True)
 class CostlySlurm:
-    """The simulated Slurm; each command takes its time of the agent's."""
+    """The simulated Slurm; each command takes its time of the agent's, by `wait`."""
 
     slurm: SimSlurm
-    clock: SimClock
+    clock: Clock
+    wait: Callable[[float], None]
     done: list[tuple[str, tuple[str, ...], float]] = field(default_factory=list)
 
     def __getattr__(self, kind: str) -> Any:
@@ -55,7 +57,7 @@ class CostlySlurm:
         def costly(*given: Any) -> Any:
             names = tuple(given[0]) if given else ()
             fixed_s, each_s = COSTS_S.get(kind, (0.01, 0.0))
-            self.clock.advance(fixed_s + each_s * (len(names) or NOTICES))
+            self.wait(fixed_s + each_s * (len(names) or NOTICES))
             self.done.append((kind, names, self.clock.now_s()))
             return command(*given)
 
@@ -81,7 +83,7 @@ class Storm:
             slurm.register(node)
             slurm.submit(Submit("ada", Shape(1, "t4"), 1e6, comment="tidegate:ckpt=USR1@20"))
         self.ledger.all_nodes = {name: record(name) for name in self.names}
-        self.slurm = CostlySlurm(slurm, self.head_clock)
+        self.slurm = CostlySlurm(slurm, self.head_clock, self.head_clock.advance)
         self.agent = Agent(
             slurm=self.slurm,
             bus=self.bus,
