@@ -6,11 +6,11 @@ from aws_cdk import App
 
 from cdk.cluster import Source
 from cdk.clusters import cluster_paths, load_clusters
-from cdk.packaging import own_code_package, package
+from cdk.packages import Packages
 from cdk.stack import ClusterStack, DataStack
 from tidegate.core.errors import BadConfig
 
-# `-c package=source`: functions without third-party packages, for tests of the template.
+# `-c package=source`: functions and agent without third-party packages, for tests of the template.
 SOURCE_ONLY = "source"
 
 
@@ -30,11 +30,13 @@ def load_stacks(root: Path, *, account: str | None, app: App) -> None:
     context = app.node.try_get_context
     paths = cluster_paths(root, cluster=context("cluster"), pattern=context("clusters"))
     files = load_clusters(paths)
-    code = own_code_package(root) if context("package") == SOURCE_ONLY else package(root)
+    packages = (
+        Packages.own_code(root) if context("package") == SOURCE_ONLY else Packages.build(root)
+    )
     for path, file in files.items():
         try:
             source = Source(file, path.read_text())
             data = DataStack(app, source=source, account=account).data
-            ClusterStack(app, source=source, data=data, package=code, account=account)
+            ClusterStack(app, source=source, data=data, packages=packages, account=account)
         except ValueError as error:
             raise BadConfig(f"{path}: {error}") from error

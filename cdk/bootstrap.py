@@ -9,6 +9,7 @@ from tidegate.core.pool import Pool
 from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
 from userdata.render import (
+    BundleAt,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -115,13 +116,19 @@ def agent_environment(file: ClusterFile, agent: AgentNames) -> dict[str, str]:
 
 
 def head_values(
-    file: ClusterFile, shared: SharedNames, agent: AgentNames, data_volume: str
+    file: ClusterFile,
+    shared: SharedNames,
+    agent: AgentNames,
+    data_volume: str,
+    *,
+    agent_at: BundleAt,
 ) -> HeadValues:
     """What the head is told."""
     return HeadValues(
         slurm=slurm_values(file),
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),
+        agent=agent_at,
         agent_env=tuple(agent_environment(file, agent).items()),
         bus=shared.bus,
         data_volume=data_volume,

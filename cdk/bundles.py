@@ -1,5 +1,6 @@
 """Boot bundles in S3: an asset each, so that the same bundle is uploaded once."""
 
+import hashlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,8 +20,15 @@ def store(scope: Construct, id: str, bundle: Bundle) -> BundleAt:
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"bundle{SUFFIX}"
         file.write_bytes(bundle.archive)
-        asset = Asset(scope, id, path=str(file))
-    return BundleAt(asset.s3_bucket_name, asset.s3_object_key, bundle.sha256)
+        return store_file(scope, id, file)
+
+
+def store_file(scope: Construct, id: str, file: Path) -> BundleAt:
+    """Put an archive there that machines know by its hash. Its name ends like a bundle's."""
+    assert file.suffix == SUFFIX, file
+    asset = Asset(scope, id, path=str(file))
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    return BundleAt(asset.s3_bucket_name, asset.s3_object_key, sha256)
 
 
 def read_bundles(scope: Construct, bucket_name: str) -> iam.PolicyStatement:

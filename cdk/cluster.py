@@ -2,7 +2,7 @@
 
 source = Source.read(Path("research.yaml"))  # or Source.of(ClusterModel(...))
 data = TidegateData(data_stack, "Data", source=source)
-TidegateCluster(stack, "Cluster", source=source, data=data, package=package)
+TidegateCluster(stack, "Cluster", source=source, data=data, packages=Packages.build(root))
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,7 @@ from cdk.head import Head
 from cdk.images import Images
 from cdk.network import Network
 from cdk.nodes import Nodes
+from cdk.packages import Packages
 from cdk.queues import Queues
 from cdk.schedules import Hours
 from cdk.storage import Storage
@@ -88,8 +89,6 @@ class TidegateData(Construct):
 class _Parts(Construct):
     """Everything that can be made again, around a head that is made or there already.
 
-    `package`: the functions' code, a zip file, as `cdk.packaging.package` makes it.
-
     Errors: ValueError, when the cluster has more pools than user data or a function's
     environment can hold.
     """
@@ -108,7 +107,7 @@ class _Parts(Construct):
         *,
         source: Source,
         data: TidegateData,
-        package: Path,
+        packages: Packages,
     ) -> None:
         super().__init__(scope, id)
         file, storage = source.file, data.storage
@@ -139,7 +138,7 @@ class _Parts(Construct):
             nodes=self.nodes,
             cluster_asset=_file_asset(self, source),
         )
-        code = lambda_.Code.from_asset(str(package))
+        code = lambda_.Code.from_asset(str(packages.functions))
         self.functions = Functions(self, "Functions", around=around, code=code)
         Hours(self, "Hours", file=file, functions=self.functions, queues=self.queues)
         self.alarms = Alarms(
@@ -172,11 +171,11 @@ class TidegateCluster(_Parts):
     head: Head
 
     def __init__(
-        self, scope: Construct, id: str, *, source: Source, data: TidegateData, package: Path
+        self, scope: Construct, id: str, *, source: Source, data: TidegateData, packages: Packages
     ) -> None:
         if source.file.existing.head:
             raise ValueError("existing.head: use TidegateAutoscaler for a head that is there")
-        super().__init__(scope, id, source=source, data=data, package=package)
+        super().__init__(scope, id, source=source, data=data, packages=packages)
         self.head = Head(
             self,
             "Head",
@@ -187,6 +186,7 @@ class TidegateCluster(_Parts):
             events=self.events,
             image=self._images.of_head,
             mounts=self._mounts,
+            agent=packages.agent,
         )
         head_id = self.head.instance.ref
         _tell(
@@ -207,12 +207,12 @@ class TidegateAutoscaler(_Parts):
     head: ExistingHead
 
     def __init__(
-        self, scope: Construct, id: str, *, source: Source, data: TidegateData, package: Path
+        self, scope: Construct, id: str, *, source: Source, data: TidegateData, packages: Packages
     ) -> None:
         head = source.file.existing.head
         if not head:
             raise ValueError("existing.head: name the head, or use TidegateCluster")
-        super().__init__(scope, id, source=source, data=data, package=package)
+        super().__init__(scope, id, source=source, data=data, packages=packages)
         self.head = ExistingHead(
             self,
             "Head",

@@ -1,6 +1,7 @@
 """The head: one small instance, its data volume, and a name that keeps pointing at it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from aws_cdk import CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -12,7 +13,7 @@ from constructs import Construct, IDependable
 from cdk import statements
 from cdk.acknowledged import acknowledge
 from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
-from cdk.bundles import read_bundles, store
+from cdk.bundles import read_bundles, store, store_file
 from cdk.events import Events
 from cdk.images import ROOT_DEVICE, HeadImage
 from cdk.network import Network
@@ -31,7 +32,10 @@ RECORD_TTL_S = 30
 
 
 class Head(Construct):
-    """Outbound connections only; people reach it with Session Manager."""
+    """Outbound connections only; people reach it with Session Manager.
+
+    `agent`: the archive that `cdk.agent_package` makes.
+    """
 
     def __init__(
         self,
@@ -45,11 +49,14 @@ class Head(Construct):
         events: Events,
         image: HeadImage,
         mounts: Sequence[IDependable],
+        agent: Path,
     ) -> None:
         super().__init__(scope, id)
         assert storage.volume_id, "a head of ours has a volume of ours"
         names = agent_names(storage, queues, events)
-        values = head_values(file, shared_names(storage, events), names, storage.volume_id)
+        shared = shared_names(storage, events)
+        agent_at = store_file(self, "Agent", agent)
+        values = head_values(file, shared, names, storage.volume_id, agent_at=agent_at)
         bundle = store(self, "Bundle", head_bundle(values))
         parameter = ssm.CfnParameter(
             self,

@@ -1,11 +1,10 @@
 """The two stacks of one cluster: what it keeps, and what can be made again at any time."""
 
-from pathlib import Path
-
 from aws_cdk import Environment, Stack
 from constructs import Construct
 
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
+from cdk.packages import Packages
 
 # Constructs called so leave no trace in the names of the resources below them.
 HIDDEN = "Default"
@@ -27,7 +26,7 @@ class DataStack(Stack):
 
 
 class ClusterStack(Stack):
-    """Everything else that one cluster owns. `package`: the functions' code, a zip file.
+    """Everything else that one cluster owns.
 
     Errors: ValueError, when the cluster has more pools than user data or a function's
     environment can hold.
@@ -39,7 +38,7 @@ class ClusterStack(Stack):
         *,
         source: Source,
         data: TidegateData,
-        package: Path,
+        packages: Packages,
         account: str | None,
     ) -> None:
         file = source.file
@@ -50,4 +49,4 @@ class ClusterStack(Stack):
             description=f"Tidegate: the Slurm cluster {file.cluster.name}",
         )
         whole = TidegateAutoscaler if file.existing.head else TidegateCluster
-        whole(self, HIDDEN, source=source, data=data, package=package)
+        whole(self, HIDDEN, source=source, data=data, packages=packages)

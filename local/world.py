@@ -1,6 +1,5 @@
 """A small cloud in one network namespace: a bridge, IMDS, DNS, a shared folder, machines."""
 
-import shlex
 import subprocess
 import sys
 import threading
@@ -24,8 +23,6 @@ HEAD_ADDRESS = "10.77.0.1"
 # it, and the others would talk to nobody until their ARP entry runs out.
 _BRIDGE_MAC = "02:00:0a:4d:ff:fe"
 _REPOSITORY = Path(__file__).parent.parent
-# Where AWS's image has the agent; the interpreter and the code are this checkout's.
-_AGENT = Path("opt/tidegate/bin/tidegate-agent")
 _SHIMS = (
     *(("systemctl", "usr/bin"), ("systemd-run", "usr/bin")),
     *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
@@ -199,10 +196,6 @@ class World:
         (root / "etc/resolv.conf").write_text(
             f"nameserver {BRIDGE_ADDRESS}\nsearch {self._settings.domain}\n"
         )
-        (root / _AGENT).parent.mkdir(parents=True, exist_ok=True)
-        argv = shlex.join([sys.executable, "-m", "tidegate.agent.main"])
-        (root / _AGENT).write_text(f'#!/bin/sh\nexec {argv} "$@"\n')
-        (root / _AGENT).chmod(0o755)
         (root / ".efs").mkdir(mode=0o700)
         _open_way_to(Path(sys.base_prefix), root)
         _open_way_to(_REPOSITORY, root)

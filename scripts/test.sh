@@ -37,6 +37,8 @@ check_shell() {
 check ruff ruff check --quiet
 check format ruff format --check --quiet
 check mypy mypy
+# The head runs the agent on its own Python.
+check "mypy for Python 3.12" mypy --python-version 3.12 tidegate/agent
 check shellcheck check_shell
 if [[ ${1:-} != --lint ]]; then
     # Most of the real path waits; a file stays in one process, with the daemons that it started.

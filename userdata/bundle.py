@@ -97,11 +97,11 @@ def pack(
     entries |= {f"files/{name}": content for name, content in files.items()}
     entries["graph"] = "".join(f"{stage.row(settings)}\n" for stage in stages)
     entries["settings"] = assignments(settings)
-    return Bundle(_archive(entries))
+    return Bundle(tar_gz(entries))
 
 
-def _archive(entries: Mapping[str, str | bytes]) -> bytes:
-    """Root's, without times; what begins with `#!` may be run."""
+def tar_gz(entries: Mapping[str, str | bytes]) -> bytes:
+    """An archive of these files. Root's, without times; what begins with `#!` may be run."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(entries.items()):

@@ -83,20 +83,30 @@ quoted() {
     python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$1"
 }
 
-# aws_json SERVICE TARGET: sends the JSON on standard input to an AWS API and prints the answer.
-# By curl, since a plain image has no AWS CLI, and one that has starts it in half a second. The
-# role's keys go by a pipe: command lines are there for all to read.
-aws_json() {
-    local service=$1 role keys own=AWS_ENDPOINT_URL_${1^^} url body
+# endpoint SERVICE: where an AWS API is.
+endpoint() {
+    local own=AWS_ENDPOINT_URL_${1^^}
+    echo "${!own:-${AWS_ENDPOINT_URL:-https://$1.$AWS_REGION.$AWS_DOMAIN}}"
+}
+
+# signed SERVICE ARGUMENT...: asks an AWS API by curl, since a plain image has no AWS CLI, and one
+# that has starts it in half a second. The role's keys go by a pipe: command lines are there for
+# all to read.
+signed() {
+    local role keys
     role=$(imds iam/security-credentials/) &&
         keys=$(imds "iam/security-credentials/$role") || return
-    url=${!own:-${AWS_ENDPOINT_URL:-https://$service.$AWS_REGION.$AWS_DOMAIN}}
-    body=$(cat)
     printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' "$(json_word AccessKeyId "$keys")" \
         "$(json_word SecretAccessKey "$keys")" "$(json_word Token "$keys")" |
-        curl -sS --fail-with-body -m 20 -K - --aws-sigv4 "aws:amz:$AWS_REGION:$service" \
-            -H "X-Amz-Target: $2" -H 'Content-Type: application/x-amz-json-1.1' \
-            --data-binary "$body" "$url/"
+        curl -sS --fail-with-body -K - --aws-sigv4 "aws:amz:$AWS_REGION:$1" "${@:2}"
+}
+
+# aws_json SERVICE TARGET: sends the JSON on standard input to an AWS API and prints the answer.
+aws_json() {
+    local body
+    body=$(cat)
+    signed "$1" -m 20 -H "X-Amz-Target: $2" -H 'Content-Type: application/x-amz-json-1.1' \
+        --data-binary "$body" "$(endpoint "$1")/"
 }
 
 # put_event KIND MEMBERS: a hint on the cluster's bus about this machine.

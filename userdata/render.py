@@ -6,7 +6,6 @@ add a word of shell or a line of configuration. No value is a secret: user data 
 by anyone who may describe the instance.
 """
 
-import shlex
 from collections.abc import Iterable, Mapping
 
 import jinja2
@@ -92,6 +91,7 @@ _HEAD_STAGES = (
     "head/export",
     "head/config",
     "head/slurmctld",
+    "head/agent_code",
     "head/agent",
 )
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
@@ -130,7 +130,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "HEAD_NAME": values.slurm.head_name,
         "METADATA_USERS": f"root {values.agent_user}",
         "AGENT_USER": values.agent_user,
-        "AGENT_COMMAND": shlex.join(values.agent_command),
+        "AGENT_SHA256": values.agent.sha256 if values.agent else "",
         "CLUSTER": values.slurm.cluster,
         "STATE_DIR": values.slurm.state_dir,
         "DATA_DIR": values.data_dir,
@@ -143,6 +143,7 @@ def head_bundle(values: HeadValues) -> Bundle:
     files = {
         "slurm.conf": slurm_conf(values.slurm),
         "leaving.py": read("head/leaving.py"),
+        "agent_paths.sh": read("head/agent_paths.sh"),
         "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack(_HEAD_STAGES, settings, files)
@@ -179,6 +180,8 @@ def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
         "DATA_VOLUME": values.data_volume,
         "AGENT_ENV": agent_env,
     }
+    if values.agent:
+        made["AGENT"] = f"{values.agent.bucket}/{values.agent.key}"
     text = assignments(made)
     if len(text.encode()) > MAX_PARAMETER_BYTES:
         raise ValueError(f"{len(text.encode())} bytes; SSM takes {MAX_PARAMETER_BYTES}")

@@ -321,7 +321,7 @@ class SlurmConfValues:
 class HeadValues:
     """What the head needs.
 
-    `agent_command`: the argv of the agent, empty for none. `agent_env`: what
+    `agent`: the archive with the agent, None for no agent. `agent_env`: what
     /etc/tidegate/agent.env holds; readable by everyone, so nothing secret.
     `agent_user`: see userdata/head/agent.sh for why this is `slurm`. `data_volume`: the id of
     the EBS volume that is mounted at `data_dir`, "" for none. `export_to`: addresses (CIDR) that
@@ -331,7 +331,7 @@ class HeadValues:
     slurm: SlurmConfValues
     munge: MungeSecret
     shared: Shared
-    agent_command: tuple[str, ...] = ("/opt/tidegate/bin/tidegate-agent",)
+    agent: BundleAt | None = None
     agent_env: tuple[tuple[str, str], ...] = field(default=())
     agent_user: str = "slurm"
     bus: str = ""
@@ -342,7 +342,6 @@ class HeadValues:
     installs: bool = False
 
     def __post_init__(self) -> None:
-        _check_each("agent_command", self.agent_command, _WORD)
         _check_each("agent_env", (name for name, _ in self.agent_env), _ENV_NAME)
         for name, value in self.agent_env:
             _check(f"agent_env {name}", value, _ENV_VALUE)

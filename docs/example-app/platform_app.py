@@ -10,6 +10,7 @@ from aws_cdk import App, Environment, Stack, Tags
 from constructs import Construct
 
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
+from cdk.packages import Packages
 from tidegate.wire.deployment import HeadModel, NetworkModel
 from tidegate.wire.models import ClusterModel, PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel
@@ -59,12 +60,12 @@ class Platform(Stack):
         Tags.of(self).add("team", "platform")
 
 
-def build(app: App, package: Path) -> None:
-    """`package`: the functions' code, a zip file."""
+def build(app: App, packages: Packages) -> None:
+    """`packages`: the code of functions and agent."""
     source = Source.of(training())
     data = TidegateData(Platform(app, "TrainingData", is_kept=True), "Data", source=source)
     whole = TidegateCluster(
-        Platform(app, "Training"), "Cluster", source=source, data=data, package=package
+        Platform(app, "Training"), "Cluster", source=source, data=data, packages=packages
     )
     # What the construct made can be used: here somebody may subscribe to its alarms.
     assert whole.alarms.topic.topic_arn
@@ -72,15 +73,13 @@ def build(app: App, package: Path) -> None:
     source = Source.read(HERE / "old-cluster.yaml")
     data = TidegateData(Platform(app, "OldData", is_kept=True), "Data", source=source)
     TidegateAutoscaler(
-        Platform(app, "Old"), "Autoscaler", source=source, data=data, package=package
+        Platform(app, "Old"), "Autoscaler", source=source, data=data, packages=packages
     )
 
 
 def main() -> None:
-    from cdk.packaging import package
-
     app = App()
-    build(app, package(HERE.parents[1]))
+    build(app, Packages.build(HERE.parents[1]))
     app.synth()
 
 

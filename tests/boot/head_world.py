@@ -49,7 +49,7 @@ class Stage:
     def values(self, volume_id: str, **changes: Any) -> HeadValues:
         settings = (*LOCAL_SLURM.settings, ("MinJobAge", "2"))
         slurm = replace(LOCAL_SLURM, state_dir=f"{DATA}/slurmctld", settings=settings)
-        plain = replace(HEAD, slurm=slurm, munge=self.cloud.munge, agent_command=())
+        plain = replace(HEAD, slurm=slurm, munge=self.cloud.munge, agent=None)
         return replace(plain, data_volume=volume_id, update_poll_s=0.3, **changes)
 
     def alone(self, number: int, volume_id: str, *disks: Disk) -> Machine:

@@ -10,9 +10,10 @@ import yaml
 from cdk.bootstrap import AgentNames, SharedNames, head_values, node_values, slurm_values
 from tests.cdk.made import ROOT, dev_file
 from tidegate.wire.config import ClusterFile, parse_cluster
-from userdata.render import NodeShape
+from userdata.render import BundleAt, NodeShape
 
 SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1", bus="bus")
+AT = BundleAt("assets", "agent.tgz", "a" * 64)
 AGENT = AgentNames(bucket="b", bus="bus", urgent_queue_url="http://u", routine_queue_url="http://r")
 
 
@@ -53,7 +54,7 @@ def test_an_image_of_one_s_own_brings_everything(image, installs, branch):
     file = cluster_file(image=image)
 
     node = node_values(file, SHARED, file.cluster.pools[0])
-    head = head_values(file, SHARED, AGENT, "vol-1")
+    head = head_values(file, SHARED, AGENT, "vol-1", agent_at=AT)
 
     assert (node.installs, node.driver_branch) == (installs, branch)
     assert head.installs == installs
@@ -84,7 +85,7 @@ def test_slurm_conf_has_room_for_the_nodes_that_the_limits_allow(limits, nodes):
 def test_agent_is_told_everything_that_its_settings_ask_for():
     from tidegate.agent.settings import Settings
 
-    told = dict(head_values(cluster_file(), SHARED, AGENT, "vol-1").agent_env)
+    told = dict(head_values(cluster_file(), SHARED, AGENT, "vol-1", agent_at=AT).agent_env)
 
     settings = Settings.from_environment(told)
     assert (settings.cluster, settings.bucket, settings.bus) == ("dev", "b", "bus")

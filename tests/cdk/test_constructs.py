@@ -9,7 +9,7 @@ import yaml
 from aws_cdk import Stack as CdkStack
 
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
-from cdk.packaging import own_code_package
+from cdk.packages import Packages
 from tests.cdk.made import ROOT, Stack, joined, new_app, written
 from tidegate.core.errors import BadConfig
 from tidegate.wire.models import ClusterModel
@@ -19,7 +19,7 @@ GROUP = "AWS::EC2::SecurityGroup"
 BOUNDARY = "arn:aws:iam::123456789012:policy/platform-bound"
 
 
-PACKAGE = own_code_package(ROOT)
+PACKAGES = Packages.own_code(ROOT)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def example(tmp_path_factory) -> dict[str, Stack]:
     found.loader.exec_module(module)
     folder = tmp_path_factory.mktemp("example")
     app = new_app(folder)
-    module.build(app, PACKAGE)
+    module.build(app, PACKAGES)
     app.synth()
     return written(folder)
 
@@ -162,11 +162,11 @@ def test_each_construct_refuses_the_other_s_file(tmp_path):
 
     with pytest.raises(ValueError, match="use TidegateAutoscaler"):
         TidegateCluster(
-            stack, "a", source=old, data=TidegateData(stack, "d", source=old), package=PACKAGE
+            stack, "a", source=old, data=TidegateData(stack, "d", source=old), packages=PACKAGES
         )
     with pytest.raises(ValueError, match="or use TidegateCluster"):
         TidegateAutoscaler(
-            stack, "b", source=dev, data=TidegateData(stack, "e", source=dev), package=PACKAGE
+            stack, "b", source=dev, data=TidegateData(stack, "e", source=dev), packages=PACKAGES
         )
 
 

@@ -7,6 +7,7 @@ A program of its own, since pytest stays outside the namespaces:
 """
 
 import base64
+import hashlib
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -113,6 +115,14 @@ def publish(cloud: Cloud, bundle: Bundle) -> BundleAt:
     return BundleAt(BUNDLES, key, bundle.sha256)
 
 
+def publish_agent(cloud: Cloud, archive: Path) -> BundleAt:
+    """What the CDK's asset does."""
+    sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
+    key = f"{sha256}.tgz"
+    cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=archive.read_bytes())
+    return BundleAt(BUNDLES, key, sha256)
+
+
 def data_of_node(cloud: Cloud, values: NodeValues) -> str:
     """User data of nodes, whose bundle is there."""
     return node_user_data(values, publish(cloud, node_bundle(values)))
@@ -190,7 +200,7 @@ def buy(cloud: Cloud, template_id: str, shape: NodeShape, market: str, **found: 
 
 
 def boot_head(cloud: Cloud, world: World) -> Machine:
-    values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_command=())
+    values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent=None)
     template_id = template(cloud, "head", data_of_head(cloud, values))
     cloud.ec2.run_instances(
         MinCount=1,

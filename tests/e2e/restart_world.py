@@ -7,10 +7,12 @@ import json
 import re
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from cdk.agent_package import own_agent_package
 from local import namespaces
 from local.hypervisor import Hypervisor
 from local.instance_roles import install_instance_profiles
@@ -26,6 +28,7 @@ from tests.e2e.boot_world import (
     data_of_head,
     data_of_node,
     instance_state,
+    publish_agent,
     show_nodes,
     start_cloud,
     tags,
@@ -35,6 +38,7 @@ from tests.e2e.boot_world import (
 from tests.userdata.values import HEAD, T4X1
 from tidegate.wire.digest import decode_digest
 
+ROOT = Path(__file__).parents[2]
 ZONE = "tidegate-dev.internal"
 HEAD_HOST = f"head.{ZONE}"
 BUCKET, BUS = "digests", "tidegate-dev"
@@ -126,7 +130,7 @@ def launch_head(cluster: Cluster) -> str:
         HEAD,
         slurm=replace(LOCAL_SLURM, head_host=HEAD_HOST),
         munge=cloud.munge,
-        agent_command=("/opt/tidegate/bin/tidegate-agent",),
+        agent=publish_agent(cloud, own_agent_package(ROOT)),
         agent_env=make_agents_way(cloud),
     )
     template_id = template(cloud, "head", data_of_head(cloud, values), profile="head-profile")

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.userdata.bundles import graph_of, opened
-from tests.userdata.values import A10GX4, AT, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
+from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
 from tidegate.core.ec2 import GATE_TAG, POOL_TAG
 from userdata.render import (
     MAX_PARAMETER_BYTES,
-    HeadValues,
     MungeSecret,
     NodePool,
     NodeShape,
@@ -119,7 +118,6 @@ def test_values_that_could_add_shell_are_refused(value):
         lambda: SlurmPool(value, (), ()),
         lambda: SlurmPartition(value, ("gpu",)),
         lambda: replace(SLURM, state_dir=value),
-        lambda: replace(HEAD, agent_command=("agent", value)),
         lambda: replace(HEAD, agent_user=value),
         lambda: replace(HEAD, agent_env=((value, "x"),)),
     )
@@ -261,10 +259,11 @@ def all_needs(graph: dict[str, tuple[str, ...]], name: str) -> set[str]:
     return own.union(*(all_needs(graph, need) for need in own))
 
 
-def test_the_head_starts_the_agent_of_its_image():
-    files = opened(head_bundle(HeadValues(slurm=SLURM, munge=MUNGE, shared=SHARED)))
+def test_the_head_knows_its_agent_by_its_hash():
+    files = opened(head_bundle(HEAD))
 
-    assert "\nAGENT_COMMAND=/opt/tidegate/bin/tidegate-agent\n" in files["settings"]
+    assert f"\nAGENT_SHA256={AGENT.sha256}\n" in files["settings"]
+    assert f"AGENT={AGENT.bucket}/{AGENT.key}\n" in head_parameter(HEAD, AT)
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, *SHIMS], ids=lambda path: path.name)

@@ -22,6 +22,8 @@ SHARED = Shared("fs-0123456789abcdef0")
 
 # A bundle in the bucket that `cdk bootstrap` makes.
 AT = BundleAt("cdk-hnb659fds-assets-123456789012-us-east-1", "b" * 64 + ".tgz", "c" * 64)
+# The agent, beside it.
+AGENT = BundleAt(AT.bucket, "d" * 64 + ".tgz", "e" * 64)
 
 NODE = NodeValues(
     cluster="dev",
@@ -50,6 +52,6 @@ HEAD = HeadValues(
     slurm=SLURM,
     munge=MUNGE,
     shared=SHARED,
-    agent_command=("/opt/tidegate/bin/tidegate-agent", "--cluster", "dev"),
+    agent=AGENT,
     agent_env=(("TIDEGATE_BUCKET", "tidegate-dev"), ("TIDEGATE_BUS", "tidegate-dev")),
 )

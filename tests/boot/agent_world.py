@@ -1,0 +1,103 @@
+"""A head that gets its agent from an archive, then another one, then one that is not as told.
+
+A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
+
+    python -m tests.boot.agent_world ARCHIVE
+"""
+
+import json
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cdk.agent_package import own_agent_package
+from local import namespaces
+from local.machine import Machine, MachineSpec
+from local.world import World, WorldSettings
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    BUNDLES,
+    LOCAL_SLURM,
+    READY,
+    Cloud,
+    data_of_head,
+    publish_agent,
+    start_cloud,
+    wait_for,
+)
+from tests.e2e.restart_world import BUCKET, make_agents_way, run
+from tests.userdata.values import HEAD
+from tidegate.wire.digest import decode_digest
+from userdata.render import BundleAt, HeadValues
+
+ROOT = Path(__file__).parents[2]
+HOME = "/opt/tidegate/agent"
+# Of the running agent: its command line, and the compiled code that it loaded.
+LOOK = """pid=$(pgrep -u slurm -f {home}) || exit 0
+tr '\\0' ' ' </proc/$pid/cmdline; echo
+grep -oE '/[^ ]*pydantic_core[^ ]*' /proc/$pid/maps | sort -u
+"""
+
+
+@dataclass
+class Stage:
+    cloud: Cloud
+    head: Machine
+
+    def digest_start_s(self) -> float:
+        """When the agent that reported last was started; 0.0 before the first report."""
+        s3 = self.cloud.client("s3")
+        for each in s3.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+            body = s3.get_object(Bucket=BUCKET, Key=each["Key"])["Body"].read()
+            return decode_digest(body).stamp.agent_started_at_s
+        return 0.0
+
+    def look(self) -> dict[str, Any]:
+        return {
+            "agent": self.head.run(["bash", "-c", LOOK.format(home=HOME)]).stdout.splitlines(),
+            "folders": run(self.head, f"ls {HOME}").split(),
+        }
+
+
+def boot(cloud: Cloud, world: World, values: HeadValues) -> Machine:
+    data = data_of_head(cloud, values)
+    return world.boot(MachineSpec("i-0123456789abcdef0", "m7i.large", data, is_head=True))
+
+
+def tampered(cloud: Cloud, archive: Path) -> BundleAt:
+    at = publish_agent(cloud, archive)
+    key = "tampered.tgz"
+    cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=archive.read_bytes() + b"x")
+    return replace(at, key=key)
+
+
+def scenario(whole: Path) -> dict[str, Any]:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        own = own_agent_package(ROOT)
+        way = make_agents_way(cloud)
+        values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_env=way)
+        values = replace(values, update_poll_s=0.3, agent=publish_agent(cloud, whole))
+        stage = Stage(cloud, boot(cloud, world, values))
+        head = stage.head
+        assert wait_for(lambda: READY in head.console.read_text(), 40), head.console.read_text()
+        wait_for(stage.digest_start_s, 20)
+        seen: dict[str, Any] = {"first": stage.look(), "first_s": stage.digest_start_s()}
+
+        newer = replace(values, agent=publish_agent(cloud, own))
+        changed_s = time.time()
+        data_of_head(cloud, newer)
+        wait_for(lambda: stage.digest_start_s() > changed_s, 30)
+        seen |= {"second": stage.look(), "second_s": stage.digest_start_s() - changed_s}
+
+        data_of_head(cloud, replace(values, agent=tampered(cloud, whole)))
+        wait_for(lambda: "agent_code failed" in head.console.read_text(), 30)
+        seen |= {"tampered": stage.look(), "console": head.console.read_text()}
+    return seen
+
+
+if __name__ == "__main__":
+    namespaces.enter()
+    print(json.dumps(scenario(Path(sys.argv[1]))))

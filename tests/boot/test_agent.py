@@ -1,0 +1,59 @@
+"""The head's agent comes from an archive in S3, whatever its image has.
+
+agent_world.py runs in namespaces and says what happened; the tests look at that.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk.agent_package import agent_package
+from local.namespaces import can_enter
+
+ROOT = Path(__file__).parent.parent.parent
+WHY_NOT = can_enter()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
+
+type Seen = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.boot.agent_world", str(agent_package(ROOT))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: Seen = json.loads(done.stdout)
+    return found
+
+
+def test_the_agent_of_the_archive_runs_with_the_archive_s_packages_and_reports(seen):
+    (folder,) = seen["first"]["folders"]
+    command, library = seen["first"]["agent"]
+
+    assert command.split()[-2:] == ["-s", f"/opt/tidegate/agent/{folder}"]
+    assert library.startswith(f"/opt/tidegate/agent/{folder}/cp313-")
+    assert seen["first_s"] > 0
+
+
+def test_a_deployment_with_another_agent_takes_its_place(seen):
+    (folder,) = seen["second"]["folders"]
+
+    assert [folder] != seen["first"]["folders"]
+    assert seen["second"]["agent"][0].endswith(f"/opt/tidegate/agent/{folder} ")
+    assert seen["second_s"] > 0
+
+
+def test_an_archive_that_is_not_as_told_is_not_unpacked_and_the_agent_before_goes_on(seen):
+    assert "stage agent_code failed (exit 78)" in seen["console"]
+    assert "does not have its hash" in seen["console"]
+    assert seen["tampered"] == seen["second"]
