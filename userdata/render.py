@@ -95,7 +95,7 @@ _HEAD_STAGES = (
     "head/agent",
 )
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
-# Ubuntu's names. The EFS mount helper is in no repository of Ubuntu: see docs/limits.md.
+# Ubuntu's names. The EFS mount helper is in AWS's repository, which the stage adds.
 _PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
 _PROGRAMS = "curl munge munged mount.efs nft scontrol"
 
@@ -261,6 +261,7 @@ def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
         "MUNGE_WAIT_S": str(munge.wait_s),
         "SHARED_DIR": shared.directory,
         "SHARED_WAIT_S": str(shared.wait_s),
+        "EFS_HELPER_URL": shared.helper_url,
     }
 
 

@@ -150,17 +150,19 @@ class Shared:
     """The file system that head and nodes share (EFS) and where it is mounted.
 
     `wait_s`: how long a mount may take; the name of a mount target that was just made
-    resolves only after minutes.
+    resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are.
     """
 
     file_system_id: str
     directory: str = "/shared"
     access_point_id: str = ""
     wait_s: int = 300
+    helper_url: str = "https://amazon-efs-utils.aws.com"
 
     def __post_init__(self) -> None:
         _check("file_system_id", self.file_system_id, _WORD)
         _check("directory", self.directory, _PATH)
+        _check("helper_url", self.helper_url, _WORD)
         if self.access_point_id:
             _check("access_point_id", self.access_point_id, _WORD)
         _check_positive("wait_s", self.wait_s)

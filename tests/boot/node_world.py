@@ -22,7 +22,7 @@ from local import namespaces
 from local.disks import Disk
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
-from local.world import World, WorldSettings
+from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tests.e2e.boot_world import (
     AWS_PORT,
     BUNDLES,
@@ -35,7 +35,7 @@ from tests.e2e.boot_world import (
     start_cloud,
     wait_for,
 )
-from tests.userdata.values import A10GX4
+from tests.userdata.values import A10GX4, SHARED
 from userdata.render import GpuSettings, NodeValues, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
@@ -83,8 +83,11 @@ def manager(version: str) -> dict[str, str]:
 # An image without the EFS mount helper.
 LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
-APT = {**LACKING, "/usr/bin/apt-get": stub("apt-get"), "/usr/bin/apt-mark": stub("apt-mark")}
-INSTALLS = replace(LOCAL_NODE, installs=True)
+UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', **LACKING}
+APT = {**UBUNTU, "/usr/bin/apt-get": stub("apt-get"), "/usr/bin/apt-mark": stub("apt-mark")}
+# AWS's repository with the mount helper.
+HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
+INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
 
 FAULTS = {
     "healthy": Fault(),
@@ -123,6 +126,7 @@ FAULTS = {
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
+    "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
     "tampered": Fault("1 computed checksum did NOT match"),
@@ -247,8 +251,17 @@ def kills(stage: Stage, head: Machine, times: int) -> list[dict[str, Any]]:
     ]
 
 
+def publish_helper(cloud: Cloud) -> None:
+    """The key of AWS's repository."""
+    s3 = cloud.client("s3")
+    s3.create_bucket(Bucket="efs-packages", ACL="public-read")
+    key = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
+    s3.put_object(Bucket="efs-packages", Key="efs-utils.gpg", Body=key, ACL="public-read")
+
+
 def scenario(verb: str, times: int) -> Any:
     cloud = start_cloud()
+    publish_helper(cloud)
     with World(WorldSettings(AWS_PORT)) as world:
         hypervisor = Hypervisor(cloud.ec2, world)
         hypervisor.start()

@@ -13,3 +13,4 @@ PACKAGES=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300
+EFS_HELPER_URL=https://amazon-efs-utils.aws.com

@@ -56,7 +56,32 @@ apt_install() {
 }
 
 refresh_apt() {
+    [[ $(missing) != *mount.efs* ]] || add_efs_source || echo "no repository with mount.efs"
     apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
+}
+
+# Ubuntu has no package of EFS's mount helper, and AWS has a repository for it: the address, the
+# suite and the key are those of its installer (efs-utils, INSTALL.md) and of ParallelCluster
+# (cookbook, efs/partial/_install_from_repo_debian.rb). Not a new major version unasked.
+add_efs_source() {
+    local version key=/usr/share/keyrings/efs-utils
+    version=$(sed -n 's/^VERSION_ID="\(.*\)"/\1/p' /etc/os-release)
+    grep -qx ID=ubuntu /etc/os-release || return
+    curl -fsS -m 20 --retry 3 -o "$key" "$EFS_HELPER_URL/efs-utils.gpg" || return
+    # apt tells text from binary by the file's name.
+    if grep -aq "BEGIN PGP" "$key"; then
+        mv "$key" "$key.asc"
+    else
+        mv "$key" "$key.gpg"
+    fi
+    put_file /etc/apt/sources.list.d/efs-utils.list 644 <<EOF_LIST
+deb [signed-by=$(echo "$key".???)] $EFS_HELPER_URL/repo/deb/ubuntu/$version $version main
+EOF_LIST
+    put_file /etc/apt/preferences.d/efs-utils 644 <<'EOF_PIN'
+Package: amazon-efs-utils
+Pin: version 3.*
+Pin-Priority: 990
+EOF_PIN
 }
 
 dnf_install() {
