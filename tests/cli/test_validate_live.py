@@ -146,7 +146,7 @@ def test_what_may_not_be_asked_is_said_and_hides_nothing_else(region: Region):
 
 def test_an_image_for_other_processors_is_refused(region: Region):
     assert region.told({"image": ARM_IMAGE}) == [
-        f"image {ARM_IMAGE} is for arm64, head and nodes are x86_64",
+        f"image {ARM_IMAGE} is for arm64, what boots from it is x86_64",
         f"image {ARM_IMAGE} is pending, not available",
     ]
 

@@ -9,7 +9,7 @@ from tidegate.cli import quotas
 from tidegate.core.ec2 import Market
 from tidegate.core.errors import TidegateError
 from tidegate.core.pool import Pool
-from tidegate.wire.catalogue import IMAGE_ARCH
+from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Place, Problem
 
@@ -107,20 +107,20 @@ def _first_spot(file: ClusterFile) -> Place | None:
 
 def _images(file: ClusterFile, account: Account) -> Found:
     """Machine images exist and are for the processors of head and nodes."""
-    places: dict[Place, str | None] = {
-        ("image",): file.image_id,
-        ("head", "image"): None if file.existing.head else file.head.image_id,
-    }
-    for place, image_id in places.items():
-        if image_id is None:
-            continue
+    node_arch = file.cluster.pools[0].instance_types[0].arch  # a rule: an image is of one
+    wanted: list[tuple[Place, str, str]] = []
+    if file.image_id:
+        wanted.append((("image",), file.image_id, node_arch))
+    if file.head.image_id and not file.existing.head:
+        wanted.append((("head", "image"), file.head.image_id, USUAL_ARCH))
+    for place, image_id, arch in wanted:
         image = account.image(image_id)
         if image is None:
             text = f"{image_id} is not there, or not shared with this account"
             yield Problem(place, text)
             continue
-        if image.arch != IMAGE_ARCH:
-            text = f"{image_id} is for {image.arch}, head and nodes are {IMAGE_ARCH}"
+        if image.arch != arch:
+            text = f"{image_id} is for {image.arch}, what boots from it is {arch}"
             yield Problem(place, text)
         if image.state != "available":
             yield Problem(place, f"{image_id} is {image.state}, not available")
