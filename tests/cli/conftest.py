@@ -19,7 +19,7 @@ from tidegate.adapters.bus import AwsBus
 from tidegate.cli.main import app
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.slurm import Job, Node, Reading
-from tidegate.wire.events import encode_look
+from tidegate.wire.events import encode_look, parse_schedule
 from tidegate.wire.settings import environment
 from tidegate.wiring.function import function
 from tidegate.wiring.planner import planner
@@ -38,6 +38,7 @@ class Town:
     file: Path
     started_at_s: float = field(default_factory=time.time)
     sequence: int = 0
+    invoked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         text = DEV.read_text().replace("name: dev", f"name: {self.names.cluster}")
@@ -69,6 +70,13 @@ class Town:
 
     def client(self, service: str) -> Any:
         return self if service == "lambda" else self.cloud.client(service)
+
+    def invoke(self, *, FunctionName: str, InvocationType: str, Payload: bytes) -> None:  # noqa: N803
+        assert (FunctionName, InvocationType) == (
+            f"tidegate-{self.names.cluster}-schedule",
+            "Event",
+        )
+        self.invoked.append(parse_schedule(json.loads(Payload)))
 
     def get_function_configuration(self, *, FunctionName: str) -> dict[str, Any]:  # noqa: N803
         assert FunctionName == f"tidegate-{self.names.cluster}-planner"

@@ -1,5 +1,6 @@
-"""The environment of a deployed Lambda function: where its cluster keeps what."""
+"""Deployed Lambda functions, from outside: where their cluster keeps what, and a call of one."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,3 +24,9 @@ def read_environment(client: "LambdaClient", name: str) -> Mapping[str, str] | N
     if isinstance(answer, ClientError):
         return None
     return answer.get("Environment", {}).get("Variables", {})
+
+
+def invoke(client: "LambdaClient", name: str, event: Mapping[str, object]) -> None:
+    """Have it run soon; its answer is not waited for. Errors: Throttled, NotAuthorized."""
+    with aws_call():
+        client.invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps(event).encode())

@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import typer
 
 from tidegate.adapters.clients import client
+from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.decisions import S3Decisions
+from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
-from tidegate.adapters.functions import read_environment
+from tidegate.adapters.functions import invoke, read_environment
+from tidegate.adapters.person import who
 from tidegate.core.actions import Launch, Plan
+from tidegate.core.calendar import Wanted, Wish
 from tidegate.core.errors import BadConfig, TidegateError
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of
@@ -77,6 +82,35 @@ def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:
     """What its looks decided. Errors: those of `live`."""
     make = _clients(file, clients)
     return _decisions(file, _settings(file, make), make)
+
+
+def wishes(file: ClusterFile, clients: Clients | None = None) -> tuple[Wish, ...]:
+    """What people want instead of what the calendar says, oldest first. Errors: as `live`."""
+    make = _clients(file, clients)
+    ledger = _ledger(_settings(file, make), make)
+    return tuple(sorted(ledger.view().wishes, key=lambda one: one.made_at_s))
+
+
+def wish(file: ClusterFile, made: Wish, clients: Clients | None = None) -> Wanted:
+    """Write it down with who asks, and have the hours kept at once; what is wanted then.
+
+    Errors: as `live`. Nothing is lost when the function cannot be called: it looks by itself
+    within five minutes.
+    """
+    make = _clients(file, clients)
+    settings = _settings(file, make)
+    signed = replace(made, who=made.who or who(make("sts")))
+    ledger = _ledger(settings, make)
+    ledger.wish(signed)
+    at = datetime.fromtimestamp(signed.made_at_s, UTC).isoformat()
+    name = f"tidegate-{file.cluster.name}-schedule"
+    invoke(make("lambda"), name, {"schedule": signed.kind.value, "at": at})
+    shown_s = max(signed.from_s, SystemClock().now_s())
+    return file.calendar.wanted(shown_s, ledger.view().wishes)
+
+
+def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:
+    return DynamoLedger(make("dynamodb"), settings.table, SystemClock())
 
 
 @contextmanager

@@ -15,12 +15,15 @@ from tidegate.cli.nodes import nodes
 from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
 from tidegate.cli.replay import replay
+from tidegate.cli.schedule import EXAMPLES as SCHEDULE
+from tidegate.cli.schedule import schedule
 from tidegate.cli.simulate import simulate
 from tidegate.cli.status import EXAMPLES as STATUS
 from tidegate.cli.status import status
 from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
+from tidegate.cli.wishes import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, stop
 
 app = typer.Typer(
     name="tidegate",
@@ -92,6 +95,9 @@ app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)
 app.command(epilog=NODES)(nodes)
 app.command(epilog=EVENTS)(events)
+app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
+app.command(epilog=STOP_EXAMPLES)(stop)
+app.command(epilog=SCHEDULE)(schedule)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class Schedules:
             self._by_the_clock(now_s),
             wishes,
             now_s,
-            self._told,
+            self.told,
             self.on_running_jobs,
             self.wait_s,
         )
@@ -104,7 +104,7 @@ class Schedules:
         warm = dict(self._warm(now_s))
         ready_at_s = min((at_s for at_s, _ in self._getting_ready(now_s)), default=None)
         until_s = self._changes_at_s(now_s)
-        until = "" if until_s is None else f" until {self._told(until_s)}"
+        until = "" if until_s is None else f" until {self.told(until_s)}"
         if not self._is_up(now_s):
             stopped_at_s = max(_last(each.stop, now_s, self._zone) for each in self.windows)
             ends_at_s = jobs_end_at_s(self.on_running_jobs, stopped_at_s, self.wait_s, NOTICE_S)
@@ -117,7 +117,7 @@ class Schedules:
                 jobs_end_at_s=ends_at_s,
                 ends_all=self.on_running_jobs is OnRunningJobs.STOP,
             )
-        ready = "" if ready_at_s is None else f", to be ready at {self._told(ready_at_s)}"
+        ready = "" if ready_at_s is None else f", to be ready at {self.told(ready_at_s)}"
         return Wanted(
             is_up=True,
             sentence=f"up{until}{ready}",
@@ -131,7 +131,7 @@ class Schedules:
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.time_zone)
 
-    def _told(self, at_s: float) -> str:
+    def told(self, at_s: float) -> str:
         return f"{datetime.fromtimestamp(at_s, self._zone):%a %d %b %H:%M} {self.time_zone}"
 
     def _is_up(self, at_s: float) -> bool:

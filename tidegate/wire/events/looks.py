@@ -22,7 +22,7 @@ class _OwnLook(Wire):
 class _Schedule(Wire):
     """What the stack gives EventBridge Scheduler as input; `at` is Scheduler's own time."""
 
-    schedule: Literal["start", "stop"]
+    schedule: Literal["start", "stop", "keep-up"]
     at: AwareDatetime
 
 

@@ -1,0 +1,92 @@
+"""`tidegate schedule`: what will happen when, and who wished what."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tidegate.core.calendar import Wish
+    from tidegate.wire.calendar import Change, Schedules
+
+DAY_S = 86400.0
+
+EXAMPLES = (
+    "Examples: tidegate schedule --next 7d --cluster dev.yaml; tidegate schedule --offline ...;"
+    " tidegate schedule --cancel 1a2b3c4d ..."
+)
+
+
+def schedule(
+    context: typer.Context,
+    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    next_: Annotated[str, typer.Option("--next", metavar="SPAN", help="How far, like 7d.")] = "7d",
+    cancel: Annotated[str, typer.Option(metavar="WISH", help="End this wish now.")] = "",
+    offline: Annotated[
+        bool, typer.Option("--offline", help="By the file alone: AWS is not asked for wishes.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show when the cluster goes up and down, which nodes are ready when, and people's wishes."""
+    import time
+
+    from tidegate.cli.live import told, wishes
+    from tidegate.cli.shown import as_json
+    from tidegate.core.durations import span_s
+    from tidegate.wire.calendar import Schedules, changes
+    from tidegate.wire.config import load_cluster
+
+    horizon_s = span_s(next_)
+    if horizon_s is None or horizon_s > 366 * DAY_S:
+        raise typer.BadParameter(f"--next {next_} is not a span of at most a year, like 7d")
+    if cancel and offline:
+        raise typer.BadParameter("--cancel needs AWS")
+    with told():
+        file = load_cluster(cluster)
+        if cancel:
+            _cancel(context, cluster, cancel)
+        held = () if offline else wishes(file, context.obj)
+    schedules = file.schedules or Schedules("UTC")
+    now_s = time.time()
+    open_wishes = [one for one in held if one.until_s > now_s]
+    found = list(changes(schedules, now_s, now_s + horizon_s, open_wishes))
+    if json:
+        typer.echo(as_json(found))
+        return
+    _show(found, open_wishes, schedules)
+
+
+def _cancel(context: typer.Context, cluster: Path, wish_id: str) -> None:
+    import time
+    from dataclasses import replace
+
+    from tidegate.cli.live import wish, wishes
+    from tidegate.core.errors import BadConfig
+    from tidegate.wire.config import load_cluster
+
+    file = load_cluster(cluster)
+    found = next((one for one in wishes(file, context.obj) if one.wish_id == wish_id), None)
+    if found is None:
+        raise BadConfig(f"there is no wish {wish_id}; tidegate schedule lists them")
+    now_s = time.time()
+    ended = replace(found, until_s=min(found.until_s, now_s), from_s=min(found.from_s, now_s))
+    wish(file, ended, context.obj)
+
+
+def _show(found: "list[Change]", held: "list[Wish]", schedules: "Schedules") -> None:
+    from tidegate.cli.shown import show, table
+
+    made = table("from", "the cluster is", "nodes ready")
+    for change in found:
+        ready = ", ".join(f"{pool} {n}" for pool, n in sorted(change.wanted.warm_nodes.items()))
+        made.add_row(schedules.told(change.at_s), change.wanted.sentence, ready)
+    show(made)
+    if not held:
+        return
+    wished = table("wish", "from", "until", "who", "what, why")
+    for one in held:
+        jobs = f", jobs: {one.on_running_jobs}" if one.on_running_jobs else ""
+        what = f"{one.kind}{jobs}{f': {one.why}' if one.why else ''}"
+        from_, until = schedules.told(one.from_s), schedules.told(one.until_s)
+        wished.add_row(one.wish_id, from_, until, one.who, what)
+    show(wished)
