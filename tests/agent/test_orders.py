@@ -3,6 +3,7 @@
 import pytest
 
 from tests.agent.fakes import NOW_S, order
+from tidegate.agent.orders import Worker
 from tidegate.core.actions import OrderKind, OrderOutcome
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.interruption import NODE_SAVES
@@ -300,3 +301,22 @@ def test_a_node_that_saves_its_jobs_itself_keeps_them(slurm, worker):
 
     assert slurm.calls == [("drain", "n2"), ("signal", "USR1", "2")]
     assert {one.outcome for one in done.results} == {DONE}
+
+
+def test_users_hear_once_of_each_stop_of_the_cluster_and_of_no_other_drain(slurm, clock):
+    heard: list[str] = []
+    worker = Worker(slurm, clock.sleep, tell=heard.append)
+    slurm.put("n1", "MIXED")
+    slurm.put("n2", "MIXED")
+    tonight = "tidegate: the cluster is stopped until Tue 24 Nov 08:00 Asia/Tokyo"
+
+    for text in ("tidegate: its notice", tonight, tonight, tonight.replace("24", "25")):
+        for name in ("n1", "n2"):
+            worker.carry_out([order(OrderKind.DRAIN, name, text=text)], NOW_S)
+
+    assert heard == [
+        "Tidegate: the cluster is stopped until Tue 24 Nov 08:00 Asia/Tokyo."
+        " No job starts until then.",
+        "Tidegate: the cluster is stopped until Tue 25 Nov 08:00 Asia/Tokyo."
+        " No job starts until then.",
+    ]

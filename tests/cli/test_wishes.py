@@ -23,7 +23,10 @@ def test_a_stopped_cluster_buys_nothing_and_says_who_stopped_it(town: Town) -> N
     result = town.ask("stop", "now", "--until", "2h", "--jobs", "requeue", "--why", "a fire drill")
 
     assert result.exit_code == 0, result.output
-    assert re.search(r"stopped by \S+ \(a fire drill\) \(wish \w{8}\)$", result.output.strip())
+    assert re.search(
+        r"stopped by \S+ \(a fire drill\), running jobs end by .* UTC \(wish \w{8}\)$",
+        result.output.strip(),
+    )
     assert [one.split()[0] for one in town.invoked] == ["stop"]
 
     town.report([job(1)])

@@ -1,7 +1,7 @@
 """What every `Ledger` promises: run on the simulated one and on DynamoDB as moto plays it."""
 
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 
 import pytest
 
@@ -19,12 +19,8 @@ from tidegate.core.actions import (
     OrderKind,
     PendingOrder,
     Phase,
-    Resting,
-    Stuck,
 )
 from tidegate.core.buy import LAUNCHES_MAX
-from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
-from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import FleetRequest, Market, Override
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
@@ -282,81 +278,6 @@ def test_an_ungated_node_waits_for_no_gang(ledger: Ledger) -> None:
     assert the_node(ledger) == replace(node(), gated_for="")
 
 
-def test_a_refusal_replaces_the_one_before(ledger: Ledger) -> None:
-    for failures in (1, 2):
-        ledger.rest(Resting(offering(), NOW_S + 180 * failures, failures, "Code", "words"))
-
-    assert ledger.view().resting == (Resting(offering(), NOW_S + 360, 2, "Code", "words"),)
-
-
-def test_a_refusal_is_remembered_past_its_time_but_not_for_ever(
-    ledger: Ledger, clock: SimClock
-) -> None:
-    ledger.rest(Resting(offering(), NOW_S + 180, 1, "Code", "words"))
-
-    clock.advance(HOUR_S / 2)
-    assert len(ledger.view().resting) == 1
-
-    clock.advance(HOUR_S)
-    assert ledger.view().resting == ()
-
-
-def test_a_stuck_job_is_remembered_once_and_not_for_ever(ledger: Ledger, clock: SimClock) -> None:
-    ledger.watch(Stuck("7", "abc", NOW_S))
-    ledger.watch(Stuck("7", "abc", NOW_S, 1, NOW_S + 300))
-
-    assert ledger.view().stuck == (Stuck("7", "abc", NOW_S, 1, NOW_S + 300),)
-
-    clock.advance(4 * HOUR_S)
-    assert ledger.view().stuck == ()
-
-
-def test_a_wish_is_remembered_for_a_day_after_its_end_and_may_be_shortened(
-    ledger: Ledger, clock: SimClock
-) -> None:
-    wish = Wish(
-        "a1",
-        WishKind.STOP,
-        NOW_S,
-        NOW_S + HOUR_S,
-        NOW_S,
-        "arn:aws:sts::1:assumed-role/ops/ada",
-        "räumen",
-        OnRunningJobs.REQUEUE,
-    )
-    ledger.wish(wish)
-    assert ledger.view().wishes == (wish,)
-
-    shorter = replace(wish, until_s=NOW_S + 60)
-    ledger.wish(shorter)
-    assert ledger.view().wishes == (shorter,)
-
-    clock.advance(12 * HOUR_S)
-    assert ledger.view().wishes == (shorter,)
-
-    clock.advance(13 * HOUR_S)
-    assert ledger.view().wishes == ()
-
-
-def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:
-    stamps = [
-        Stamp("i-a", 100.5, 1),
-        Stamp("i-a", 100.5, 2),
-        Stamp("i-a", 200.25, 1),
-        Stamp("i-b", 200.25, 1),
-        Stamp("i-b", 300.0, 1),
-    ]
-    for older, newer in pairwise(stamps):
-        ledger.see_digest(newer)
-        if newer.agent_started_at_s > older.agent_started_at_s or newer.sequence > older.sequence:
-            ledger.see_digest(older)
-
-        assert ledger.view().digest_seen == newer
-
-
-# -- single nodes and cordons --------------------------------------------------------------
-
-
 def test_nodes_are_found_by_id_in_whatever_phase(ledger: Ledger) -> None:
     many = [node(f"i-{number}") for number in range(150)]
     ledger.commit(ledger.view().epoch, [launch()])
@@ -410,19 +331,3 @@ def test_a_node_written_before_there_were_cordons_can_be_read(
     )
 
     assert [one.cordon for one in ledger.view().nodes] == [None]
-
-
-def test_a_start_that_is_not_heard_any_more_bars_no_other(ledger: Ledger, clock: SimClock) -> None:
-    """Its clock may have been hours ahead."""
-    ahead, right = Stamp("i-a", NOW_S + HOUR_S, 1), Stamp("i-a", NOW_S, 1)
-    ledger.see_digest(ahead)
-    clock.advance(SEEN_COUNTS_S)
-    ledger.see_digest(right)
-    barred = ledger.view().digest_seen
-
-    clock.advance(1.0)
-    forgotten = ledger.view().digest_seen
-    ledger.see_digest(right)
-
-    assert (barred, forgotten) == (ahead, None)
-    assert ledger.view().digest_seen == right

@@ -211,3 +211,4 @@ def test_how_long_running_jobs_are_waited_for(policy, wait_s, ends, ends_all):
 
     assert wanted.jobs_end_at_s == (utc(ends) if ends else None)
     assert wanted.ends_all is ends_all
+    assert (", running jobs end by " in wanted.sentence) is (ends is not None)

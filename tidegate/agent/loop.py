@@ -6,7 +6,7 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate.agent.change import Fingerprint, fingerprint
@@ -46,13 +46,14 @@ class Agent:
         sleep: Sleep = time.sleep,
         pace: Pace | None = None,
         heartbeat_s: float = HEARTBEAT_S,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._slurm = slurm
         self._bus = bus
         self._clock = clock
         self._cluster = cluster
         self._stamp = Stamp(head_instance_id, agent_started_at_s, 0)
-        self._worker = Worker(slurm, sleep, pace or Pace())
+        self._worker = Worker(slurm, sleep, pace or Pace(), tell=tell)
         self._heartbeat_s = heartbeat_s
         self._lock = threading.Lock()
         self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}

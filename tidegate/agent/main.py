@@ -12,6 +12,7 @@ from typing import override
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.imds import instance_id
 from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
+from tidegate.adapters.wall import wall
 from tidegate.agent.loop import Agent
 from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
@@ -74,6 +75,7 @@ def run(settings: Settings) -> None:
         head_instance_id=head_instance_id,
         agent_started_at_s=started_at_s,
         heartbeat_s=settings.heartbeat_s,
+        tell=wall,
     )
     users = UserList(settings.shared_dir)
     with Waker(settings.slurmctld_log) as waker:

@@ -18,6 +18,7 @@ from tidegate.agent.job_orders import Signalled, comment, requeue, signal
 from tidegate.agent.node_orders import drain, undrain
 from tidegate.agent.release import Pace, release
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.reconcile import STOPPED_REASON
 from tidegate.ports import Slurm
 
 type Sleep = Callable[[float], None]
@@ -30,12 +31,17 @@ ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Carries orders out on one Slurm; `signalled` is its only memory."""
+    """Carries orders out on one Slurm; `signalled` and `told` are its only memory.
+
+    `tell`: a word to all users. They hear once of each stop of the cluster.
+    """
 
     slurm: Slurm
     sleep: Sleep = time.sleep
     pace: Pace = field(default_factory=Pace)
     signalled: Signalled = field(default_factory=Signalled)
+    tell: Callable[[str], None] = lambda text: None
+    told: list[str] = field(default_factory=list)
 
     def carry_out(self, batch: Sequence[Order], now_s: float) -> Carried:
         """What became of the orders of one batch, see `batches`. Errors: SlurmUnavailable."""
@@ -55,7 +61,9 @@ class Worker:
             case OrderKind.RELEASE:
                 return Carried(release(first, self.slurm, self.sleep, self.pace))
             case OrderKind.DRAIN:
-                return drain(batch, self.slurm)
+                carried = drain(batch, self.slurm)
+                self._tell_of_stop(first.text)
+                return carried
             case OrderKind.UNDRAIN:
                 return undrain(first, self.slurm)
             case OrderKind.REQUEUE:
@@ -68,6 +76,12 @@ class Worker:
                 return comment(first, self.slurm)
             case _:
                 assert_never(first.kind)
+
+    def _tell_of_stop(self, text: str) -> None:
+        """Slurm itself tells nobody why no job starts."""
+        if text.startswith(STOPPED_REASON) and text not in self.told:
+            self.told.append(text)
+            self.tell(f"T{text[1:]}. No job starts until then.")
 
 
 def batches[T](received: Sequence[T], order_of: Callable[[T], Order]) -> list[list[T]]:

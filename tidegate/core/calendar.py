@@ -141,13 +141,15 @@ def overridden(
         )
     chosen = one.on_running_jobs or policy
     wait_s = 0.0 if one.on_running_jobs else wait_s
+    ends_at_s = jobs_end_at_s(chosen, one.from_s, wait_s, NOTICE_S)
+    jobs = "" if ends_at_s is None else f", running jobs end by {told(ends_at_s)}"
     return Wanted(
         is_up=False,
-        sentence=f"stopped until {until}: stopped {one.by}",
+        sentence=f"stopped until {until}: stopped {one.by}{jobs}",
         until_s=one.until_s,
         since_s=one.from_s,
         keeps_head=one.keeps_head,
-        jobs_end_at_s=jobs_end_at_s(chosen, one.from_s, wait_s, NOTICE_S),
+        jobs_end_at_s=ends_at_s,
         ends_all=chosen is OnRunningJobs.STOP,
     )
 

@@ -108,9 +108,10 @@ class Schedules:
         if not self._is_up(now_s):
             stopped_at_s = max(_last(each.stop, now_s, self._zone) for each in self.windows)
             ends_at_s = jobs_end_at_s(self.on_running_jobs, stopped_at_s, self.wait_s, NOTICE_S)
+            jobs = "" if ends_at_s is None else f", running jobs end by {self.told(ends_at_s)}"
             return Wanted(
                 is_up=False,
-                sentence=f"stopped{until}",
+                sentence=f"stopped{until}{jobs}",
                 until_s=until_s,
                 since_s=stopped_at_s,
                 keeps_head=self.keeps_head,
