@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from bench import cold_start, interruption, planner, why
+from bench import cold_start, interruption, planner, simulate, why
 from bench.figures import table, write
 
 
 def main() -> None:
-    measured = [*planner.figures(), *cold_start.figures(), *interruption.figures(), *why.figures()]
+    parts = (planner, cold_start, interruption, why, simulate)
+    measured = [figure for part in parts for figure in part.figures()]
     print(table(measured))
     write(measured, Path(__file__).parents[1] / "bench.json")
 

@@ -16,8 +16,8 @@ from tidegate.sim.shrink import narrowed, shrink
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.story import Ended, Story
 
-NUM_SEEDS = 400
-CHUNK = 100
+NUM_SEEDS = 2_000
+CHUNK = 125
 
 
 @pytest.mark.parametrize("first", range(0, NUM_SEEDS, CHUNK))

@@ -31,6 +31,7 @@ def simulate(
     kinds, numbers, size = _faults(faults), _jobs(jobs), _size(size)
     tally = Tally()
     began_s = told_s = time.monotonic()
+    cpu_from_s = time.process_time()
     for seed in range(first, end):
         options = narrowed(draw(seed, kinds, size), numbers, until)
         ended = Story(options, keeps_all=trace).play()
@@ -46,7 +47,7 @@ def simulate(
         if time.monotonic() - told_s > PROGRESS_S:
             told_s = time.monotonic()
             typer.echo(f"{tally.num_seeds} of {end - first} seeds", err=True)
-    typer.echo(tally.summary(time.monotonic() - began_s))
+    typer.echo(tally.summary(time.monotonic() - began_s, time.process_time() - cpu_from_s))
     if tally.broken:
         raise typer.Exit(code=1)
 

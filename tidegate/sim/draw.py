@@ -31,7 +31,7 @@ TYPES = (
 USD_PER_HOUR = (0.53, 0.75, 3.9, 1.0, 1.2, 5.7, 0.68)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"small": 15, "medium": 4, "large": 1}
-JOBS = {"small": (1, 3), "medium": (4, 10), "large": (12, 24)}
+JOBS = {"small": (1, 2), "medium": (3, 8), "large": (10, 20)}
 
 OFTEN = {"order": 0.6, "spot": 0.4}  # EC2's habits rather than faults
 

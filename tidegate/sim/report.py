@@ -33,14 +33,14 @@ class Tally:
         if ended.broken:
             self.broken[ended.broken.check] += 1
 
-    def summary(self, took_s: float) -> str:
+    def summary(self, took_s: float, cpu_s: float) -> str:
         """A few lines; the faults in the order of their list."""
         faults = ", ".join(f"{name} {self.injected[name]}" for name in FAULTS)
         failed = ", ".join(f"{name} {count}" for name, count in self.broken.most_common())
         return "\n".join(
             (
                 f"{self.num_seeds} seeds in {took_s:.1f} s, "
-                f"{self.num_seeds / max(took_s, 0.001):.0f} seeds/s: "
+                f"{self.num_seeds / max(cpu_s, 0.001):.0f} seeds/s of CPU time: "
                 f"{self.simulated_s / 86_400:.1f} days, {self.num_jobs} jobs, "
                 f"{self.num_looks} looks, {self.num_calls} CreateFleet calls, "
                 f"{self.num_launched} instances",
