@@ -50,10 +50,11 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
         SavedJobs=done.saved_jobs,
         LostGpuHours=done.lost_gpu_hours,
     )
-    if done.node_names or done.cordoned or done.dead:
+    if done.node_names or done.cordoned or done.lifted or done.dead:
         said = {
             "nodes": done.node_names,
             "cordoned": done.cordoned,
+            "lifted": done.lifted,
             "dead": done.dead,
             "foreign": done.foreign,
             "saved_jobs": done.saved_jobs,

@@ -266,6 +266,17 @@ def test_a_node_that_joins_after_the_order_s_time_takes_jobs(agent, slurm, clock
     assert slurm.calls == [("poke", "n1")]
 
 
+def test_a_drain_that_was_taken_back_does_not_last(agent, slurm):
+    slurm.put("n1", "MIXED")
+    agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: a warning")])
+    undrain = order(OrderKind.UNDRAIN, "n1", text="tidegate: a warning", order_id="o2")
+    agent.on_orders([undrain])
+
+    agent.tick()
+
+    assert slurm.calls == [("drain", "n1"), ("undrain", "n1")]
+
+
 def test_a_guarded_drain_does_not_wait_for_its_node(agent, slurm):
     slurm.queue("1")
     agent.on_orders([order(OrderKind.DRAIN, "n1", only_if=("IDLE",))])

@@ -31,6 +31,7 @@ from tidegate.core.actions import (
     Send,
 )
 from tidegate.core.ec2 import InstanceState, InstanceType
+from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.service.requests import fleet_request
@@ -129,6 +130,37 @@ def test_ten_minutes_before_maintenance_jobs_move_and_the_node_is_replaced() -> 
 
     assert [order.delay_s for order in orders(made, OrderKind.REQUEUE)] == [565]
     assert len(launches(made)) == 1
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_node_that_outlives_its_cordon_takes_jobs_again(busy: bool) -> None:
+    kept = replace(record(), cordon=Cordon("rebalance", NOW_S - 60, lifts_at_s=NOW_S))
+    state = f"{'MIXED' if busy else 'IDLE'}+DRAIN+DYNAMIC_NORM"
+    drained = node(state=state, gpus_alloc=int(busy), reason="tidegate: rebalance")
+    jobs = [job(7, on=["i-1"])] if busy else [job(7)]
+
+    made = plan(snapshot(jobs, [drained], instances=[instance()], records=[kept]))
+
+    assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [
+        (("i-1",), "tidegate: rebalance")
+    ]
+    assert orders(made, OrderKind.RELEASE) == []
+    assert launches(made) == []
+
+
+def test_a_cordon_holds_until_its_time() -> None:
+    kept = replace(record(), cordon=Cordon("rebalance", NOW_S - 60, lifts_at_s=NOW_S + 1))
+    drained = node(state="MIXED+DRAIN", gpus_alloc=1, reason="tidegate: rebalance")
+
+    made = plan(snapshot([job(7, on=["i-1"])], [drained], instances=[instance()], records=[kept]))
+
+    assert made.actions == ()
+
+
+def test_the_end_of_a_maintenance_that_was_called_off_saves_nobody() -> None:
+    cordon = Cordon("maintenance", NOW_S - 60, NOW_S + 300, lifts_at_s=NOW_S - 1)
+
+    assert reclaim_at_s(replace(record(), cordon=cordon), NOW_S) is None
 
 
 def test_a_job_does_not_wait_for_a_cordoned_node_that_boots() -> None:

@@ -16,7 +16,16 @@ from tidegate.core.events import (
     SpotInterruption,
     StateChange,
 )
-from tidegate.core.policy import Answer, Dead, Nothing, Reclaim, action_for, strongest
+from tidegate.core.policy import (
+    REBALANCE_HOLDS_S,
+    Answer,
+    Dead,
+    Lift,
+    Nothing,
+    Reclaim,
+    action_for,
+    strongest,
+)
 from tidegate.core.pool import Rebalance, Timings
 
 SPOT, HELD = "EC2 reclaims this spot instance", "its Capacity Reservation is taken back"
@@ -46,9 +55,10 @@ def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
             health(HealthCategory.SCHEDULED_CHANGE),
             Cordon(f"AWS Health: {CODE}", NOW_S, NEXT_WEEK_S),
         ),
-        (health(HealthCategory.SCHEDULED_CHANGE, is_over=True), Nothing()),
+        (health(HealthCategory.SCHEDULED_CHANGE, is_over=True), Lift(f"AWS Health: {CODE}")),
         (health(HealthCategory.ISSUE), Cordon(f"AWS Health: {CODE}", NOW_S)),
-        (health(HealthCategory.ISSUE, is_over=True), Nothing()),
+        (health(HealthCategory.ISSUE, is_over=True), Lift(f"AWS Health: {CODE}")),
+        (health(HealthCategory.ACCOUNT_NOTIFICATION, is_over=True), Nothing()),
         (health(HealthCategory.ACCOUNT_NOTIFICATION), Nothing()),
         (health(HealthCategory.INVESTIGATION), Nothing()),
     ],
@@ -70,12 +80,16 @@ def test_an_instance_that_ends_is_dead_and_one_that_begins_is_no_news(
 def test_what_a_rebalance_recommendation_does_is_the_pools_own_choice() -> None:
     answers = [answer(RebalanceRecommendation("i-1"), policy) for policy in Rebalance]
 
-    assert answers == [Nothing(), Cordon(LEAVE, NOW_S), Reclaim(NOW_S + 120, LEAVE)]
+    cordon = Cordon(LEAVE, NOW_S, lifts_at_s=NOW_S + REBALANCE_HOLDS_S)
+    assert answers == [Nothing(), cordon, Reclaim(NOW_S + 120, LEAVE)]
 
 
 def test_the_strongest_answer_counts_whichever_comes_first() -> None:
     weak_to_strong: list[Answer] = [
         Nothing(),
+        Lift("another reason"),
+        Cordon("rebalance", NOW_S, lifts_at_s=NOW_S + 1_800),
+        Cordon("rebalance", NOW_S, lifts_at_s=NOW_S + 3_600),
         Cordon("issue", NOW_S),
         Cordon("maintenance", NOW_S, NOW_S + 9_000),
         Cordon("maintenance", NOW_S, NOW_S + 900),
@@ -86,3 +100,9 @@ def test_the_strongest_answer_counts_whichever_comes_first() -> None:
 
     for weak, strong in itertools.combinations(weak_to_strong, 2):
         assert strongest(weak, strong) == strongest(strong, weak) == strong
+
+
+def test_what_is_over_is_over_although_its_begin_comes_in_the_same_batch() -> None:
+    begins, ends = Cordon("issue", NOW_S), Lift("issue")
+
+    assert strongest(begins, ends) == strongest(ends, begins) == ends

@@ -71,3 +71,28 @@ def test_the_drain_of_a_cordon_waits_for_a_node_that_boots() -> None:
 
     (drain,) = world.bus.orders
     assert drain.not_after_s == world.clock.now_s() + world.of.timings.boot_bound_s
+
+
+def test_what_aws_health_takes_back_lets_the_node_take_jobs_again() -> None:
+    world = world_with_a_node()
+    world.control().interrupt([maintenance(world, in_s=86_400)])
+    over = replace(maintenance(world, in_s=86_400), is_over=True)
+
+    other = world.control().interrupt([replace(over, code="AWS_EC2_SOMETHING_ELSE")])
+    done = world.control().interrupt([over])
+
+    now_s = world.clock.now_s()
+    assert (other.lifted, done.lifted) == ((), ("i-1",))
+    assert not world.ledger.all_nodes["i-1"].is_cordoned(now_s)
+    assert world.bus.take_looks() != ()
+
+
+def test_a_new_warning_cordons_a_node_that_outlived_an_older_one() -> None:
+    world = world_with_a_node()
+    issue = maintenance(world, in_s=None)
+    world.control().interrupt([issue])
+    world.control().interrupt([replace(issue, is_over=True)])
+
+    world.control().interrupt([issue])
+
+    assert world.ledger.all_nodes["i-1"].is_cordoned(world.clock.now_s())

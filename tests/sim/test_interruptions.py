@@ -11,6 +11,7 @@ from tidegate.core.events import (
     RebalanceRecommendation,
     SpotInterruption,
 )
+from tidegate.core.policy import REBALANCE_HOLDS_S
 from tidegate.core.pool import Rebalance
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.world import SimWorld
@@ -192,6 +193,22 @@ def test_a_rebalance_recommendation_does_what_the_pool_says() -> None:
         ends[policy] = (bought(w), job.requeues)
 
     assert ends == {Rebalance.IGNORE: (1, 0), Rebalance.CORDON: (1, 0), Rebalance.DRAIN: (2, 1)}
+
+
+def test_a_node_that_outlives_a_recommendation_takes_jobs_again() -> None:
+    w = rebalancing(Rebalance.CORDON)
+    job_id = w.slurm.submit(one_gpu(duration_s=3 * REBALANCE_HOLDS_S, comment=CKPT))
+    run(w, 75)
+    (name,) = w.slurm.jobs[job_id].node_names
+    w.announce(RebalanceRecommendation(name))
+    run(w, REBALANCE_HOLDS_S - 60, 10.0)
+    is_drained_before = w.slurm.nodes[name].is_drain
+
+    run(w, 120, 5.0)
+
+    assert is_drained_before
+    assert not w.slurm.nodes[name].is_drain
+    assert (w.slurm.jobs[job_id].state, bought(w)) == ("RUNNING", 1)
 
 
 def test_jobs_leave_a_node_ten_minutes_before_its_maintenance() -> None:

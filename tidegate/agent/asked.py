@@ -11,12 +11,14 @@ from tidegate.core.slurm import Job, Node, Reading
 class Carried:
     """What became of orders, one result per name of each.
 
-    `requeued`: jobs that now wait; `lasting`: drains to renew until their time is over.
+    `requeued`: jobs that now wait; `lasting`: drains to renew until their time is over, but not
+    of nodes that were `opened` since.
     """
 
     results: tuple[OrderResult, ...]
     requeued: frozenset[str] = frozenset()
     lasting: tuple[Order, ...] = ()
+    opened: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ class Agent:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
             self._has_news = True
             self._lasting.add(carried.lasting, now_s)
+            self._lasting.end(carried.opened)
             self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
         for result in carried.results:
             logger.info(

@@ -65,7 +65,8 @@ def undrain(order: Order, slurm: Slurm) -> Carried:
     if names:
         # One command for all: a gang whose members open one by one loses them to small jobs.
         slurm.undrain(names)
-    return Carried((*asked.settled, *(_opened(order, node, names) for _, node in asked.pairs)))
+    results = (_opened(order, node, names) for _, node in asked.pairs)
+    return Carried((*asked.settled, *results), opened=frozenset(names))
 
 
 def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
@@ -89,6 +90,10 @@ class Lasting:
     def add(self, orders: Iterable[Order], now_s: float) -> None:
         """`now_s`: when they had been carried out."""
         self._orders |= {name: (order, now_s) for order in orders for name in order.names}
+
+    def end(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._orders.pop(name, None)
 
     def renew(
         self, reading: Reading, slurm: Slurm, *, read_at_s: float, now_s: float

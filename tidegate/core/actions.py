@@ -97,12 +97,17 @@ class PendingOrder:
 class Cordon:
     """No new job on a node, which leaves when it is empty: the word is kubectl's.
 
-    `ends_at_s`: when AWS takes the node away, if it has said so.
+    `ends_at_s`: when AWS takes the node away, if it has said so. `lifts_at_s`: when the node takes
+    jobs again if it is still there; None: never.
     """
 
     reason: str
     since_s: float
     ends_at_s: float | None = None
+    lifts_at_s: float | None = None
+
+    def holds(self, now_s: float) -> bool:
+        return self.lifts_at_s is None or now_s < self.lifts_at_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,9 @@ class NodeRecord:
     reclaim_at_s: float | None = None
     order: PendingOrder | None = None
     cordon: Cordon | None = None
+
+    def is_cordoned(self, now_s: float) -> bool:
+        return self.cordon is not None and self.cordon.holds(now_s)
 
 
 @dataclass(frozen=True, slots=True)

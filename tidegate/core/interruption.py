@@ -86,7 +86,8 @@ def reclaim_at_s(record: NodeRecord, now_s: float) -> float | None:
     """When AWS takes the node away; the end of a cordon counts when it is near."""
     if record.reclaim_at_s is not None:
         return record.reclaim_at_s
-    ends_at_s = record.cordon.ends_at_s if record.cordon else None
+    cordon = record.cordon
+    ends_at_s = cordon.ends_at_s if cordon and cordon.holds(now_s) else None
     return ends_at_s if ends_at_s is not None and now_s >= ends_at_s - NEAR_S else None
 
 

@@ -57,8 +57,10 @@ def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
         return f"EC2 takes it back at {clock(record.reclaim_at_s)}"
     if record and not record.phase.is_alive:
         return "released by Slurm: it is being terminated"
-    if record and record.cordon:
-        return f"leaves when it is empty: {record.cordon.reason}"
+    if record and record.cordon and record.cordon.holds(seen.now_s):
+        lifts_at_s = record.cordon.lifts_at_s
+        until = f", or takes jobs again at {clock(lifts_at_s)}" if lifts_at_s else ""
+        return f"leaves when it is empty: {record.cordon.reason}{until}"
     if pool is None:
         return "leaves when it is empty: its pool is not in the cluster file"
     if member.node is None:

@@ -108,17 +108,19 @@ def usd_per_hour(member: Member, seen: Snapshot) -> float:
     return seen.cluster.prices.get(member.offering, 0.0)
 
 
-def is_leaving(member: Member) -> bool:
+def is_leaving(member: Member, now_s: float) -> bool:
     """It takes no more jobs, and goes."""
     record, node = member.record, member.node
-    if record and (not record.phase.is_alive or record.cordon or record.reclaim_at_s is not None):
+    if record and (not record.phase.is_alive or record.reclaim_at_s is not None):
+        return True
+    if record and record.is_cordoned(now_s):
         return True
     return node is not None and node.state.is_drain and not member.gated_for
 
 
 def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
     ours = [each for each in every if each.pool == pool.name and is_billed(each)]
-    leaving = [each for each in ours if is_leaving(each)]
+    leaving = [each for each in ours if is_leaving(each, seen.now_s)]
     up = [each for each in ours if each.node is not None and each not in leaving]
     return PoolNow(
         name=pool.name,

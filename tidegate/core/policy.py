@@ -16,6 +16,10 @@ from tidegate.core.events import (
 )
 from tidegate.core.pool import Rebalance, Timings
 
+# EC2 never says that an elevated risk is over: a node that is there so much later has outlived
+# it, and the room beside its jobs is of use again.
+REBALANCE_HOLDS_S = 3600.0
+
 
 @dataclass(frozen=True, slots=True)
 class Reclaim:
@@ -33,11 +37,18 @@ class Dead:
 
 
 @dataclass(frozen=True, slots=True)
+class Lift:
+    """AWS takes back what it said: a cordon for this reason is over."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """Not worth an action."""
 
 
-type Answer = Reclaim | Cordon | Dead | Nothing
+type Answer = Reclaim | Cordon | Dead | Lift | Nothing
 
 
 def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings) -> Answer:
@@ -69,7 +80,7 @@ def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> Answe
         case Rebalance.IGNORE:
             return Nothing()
         case Rebalance.CORDON:
-            return Cordon(reason, now_s)
+            return Cordon(reason, now_s, lifts_at_s=now_s + REBALANCE_HOLDS_S)
         case Rebalance.DRAIN:
             return Reclaim(now_s + timings.spot_notice_s, reason)
         case _:
@@ -93,13 +104,14 @@ def _on_state(state: InstanceState) -> Answer:
 
 def _on_health(notice: HealthNotice, now_s: float) -> Answer:
     """A cordon; near its end the planner saves the jobs, see `interruption.reclaim_at_s`."""
-    if notice.is_over:
-        return Nothing()
+    reason = f"AWS Health: {notice.code}"
     match notice.category:
+        case HealthCategory.SCHEDULED_CHANGE | HealthCategory.ISSUE if notice.is_over:
+            return Lift(reason)
         case HealthCategory.SCHEDULED_CHANGE:
-            return Cordon(f"AWS Health: {notice.code}", now_s, notice.starts_at_s)
+            return Cordon(reason, now_s, notice.starts_at_s)
         case HealthCategory.ISSUE:
-            return Cordon(f"AWS Health: {notice.code}", now_s)
+            return Cordon(reason, now_s)
         case HealthCategory.ACCOUNT_NOTIFICATION | HealthCategory.INVESTIGATION:
             return Nothing()
         case _:
@@ -119,14 +131,23 @@ def strongest(first: Answer, second: Answer) -> Answer:
             return first
         case _, Reclaim():
             return second
-        case _:
-            assert isinstance(first, Cordon)
-            assert isinstance(second, Cordon)
+        case Lift(reason=reason), Cordon() as cordon:
+            return first if cordon.reason == reason else second
+        case Cordon() as cordon, Lift(reason=reason):
+            return second if cordon.reason == reason else first
+        case Cordon(), Cordon():
             return tighter(first, second)
+        case _:
+            return first
 
 
 def tighter(first: Cordon, second: Cordon) -> Cordon:
-    """Of two cordons the one that ends first; one without an end is the weaker."""
+    """Of two cordons the one that ends first; of those that do not, the one that holds longer."""
+    return max(first, second, key=_tightness)
+
+
+def _tightness(cordon: Cordon) -> tuple[float, float]:
     never = float("inf")
-    ends = [never if one.ends_at_s is None else one.ends_at_s for one in (first, second)]
-    return second if ends[1] < ends[0] else first
+    ends_at_s = never if cordon.ends_at_s is None else cordon.ends_at_s
+    lifts_at_s = never if cordon.lifts_at_s is None else cordon.lifts_at_s
+    return -ends_at_s, lifts_at_s

@@ -126,7 +126,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if is_late:
         why = f"did not register within {timings.boot_bound_s:.0f} s"
         return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
-    return Judged(member, Use.NONE if member.record.cordon else Use.IN_FLIGHT)
+    return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
 def _is_released(member: Member) -> bool:
@@ -207,7 +207,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
     if member.has_order(OrderKind.RELEASE, now_s):
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
-    if record.cordon:
+    if record.cordon and record.cordon.holds(now_s):
         reason = record.cordon.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     block_ends_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
@@ -230,6 +230,9 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         return _judge_kept(member, joined, kept, now_s)
     if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
         reason = snapshot.wanted.reason
+        return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
+    if record.cordon and node.reason == f"{OUR_REASON}: {record.cordon.reason}":
+        reason = f"it has outlived its warning: {record.cordon.reason}"
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
     if node.reason.startswith(OUR_REASON) or not node.reason:
         # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.

@@ -5,7 +5,7 @@ Replacing the nodes is the next look's work.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase
 from tidegate.core.errors import TidegateError
@@ -21,6 +21,7 @@ from tidegate.core.interruption import (
 from tidegate.core.policy import (
     Answer,
     Dead,
+    Lift,
     Nothing,
     Reclaim,
     action_for,
@@ -36,12 +37,14 @@ from tidegate.ports import Bus, Clock, Ledger
 class Interrupted:
     """What a batch of news did, by nodes that are ours; `foreign`: how many were not.
 
+    `lifted`: AWS took back why they were cordoned; the next look opens them.
     `saved_jobs`: jobs that are requeued or signalled in time; `lost_gpu_hours`: what running
     jobs lose that asked for no checkpoint. `trouble`: why jobs could not be saved at once.
     """
 
     node_names: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
     foreign: int = 0
     saved_jobs: int = 0
@@ -55,6 +58,7 @@ class _Sorted:
 
     notices: list[Notice] = field(default_factory=list)
     cordons: dict[str, Cordon] = field(default_factory=dict)
+    lifted: dict[str, Cordon] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -76,7 +80,7 @@ class Interruptions:
         records = {record.instance_id: record for record in self.ledger.nodes(list(ids))}
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
-        if not (found.notices or found.cordons or found.dead):
+        if not (found.notices or found.cordons or found.lifted or found.dead):
             return Interrupted(foreign=foreign)
         orders = self._orders(found)
         self.bus.send_orders(orders)
@@ -88,6 +92,7 @@ class Interruptions:
         return Interrupted(
             node_names=tuple(sorted(notice.instance_id for notice in found.notices)),
             cordoned=tuple(sorted(found.cordons)),
+            lifted=tuple(sorted(found.lifted)),
             dead=tuple(sorted(found.dead)),
             foreign=foreign,
             saved_jobs=len({name for order in saving for name in order.names}),
@@ -116,7 +121,13 @@ class Interruptions:
                     found.dead[instance_id] = reason
                 case Cordon():
                     before = records[instance_id].cordon
-                    found.cordons[instance_id] = tighter(before, answer) if before else answer
+                    holds = before is not None and before.holds(now_s)
+                    cordon = tighter(before, answer) if before and holds else answer
+                    found.cordons[instance_id] = cordon
+                case Lift(reason=reason):
+                    before = records[instance_id].cordon
+                    if before and before.reason == reason:
+                        found.lifted[instance_id] = replace(before, lifts_at_s=now_s)
                 case Nothing():
                     pass
         return found
@@ -165,7 +176,7 @@ class Interruptions:
             self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)
         for name in found.dead:
             self.ledger.interrupt_node(name, now_s)
-        for name, cordon in found.cordons.items():
+        for name, cordon in (found.cordons | found.lifted).items():
             self.ledger.cordon_node(name, cordon)
         for order in orders:
             if order.kind is OrderKind.DELETE:
