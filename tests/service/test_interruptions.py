@@ -89,10 +89,10 @@ def test_what_aws_health_takes_back_lets_the_node_take_jobs_again() -> None:
 
 def test_a_new_warning_cordons_a_node_that_outlived_an_older_one() -> None:
     world = world_with_a_node()
-    issue = maintenance(world, in_s=None)
-    world.control().interrupt([issue])
-    world.control().interrupt([replace(issue, is_over=True)])
+    first = maintenance(world, in_s=86_400)
+    world.control().interrupt([first])
+    world.control().interrupt([replace(first, is_over=True)])
 
-    world.control().interrupt([issue])
+    world.control().interrupt([maintenance(world, in_s=None)])
 
     assert world.ledger.all_nodes["i-1"].is_cordoned(world.clock.now_s())
