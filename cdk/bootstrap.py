@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from tidegate.core.pool import Pool
 from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.node_models import GpuModel
 from userdata.render import (
     BundleAt,
+    GpuSettings,
     HeadValues,
     MungeSecret,
     NodePool,
@@ -115,6 +117,15 @@ def agent_environment(file: ClusterFile, agent: AgentNames) -> dict[str, str]:
     }
 
 
+def gpu_settings(model: GpuModel) -> GpuSettings:
+    """In the words of nvidia-smi."""
+    return GpuSettings(
+        power_limit_w=model.power_limit_w or 0,
+        clock_mhz=model.clock_mhz or 0,
+        compute_mode=(model.compute_mode or "").upper().replace("-", "_"),
+    )
+
+
 def head_values(
     file: ClusterFile,
     shared: SharedNames,
@@ -149,5 +160,6 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         bus=shared.bus,
         installs=file.image_id is None,
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
+        gpu=gpu_settings(file.gpu[pool.name]),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

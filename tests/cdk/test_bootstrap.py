@@ -10,7 +10,7 @@ import yaml
 from cdk.bootstrap import AgentNames, SharedNames, head_values, node_values, slurm_values
 from tests.cdk.made import ROOT, dev_file
 from tidegate.wire.config import ClusterFile, parse_cluster
-from userdata.render import BundleAt, NodeShape
+from userdata.render import BundleAt, GpuSettings, NodeShape
 
 SHARED = SharedNames(munge_secret="munge", file_system_id="fs-1", bus="bus")
 AT = BundleAt("assets", "agent.tgz", "a" * 64)
@@ -58,6 +58,18 @@ def test_an_image_of_one_s_own_brings_everything(image, installs, branch):
 
     assert (node.installs, node.driver_branch) == (installs, branch)
     assert head.installs == installs
+
+
+def test_gpus_are_set_as_the_pool_says():
+    pools = dev_file()["pools"]
+    wished = {"power_limit_w": "60", "clock_mhz": "1200", "compute_mode": "exclusive-process"}
+    pools["t4"]["gpu"] = wished
+    file = cluster_file(pools=pools)
+
+    settings = {pool.name: node_values(file, SHARED, pool).gpu for pool in file.cluster.pools}
+
+    assert settings["t4"] == GpuSettings(60, 1200, "EXCLUSIVE_PROCESS")
+    assert settings["a10g"] == GpuSettings()
 
 
 def test_head_and_nodes_agree_on_the_head_s_name():

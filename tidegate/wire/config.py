@@ -1,6 +1,7 @@
 """The cluster file: reads it, checks it whole, and makes a `Cluster` of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel
+from tidegate.wire.node_models import GpuModel
 from tidegate.wire.problems import Problem, problems_of, render
 from tidegate.wire.rules import problems_across
 from tidegate.wire.yaml_file import parse_yaml, read_yaml
@@ -31,6 +33,7 @@ class ClusterFile:
 
     None: `image_id` AWS's own image (Ubuntu's when `installs_driver`), `schedules` always up.
     `backup_days` 0: no backups. `notes`: what patterns and requirements mean but cannot have.
+    `gpu`: by pool.
     """
 
     cluster: Cluster
@@ -49,6 +52,7 @@ class ClusterFile:
     schedules: Schedules | None = None
     alarm_email: str | None = None
     notes: tuple[str, ...] = ()
+    gpu: Mapping[str, GpuModel] = field(default_factory=dict)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -129,6 +133,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             for name, pool in model.pools.items()
             for sentence in pool.selection().left_out
         ),
+        gpu={name: pool.gpu for name, pool in model.pools.items()},
     )
 
 

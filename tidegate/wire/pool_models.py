@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.pool import Limits, Pool, Rebalance, Reservation
 from tidegate.wire import names
+from tidegate.wire.node_models import GpuModel
 from tidegate.wire.section import (
     Count,
     PositiveCount,
@@ -151,6 +152,7 @@ class PoolModel(Section):
         default=_POOL.rebalance,
         description="on EC2's rebalance recommendation: ignore, cordon (no new job) or drain",
     )
+    gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
 
     @field_validator("requirements")
     @classmethod

@@ -14,6 +14,7 @@ from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.models import PartitionModel, PriceModel, price_usd_per_hour
 from tidegate.wire.names import Region
+from tidegate.wire.node_models import GpuModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.problems import Place, Problem, did_you_mean
 from tidegate.wire.schedules_model import SchedulesModel
@@ -203,6 +204,15 @@ def _labels(parts: Parts) -> Iterator[Problem]:
                 yield Problem(("pools", name, "labels", index), text)
 
 
+def _gpu_settings(parts: Parts) -> Iterator[Problem]:
+    """Settings of GPUs that no node has."""
+    for name, pool in parts.pools.items():
+        without = [each.name for each in pool.selected if each.gres != "gpu" or not each.gpus]
+        if without and pool.gpu != GpuModel():
+            text = f"{without[0]} has no NVIDIA GPU, so there is nothing to set"
+            yield Problem(("pools", name, "gpu"), text)
+
+
 def _placeholders(parts: Parts) -> Iterator[Problem]:
     """slurm.conf gets a group of placeholders for each instance type; pools share it."""
     groups: dict[str, int] = {}
@@ -353,6 +363,6 @@ def _and(words: list[str]) -> str:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _architectures, _zones),
-    *(_existing, _labels, _placeholders),
+    *(_existing, _labels, _placeholders, _gpu_settings),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
 )
