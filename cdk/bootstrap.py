@@ -59,7 +59,7 @@ def head_host(file: ClusterFile) -> str:
     return head.host if head else f"head.{zone_name(file.cluster.name)}"
 
 
-def shapes(pool: Pool) -> tuple[NodeShape, ...]:
+def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
     """The pool's instance types for Slurm; small nodes fill first, so that large ones empty."""
     return tuple(
         NodeShape(
@@ -71,6 +71,7 @@ def shapes(pool: Pool) -> tuple[NodeShape, ...]:
             weight=1 + each.gpus,
             gres_name=each.gres,
             has_nvswitch=facts_of(each.name).has_nvswitch,
+            efa_devices=facts_of(each.name).efa_interfaces if has_efa else 0,
             min_driver=facts_of(each.name).min_driver,
         )
         for each in pool.instance_types
@@ -153,7 +154,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
     return NodeValues(
         cluster=file.cluster.name,
         head_host=head_host(file),
-        shapes=shapes(pool),
+        shapes=shapes(pool, has_efa=pool.name in file.efa),
         pools=(NodePool(pool.name, pool.labels),),
         munge=MungeSecret(shared.munge_secret),
         shared=Shared(shared.file_system_id, file.shared_dir),

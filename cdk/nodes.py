@@ -17,6 +17,7 @@ from cdk.proxy import with_proxy
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
+from tidegate.wire.compat import facts_of
 from tidegate.wire.config import ClusterFile
 from userdata.render import node_bundle, node_user_data
 
@@ -66,7 +67,13 @@ class Nodes(Construct):
             user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
             for block in (None, *cluster.blocks(pool)):
                 data = self._data(
-                    cluster.name, pool, user_data, image_id, network.node_group_id, block
+                    cluster.name,
+                    pool,
+                    user_data,
+                    image_id,
+                    network.node_group_id,
+                    block,
+                    has_efa=pool.name in file.efa,
                 )
                 template = ec2.CfnLaunchTemplate(
                     self,
@@ -119,6 +126,8 @@ class Nodes(Construct):
         image_id: str,
         group_id: str,
         block: Reservation | None,
+        *,
+        has_efa: bool,
     ) -> Data:
         """Type, subnet and market come with each launch; everything else is said here.
 
@@ -135,7 +144,8 @@ class Nodes(Construct):
             image_id=image_id,
             user_data=Fn.base64(user_data),
             iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
-            security_group_ids=[group_id],
+            security_group_ids=None if has_efa else [group_id],
+            network_interfaces=_efa_interfaces(pool, group_id) if has_efa else None,
             # A node that gives up powers itself off, and must not cost anything then.
             instance_initiated_shutdown_behavior="terminate",
             metadata_options=template.MetadataOptionsProperty(
@@ -165,6 +175,42 @@ class Nodes(Construct):
                 for resource_type in ("instance", "volume")
             ],
         )
+
+
+def _efa_interfaces(
+    pool: Pool, group_id: str
+) -> list[ec2.CfnLaunchTemplate.NetworkInterfaceProperty]:
+    """EFA on every network card that has it; launches add the subnet.
+
+    One interface for both where one is all, which may have a public address. Else the first
+    card's for IP, and EFA alone on the others, which takes no address.
+    Source: EC2 user guide, "Maximize network bandwidth on Amazon EC2 instances with multiple
+    network cards". The cluster file's check has the types of a pool alike.
+    """
+    facts = facts_of(pool.instance_types[0].name)
+    if facts.efa_interfaces == 1:
+        return [_interface(group_id, "efa", card=0, device=0)]
+    is_on_first = facts.efa_interfaces == facts.network_cards
+    return [
+        _interface(group_id, "interface", card=0, device=0),
+        *([_interface(group_id, "efa-only", card=0, device=1)] if is_on_first else []),
+        *(
+            _interface(group_id, "efa-only", card=card, device=0)
+            for card in range(1, facts.network_cards)
+        ),
+    ]
+
+
+def _interface(
+    group_id: str, kind: str, *, card: int, device: int
+) -> ec2.CfnLaunchTemplate.NetworkInterfaceProperty:
+    return ec2.CfnLaunchTemplate.NetworkInterfaceProperty(
+        network_card_index=card,
+        device_index=device,
+        interface_type=kind,
+        groups=[group_id],
+        delete_on_termination=True,
+    )
 
 
 def _aimed_at(block_id: str) -> ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty:

@@ -96,6 +96,38 @@ class TestLaunchTemplate:
         assert "HEAD=head.tidegate-dev.internal:6817" in opened(Bundle(bundle))["settings"]
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "interfaces"),
+    [
+        ("g4dn.8xlarge", [(0, 0, "efa")]),
+        (
+            "p4d.24xlarge",
+            [(0, 0, "interface"), (0, 1, "efa-only"), *((n, 0, "efa-only") for n in range(1, 4))],
+        ),
+        ("p6-b300.48xlarge", [(0, 0, "interface"), *((n, 0, "efa-only") for n in range(1, 17))]),
+    ],
+)
+def test_nodes_with_efa_have_it_on_each_card_and_one_address(tmp_path, instance_type, interfaces):
+    pools = dev_file()["pools"]
+    pools["t4"] |= {"instance_types": [instance_type], "efa": "true"}
+    pools["t4"]["limits"] = {"gpus": "64"}
+    file = dev_file(pools=pools, network={"nat": "one"}, prices_usd_per_hour=None, limits=None)
+
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = template_data(stack, "t4")
+    assert "SecurityGroupIds" not in data
+    found = data["NetworkInterfaces"]
+    assert [
+        (each["NetworkCardIndex"], each["DeviceIndex"], each["InterfaceType"]) for each in found
+    ] == interfaces
+    group = template_data(stack, "a10g")["SecurityGroupIds"]
+    assert all(each["Groups"] == group for each in found)
+    count = sum(kind != "interface" for _, _, kind in interfaces)
+    bundle = opened(Bundle(bundle_of(stack, joined(data["UserData"]))))
+    assert f" {count} " in bundle["settings"].split(instance_type)[1].splitlines()[0]
+
+
 def bundle_of(stack: Stack, text: str) -> bytes:
     """The file that the assembly uploads to where `text` fetches its bundle."""
     (key,) = re.findall(r"BUNDLE=\S+/(\w+)\.tgz", text)

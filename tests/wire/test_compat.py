@@ -47,6 +47,33 @@ def test_what_does_not_go_together_is_found(instance_type, image, rules):
     assert told(file_with(instance_type, image)) == rules
 
 
+@pytest.mark.parametrize(
+    ("instance_types", "changes", "rules"),
+    [
+        (["g4dn.8xlarge"], {}, []),
+        (["c7i.48xlarge"], {}, []),
+        (["g5.xlarge"], {}, ["R07"]),
+        (["g4dn.8xlarge", "g5.xlarge"], {}, ["R07", "R07"]),
+        (["g4dn.8xlarge", "p4d.24xlarge"], {"network": {"nat": "one"}}, ["R07"]),
+        (["p5.48xlarge"], {}, ["R17"]),
+        (["p5.48xlarge"], {"network": {"nat": "one"}}, []),
+        (["g4dn.8xlarge"], {"image": "install"}, ["R18"]),
+    ],
+)
+def test_efa_needs_types_with_alike_interfaces_and_a_way_out(instance_types, changes, rules):
+    prices = {name: {"on-demand": 9.0, "spot": 3.0} for name in instance_types}
+    change = {
+        "pools.t4.instance_types": instance_types,
+        "pools.t4.efa": True,
+        "prices_usd_per_hour": prices,
+        **changes,
+    }
+
+    file = parse_cluster(yaml.safe_dump(good(change)), "test.yaml")
+
+    assert [rule for rule, is_error in told(file) if is_error] == rules
+
+
 def test_a_finding_names_pool_fact_and_source():
     (found,) = findings(file_with("p3dn.24xlarge"))
 

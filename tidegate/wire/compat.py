@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from tidegate.core.pool import Pool
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.config import ClusterFile
 
 # What `image: install` brings: the long-term branch that all our GPUs know.
@@ -38,10 +39,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What a node of an instance type must have. `min_driver`: "" where no source says."""
+    """What a node of an instance type must have. `min_driver`: "" where no source says.
+
+    `efa_interfaces`: the most it can have, over `network_cards` cards.
+    """
 
     has_nvswitch: bool = False
     min_driver: str = ""
+    efa_interfaces: int = 0
+    network_cards: int = 1
 
 
 @cache
@@ -53,23 +59,28 @@ def load_compat() -> Mapping[str, Any]:
 
 
 def facts_of(instance_type: str) -> NodeFacts:
-    """For the health gate; nothing for types that the file does not know."""
+    """For launches and the health gate; little for types that the file does not know."""
     row = load_compat()["instance_types"].get(instance_type)
     if row is None:
-        return NodeFacts()
+        known = load_catalogue().get(instance_type)
+        return NodeFacts(efa_interfaces=int(known is not None and known.instance_type.is_efa))
     gpu = load_compat()["gpus"][row["gpu"]]
     minimum = gpu.get("min_driver", {})
     is_sure = minimum.get("conf") != "unverified"
     return NodeFacts(
         has_nvswitch=bool(gpu["fabric_manager"]) and row["count"] > 1,
         min_driver=str(minimum.get("value", "")) if is_sure else "",
+        efa_interfaces=row["max_efa"],
+        network_cards=row["cards"],
     )
 
 
 def findings(file: ClusterFile) -> tuple[Finding, ...]:
     """Everything that speaks against the file's pools on its image, errors first."""
     driver = _driver(file)
-    found = [each for pool in file.cluster.pools for each in _of_pool(pool, driver, file)]
+    pools = file.cluster.pools
+    found = [each for pool in pools for each in _of_pool(pool, driver, file)]
+    found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
     if driver:
         found += _end_of_life(driver)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
@@ -134,6 +145,32 @@ def _module_flavour(place: str, name: str, gpu: Mapping[str, Any]) -> Iterator[F
     is_impossible = gpu["arch"] == "volta"
     text = f"{name} wants the proprietary kernel module, image: install brings the open one"
     yield Finding("R05", is_impossible, place, text, _sources(fact["src"]))
+
+
+def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
+    """A pool's one launch template has the network interfaces of all its types."""
+    place = f"pools.{pool.name}.efa"
+    facts = {each.name: facts_of(each.name) for each in pool.instance_types}
+    layouts = {name: (each.efa_interfaces, each.network_cards) for name, each in facts.items()}
+    for name, (interfaces, _) in layouts.items():
+        if not interfaces:
+            yield Finding("R07", True, place, f"{name} has no EFA", _sources(["moto521"]))
+    if len(set(layouts.values())) > 1:
+        counts = ", ".join(f"{name} {count}" for name, (count, _) in sorted(layouts.items()))
+        text = f"instance types of one pool need as many EFA interfaces each, have {counts}"
+        yield Finding("R07", True, place, text, _sources(["moto521"]))
+    if file.installs_driver:
+        text = "image: install brings no EFA software; take dlami, or an image of your own"
+        yield Finding("R18", True, place, text, _sources(["efalog"]))
+    network = file.network
+    if max(count for count, _ in layouts.values()) > 1 and not (
+        network.vpc_id or network.is_private
+    ):
+        text = (
+            "EC2 gives no public address to an instance with several network interfaces, and the"
+            " own subnets have no other way out: set network.nat or network.endpoints"
+        )
+        yield Finding("R17", True, place, text, _sources(["efaguide"]))
 
 
 def _end_of_life(driver: str) -> Iterator[Finding]:

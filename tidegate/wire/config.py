@@ -33,7 +33,7 @@ class ClusterFile:
 
     None: `image_id` AWS's own image (Ubuntu's when `installs_driver`), `schedules` always up.
     `backup_days` 0: no backups. `notes`: what patterns and requirements mean but cannot have.
-    `gpu`: by pool.
+    `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
     """
 
     cluster: Cluster
@@ -53,6 +53,7 @@ class ClusterFile:
     alarm_email: str | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
+    efa: frozenset[str] = frozenset()
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -134,6 +135,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             for sentence in pool.selection().left_out
         ),
         gpu={name: pool.gpu for name, pool in model.pools.items()},
+        efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
     )
 
 

@@ -152,6 +152,9 @@ class PoolModel(Section):
         default=_POOL.rebalance,
         description="on EC2's rebalance recommendation: ignore, cordon (no new job) or drain",
     )
+    efa: bool = Field(
+        default=False, description="nodes with all EFA interfaces that their type can have"
+    )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
 
     @field_validator("requirements")
