@@ -13,7 +13,7 @@ from constructs import Construct
 
 # What a statement's resource may hold a * for: the end of its ARN, the reason.
 WILDCARDS = (
-    (r"^\*$", "EC2 has no resources for Describe actions; they change nothing"),
+    (r"^\*$", "Describe actions of EC2, and of log groups, have no resources; they change nothing"),
     (
         r":image/\*$",
         "images belong to others and change; which one is used, the launch template says, and "

@@ -203,6 +203,15 @@ def write_logs(log_group_arn: str) -> iam.PolicyStatement:
     return statement("Logs", actions, [f"{log_group_arn}:*"])
 
 
+def write_flow_logs(log_group_arn: str) -> Sequence[iam.PolicyStatement]:
+    """Source: VPC user guide, "IAM role for publishing flow logs to CloudWatch Logs"."""
+    return (
+        write_logs(log_group_arn),
+        statement("Streams", ["logs:DescribeLogStreams"], [f"{log_group_arn}:*"]),
+        statement("Groups", ["logs:DescribeLogGroups"], ["*"]),
+    )
+
+
 def read_secret(secret_arn: str) -> iam.PolicyStatement:
     return statement("MungeKey", ["secretsmanager:GetSecretValue"], [secret_arn])
 

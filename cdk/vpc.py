@@ -5,11 +5,13 @@ from ipaddress import IPv4Network
 
 from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
+from cdk import statements
 from cdk.acknowledged import acknowledge
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.deployment import Nat
+from tidegate.wire.deployment import FlowLogs, Nat
 
 # A sixteenth of the network for each zone, by its letter; the last one is that of the gateway.
 SLOT_BITS = 4
@@ -38,12 +40,15 @@ class Vpc(Construct):
             enable_dns_support=True,
             tags=[CfnTag(key="Name", value=self._name)],
         )
-        acknowledge(
-            vpc,
-            VPC7="flow logs are paid by traffic, which is large where models are trained, and "
-            "accounts have rules of their own for them; groups here let nobody in from outside",
-        )
         self.vpc_id = vpc.ref
+        if file.network.flow_logs is FlowLogs.NONE:
+            acknowledge(
+                vpc,
+                VPC7="`network.flow_logs` is none: they are paid by traffic, which is large where "
+                "models are trained; groups here let nobody in from outside",
+            )
+        else:
+            self._flow_logs(file)
         is_private = file.network.is_private
         self._table = ec2.CfnRouteTable(self, "Routes", vpc_id=self.vpc_id)
         self.subnets = {
@@ -56,6 +61,33 @@ class Vpc(Construct):
         elif not is_private:
             self.route_out = [self._to_the_internet("Out", self._table)]
         self._gateway_endpoints()
+
+    def _flow_logs(self, file: ClusterFile) -> None:
+        """Into a log group that is kept as long as the functions' logs."""
+        cluster = file.cluster.name
+        name = f"/tidegate/{cluster}/flows"
+        group = logs.CfnLogGroup(
+            self, "FlowLog", log_group_name=name, retention_in_days=file.log_days
+        )
+        arn = Stack.of(self).format_arn(service="logs", resource=f"log-group:{name}")
+        role = statements.role(
+            self,
+            "FlowRole",
+            service="vpc-flow-logs",
+            statements=statements.write_flow_logs(arn),
+            trust={"StringEquals": {"aws:SourceAccount": Stack.of(self).account}},
+        )
+        flows = ec2.CfnFlowLog(
+            self,
+            "Flows",
+            resource_id=self.vpc_id,
+            resource_type="VPC",
+            traffic_type="REJECT" if file.network.flow_logs is FlowLogs.REJECTED else "ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=name,
+            deliver_logs_permission_arn=role.role_arn,
+        )
+        flows.add_dependency(group)
 
     def _subnet(
         self, zone: str, block: IPv4Network, table: ec2.CfnRouteTable, *, is_public: bool

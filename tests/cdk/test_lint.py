@@ -26,7 +26,11 @@ IGNORED = "W3005,W3010"
 FILES: dict[str, dict[str, Any]] = {
     "dev": {},
     "no way out": {"network": {"endpoints": list(NEEDED_ENDPOINTS)}},
-    "NAT": {"network": {"nat": "one"}, "permissions_boundary": "arn:aws:iam::aws:policy/Bound"},
+    "NAT": {
+        "network": {"nat": "one", "flow_logs": "rejected"},
+        "budget": {"usd_per_month": "100", "email": "a@example.org"},
+        "permissions_boundary": "arn:aws:iam::aws:policy/Bound",
+    },
 }
 
 

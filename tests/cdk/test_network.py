@@ -180,3 +180,31 @@ def test_logs_are_kept_for_as_long_as_the_file_says(tmp_path, dev: Stack):
 
     assert {group["RetentionInDays"] for group in dev.all("AWS::Logs::LogGroup")} == {30}
     assert {group["RetentionInDays"] for group in longer.all("AWS::Logs::LogGroup")} == {365}
+
+
+@pytest.mark.parametrize(("chosen", "traffic"), [("rejected", "REJECT"), ("all", "ALL")])
+def test_flow_logs_go_to_a_log_of_their_own(tmp_path, chosen: str, traffic: str):
+    made = cluster(tmp_path, network={"flow_logs": chosen}, logs={"retention_days": "90"})
+
+    flows = made.one("AWS::EC2::FlowLog")
+    (group,) = [
+        each
+        for each in made.all("AWS::Logs::LogGroup")
+        if each["LogGroupName"] == "/tidegate/dev/flows"
+    ]
+    assert (flows["TrafficType"], flows["ResourceType"]) == (traffic, "VPC")
+    assert flows["LogGroupName"] == "/tidegate/dev/flows"
+    assert group["RetentionInDays"] == 90
+    (role,) = [each for id_, each in roles(made) if "FlowRole" in id_]
+    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "vpc-flow-logs.amazonaws.com"}
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def roles(stack: Stack) -> list[tuple[str, dict[str, Any]]]:
+    found = stack.resources("AWS::IAM::Role")
+    return [(logical_id, resource["Properties"]) for logical_id, resource in found]
+
+
+def test_there_are_no_flow_logs_unless_asked_for(dev: Stack):
+    assert not dev.all("AWS::EC2::FlowLog")

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.wire import names
 from tidegate.wire.problems import did_you_mean, shown
-from tidegate.wire.section import PositiveCount, Section
+from tidegate.wire.section import PositiveCount, PositiveUsd, Section
 
 # What head and nodes ask for by its name: without a way out each needs an interface endpoint.
 NEEDED_ENDPOINTS = ("ec2messages", "events", "secretsmanager", "sqs", "ssm", "ssmmessages")
@@ -36,6 +36,14 @@ class Nat(StrEnum):
 
     NONE = "none"
     ONE = "one"
+
+
+class FlowLogs(StrEnum):
+    """What an own network writes down of its traffic: nothing, what was refused, or all."""
+
+    NONE = "none"
+    REJECTED = "rejected"
+    ALL = "all"
 
 
 class Metrics(StrEnum):
@@ -67,6 +75,7 @@ class Network:
     endpoints: tuple[str, ...] = ()
     proxy: Proxy | None = None
     connected: tuple[str, ...] = ()
+    flow_logs: FlowLogs = FlowLogs.NONE
 
     @property
     def is_private(self) -> bool:
@@ -138,6 +147,23 @@ def _retention(value: int) -> int:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the cluster may cost in a month before `email` hears of it."""
+
+    usd_per_month: float
+    email: str
+
+
+class BudgetModel(Section):
+    """A budget of AWS: it tells and stops nothing, as `limits` do."""
+
+    usd_per_month: PositiveUsd = Field(description="mails at 80 % and at 100 % of it")
+    email: names.Email | None = Field(
+        default=None, description="who hears of it; `alarm_email` when left out"
+    )
+
+
 class ProxyModel(Section):
     """An HTTP proxy for head and nodes; the functions run outside of the network."""
 
@@ -170,6 +196,10 @@ class NetworkModel(Section):
         description="address ranges of other networks that this one is or will be connected to,"
         " like those of static nodes; it must not overlap them",
     )
+    flow_logs: FlowLogs = Field(
+        default=FlowLogs.NONE,
+        description="an own network's flow logs: none, rejected or all; paid by traffic",
+    )
 
     @model_validator(mode="after")
     def _is_apart(self) -> Self:
@@ -184,6 +214,8 @@ class NetworkModel(Section):
             raise ValueError("vpc and subnets belong together")
         if self.vpc and self.nat is Nat.ONE:
             raise ValueError("nat: an existing VPC keeps its own routes")
+        if self.vpc and self.flow_logs is not FlowLogs.NONE:
+            raise ValueError("flow_logs: an existing VPC keeps its own")
         missing = [each for each in NEEDED_ENDPOINTS if each not in self.endpoints]
         if self.endpoints and not self.vpc and self.nat is Nat.NONE and missing:
             raise ValueError(f"endpoints: without NAT also {', '.join(missing)}")
@@ -199,6 +231,7 @@ class NetworkModel(Section):
             endpoints=self.endpoints,
             proxy=proxy,
             connected=self.connected,
+            flow_logs=self.flow_logs,
         )
 
 

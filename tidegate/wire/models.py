@@ -6,13 +6,15 @@ Defaults of pools and timings are those of `tidegate.core.pool`, so they are sta
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Partition, Timings
 from tidegate.wire import names
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import (
+    Budget,
+    BudgetModel,
     ExistingModel,
     HeadModel,
     LogsModel,
@@ -131,6 +133,9 @@ class ClusterModel(Section):
         default=None, description="when the cluster is up; always when left out"
     )
     alarm_email: names.Email | None = Field(default=None, description="who hears of alarms")
+    budget: BudgetModel | None = Field(
+        default=None, description="mails when a month's costs come near it; none when left out"
+    )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of the whole cluster")
     partitions: Annotated[dict[names.PartitionName, PartitionModel], Field(min_length=1)] = Field(
         description="Slurm partitions by name"
@@ -158,6 +163,20 @@ class ClusterModel(Section):
     timings: TimingsModel = Field(
         default=TimingsModel(), description="durations of the control loop, in seconds"
     )
+
+    @field_validator("budget")
+    @classmethod
+    def _has_a_reader(cls, budget: BudgetModel | None, info: ValidationInfo) -> BudgetModel | None:
+        if budget and not (budget.email or info.data.get("alarm_email")):
+            raise ValueError("email is missing, and so is alarm_email: who shall hear of it?")
+        return budget
+
+    def monthly_budget(self) -> Budget | None:
+        if self.budget is None:
+            return None
+        email = self.budget.email or self.alarm_email
+        assert email, "a validator asked for it"
+        return Budget(self.budget.usd_per_month, email)
 
     def cluster(self) -> Cluster:
         return Cluster(

@@ -1,0 +1,51 @@
+"""A budget of the cluster: a mail when a month's costs come near it."""
+
+from aws_cdk import aws_budgets as budgets
+from constructs import Construct
+
+from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.wire.config import ClusterFile
+
+# Percent of the budget: what was spent so far, and what AWS thinks the month will come to.
+ALERTS = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
+
+
+class Budget(Construct):
+    """What carries the cluster's tag counts, once the account's payer has activated it.
+
+    Source: Billing user guide, "Activating user-defined cost allocation tags". A budget tells
+    and stops nothing: the file's `limits` do that.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
+        super().__init__(scope, id)
+        assert file.budget, "the file has a budget"
+        cluster = file.cluster.name
+        made = budgets.CfnBudget
+        made(
+            self,
+            "Monthly",
+            budget=made.BudgetDataProperty(
+                budget_name=f"tidegate-{cluster}",
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=made.SpendProperty(amount=file.budget.usd_per_month, unit="USD"),
+                cost_filters={"TagKeyValue": [f"user:{CLUSTER_TAG}${cluster}"]},
+            ),
+            notifications_with_subscribers=[
+                made.NotificationWithSubscribersProperty(
+                    notification=made.NotificationProperty(
+                        comparison_operator="GREATER_THAN",
+                        notification_type=kind,
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=[
+                        made.SubscriberProperty(
+                            address=file.budget.email, subscription_type="EMAIL"
+                        )
+                    ],
+                )
+                for kind, percent in ALERTS
+            ],
+        )
