@@ -19,8 +19,8 @@ from constructs import Construct
 
 from cdk.alarms import Alarms
 from cdk.backups import Backups
+from cdk.bill_alert import BillAlert
 from cdk.bootstrap import head_host
-from cdk.budget import Budget
 from cdk.events import Events
 from cdk.existing_head import ExistingHead
 from cdk.functions import Around, Functions
@@ -145,8 +145,8 @@ class _Parts(Construct):
         self.alarms = Alarms(
             self, "Alarms", file=file, functions=self.functions, queues=self.queues
         )
-        if file.budget:
-            Budget(self, "Budget", file=file)
+        if file.bill_alert:
+            BillAlert(self, "BillAlert", file=file)
         _bound_and_tag(self, file)
         _tell(
             self,

@@ -28,7 +28,7 @@ FILES: dict[str, dict[str, Any]] = {
     "no way out": {"network": {"endpoints": list(NEEDED_ENDPOINTS)}},
     "NAT": {
         "network": {"nat": "one", "flow_logs": "rejected"},
-        "budget": {"usd_per_month": "100", "email": "a@example.org"},
+        "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
         "permissions_boundary": "arn:aws:iam::aws:policy/Bound",
     },
 }

@@ -10,7 +10,7 @@ from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
-from tidegate.wire.deployment import Budget, Existing, Head, Metrics, Network
+from tidegate.wire.deployment import BillAlert, Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.problems import Problem, problems_of, render
@@ -51,7 +51,7 @@ class ClusterFile:
     installs_driver: bool = False
     schedules: Schedules | None = None
     alarm_email: str | None = None
-    budget: Budget | None = None
+    bill_alert: BillAlert | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
@@ -130,7 +130,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         installs_driver=model.image == "install",
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
-        budget=model.monthly_budget(),
+        bill_alert=model.alert(),
         notes=tuple(
             f"pools.{name}: left out {sentence}"
             for name, pool in model.pools.items()

@@ -148,14 +148,14 @@ def _retention(value: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class BillAlert:
     """What the cluster may cost in a month before `email` hears of it."""
 
     usd_per_month: float
     email: str
 
 
-class BudgetModel(Section):
+class BillAlertModel(Section):
     """A budget of AWS: it tells and stops nothing, as `limits` do."""
 
     usd_per_month: PositiveUsd = Field(description="mails at 80 % and at 100 % of it")

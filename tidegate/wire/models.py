@@ -13,8 +13,8 @@ from tidegate.core.pool import Cluster, Partition, Timings
 from tidegate.wire import names
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import (
-    Budget,
-    BudgetModel,
+    BillAlert,
+    BillAlertModel,
     ExistingModel,
     HeadModel,
     LogsModel,
@@ -133,7 +133,7 @@ class ClusterModel(Section):
         default=None, description="when the cluster is up; always when left out"
     )
     alarm_email: names.Email | None = Field(default=None, description="who hears of alarms")
-    budget: BudgetModel | None = Field(
+    bill_alert: BillAlertModel | None = Field(
         default=None, description="mails when a month's costs come near it; none when left out"
     )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of the whole cluster")
@@ -164,19 +164,21 @@ class ClusterModel(Section):
         default=TimingsModel(), description="durations of the control loop, in seconds"
     )
 
-    @field_validator("budget")
+    @field_validator("bill_alert")
     @classmethod
-    def _has_a_reader(cls, budget: BudgetModel | None, info: ValidationInfo) -> BudgetModel | None:
-        if budget and not (budget.email or info.data.get("alarm_email")):
+    def _has_a_reader(
+        cls, bill_alert: BillAlertModel | None, info: ValidationInfo
+    ) -> BillAlertModel | None:
+        if bill_alert and not (bill_alert.email or info.data.get("alarm_email")):
             raise ValueError("email is missing, and so is alarm_email: who shall hear of it?")
-        return budget
+        return bill_alert
 
-    def monthly_budget(self) -> Budget | None:
-        if self.budget is None:
+    def alert(self) -> BillAlert | None:
+        if self.bill_alert is None:
             return None
-        email = self.budget.email or self.alarm_email
+        email = self.bill_alert.email or self.alarm_email
         assert email, "a validator asked for it"
-        return Budget(self.budget.usd_per_month, email)
+        return BillAlert(self.bill_alert.usd_per_month, email)
 
     def cluster(self) -> Cluster:
         return Cluster(

@@ -10,7 +10,7 @@ from tidegate.wire.config import ClusterFile
 ALERTS = (("ACTUAL", 80), ("ACTUAL", 100), ("FORECASTED", 100))
 
 
-class Budget(Construct):
+class BillAlert(Construct):
     """What carries the cluster's tag counts, once the account's payer has activated it.
 
     Source: Billing user guide, "Activating user-defined cost allocation tags". A budget tells
@@ -19,7 +19,7 @@ class Budget(Construct):
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        assert file.budget, "the file has a budget"
+        assert file.bill_alert, "the file has an alert"
         cluster = file.cluster.name
         made = budgets.CfnBudget
         made(
@@ -29,7 +29,7 @@ class Budget(Construct):
                 budget_name=f"tidegate-{cluster}",
                 budget_type="COST",
                 time_unit="MONTHLY",
-                budget_limit=made.SpendProperty(amount=file.budget.usd_per_month, unit="USD"),
+                budget_limit=made.SpendProperty(amount=file.bill_alert.usd_per_month, unit="USD"),
                 cost_filters={"TagKeyValue": [f"user:{CLUSTER_TAG}${cluster}"]},
             ),
             notifications_with_subscribers=[
@@ -42,7 +42,7 @@ class Budget(Construct):
                     ),
                     subscribers=[
                         made.SubscriberProperty(
-                            address=file.budget.email, subscription_type="EMAIL"
+                            address=file.bill_alert.email, subscription_type="EMAIL"
                         )
                     ],
                 )

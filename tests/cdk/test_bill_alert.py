@@ -7,7 +7,7 @@ from tidegate.core.errors import BadConfig
 
 
 def test_a_budget_counts_what_carries_the_clusters_tag_and_mails_in_time(tmp_path):
-    file = dev_file(budget={"usd_per_month": "5000"}, alarm_email="ops@example.org")
+    file = dev_file(bill_alert={"usd_per_month": "5000"}, alarm_email="ops@example.org")
 
     made = synthesized(tmp_path, file)["tidegate-dev"].one("AWS::Budgets::Budget")
 
@@ -31,7 +31,7 @@ def test_a_budget_counts_what_carries_the_clusters_tag_and_mails_in_time(tmp_pat
 
 def test_a_budget_may_have_a_reader_of_its_own(tmp_path):
     budget = {"usd_per_month": "5000", "email": "money@example.org"}
-    file = dev_file(budget=budget, alarm_email="ops@example.org")
+    file = dev_file(bill_alert=budget, alarm_email="ops@example.org")
 
     made = synthesized(tmp_path, file)["tidegate-dev"].one("AWS::Budgets::Budget")
 
@@ -40,8 +40,8 @@ def test_a_budget_may_have_a_reader_of_its_own(tmp_path):
 
 
 def test_a_budget_that_nobody_hears_of_is_refused(tmp_path):
-    with pytest.raises(BadConfig, match=r"budget +email is missing, and so is alarm_email"):
-        synthesized(tmp_path, dev_file(budget={"usd_per_month": "5000"}))
+    with pytest.raises(BadConfig, match=r"bill_alert +email is missing, and so is alarm_email"):
+        synthesized(tmp_path, dev_file(bill_alert={"usd_per_month": "5000"}))
 
 
 def test_there_is_no_budget_unless_asked_for(dev: Stack):
