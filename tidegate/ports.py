@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate.core.actions import (
+    Charge,
     Cordon,
+    Ended,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -86,7 +88,7 @@ class Compute(Protocol):
 class LedgerView:
     """One consistent-enough read of the ledger: the epoch is read first.
 
-    `digest_seen` None: none was acted on in the last ten minutes.
+    `digest_seen` None: none was acted on in the last ten minutes. `spent`: what ended nodes cost.
     """
 
     epoch: Epoch
@@ -96,6 +98,7 @@ class LedgerView:
     resting: tuple[Resting, ...]
     stuck: tuple[Stuck, ...] = ()
     wishes: tuple[Wish, ...] = ()
+    spent: tuple[Charge, ...] = ()
 
 
 class Ledger(Protocol):
@@ -124,6 +127,13 @@ class Ledger(Protocol):
 
     def advance_node(self, instance_id: str, phase: Phase) -> bool:
         """Move a node forward; False when it already stood there or further, or is unknown."""
+        ...
+
+    def charge(self, ended: Sequence[Ended]) -> None:
+        """Note when nodes stopped to cost, and add what they cost to the counters.
+
+        Each node counts once, however often this is repeated; unknown ones do not count.
+        """
         ...
 
     def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:

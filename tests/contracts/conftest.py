@@ -7,6 +7,11 @@ import pytest
 
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames, create_resources
+from tests.make import NOW_S
+from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.ports import Ledger
+from tidegate.sim.clock import SimClock
+from tidegate.sim.ledger import SimLedger
 
 NUMBERS = count(1)
 
@@ -23,3 +28,17 @@ def names(cloud: LocalCloud) -> CloudNames:
     cloud.capacity.dry.clear()
     cloud.capacity.limited.clear()
     return create_resources(cloud, f"c{next(NUMBERS)}")
+
+
+@pytest.fixture
+def clock() -> SimClock:
+    return SimClock(NOW_S)
+
+
+@pytest.fixture(params=["sim", "moto"])
+def ledger(request: pytest.FixtureRequest, clock: SimClock) -> Ledger:
+    if request.param == "sim":
+        return SimLedger(clock)
+    cloud: LocalCloud = request.getfixturevalue("cloud")
+    names: CloudNames = request.getfixturevalue("names")
+    return DynamoLedger(cloud.client("dynamodb"), names.table, clock)

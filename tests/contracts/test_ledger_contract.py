@@ -24,24 +24,9 @@ from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.ec2 import FleetRequest, Market, Override
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
-from tidegate.sim.ledger import SimLedger
 
 HOUR_S = 3600.0
 DRAIN = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 60)
-
-
-@pytest.fixture
-def clock() -> SimClock:
-    return SimClock(NOW_S)
-
-
-@pytest.fixture(params=["sim", "moto"])
-def ledger(request: pytest.FixtureRequest, clock: SimClock) -> Ledger:
-    if request.param == "sim":
-        return SimLedger(clock)
-    cloud: LocalCloud = request.getfixturevalue("cloud")
-    names: CloudNames = request.getfixturevalue("names")
-    return DynamoLedger(cloud.client("dynamodb"), names.table, clock)
 
 
 def launch(launch_id: str = "l-1", reason: str = "job 7 waits") -> LaunchRecord:

@@ -8,6 +8,7 @@
     resting#<offering>
     stuck#<job id>
     wish#<id>
+    spent#<day or month>        USD by scope (`charges.py`)
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
@@ -29,6 +30,7 @@ from tidegate.adapters.aws_errors import (
     is_lost_race,
     tolerating,
 )
+from tidegate.adapters.charges import charge
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
@@ -37,12 +39,14 @@ from tidegate.adapters.ledger_items import (
     node_item,
     number,
     packed,
+    spent,
     stamp,
     stamp_attributes,
     unpacked,
 )
 from tidegate.core.actions import (
     Cordon,
+    Ended,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -117,6 +121,7 @@ class DynamoLedger:
             resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
             wishes=tuple(one for one in wishes if now_s < one.until_s + WISH_KEPT_S),
+            spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -172,6 +177,9 @@ class DynamoLedger:
             values[":expires_at"] = self._expiry_s(KEPT_S)
         with aws_call():
             return self._update(f"node#{instance_id}", change, values, condition="phase < :phase")
+
+    def charge(self, ended: Sequence[Ended]) -> None:
+        charge(self.client, self.table, ended)
 
     def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
         values = {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": number(reclaim_at_s)}

@@ -1,12 +1,12 @@
 """The ledger's items: what stands in them, and DynamoDB's own form of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import NodeRecord, Phase
+from tidegate.core.actions import Charge, NodeRecord, Phase
 from tidegate.core.digest import Stamp
 from tidegate.wire.records import CORDON, NODE, ORDER, decode, encode
 
@@ -42,6 +42,8 @@ def node_item(node: NodeRecord) -> Item:
     }
     if node.reclaim_at_s is not None:
         item["reclaim_at_s"] = number(node.reclaim_at_s)
+    if node.ended_at_s is not None:
+        item["ended_at_s"] = number(node.ended_at_s)
     return item
 
 
@@ -54,7 +56,16 @@ def node(item: Item) -> NodeRecord:
         order=decode(ORDER, item["pending"]) if item["pending"] else None,
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
+        ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
     )
+
+
+def spent(item: Item) -> Iterator[Charge]:
+    """The counters of one period: an attribute for each scope."""
+    period = item["sk"].removeprefix("spent#")
+    for name, usd in item.items():
+        if name not in ("pk", "sk", "expires_at"):
+            yield Charge(period, name, float(usd))
 
 
 def stamp_attributes(stamp: Stamp) -> Item:

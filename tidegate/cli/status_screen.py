@@ -47,6 +47,9 @@ def _limits(limits: tuple[tuple[str, float, float], ...]) -> str:
 
 
 def _tail(found: Overview) -> Iterator[str]:
+    for budget in found.budgets:
+        spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
+        yield f"spent by {budget.scope} this {budget.per}: {spent}"
     for each in found.resting[:RESTING_SHOWN]:
         refused = f"EC2 said {each.code} ({each.failures}x)"
         yield f"rests until {clock(each.until_s)}: {each.offering}, {refused}"

@@ -112,7 +112,11 @@ class Cordon:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """What the ledger remembers of one instance. `gated_for`: the gang it waits for."""
+    """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
+
+    `account`: that of the job it was launched for. `ended_at_s`: when it stopped to cost; what
+    it has cost is in the ledger's counters since then.
+    """
 
     instance_id: str
     launch_id: str
@@ -125,6 +129,26 @@ class NodeRecord:
     reclaim_at_s: float | None = None
     order: PendingOrder | None = None
     cordon: Cordon | None = None
+    account: str = ""
+    ended_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What nodes cost a scope in a period: a day ("2026-11-21") or a month ("2026-11")."""
+
+    period: str
+    scope: str
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A node that costs nothing more, and what it has cost."""
+
+    instance_id: str
+    at_s: float
+    charges: tuple[Charge, ...]
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -136,6 +160,7 @@ class Launch:
 
     `gated_for` names the gang whose members join drained until all are there ("": open).
     `usd_per_hour_each` is that of the dearest offering: limits are debited by it.
+    `account`, `user`: of the first of `for_jobs`, whose account pays for the nodes.
     """
 
     launch_id: str
@@ -147,6 +172,8 @@ class Launch:
     usd_per_hour_each: float
     gated_for: str
     reason: str
+    account: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

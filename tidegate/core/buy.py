@@ -1,8 +1,8 @@
 """Launches in the making, within every limit and around resting offerings."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import Launch
 from tidegate.core.blueprint import Config
@@ -14,6 +14,7 @@ from tidegate.core.limits import CLUSTER, Load, Usage
 from tidegate.core.pack import Place
 from tidegate.core.pool import Pool
 from tidegate.core.shelves import Option, Shelf, Shelves
+from tidegate.core.slurm import Job
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
 LAUNCHES_MAX = 20
@@ -259,6 +260,15 @@ class Shop:
             if len(found) == OVERRIDES_MAX:
                 break
         return tuple(found)
+
+
+def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
+    """The launches with account and user of the first job of each, who pays for its nodes."""
+    first = {each.for_jobs[0] for each in launches if each.for_jobs}
+    owners = {job.job_id: job for job in jobs if job.job_id in first} if first else {}
+    for each in launches:
+        owner = owners.get(each.for_jobs[0]) if each.for_jobs else None
+        yield replace(each, account=owner.account, user=owner.user) if owner else each
 
 
 def _most(one: Vector, other: Vector) -> Vector:

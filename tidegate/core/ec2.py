@@ -13,6 +13,12 @@ CLUSTER_TAG = "tidegate:cluster"
 LAUNCH_TAG = "tidegate:launch"
 POOL_TAG = "tidegate:pool"
 GATE_TAG = "tidegate:gate"
+
+# Whose job a node was launched for, for cost allocation.
+ACCOUNT_TAG = "tidegate:account"
+USER_TAG = "tidegate:user"
+JOB_TAG = "tidegate:job"
+
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
 

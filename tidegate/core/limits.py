@@ -1,10 +1,12 @@
 """Limits of pools and cluster, debited node by node so that no plan can exceed them."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.core.ec2 import InstanceType
-from tidegate.core.pool import Cluster, Limits
+from tidegate.core.pool import CLUSTER_SCOPE, Cluster, Limits, pool_scope
+from tidegate.core.why import WhyNot
 
 CLUSTER = ""
 UNLIMITED = Limits()
@@ -60,10 +62,11 @@ class Usage:
     """What pools and cluster hold now, with everything on its way.
 
     `expected_usd_per_hour`: the price of it when each launch brings its first offering; the
-    limits are debited by the dearest.
+    limits are debited by the dearest. `used_up`: scopes that may launch nothing, and why.
     """
 
     cluster: Cluster
+    used_up: Mapping[str, WhyNot] = field(default_factory=dict)
     expected_usd_per_hour: float = 0.0
     _used: defaultdict[str, _Used] = field(default_factory=lambda: defaultdict(_Used))
     _scopes: dict[str, tuple[tuple[str, Limits], ...]] = field(default_factory=dict)
@@ -82,11 +85,17 @@ class Usage:
             used.memory_mib += nodes * each.memory_mib
             used.usd_per_hour += nodes * each.usd_per_hour
 
+    def closed(self, pool: str) -> WhyNot | None:
+        """The spent budget of the pool or the cluster, if there is one."""
+        return self.used_up.get(CLUSTER_SCOPE) or self.used_up.get(pool_scope(pool))
+
     def nodes(self, pool: str) -> int:
         return self._used[pool].nodes
 
     def room(self, pool: str, nodes: int, each: Load) -> tuple[int, str]:
         """How many of `nodes` more fit under every limit, and which limit stops the rest."""
+        if closed := self.closed(pool):
+            return 0, closed.sentence
         fitting, sentence = nodes, ""
         for scope, limits in self._limited(pool):
             for room, said in self._rooms(scope, limits, each):
@@ -95,7 +104,9 @@ class Usage:
         return fitting, sentence
 
     def is_exceeded(self, pool: str) -> bool:
-        """Whether more is counted than a limit of the pool or the cluster allows."""
+        """Whether more is counted than a limit of the pool or the cluster allows, or spent."""
+        if self.closed(pool):
+            return True
         for scope, limits in self._limited(pool):
             used = self._used[scope]
             for limit, amount in (
@@ -116,6 +127,8 @@ class Usage:
 
     def left(self, pool: str) -> tuple[float, Load] | None:
         """How many nodes, and how large a node, still fit; None: nothing limits the pool."""
+        if self.closed(pool):
+            return 0.0, Load()
         nodes, gpus, vcpus, memory_mib, usd = (float("inf"),) * 5
         limited = self._limited(pool)
         for scope, limits in limited:

@@ -40,7 +40,8 @@ def finish_launches(work: Work) -> None:
     for record in _in_doubt(work.snapshot):
         launch = record.launch
         is_blind = bool(work.snapshot.staleness)
-        may_buy = wanted.is_up and not is_blind and not work.usage.is_exceeded(launch.pool)
+        is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
+        may_buy = wanted.is_up and not is_blind and not is_over
         lease_s = timings.apply_lease_s
         if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
             lease_s = max(lease_s, timings.describe_lag_s)

@@ -1,13 +1,14 @@
 """A cluster at a glance: its queue, its pools, what rests, and whether its head is heard."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.core.limits import Load
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import spending, used_up
 from tidegate.core.verdicts import Verdicts
 
 
@@ -36,6 +37,17 @@ class RestingNow:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetNow:
+    """`scope`: cluster, `pool NAME` or `account NAME`; `per`: day or month, of UTC."""
+
+    scope: str
+    per: str
+    usd: float
+    budget_usd: float
+    ends_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """`starting`, `waiting`: pending jobs by their verdict; `unjudged`: those without one.
 
@@ -55,9 +67,13 @@ class Overview:
     pools: tuple[PoolNow, ...]
     usd_per_hour: float
     limits: tuple[tuple[str, float, float], ...]
+    budgets: tuple[BudgetNow, ...]
     resting: tuple[RestingNow, ...]
     needs_a_look: tuple[str, ...]
 
+
+# Of a budget; the alarm stands at the same share.
+BUDGET_WARNS_AT = 0.8
 
 # Reasons that many jobs share, the most frequent first.
 REASONS_MAX = 5
@@ -88,6 +104,10 @@ def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = (
         pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
         usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
         limits=_limits(seen.cluster.limits, every, seen),
+        budgets=tuple(
+            BudgetNow(each.scope, each.per, round(each.usd, 4), each.budget_usd, each.ends_at_s)
+            for each in spending(seen)
+        ),
         resting=_resting(seen),
         needs_a_look=(*notes, *_troubles(every, seen)),
     )
@@ -159,8 +179,18 @@ def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
     )
 
 
+def _spent(seen: Snapshot) -> Iterator[str]:
+    """Budgets that are used up, and those that will be soon."""
+    empty = used_up(seen)
+    yield from (empty[scope].sentence for scope in sorted(empty))
+    for each in spending(seen):
+        if each.scope not in empty and each.share >= BUDGET_WARNS_AT:
+            yield f"{each.of} is spent to {100 * each.share:.0f} %"
+
+
 def _troubles(every: Sequence[Member], seen: Snapshot) -> list[str]:
     found = [seen.staleness] if seen.staleness and seen.wanted.is_up else []
+    found += _spent(seen)
     for each in every:
         node = each.node
         if node is None or not is_billed(each):

@@ -8,7 +8,7 @@ then new ones), open complete gangs, keep what a pool wants to keep, release the
 from collections.abc import Callable
 
 from tidegate.core.actions import Plan
-from tidegate.core.buy import LAUNCHES_MAX
+from tidegate.core.buy import LAUNCHES_MAX, owned
 from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
@@ -64,7 +64,7 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
             run(work)
         return Plan(work.sorted_actions(), (), (), (stale,))
     work = _served(snapshot, launches_max)
-    work.actions.extend(work.shop.launches(str(snapshot.epoch)))
+    work.actions.extend(owned(work.shop.launches(str(snapshot.epoch)), work.digest.reading.jobs))
     return Plan(
         work.sorted_actions(),
         tuple(work.served[key] for key in sorted(work.served)),

@@ -23,6 +23,26 @@ class Limits:
     memory_mib: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Once so much is spent, nothing more is launched until the period ends. None: no budget."""
+
+    usd_per_day: float | None = None
+    usd_per_month: float | None = None
+
+
+# Who a budget is for; `account_scope`, `pool_scope` name the others.
+CLUSTER_SCOPE = "cluster"
+
+
+def pool_scope(pool: str) -> str:
+    return f"pool {pool}"
+
+
+def account_scope(account: str) -> str:
+    return f"account {account}"
+
+
 class Rebalance(StrEnum):
     """What to do when EC2 recommends to leave a spot instance, before any notice of a reclaim.
 
@@ -143,6 +163,7 @@ class Cluster:
 
     `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
     `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
+    `budgets`: by scope.
     """
 
     name: str
@@ -155,6 +176,7 @@ class Cluster:
     time_limit_ratio: float = 1.0
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

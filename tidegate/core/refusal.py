@@ -1,6 +1,7 @@
 """Why nothing was bought for a job: pool by pool, everything that stands in its way."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
@@ -51,6 +52,9 @@ class Refusals:
         too_small = self._too_small(pool, need.shape)
         if too_small:
             yield too_small
+            return
+        if closed := self._usage.closed(pool.name):
+            yield replace(closed, pool=pool.name)
             return
         shelves = [s for tier in self._shelves.tiers for s in tier if s.pool is pool]
         fitting = [(s, mask) for s in shelves if (mask := self._shelves.mask(need, s))]

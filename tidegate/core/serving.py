@@ -57,12 +57,23 @@ def serve_queue(work: Work) -> None:
                 remaining = _fill(work, need, groups[number], left[number])
                 groups[number].waiting -= left[number] - remaining
                 left[number] = remaining
+    _bar(work, needs, left, groups)
     purchase = _Purchase(work, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
             purchase.complete(gangs.get(number, ()))
         elif left[number]:
             purchase.serve(need, groups[number], left[number])
+
+
+def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Group]) -> None:
+    """Nothing is bought for jobs of an account whose budget is spent."""
+    for number, need in enumerate(needs) if work.usage.used_up else ():
+        barred = work.barred(need.account)
+        if barred and left[number] and not need.is_gang:
+            groups[number].waiting -= left[number]
+            left[number] = 0
+            work.refuse(need.job_id, (barred,), barred.sentence)
 
 
 def _components(needs: Sequence[Need], number: int) -> list[Need]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.core.actions import LaunchRecord, NodeRecord, Resting, Stuck
+from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Resting, Stuck
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance
@@ -25,7 +25,10 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One observation. `digest_age_s` is measured on the receiver's clock."""
+    """One observation. `digest_age_s` is measured on the receiver's clock.
+
+    `spent`: what nodes that have ended cost in this day and month, and maybe in earlier ones.
+    """
 
     now_s: float
     cluster: Cluster
@@ -38,6 +41,7 @@ class Snapshot:
     resting: tuple[Resting, ...] = ()
     wanted: Wanted = ALWAYS_UP
     stuck: tuple[Stuck, ...] = ()
+    spent: tuple[Charge, ...] = ()
 
     @property
     def staleness(self) -> str:

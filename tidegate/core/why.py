@@ -17,6 +17,7 @@ class Why(StrEnum):
     NO_PRICE = "no-price"
     NO_POOL = "no-pool"
     LIMIT = "limit"
+    BUDGET = "budget"  # spent, until its day or month ends
     RESTING = "resting"
     STOPPED = "stopped"
     HELD = "held"  # more nodes would not change it
@@ -24,7 +25,7 @@ class Why(StrEnum):
     NEXT_PLAN = "next-plan"
 
 
-PASSING = frozenset({Why.LIMIT, Why.RESTING, Why.NEXT_PLAN})
+PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.RESTING, Why.NEXT_PLAN})
 
 
 @dataclass(frozen=True, slots=True)

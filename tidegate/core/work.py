@@ -20,10 +20,12 @@ from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
 from tidegate.core.limits import Usage
 from tidegate.core.pack import Bin, BinKind, Bins, Place
+from tidegate.core.pool import account_scope
 from tidegate.core.reconcile import Judged
 from tidegate.core.refusal import Refusals
 from tidegate.core.shelves import Shelves
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import used_up
 from tidegate.core.why import Why, WhyNot
 
 
@@ -126,7 +128,7 @@ class Work:
     _num_orders: int = 0
 
     def __post_init__(self) -> None:
-        self.usage = Usage(self.snapshot.cluster)
+        self.usage = Usage(self.snapshot.cluster, used_up(self.snapshot))
         self.shelves = Shelves(self.snapshot)
         self.shop = Shop(self.shelves, self.usage, self.launches_max)
         self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
@@ -181,10 +183,16 @@ class Work:
             reason = f"{before.reason}; the rest of its tasks wait: {sentence}"
             self.served[job_id] = Served(job_id, before.by, reason)
 
+    def barred(self, account: str) -> WhyNot | None:
+        """The spent budget of the account, if it has one: nothing is bought for its jobs."""
+        return self.usage.used_up.get(account_scope(account))
+
     def refuse_reasons(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
         """Why `nodes` more nodes were not bought for the job."""
         if not self.snapshot.wanted.is_up:
             return (WhyNot(Why.STOPPED, self.snapshot.wanted.reason),)
+        if barred := self.barred(need.account):
+            return (barred,)
         if self.shop.is_full:
             said = f"a plan holds {self.launches_max} launches, it is in the next one"
             return (WhyNot(Why.NEXT_PLAN, said),)

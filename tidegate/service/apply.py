@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tidegate.core.actions import (
     Action,
     Adopt,
+    Ended,
     Launch,
     LaunchRecord,
     LaunchStatus,
@@ -17,6 +18,7 @@ from tidegate.core.actions import (
     NodeRecord,
     OrderKind,
     PendingOrder,
+    Phase,
     Plan,
     Rest,
     Resting,
@@ -29,6 +31,7 @@ from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalK
 from tidegate.core.errors import Permanent, Transient
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import charges, ended_at_s
 from tidegate.ports import Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
 
@@ -75,9 +78,8 @@ class Applier:
             match action:
                 case Terminate():
                     self.compute.terminate(action.instance_ids)
+                    self._charge(action.instance_ids, snapshot)
                     outcome.ended.extend(_seen(action.instance_ids, snapshot))
-                case Mark():
-                    self._mark(action)
                 case Rest():
                     self._rest_broken(action, snapshot)
                 case Watch():
@@ -86,8 +88,14 @@ class Applier:
                     self._launch(records[action.launch_id], snapshot, outcome)
                 case Resume():
                     self._resume(action, snapshot, outcome)
-                case Send() | Adopt():
-                    pass  # done above
+                case Send() | Adopt() | Mark():
+                    pass  # done above, or below
+        marks = [action for action in plan.actions if isinstance(action, Mark)]
+        # A node that is forgotten is never counted, so that comes first.
+        gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
+        self._charge(gone, snapshot)
+        for mark in marks:
+            self._mark(mark)
         return outcome
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
@@ -118,6 +126,17 @@ class Applier:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
                 for name in order.names:
                     self.ledger.set_order(name, pending)
+
+    def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
+        """Count what these nodes have cost; those that were counted before are left out."""
+        ours = set(instance_ids)
+        ended: list[Ended] = []
+        for record in snapshot.nodes if ours else ():
+            if record.instance_id in ours and record.ended_at_s is None:
+                at_s = ended_at_s(record, snapshot.now_s)
+                ended.append(Ended(record.instance_id, at_s, charges(record, at_s)))
+        if ended:
+            self.ledger.charge(ended)
 
     def _mark(self, mark: Mark) -> None:
         self.ledger.advance_node(mark.instance_id, mark.phase)
@@ -234,4 +253,5 @@ def _node_record(
         launched_at_s=instance.launched_at_s,
         usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
         gated_for=launch.gated_for,
+        account=launch.account,
     )

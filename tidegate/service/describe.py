@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Launch, Mark
 from tidegate.core.explain import sentence
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import spending
 from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.service.control import Looked, Round
 
@@ -89,7 +91,14 @@ def look_figures(looked: Looked) -> dict[str, float]:
         figures["UnmetJobs"] = float(len(known.plan.unmet))
     if looked.rounds:
         figures["DigestAge"] = _digest_age_s(looked.rounds[-1])
+        figures |= _budget_used(looked.rounds[-1].snapshot)
     return figures
+
+
+def _budget_used(seen: Snapshot) -> dict[str, float]:
+    """Percent of the budget that is used most; nothing where the file has none."""
+    shares = [each.share for each in spending(seen)]
+    return {"BudgetUsed": round(100 * max(shares), 1)} if shares else {}
 
 
 def _digest_age_s(last: Round) -> float:

@@ -40,6 +40,7 @@ def observe(
         launches=view.launches,
         resting=view.resting,
         stuck=view.stuck,
+        spent=view.spent,
         wanted=calendar.wanted(now_s, view.wishes),
     )
     return snapshot, notes

@@ -5,15 +5,21 @@ from dataclasses import dataclass, field
 
 from tidegate.core.actions import Launch
 from tidegate.core.ec2 import (
+    ACCOUNT_TAG,
     CLUSTER_TAG,
     GATE_TAG,
+    JOB_TAG,
     LAUNCH_TAG,
     POOL_TAG,
+    USER_TAG,
     FleetRequest,
     Override,
     client_token,
 )
 from tidegate.core.pool import Reservation, block_key, group_key
+
+# Source: EC2, "Tag your Amazon EC2 resources".
+TAG_VALUE_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,9 @@ def fleet_request(
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
+    job = launch.for_jobs[0] if launch.for_jobs else ""
+    owner = {ACCOUNT_TAG: launch.account, USER_TAG: launch.user, JOB_TAG: job}
+    tags |= {key: value[:TAG_VALUE_MAX] for key, value in owner.items() if value}
     return FleetRequest(
         client_token=client_token(cluster, launch.launch_id),
         launch_template_id=template.template_id,

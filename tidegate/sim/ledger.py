@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import (
+    Charge,
     Cordon,
+    Ended,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
@@ -42,6 +44,7 @@ class SimLedger:
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_wishes: dict[str, Wish] = field(default_factory=dict)
+    all_spent: dict[tuple[str, str], float] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
     @property
@@ -73,6 +76,7 @@ class SimLedger:
                 wishes=tuple(
                     one for one in self.all_wishes.values() if now_s < one.until_s + WISH_KEPT_S
                 ),
+                spent=tuple(Charge(*key, usd) for key, usd in self.all_spent.items()),
             )
         for tell in self.on_view:
             tell(view)
@@ -112,6 +116,17 @@ class SimLedger:
             if node is not None and is_forward:
                 self.all_nodes[instance_id] = replace(node, phase=phase)
         return is_forward
+
+    def charge(self, ended: Sequence[Ended]) -> None:
+        with effect(self.faults, "charge"):
+            for each in ended:
+                node = self.all_nodes.get(each.instance_id)
+                if node is None or node.ended_at_s is not None:
+                    continue
+                self.all_nodes[each.instance_id] = replace(node, ended_at_s=each.at_s)
+                for one in each.charges:
+                    key = one.period, one.scope
+                    self.all_spent[key] = self.all_spent.get(key, 0.0) + one.usd
 
     def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
         with effect(self.faults, "interrupt_node"):

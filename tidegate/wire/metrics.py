@@ -15,6 +15,7 @@ MINIMAL = frozenset(
     {
         *("LookFailed", "DigestAge", "UnmetJobs", "Launched", "Terminated"),
         *("Refused", "Interrupted", "LostGpuHours", "SavedJobs", "BadEvents"),
+        "BudgetUsed",
     }
 )
 

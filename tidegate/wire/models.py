@@ -9,7 +9,15 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import Cluster, Partition, Timings
+from tidegate.core.pool import (
+    CLUSTER_SCOPE,
+    Budget,
+    Cluster,
+    Partition,
+    Timings,
+    account_scope,
+    pool_scope,
+)
 from tidegate.wire import names
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import (
@@ -21,7 +29,13 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
-from tidegate.wire.pool_models import LimitsModel, PaidMarket, PoolModel, ReservationModel
+from tidegate.wire.pool_models import (
+    BudgetModel,
+    LimitsModel,
+    PaidMarket,
+    PoolModel,
+    ReservationModel,
+)
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import PositiveUsd, Seconds, Section
 
@@ -137,6 +151,14 @@ class ClusterModel(Section):
         default=None, description="mails when a month's costs come near it; none when left out"
     )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of the whole cluster")
+    budget: BudgetModel = Field(
+        default=BudgetModel(), description="what all nodes may cost by day and by month"
+    )
+    budget_by_account: dict[str, BudgetModel] = Field(
+        default_factory=dict,
+        description="the same for single Slurm accounts; a node counts for the account of the"
+        " first job that it was launched for",
+    )
     partitions: Annotated[dict[names.PartitionName, PartitionModel], Field(min_length=1)] = Field(
         description="Slurm partitions by name"
     )
@@ -195,7 +217,17 @@ class ClusterModel(Section):
             time_limit_ratio=self.time_limit_ratio,
             time_limit_ratios=self.time_limit_ratio_by_account,
             hazards=self._hazards(),
+            budgets=self._budgets(),
         )
+
+    def _budgets(self) -> Mapping[str, Budget]:
+        models = {
+            CLUSTER_SCOPE: self.budget,
+            **{pool_scope(name): model.budget for name, model in self.pools.items()},
+            **{account_scope(name): model for name, model in self.budget_by_account.items()},
+        }
+        budgets = {scope: model.budget() for scope, model in models.items()}
+        return {scope: budget for scope, budget in budgets.items() if budget}
 
     def _prices(self) -> Mapping[Offering, float]:
         """A price holds in every zone; only offerings of a pool are listed.

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.pool import Limits, Pool, Rebalance, Reservation
+from tidegate.core.pool import Budget, Limits, Pool, Rebalance, Reservation
 from tidegate.wire import names
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.section import (
@@ -49,6 +49,18 @@ class LimitsModel(Section):
             vcpus=self.vcpus,
             memory_mib=None if memory is None else int(memory * MIB_PER_GIB),
         )
+
+
+class BudgetModel(Section):
+    """Once so much is spent, nothing more is launched until the day or month (UTC) ends."""
+
+    usd_per_day: PositiveUsd | None = Field(default=None, description="USD per day")
+    usd_per_month: PositiveUsd | None = Field(default=None, description="USD per month")
+
+    def budget(self) -> Budget | None:
+        """None: there is none."""
+        made = Budget(self.usd_per_day, self.usd_per_month)
+        return None if made == Budget() else made
 
 
 class FlexibilityModel(Section):
@@ -116,6 +128,9 @@ class PoolModel(Section):
         default=_POOL.weight, description="the pool with the higher one is tried first"
     )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of this pool")
+    budget: BudgetModel = Field(
+        default=BudgetModel(), description="what its nodes may cost by day and by month"
+    )
     idle_s: Seconds = Field(
         default=_POOL.idle_s, description="seconds that a node stays without a job"
     )

@@ -123,6 +123,13 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "reclaim_at_s": "when EC2 reclaims it",
         "order": "an order for it that is on its way",
         "cordon": "why it takes no new job, if AWS said that it may not last",
+        "account": "the Slurm account that it was launched for",
+        "ended_at_s": "when it stopped to cost",
+    },
+    "Charge": {
+        "period": "a day like 2026-11-21, or a month like 2026-11, in UTC",
+        "scope": "cluster, pool NAME or account NAME",
+        "usd": "what nodes that have ended cost it in that time",
     },
     "Cordon": {
         "reason": "what AWS said",
@@ -151,6 +158,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "usd_per_hour_each": "price of the dearest offering",
         "gated_for": "the gang whose nodes join drained",
         "reason": "why, in words",
+        "account": "the Slurm account that pays for it",
+        "user": "whose job it is for",
     },
     "FleetRequest": {
         "client_token": "EC2's idempotency token",
@@ -196,6 +205,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "resting": "offerings that EC2 refused",
         "wanted": "what the calendar says",
         "stuck": "jobs that Slurm does not start beside idle nodes",
+        "spent": "what nodes that ended have cost in this day and month",
     },
     "Epoch": {"lineage": "drawn once per ledger", "number": "of the last plan"},
     "Price": {"offering": _OFFERING, "usd_per_hour": "more than 0"},

@@ -20,6 +20,7 @@ from tidegate.sim.checks.ending import (
     NoStrayInstances,
     RequeuedOnlyForAReason,
 )
+from tidegate.sim.checks.money import SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
     OperatorsKeepNodes,
@@ -38,6 +39,7 @@ CHECKS: tuple[type[Check], ...] = (
     LeftSlurmFirst,
     RequeuedOnlyForAReason,
     LimitsHold,
+    SpendIsNodeTime,
     CapsKept,
     GangsWhole,
     DrainedInTime,

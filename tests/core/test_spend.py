@@ -1,0 +1,200 @@
+"""Budgets: what was spent by day and month, and what a spent one stops."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.core.reading import launches, why
+from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
+from tidegate.core.actions import Charge, NodeRecord, Phase
+from tidegate.core.limits import Usage
+from tidegate.core.overview import overview
+from tidegate.core.planner import plan
+from tidegate.core.pool import Budget, Cluster
+from tidegate.core.slurm import Job
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import charges, day_of, kept_until_s, month_of, spent, used_up
+from tidegate.core.why import Why
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+TODAY, MONTH = day_of(NOW_S).name, month_of(NOW_S).name
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def ran(since: str, until: str, account: str = "") -> dict[tuple[str, str], float]:
+    """What a node at one USD per hour is charged, by period and scope."""
+    made = replace(record(), launched_at_s=at(since), usd_per_hour=1.0, account=account)
+    return {(c.period, c.scope): round(c.usd, 6) for c in charges(made, at(until))}
+
+
+def test_a_node_costs_cluster_pool_and_account_by_the_second() -> None:
+    assert ran("2026-11-21T10:00:00", "2026-11-21T10:30:36", "nlp") == {
+        (period, scope): 0.51
+        for period in ("2026-11-21", "2026-11")
+        for scope in ("cluster", "pool t4", "account nlp")
+    }
+
+
+def test_a_night_over_the_end_of_a_month_is_split() -> None:
+    found = ran("2026-11-30T22:00:00", "2026-12-01T03:00:00")
+
+    assert {period: usd for (period, scope), usd in found.items() if scope == "cluster"} == {
+        "2026-11-30": 2.0,
+        "2026-12-01": 3.0,
+        "2026-11": 2.0,
+        "2026-12": 3.0,
+    }
+
+
+def test_a_long_life_is_charged_to_every_month_and_to_the_last_days() -> None:
+    found = ran("2026-01-01T00:00:00", "2026-12-01T00:00:00")
+
+    ours = {period: usd for (period, scope), usd in found.items() if scope == "cluster"}
+    months = {period: usd for period, usd in ours.items() if len(period) == 7}
+    assert sum(months.values()) == 334 * 24
+    assert months["2026-02"] == 28 * 24
+    assert [period for period in ours if len(period) == 10] == [
+        "2026-11-28",
+        "2026-11-29",
+        "2026-11-30",
+    ]
+
+
+def test_what_is_prepaid_costs_nothing_more() -> None:
+    assert charges(replace(record(), usd_per_hour=0.0), NOW_S) == ()
+
+
+@pytest.mark.parametrize("period", ["2026-11-21", "2026-11"])
+def test_counters_outlive_their_period(period: str) -> None:
+    end_s = max(day_of(at("2026-11-21")).ends_at_s, month_of(at("2026-11-21")).ends_at_s)
+
+    assert kept_until_s(period) > (end_s if len(period) == 7 else day_of(at(period)).ends_at_s)
+
+
+def with_budget(scope: str, **budget: float) -> Cluster:
+    return replace(cluster(pool(), pool("a10g", weight=2)), budgets={scope: Budget(**budget)})
+
+
+def seen(of: Cluster, *jobs: Job, usd: float, scope: str, **more: object) -> Snapshot:
+    spent = (Charge(TODAY, scope, usd), Charge(MONTH, scope, usd))
+    return replace(snapshot(jobs, of=of, **more), spent=spent)  # type: ignore[arg-type]
+
+
+def test_living_nodes_count_beside_those_that_ended() -> None:
+    lives = replace(record(age_s=HOUR_S), usd_per_hour=3.0)
+    counted = replace(record("i-2", age_s=HOUR_S, phase=Phase.RELEASED), ended_at_s=NOW_S)
+    of = with_budget("cluster", usd_per_day=10.0)
+
+    found = spent(seen(of, usd=2.0, scope="cluster", records=[lives, counted]))
+
+    assert found[TODAY, "cluster"] == pytest.approx(5.0)
+    assert found[TODAY, "pool t4"] == pytest.approx(3.0)
+
+
+def test_what_other_days_cost_does_not_count() -> None:
+    of = with_budget("cluster", usd_per_day=10.0)
+    before = replace(snapshot(of=of), spent=(Charge("2026-01-01", "cluster", 99.0),))
+
+    assert used_up(before) == {}
+
+
+def test_below_its_budget_a_cluster_buys() -> None:
+    made = plan(seen(with_budget("cluster", usd_per_day=10.0), job(), usd=9.9, scope="cluster"))
+
+    assert launches(made)
+
+
+def test_a_spent_budget_of_the_cluster_stops_every_launch() -> None:
+    made = plan(seen(with_budget("cluster", usd_per_day=10.0), job(), usd=10.0, scope="cluster"))
+
+    assert launches(made) == []
+    assert why(made) == (
+        "the budget of the cluster, 10.00 USD per day, is spent: nothing is launched for it "
+        "until 2027-01-16 00:00 UTC"
+    )
+    (why_not, *_) = made.unmet[0].why_nots
+    assert (why_not.kind, why_not.until_s) == (Why.BUDGET, at("2027-01-16"))
+
+
+def test_a_spent_budget_of_the_month_lasts_until_the_month_ends() -> None:
+    made = plan(seen(with_budget("cluster", usd_per_month=5.0), job(), usd=6.0, scope="cluster"))
+
+    assert "until 2027-02-01 00:00 UTC" in why(made)
+
+
+def test_a_spent_budget_of_a_pool_leaves_the_others() -> None:
+    of = with_budget("pool a10g", usd_per_day=1.0)
+
+    made = plan(seen(of, job(), usd=2.0, scope="pool a10g"))
+
+    assert [each.pool for each in launches(made)] == ["t4"]
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_spent_budget_of_an_account_stops_its_jobs_alone(nodes: int) -> None:
+    of = with_budget("account nlp", usd_per_day=1.0)
+    theirs, others = job(1, nodes=nodes, account="nlp"), job(2, nodes=nodes, account="vision")
+
+    made = plan(seen(of, theirs, others, usd=1.0, scope="account nlp"))
+
+    assert [each.for_jobs for each in launches(made)] == [("2",)]
+    assert why(made, "1").startswith("the budget of account nlp, 1.00 USD per day, is spent")
+
+
+def test_jobs_of_a_spent_budget_still_use_what_is_there() -> None:
+    of = with_budget("account nlp", usd_per_day=1.0)
+    there = {"nodes": [node()], "instances": [instance()], "records": [record()]}
+
+    made = plan(seen(of, job(account="nlp"), usd=1.0, scope="account nlp", **there))
+
+    assert [each.by for each in made.served] == [("i-1",)]
+
+
+def test_nothing_is_kept_warm_on_a_spent_budget() -> None:
+    of = replace(with_budget("pool t4", usd_per_day=1.0), pools=(replace(pool(), min_nodes=1),))
+
+    assert launches(plan(seen(of, usd=0.0, scope="pool t4")))
+    assert not launches(plan(seen(of, usd=1.0, scope="pool t4")))
+
+
+def test_a_pool_whose_budget_is_spent_counts_as_over_its_limits() -> None:
+    of = with_budget("pool t4", usd_per_day=1.0)
+    usage = Usage(of, used_up(seen(of, usd=1.0, scope="pool t4")))
+
+    assert usage.is_exceeded("t4")
+    assert not usage.is_exceeded("a10g")
+
+
+def test_launches_know_who_pays() -> None:
+    (made,) = launches(plan(snapshot([job(account="nlp")])))
+
+    assert (made.account, made.user) == ("nlp", "ada")
+
+
+def lived(usd: float) -> NodeRecord:
+    return replace(record(age_s=HOUR_S), usd_per_hour=usd)
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"),
+    [
+        (7.9, []),
+        (8.0, ["the budget of the cluster, 10.00 USD per day, is spent to 80 %"]),
+        (10.0, [
+            "the budget of the cluster, 10.00 USD per day, is spent: nothing is launched for it "
+            "until 2027-01-16 00:00 UTC"
+        ]),
+    ],
+)  # fmt: skip
+def test_status_warns_from_four_fifths_on(usd: float, said: list[str]) -> None:
+    of = with_budget("cluster", usd_per_day=10.0)
+
+    found = overview(seen(of, usd=0.0, scope="cluster", records=[lived(usd)]), None)
+
+    assert list(found.needs_a_look) == said
+    assert [(each.usd, each.budget_usd) for each in found.budgets] == [(usd, 10.0)]

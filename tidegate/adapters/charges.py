@@ -1,0 +1,97 @@
+"""What nodes have cost, as counters in the ledger: an item per day and per month.
+
+    spent#2026-11-21    an attribute for each scope, in USD; DynamoDB's numbers are decimal
+    spent#2026-11       the same for a month
+
+A node's end and what it adds to the counters are one transaction on the condition that the node
+has not ended before: whatever is repeated counts once.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import (
+    aws_call,
+    cancellation_reasons,
+    is_lost_race,
+    tolerating,
+)
+from tidegate.adapters.ledger_items import key, number, packed
+from tidegate.core.actions import Ended
+from tidegate.core.errors import Throttled
+from tidegate.core.spend import kept_until_s
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+
+# DynamoDB takes 100 items in a transaction; a node that ran for a year adds to 16 counters.
+CHUNK = 80
+
+# A billionth of a dollar; sums of rounded numbers are exact in decimals.
+DIGITS = 9
+
+
+def charge(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> None:
+    """Count each node that is known and has not been counted.
+
+    Errors: Throttled (also when a rival holds the counters), NotAuthorized.
+    """
+    for chunk in batched(ended, CHUNK, strict=False):
+        if not _is_counted(client, table, chunk):
+            for each in chunk:
+                if not _is_counted(client, table, (each,)):
+                    raise Throttled("another planner writes the counters of what was spent")
+
+
+def _is_counted(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> bool:
+    """All of them now, or the only one before; False: one of several was, or a rival writes."""
+    writes = [*(_end(table, each) for each in ended), *_counters(table, ended)]
+    with aws_call():
+        failed = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
+    if not isinstance(failed, ClientError):
+        return True
+    codes = [reason.get("Code", "None") for reason in cancellation_reasons(failed)]
+    return len(ended) == 1 and "TransactionConflict" not in codes
+
+
+def _end(table: str, ended: Ended) -> "TransactWriteItemTypeDef":
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": packed(key(f"node#{ended.instance_id}")),
+            "UpdateExpression": "SET ended_at_s = :at_s",
+            "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(ended_at_s)",
+            "ExpressionAttributeValues": packed({":at_s": number(ended.at_s)}),
+        }
+    }
+
+
+def _counters(table: str, ended: Sequence[Ended]) -> list["TransactWriteItemTypeDef"]:
+    """One write per period: a transaction may touch an item only once."""
+    sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for each in ended:
+        for one in each.charges:
+            sums[one.period][one.scope] += one.usd
+    return [_counter(table, period, scopes) for period, scopes in sorted(sums.items())]
+
+
+def _counter(table: str, period: str, scopes: dict[str, float]) -> "TransactWriteItemTypeDef":
+    names = {f"#s{at}": scope for at, scope in enumerate(scopes)}
+    added = {f":s{at}": number(round(usd, DIGITS)) for at, usd in enumerate(scopes.values())}
+    adds = ", ".join(f"{name} :{name[1:]}" for name in names)
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": packed(key(f"spent#{period}")),
+            "UpdateExpression": f"SET expires_at = :expires_at ADD {adds}",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": packed(
+                {":expires_at": int(kept_until_s(period)), **added}
+            ),
+        }
+    }

@@ -1,0 +1,146 @@
+"""What nodes have cost by day and by month, and which budgets that has used up.
+
+Days and months are those of UTC, as on AWS's bill. A node costs its seconds times its price
+from its launch; what nodes that ended have cost stands in the ledger, what living ones cost is
+added here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from tidegate.core.actions import Charge, NodeRecord
+from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.why import Why, WhyNot
+
+SECONDS_PER_HOUR = 3600.0
+
+# What is older is of no budget's present period.
+DAYS_CHARGED_S = 3 * 24 * 3600.0
+MONTHS_CHARGED_S = 400 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A day ("2026-11-21") or a month ("2026-11"), in epoch seconds."""
+
+    name: str
+    starts_at_s: float
+    ends_at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`."""
+
+    scope: str
+    per: str  # day or month
+    usd: float
+    budget_usd: float
+    ends_at_s: float
+
+    @property
+    def share(self) -> float:
+        return self.usd / self.budget_usd
+
+    @property
+    def of(self) -> str:
+        """The budget in words that do not change while it is being spent."""
+        whose = "the cluster" if self.scope == CLUSTER_SCOPE else self.scope
+        return f"the budget of {whose}, {self.budget_usd:.2f} USD per {self.per},"
+
+
+def day_of(at_s: float) -> Period:
+    start = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return _period(start, start + timedelta(days=1), "%Y-%m-%d")
+
+
+def month_of(at_s: float) -> Period:
+    start = datetime.fromtimestamp(day_of(at_s).starts_at_s, UTC).replace(day=1)
+    return _period(start, (start + timedelta(days=32)).replace(day=1), "%Y-%m")
+
+
+def kept_until_s(period: str) -> float:
+    """When nobody asks any more for what was spent in a period."""
+    start = datetime.fromisoformat(period if period.count("-") == 2 else f"{period}-01")
+    kept_s = DAYS_CHARGED_S if period.count("-") == 2 else MONTHS_CHARGED_S
+    return start.replace(tzinfo=UTC).timestamp() + 2 * kept_s
+
+
+def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
+    """What a node has cost from its launch until then: to each scope, in each period."""
+    if record.usd_per_hour <= 0:
+        return ()
+    scopes = [CLUSTER_SCOPE, pool_scope(record.pool)]
+    scopes += [account_scope(record.account)] if record.account else []
+    found: list[Charge] = []
+    for period in _periods(record.launched_at_s, until_s):
+        starts_at_s = max(record.launched_at_s, period.starts_at_s)
+        hours = (min(until_s, period.ends_at_s) - starts_at_s) / SECONDS_PER_HOUR
+        if hours > 0:
+            usd = hours * record.usd_per_hour
+            found.extend(Charge(period.name, scope, usd) for scope in scopes)
+    return tuple(found)
+
+
+def ended_at_s(record: NodeRecord, now_s: float) -> float:
+    """When a node that is gone stopped to cost: at its reclaim, if that has come, or now."""
+    return now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
+
+
+def spent(seen: Snapshot) -> dict[tuple[str, str], float]:
+    """(period, scope) -> USD, of the present day and the present month."""
+    now_s = seen.now_s
+    present = {day_of(now_s).name, month_of(now_s).name}
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    living = (c for each in seen.nodes if each.ended_at_s is None for c in charges(each, now_s))
+    for each in (*seen.spent, *living):
+        if each.period in present:
+            found[each.period, each.scope] += each.usd
+    return dict(found)
+
+
+def spending(seen: Snapshot) -> tuple[Spending, ...]:
+    """Every budget of the cluster file and what is spent of it."""
+    if not seen.cluster.budgets:
+        return ()
+    known = spent(seen)
+    return tuple(
+        Spending(scope, per, known.get((period.name, scope), 0.0), usd, period.ends_at_s)
+        for scope, budget in sorted(seen.cluster.budgets.items())
+        for per, period, usd in _of(budget, seen.now_s)
+    )
+
+
+def used_up(seen: Snapshot) -> dict[str, WhyNot]:
+    """Why nothing is launched for a scope: its budget is spent. The longest such reason counts."""
+    found: dict[str, WhyNot] = {}
+    for each in sorted(spending(seen), key=lambda each: each.ends_at_s):
+        if each.usd >= each.budget_usd:
+            until = datetime.fromtimestamp(each.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            said = f"{each.of} is spent: nothing is launched for it until {until}"
+            found[each.scope] = WhyNot(Why.BUDGET, said, until_s=each.ends_at_s)
+    return found
+
+
+def _of(budget: Budget, now_s: float) -> Iterator[tuple[str, Period, float]]:
+    if budget.usd_per_day is not None:
+        yield "day", day_of(now_s), budget.usd_per_day
+    if budget.usd_per_month is not None:
+        yield "month", month_of(now_s), budget.usd_per_month
+
+
+def _periods(start_s: float, until_s: float) -> Iterator[Period]:
+    """The days and months between, but for those that no budget asks for any more."""
+    for of, charged_s in ((day_of, DAYS_CHARGED_S), (month_of, MONTHS_CHARGED_S)):
+        at_s = max(start_s, until_s - charged_s)
+        while at_s < until_s:
+            period = of(at_s)
+            yield period
+            at_s = period.ends_at_s
+
+
+def _period(start: datetime, end: datetime, name: str) -> Period:
+    return Period(start.strftime(name), start.timestamp(), end.timestamp())

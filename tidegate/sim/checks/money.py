@@ -1,0 +1,43 @@
+"""What the ledger says was spent, against what EC2 really ran."""
+
+from math import isclose
+
+from tidegate.core.ec2 import Instance
+from tidegate.core.pool import CLUSTER_SCOPE
+from tidegate.service.control import Looked
+from tidegate.sim.checks.witness import Check, Witness
+
+SECONDS_PER_HOUR = 3600.0
+MONTH_CHARS = len("2026-11")
+
+
+class SpendIsNodeTime(Check):
+    """What is counted as spent is the time of nodes that ended times their price, each once."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._ended_at_s: dict[str, float] = {}
+
+    def ended(self, instance: Instance) -> None:
+        self._ended_at_s[instance.instance_id] = self.witness.now_s
+
+    def looked(self, looked: Looked) -> None:
+        ledger, usd = self.world.ledger, 0.0
+        for each in ledger.all_nodes.values():
+            if each.ended_at_s is None:
+                continue
+            ended_at_s = self._ended_at_s.get(each.instance_id)
+            if ended_at_s is None:
+                raise self.broken(f"{each.instance_id} runs and is counted as ended")
+            # A planner counts by the moment of its look, and lives a while after it.
+            left_s = ended_at_s - each.ended_at_s
+            if left_s > self.world.cluster.timings.apply_lease_s and each.reclaim_at_s is None:
+                raise self.broken(f"{each.instance_id} ran {left_s:.0f} s more than is counted")
+            usd += (each.ended_at_s - each.launched_at_s) / SECONDS_PER_HOUR * each.usd_per_hour
+        counted = sum(
+            usd
+            for (period, scope), usd in ledger.all_spent.items()
+            if scope == CLUSTER_SCOPE and len(period) == MONTH_CHARS
+        )
+        if not isclose(counted, usd, rel_tol=1e-9, abs_tol=1e-9):
+            raise self.broken(f"{counted:.6f} USD are counted, the nodes cost {usd:.6f}")
