@@ -148,6 +148,9 @@ class _Parts(Construct):
         if file.bill_alert:
             BillAlert(self, "BillAlert", file=file)
         _bound_and_tag(self, file)
+        self._tell_what_it_has(head_host(file))
+
+    def _tell_what_it_has(self, host: str) -> None:
         _tell(
             self,
             {
@@ -156,7 +159,7 @@ class _Parts(Construct):
                     "a message here makes the planner look",
                     self.queues.looks.queue_url,
                 ),
-                "HeadHost": ("name of the head for nodes and users", head_host(file)),
+                "HeadHost": ("name of the head for nodes and users", host),
                 "AlarmTopic": (
                     "subscribe to it what shall hear of alarms",
                     self.alarms.topic.topic_arn,

@@ -3,15 +3,13 @@
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.contracts.test_ledger_contract import HOUR_S, clock, ledger
+from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
 from tidegate.core.actions import Resting, Stuck
 from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
-
-__all__ = ["clock", "ledger"]
 
 
 def test_a_refusal_replaces_the_one_before(ledger: Ledger) -> None:

@@ -25,7 +25,6 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import (
     aws_call,
-    cancellation_reasons,
     is_condition_failed,
     is_lost_race,
     tolerating,
@@ -34,6 +33,7 @@ from tidegate.adapters.charges import charge
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
+    is_own_commit,
     key,
     node,
     node_item,
@@ -149,7 +149,7 @@ class DynamoLedger:
                 ),
                 is_lost_race,
             )
-        return not isinstance(failed, ClientError) or _is_own_commit(failed, token)
+        return not isinstance(failed, ClientError) or is_own_commit(failed, token)
 
     def finish_launch(
         self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
@@ -395,9 +395,3 @@ class DynamoLedger:
 
     def _expiry_s(self, after_s: float) -> int:
         return int(self.clock.now_s() + after_s)
-
-
-def _is_own_commit(failed: ClientError, token: str) -> bool:
-    """Whether the epoch that barred the commit was moved by the same commit before."""
-    epoch_item = unpacked(cancellation_reasons(failed)[0].get("Item", {}))
-    return bool(epoch_item) and epoch_item["committed_by"] == token

@@ -5,6 +5,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.actions import Charge, NodeRecord, Phase
 from tidegate.core.digest import Stamp
@@ -78,3 +81,9 @@ def stamp_attributes(stamp: Stamp) -> Item:
 
 def stamp(item: Item) -> Stamp:
     return Stamp(item["head"], float(item["started_at_s"]), int(item["sequence"]))
+
+
+def is_own_commit(failed: ClientError, token: str) -> bool:
+    """Whether the epoch that barred the commit was moved by the same commit before."""
+    epoch_item = unpacked(cancellation_reasons(failed)[0].get("Item", {}))
+    return bool(epoch_item) and epoch_item["committed_by"] == token

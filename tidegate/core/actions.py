@@ -132,6 +132,9 @@ class NodeRecord:
     account: str = ""
     ended_at_s: float | None = None
 
+    def is_cordoned(self, now_s: float) -> bool:
+        return self.cordon is not None and self.cordon.holds(now_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -149,9 +152,6 @@ class Ended:
     instance_id: str
     at_s: float
     charges: tuple[Charge, ...]
-
-    def is_cordoned(self, now_s: float) -> bool:
-        return self.cordon is not None and self.cordon.holds(now_s)
 
 
 @dataclass(frozen=True, slots=True)
