@@ -29,6 +29,12 @@ def _head(found: Overview) -> Iterator[str]:
     yield f"head heard {heard}, last look {looked}"
     jobs = f"{found.running} run, {found.starting} start soon, {found.waiting} wait"
     yield f"jobs: {jobs}" + (f", {found.unjudged} not judged yet" if found.unjudged else "")
+    if found.gpus.configured:
+        lost = f", {found.gpus.lost} lost" if found.gpus.lost else ""
+        yield (
+            f"GPUs: {found.gpus.configured} paid for, {found.gpus.usable} usable, "
+            f"{found.gpus.busy} busy{lost}"
+        )
     for reason, count in found.waits_because:
         yield f"  {count} wait: {reason}"
 

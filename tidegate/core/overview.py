@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.core.limits import Load
+from tidegate.core.lost import Gpus, gpus, lost_nodes
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
@@ -65,6 +66,7 @@ class Overview:
     unjudged: int
     waits_because: tuple[tuple[str, int], ...]
     pools: tuple[PoolNow, ...]
+    gpus: Gpus
     usd_per_hour: float
     limits: tuple[tuple[str, float, float], ...]
     budgets: tuple[BudgetNow, ...]
@@ -102,6 +104,7 @@ def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = (
         unjudged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
         waits_because=tuple(reasons.most_common(REASONS_MAX)),
         pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
+        gpus=gpus(seen),
         usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
         limits=_limits(seen.cluster.limits, every, seen),
         budgets=tuple(
@@ -109,7 +112,7 @@ def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = (
             for each in spending(seen)
         ),
         resting=_resting(seen),
-        needs_a_look=(*notes, *_troubles(every, seen)),
+        needs_a_look=(*notes, *_troubles(seen)),
     )
 
 
@@ -188,15 +191,9 @@ def _spent(seen: Snapshot) -> Iterator[str]:
             yield f"{each.of} is spent to {100 * each.share:.0f} %"
 
 
-def _troubles(every: Sequence[Member], seen: Snapshot) -> list[str]:
-    found = [seen.staleness] if seen.staleness and seen.wanted.is_up else []
-    found += _spent(seen)
-    for each in every:
-        node = each.node
-        if node is None or not is_billed(each):
-            continue
-        if node.state.is_down:
-            found.append(f"node {node.name} is {node.state}: {node.reason or 'no reason given'}")
-        elif node.state.is_drain and node.reason and not node.reason.startswith("tidegate"):
-            found.append(f"node {node.name} is drained by an operator: {node.reason}")
-    return found
+def _troubles(seen: Snapshot) -> Iterator[str]:
+    if seen.staleness and seen.wanted.is_up:
+        yield seen.staleness
+    yield from _spent(seen)
+    if seen.digest is not None:
+        yield from (each.sentence for each in lost_nodes(seen))

@@ -222,6 +222,9 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if not snapshot.wanted.is_up and (is_gated or kept or not node.state.is_drain):
         reason = snapshot.wanted.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    if node.state.strange:
+        reason = f"its state is {node.state}, which nobody knows"
+        return Judged(member, Use.LEAVING, joined, reason=reason)
     if not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined)
     if is_gated:
