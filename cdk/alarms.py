@@ -26,6 +26,7 @@ class Alarms(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._cluster = file.cluster.name
+        self.arns: list[str] = []
         self.topic = sns.Topic(
             self, "Topic", display_name=f"Tidegate {self._cluster}", enforce_ssl=True
         )
@@ -41,6 +42,7 @@ class Alarms(Construct):
         self._dead_letters(queues)
         self._failing_functions(functions)
         self._looks()
+        self._capacity()
 
     def _let_cloudwatch_publish(self) -> None:
         stack = Stack.of(self)
@@ -93,6 +95,40 @@ class Alarms(Construct):
             periods=2,
         )
 
+    def _capacity(self) -> None:
+        """Metrics without a value say that all is well: nothing is launched, nothing is lost."""
+        self._alarm(
+            "BootFailed",
+            "nodes were launched that did not join as they should",
+            self._of_cluster("BootFailed", "Sum", FIVE_MINUTES),
+        )
+        self._alarm(
+            "NearLimit",
+            "a pool or the cluster has used 90 % of a limit for five minutes",
+            self._of_cluster("LimitUsed", "Minimum", MINUTE),
+            above=89.9,
+            periods=5,
+        )
+        self._alarm(
+            "GpusUnused",
+            "less than 10 % of the GPUs that are paid for had a job for half an hour",
+            self._of_cluster("GpuUse", "Maximum", FIVE_MINUTES),
+            below=10,
+            periods=6,
+        )
+        self._alarm(
+            "LostCapacity",
+            "nodes are paid for and nobody can use them",
+            self._of_cluster("LostNodes", "Maximum", FIVE_MINUTES),
+            periods=3,
+        )
+        self._alarm(
+            "BudgetNearlySpent",
+            "80 % of a budget are spent; at 100 % nothing more is launched for it",
+            self._of_cluster("BudgetUsed", "Maximum", FIVE_MINUTES),
+            above=79.9,
+        )
+
     def _of_cluster(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
         """Powertools adds the dimension `service` to those that the handlers set."""
         return cloudwatch.Metric(
@@ -110,6 +146,7 @@ class Alarms(Construct):
         metric: cloudwatch.Metric,
         *,
         above: float = 0,
+        below: float | None = None,
         periods: int = 1,
     ) -> None:
         alarm = cloudwatch.CfnAlarm(
@@ -125,12 +162,12 @@ class Alarms(Construct):
             ],
             statistic=metric.statistic,
             period=int(metric.period.to_seconds()),
-            threshold=above,
-            comparison_operator="GreaterThanThreshold",
+            threshold=above if below is None else below,
+            comparison_operator=("GreaterThanThreshold" if below is None else "LessThanThreshold"),
             evaluation_periods=periods,
             datapoints_to_alarm=periods,
             treat_missing_data="notBreaching",
             alarm_actions=[self.topic.topic_arn],
             ok_actions=[self.topic.topic_arn],
         )
-        assert alarm
+        self.arns.append(alarm.attr_arn)

@@ -21,6 +21,7 @@ from cdk.alarms import Alarms
 from cdk.backups import Backups
 from cdk.bill_alert import BillAlert
 from cdk.bootstrap import head_host
+from cdk.dashboard import Dashboard
 from cdk.events import Events
 from cdk.existing_head import ExistingHead
 from cdk.functions import Around, Functions
@@ -34,6 +35,7 @@ from cdk.schedules import Hours
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
+from tidegate.wire.deployment import Metrics
 from tidegate.wire.models import ClusterModel
 
 type Outputs = Mapping[str, tuple[str, str]]
@@ -145,6 +147,7 @@ class _Parts(Construct):
         self.alarms = Alarms(
             self, "Alarms", file=file, functions=self.functions, queues=self.queues
         )
+        self._dashboard(file)
         if file.bill_alert:
             BillAlert(self, "BillAlert", file=file)
         _bound_and_tag(self, file)
@@ -160,12 +163,20 @@ class _Parts(Construct):
                     self.queues.looks.queue_url,
                 ),
                 "HeadHost": ("name of the head for nodes and users", host),
-                "AlarmTopic": (
-                    "subscribe to it what shall hear of alarms",
-                    self.alarms.topic.topic_arn,
-                ),
+                "AlarmTopic": ("subscribe to hear of alarms", self.alarms.topic.topic_arn),
             },
         )
+
+    def _dashboard(self, file: ClusterFile) -> None:
+        if file.metrics is Metrics.FULL:
+            Dashboard(
+                self,
+                "Dashboard",
+                cluster=file.cluster.name,
+                alarm_arns=self.alarms.arns,
+                functions=self.functions,
+                queues=self.queues,
+            )
 
 
 class TidegateCluster(_Parts):

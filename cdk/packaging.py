@@ -26,8 +26,7 @@ OWN_FOLDERS = ("lambdas", "tidegate")
 NOT_IN_FUNCTIONS = (
     *("tidegate/agent/", "tidegate/cli/", "tidegate/sim/"),
     # The command line's.
-    *("tidegate/adapters/account.py", "tidegate/adapters/functions.py"),
-    "tidegate/adapters/person.py",
+    *(f"tidegate/adapters/{name}.py" for name in ("account", "alarms", "functions", "person")),
     *("tidegate/adapters/stacks.py", "tidegate/data/offerings.csv"),
 )
 

@@ -3,7 +3,8 @@
 from tidegate.core.errors import BadEvent, TidegateError
 from tidegate.core.events import Look
 from tidegate.service.control import Looked
-from tidegate.service.describe import done_record, look_figures, look_record, look_verdicts
+from tidegate.service.describe import done_record, look_record, look_verdicts
+from tidegate.service.figures import look_figures
 from tidegate.wire.events import parse_event
 from tidegate.wiring.function import Answer, Event, Function, entry
 from tidegate.wiring.planner import Planner, planner

@@ -1,11 +1,16 @@
 """Queues, rules, schedules and alarms."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from cdk.dashboard import GRAPHS
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
 from tidegate.core.pool import Timings
+from tidegate.wire.metrics import MINIMAL
+
+ROOT = Path(__file__).parents[2]
 
 QUEUES = ("Dead", "DeadLooks", "Looks", "Interruptions", "Urgent", "Routine")
 
@@ -161,6 +166,11 @@ ALARMS = {
     "DeadLooksNotEmpty": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", 0, 1),
     "LookFailed": ("Tidegate", "LookFailed", 0, 3),
     "AgentSilent": ("Tidegate", "DigestAge", 300, 2),
+    "BootFailed": ("Tidegate", "BootFailed", 0, 1),
+    "NearLimit": ("Tidegate", "LimitUsed", 89.9, 5),
+    "GpusUnused": ("Tidegate", "GpuUse", 10, 6),
+    "LostCapacity": ("Tidegate", "LostNodes", 0, 3),
+    "BudgetNearlySpent": ("Tidegate", "BudgetUsed", 79.9, 1),
     **{
         f"{function}{metric}": ("AWS/Lambda", metric, 0, 1)
         for function in ("Planner", "Interruption", "Schedule", "Reconcile")
@@ -178,7 +188,9 @@ def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
         alarm = found[f"tidegate-dev-{name}"]
         assert (alarm["Namespace"], alarm["MetricName"]) == (namespace, metric)
         assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (above, periods)
-        assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+        compares = "LessThanThreshold" if name == "GpusUnused" else "GreaterThanThreshold"
+        assert alarm["ComparisonOperator"] == compares
+        assert namespace != "Tidegate" or metric in MINIMAL  # else it would never fire
         assert [joined(action) for action in alarm["AlarmActions"]] == [topic]
 
 
@@ -198,3 +210,19 @@ def test_alarms_are_mailed_to_whom_the_file_names(dev: Stack, tmp_path):
     subscription = told.one("AWS::SNS::Subscription")
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.org")
     assert dev.all("AWS::SNS::Subscription") == []
+
+
+def test_full_metrics_come_with_a_dashboard_of_figures_that_exist(dev: Stack, tmp_path):
+    full = synthesized(tmp_path, dev_file(metrics="full"))["tidegate-dev"]
+    sources = (*(ROOT / "tidegate" / "service").glob("*.py"), *(ROOT / "lambdas").glob("*.py"))
+    written = "".join(source.read_text() for source in sources)
+
+    body = full.one("AWS::CloudWatch::Dashboard")["DashboardBody"]
+    told = json.loads("".join(p if isinstance(p, str) else "x" for p in body["Fn::Join"][1]))
+    graphs = [each["properties"] for each in told["widgets"] if each["type"] == "metric"]
+    names = {line[1] for graph in graphs for line in graph["metrics"] if line[0] == "Tidegate"}
+
+    assert names == {name for _, _, of in GRAPHS for name in of}
+    missing = {name for name in names if f'"{name}"' not in written and f"{name}=" not in written}
+    assert not missing
+    assert dev.all("AWS::CloudWatch::Dashboard") == []

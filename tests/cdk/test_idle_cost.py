@@ -14,7 +14,7 @@ from tidegate.cli.cost import Item, Part, idle_items, total
 from tidegate.cli.main import app
 from tidegate.wire.config import load_cluster, parse_cluster
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
-from tidegate.wire.metrics import MINIMAL
+from tidegate.wire.metrics import ALWAYS
 
 
 def items_of(folder: Any, **changes: Any) -> dict[str, Item]:
@@ -36,7 +36,6 @@ def test_control_plane_costs_at_most_two_dollars_a_month(idle):
 
 def test_observability_costs_at_most_five_dollars_a_month(idle):
     assert 1.0 < total(idle, Part.OBSERVABILITY) <= 5.0
-    assert len(MINIMAL) <= 10
 
 
 def test_what_is_large_is_told_and_not_hidden(idle):
@@ -70,11 +69,12 @@ def test_rates_are_those_of_agent_and_stack():
     assert run.LONG_POLL_S == 20
 
 
-def test_more_metrics_are_told_as_a_choice(tmp_path):
-    items = items_of(tmp_path, metrics="full")
+def test_metrics_without_a_value_cost_nothing_and_a_dashboard_is_a_choice(idle, tmp_path):
+    full = items_of(tmp_path, metrics="full")
 
-    assert items["metrics"].usd is None
-    assert "full" in items["metrics"].how
+    assert {e.name: e.usd for e in idle}["metrics"] == pytest.approx(len(ALWAYS) * 0.30)
+    assert "dashboard" not in {each.name for each in idle}
+    assert full["dashboard"].usd == 3.0
 
 
 def test_command_shows_every_item_and_its_sums(both):

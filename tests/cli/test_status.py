@@ -65,6 +65,43 @@ def test_a_report_that_cannot_be_read_is_not_called_a_missing_one(town: Town) ->
     assert "! dropped a digest that cannot be read" in result.output
 
 
+def test_alarms_that_fire_are_told_with_what_they_mean(town: Town) -> None:
+    bought(town)
+    prefix = f"tidegate-{town.names.cluster}"
+    cloudwatch = town.cloud.client("cloudwatch")
+    for name in (f"{prefix}-LostCapacity", f"{prefix}-AgentSilent", f"{prefix}x-LostCapacity"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=name,
+            AlarmDescription="nodes are paid for and nobody can use them.",
+            Namespace="Tidegate",
+            MetricName="LostNodes",
+            Statistic="Maximum",
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=0,
+            ComparisonOperator="GreaterThanThreshold",
+        )
+    for name in (f"{prefix}-LostCapacity", f"{prefix}x-LostCapacity"):
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue="ALARM", StateReason="test")
+
+    (firing,) = town.ask_json("status")["alarms"]
+
+    assert firing["name"] == "LostCapacity"
+    result = town.ask("status")
+    assert result.exit_code == 3
+    assert "! alarm LostCapacity since " in result.output
+
+
+def test_spent_budgets_and_gpus_are_told(town: Town) -> None:
+    town.file.write_text(f"{town.file.read_text()}\nbudget: {{usd_per_month: 100}}\n")
+    bought(town)
+
+    words = town.ask("status").output
+
+    assert "GPUs: 1 paid for, 0 usable, 0 busy" in words
+    assert "spent by cluster this month: 0.00 of 100.00 USD" in words
+
+
 def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
     name = bought(town)
 

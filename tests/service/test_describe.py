@@ -1,20 +1,17 @@
 """The one log record of a look, and its figures."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from tests.make import NOW_S, job, node, snapshot
+from tests.make import job, snapshot
 from tests.service.conftest import World
 from tidegate.core.actions import Plan, Served, Unmet
-from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import Throttled
 from tidegate.service.apply import Outcome
 from tidegate.service.control import Looked, Round
-from tidegate.service.describe import look_figures, look_record
+from tidegate.service.describe import look_record
+from tidegate.service.figures import look_figures
 
 CLOUDWATCH_BYTES = 256 * 1024
 
@@ -80,7 +77,7 @@ def test_a_round_that_lost_its_race_has_no_verdicts_and_no_figures() -> None:
     assert record["unmet"] is None
     assert record["rounds"][0]["is_stale"]
     assert "UnmetJobs" not in look_figures(looked_at(lost))
-    assert look_figures(looked_at(lost))["Terminated"] == 0
+    assert "Terminated" not in look_figures(looked_at(lost))
 
 
 def test_ten_thousand_jobs_fit_into_a_log_line_that_says_what_it_left_out() -> None:
@@ -110,46 +107,3 @@ def test_a_launch_for_ten_thousand_jobs_names_its_instances(world: World) -> Non
 
     assert len(json.dumps(record)) < CLOUDWATCH_BYTES - 10_000
     assert record["rounds"][0]["launched"]
-
-
-@pytest.mark.parametrize(
-    ("since_s", "is_up", "age_s"),
-    [
-        (None, True, 700.0),
-        (NOW_S - 86_400, True, 700.0),
-        (NOW_S - 60, False, 0.0),  # stopped: a silent head is as it should be
-        (NOW_S - 300, True, 0.0),  # started just now: it has not had the time
-    ],
-)
-def test_the_age_of_the_digest_is_that_of_a_head_that_should_talk(
-    since_s: float | None, is_up: bool, age_s: float
-) -> None:
-    wanted = Wanted(is_up, "as a test wants it", since_s=since_s)
-    seen = Round(snapshot(age_s=700.0, wanted=wanted), Plan((), (), ()), Outcome())
-
-    figures = look_figures(looked_at(seen))
-
-    assert figures["DigestAge"] == age_s
-
-
-def test_a_head_that_was_never_heard_has_an_age_that_cloudwatch_takes() -> None:
-    never = replace(snapshot([], [node()]), digest=None, digest_age_s=float("inf"))
-
-    figures = look_figures(looked_at(Round(never, Plan((), (), ()), Outcome())))
-
-    assert figures["DigestAge"] == 86_400
-
-
-def test_the_figures_count_what_was_done(world: World) -> None:
-    world.report([job(1), job(2), job(3, gpus=64)])
-
-    figures = look_figures(world.look())
-
-    assert figures == {
-        "LookFailed": 0,
-        "Launched": 2,
-        "Terminated": 0,
-        "Refused": 0,
-        "UnmetJobs": 1,
-        "DigestAge": 0,
-    }

@@ -105,16 +105,11 @@ class DynamoLedger:
         resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
         stuck = (decode(STUCK, item["body"]) for item in by_kind.get("stuck", ()))
         wishes = (decode(WISH, item["body"]) for item in by_kind.get("wish", ()))
+        since_s, seen = now_s - SEEN_COUNTS_S, by_kind.get("digest_seen", ())
+        seen = [item for item in seen if float(item["seen_at_s"]) >= since_s]
         return LedgerView(
             epoch=epoch,
-            digest_seen=next(
-                (
-                    stamp(item)
-                    for item in by_kind.get("digest_seen", ())
-                    if now_s - float(item["seen_at_s"]) <= SEEN_COUNTS_S
-                ),
-                None,
-            ),
+            digest_seen=next((stamp(each) for each in seen), None),
             nodes=tuple(node(item) for item in by_kind.get("node", ())),
             launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
             # DynamoDB deletes expired items when it finds the time, up to days later.

@@ -12,14 +12,14 @@ from typing import Any
 
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.deployment import Metrics
-from tidegate.wire.metrics import MINIMAL
+from tidegate.wire.metrics import ALWAYS
 
 HOURS = 730.0
 MINUTES = HOURS * 60
 
 USD_PER_ALARM = 0.10
 USD_PER_METRIC = 0.30
+USD_PER_DASHBOARD = 3.00
 USD_PER_SECRET = 0.40
 USD_PER_HOSTED_ZONE = 0.50
 USD_PER_NAT_HOUR = 0.045
@@ -127,12 +127,13 @@ def _control(kinds: Counter[str]) -> Iterator[Item]:
 def _observability(file: ClusterFile, kinds: Counter[str]) -> Iterator[Item]:
     alarms = kinds["AWS::CloudWatch::Alarm"]
     yield Item(Part.OBSERVABILITY, "alarms", alarms * USD_PER_ALARM, f"{alarms} alarms")
-    metrics = len(MINIMAL)
+    metrics = len(ALWAYS)
     usd = metrics * USD_PER_METRIC
-    if file.metrics is Metrics.FULL:
-        yield Item(Part.OBSERVABILITY, "metrics", None, "metrics: full, 0.30 USD for each name")
-    else:
-        yield Item(Part.OBSERVABILITY, "metrics", usd, f"at most {metrics} metrics")
+    more = "; all others cost 0.30 USD a month for the hours in which something happens"
+    yield Item(Part.OBSERVABILITY, "metrics", usd, f"{metrics} have a value when idle{more}")
+    if dashboards := kinds["AWS::CloudWatch::Dashboard"]:
+        usd = dashboards * USD_PER_DASHBOARD
+        yield Item(Part.OBSERVABILITY, "dashboard", usd, "metrics: full has it, minimal has not")
     gib = (LOOKS + RECONCILES) * LOG_BYTES_PER_INVOCATION / 2**30
     yield Item(Part.OBSERVABILITY, "logs", gib * USD_PER_LOG_GIB, f"{gib:.2f} GiB written")
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import typer
 
+from tidegate.adapters.alarms import firing
 from tidegate.adapters.clients import client
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.decisions import S3Decisions
@@ -16,7 +17,8 @@ from tidegate.adapters.functions import invoke, read_environment
 from tidegate.adapters.person import who
 from tidegate.core.actions import Launch, Plan
 from tidegate.core.calendar import Wanted, Wish
-from tidegate.core.errors import BadConfig, TidegateError
+from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
+from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
@@ -111,6 +113,14 @@ def wish(file: ClusterFile, made: Wish, clients: Clients | None = None) -> Wante
 
 def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:
     return DynamoLedger(make("dynamodb"), settings.table, SystemClock())
+
+
+def alarms(file: ClusterFile, clients: Clients | None = None) -> tuple[AlarmNow, ...] | None:
+    """The alarms that fire; None: who asks may not read them. Errors: Throttled."""
+    try:
+        return firing(_clients(file, clients)("cloudwatch"), file.cluster.name)
+    except NotAuthorized:
+        return None
 
 
 @contextmanager

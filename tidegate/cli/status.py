@@ -55,11 +55,11 @@ def status(
 
 
 def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
-    from tidegate.cli.live import live
+    from tidegate.cli.live import alarms, live
     from tidegate.core.overview import overview
 
     seen: Seen = live(file, clients)
-    return overview(seen.snapshot, seen.decisions.newest(), seen.notes)
+    return overview(seen.snapshot, seen.decisions.newest(), seen.notes, alarms(file, clients))
 
 
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:

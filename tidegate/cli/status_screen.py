@@ -53,6 +53,8 @@ def _limits(limits: tuple[tuple[str, float, float], ...]) -> str:
 
 
 def _tail(found: Overview) -> Iterator[str]:
+    if found.alarms is None:
+        yield "alarms cannot be read: that needs cloudwatch:DescribeAlarms"
     for budget in found.budgets:
         spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
         yield f"spent by {budget.scope} this {budget.per}: {spent}"

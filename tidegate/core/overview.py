@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tidegate.core.durations import clock
 from tidegate.core.limits import Load
 from tidegate.core.lost import Gpus, gpus, lost_nodes
 from tidegate.core.members import Member, members
@@ -49,10 +50,20 @@ class BudgetNow:
 
 
 @dataclass(frozen=True, slots=True)
+class AlarmNow:
+    """An alarm of the stack that is firing; `since_s` in epoch seconds."""
+
+    name: str
+    says: str
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """`starting`, `waiting`: pending jobs by their verdict; `unjudged`: those without one.
 
     `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
+    `alarms`: those that fire; None: whoever asks may not read them.
     """
 
     cluster: str
@@ -71,6 +82,7 @@ class Overview:
     limits: tuple[tuple[str, float, float], ...]
     budgets: tuple[BudgetNow, ...]
     resting: tuple[RestingNow, ...]
+    alarms: tuple[AlarmNow, ...] | None
     needs_a_look: tuple[str, ...]
 
 
@@ -81,7 +93,12 @@ BUDGET_WARNS_AT = 0.8
 REASONS_MAX = 5
 
 
-def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = ()) -> Overview:
+def overview(
+    seen: Snapshot,
+    verdicts: Verdicts | None,
+    notes: Sequence[str] = (),
+    alarms: Sequence[AlarmNow] | None = (),
+) -> Overview:
     """`notes`: what had to be dropped to see this, like a digest that cannot be read."""
     every = members(seen)
     jobs = seen.digest.reading.jobs if seen.digest else ()
@@ -112,7 +129,8 @@ def overview(seen: Snapshot, verdicts: Verdicts | None, notes: Sequence[str] = (
             for each in spending(seen)
         ),
         resting=_resting(seen),
-        needs_a_look=(*notes, *_troubles(seen)),
+        alarms=None if alarms is None else tuple(alarms),
+        needs_a_look=(*notes, *_troubles(seen), *map(_firing, alarms or ())),
     )
 
 
@@ -156,6 +174,16 @@ def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
     )
 
 
+def limit_used(seen: Snapshot) -> float:
+    """The share of the limit of a pool or the cluster that is used most; 0 where none is."""
+    every = members(seen)
+    scopes = [(seen.cluster.limits, every)]
+    for pool in seen.cluster.pools:
+        scopes.append((pool.limits, tuple(each for each in every if each.pool == pool.name)))
+    used = (one for limits, ours in scopes for one in _limits(limits, ours, seen))
+    return max((is_used / limit for _, is_used, limit in used), default=0.0)
+
+
 def _limits(
     limits: Limits, ours: Sequence[Member], seen: Snapshot
 ) -> tuple[tuple[str, float, float], ...]:
@@ -180,6 +208,10 @@ def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
         RestingNow(str(each.offering), each.until_s, each.failures, each.code, each.message)
         for each in sorted(found, key=lambda each: (each.until_s, each.offering))
     )
+
+
+def _firing(alarm: AlarmNow) -> str:
+    return f"alarm {alarm.name} since {clock(alarm.since_s)}: {alarm.says}"
 
 
 def _spent(seen: Snapshot) -> Iterator[str]:

@@ -40,6 +40,10 @@ def kept_reason(gang: str, until: str) -> str:
     return f"tidegate: kept for gang {gang} until {until}"
 
 
+# Why an offering rests that EC2 gave: what came of it was no good.
+BOOT_FAILURES = frozenset({"BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"})
+
+
 class Use(Enum):
     """What the planner may do with a node."""
 

@@ -1,4 +1,4 @@
-"""One look as one structured log record, as verdicts to ask for, and as figures for CloudWatch.
+"""One look as one structured log record, and as verdicts to ask for.
 
 The record is all that screens, reports and people get to know of a look. CloudWatch Logs cuts
 an event at 256 KB, so every list has a share of that and says how many entries it left out.
@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Launch, Mark
 from tidegate.core.explain import sentence
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import spending
 from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.service.control import Looked, Round
 
@@ -23,19 +21,13 @@ SERVED_BYTES = 30_000
 TEXT_MAX_CHARS = 1_000
 JOBS_MAX = 50
 
-# A head that was started this long ago reports by now.
-HEAD_START_S = 900.0
-
-# An age that CloudWatch takes for a head that was never heard.
-DIGEST_AGE_MAX_S = 86_400.0
-
 
 def look_record(looked: Looked) -> dict[str, object]:
     """What a look saw and did.
 
     `unmet`, `served`: job -> reason, of the last round that knew the queue; None: none did.
     """
-    known = _last_known(looked)
+    known = last_known(looked)
     verdicts: dict[str, object] = {"unmet": None, "served": None}
     if known:
         unmet = ((each.job_id, each.reason) for each in known.plan.unmet)
@@ -56,7 +48,7 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
 
     None: no round knew it.
     """
-    known = _last_known(looked)
+    known = last_known(looked)
     if known is None:
         return None
     done = [each for each in looked.rounds if not each.outcome.is_stale]
@@ -78,39 +70,8 @@ def done_record(looked: Looked, at_s: float) -> dict[str, object] | None:
     return {"at_s": at_s, "look_id": look_id, "rounds": rounds, "trouble": _cut(looked.trouble)}
 
 
-def look_figures(looked: Looked) -> dict[str, float]:
-    """Metric name -> value. Rounds that lost their race did nothing and count for nothing."""
-    done = [each.outcome for each in looked.rounds if not each.outcome.is_stale]
-    figures = {
-        "LookFailed": 1.0 if looked.trouble else 0.0,
-        "Launched": float(sum(len(each.launched) for each in done)),
-        "Terminated": float(sum(len(each.ended) for each in done)),
-        "Refused": float(sum(len(each.refused) for each in done)),
-    }
-    if known := _last_known(looked):
-        figures["UnmetJobs"] = float(len(known.plan.unmet))
-    if looked.rounds:
-        figures["DigestAge"] = _digest_age_s(looked.rounds[-1])
-        figures |= _budget_used(looked.rounds[-1].snapshot)
-    return figures
-
-
-def _budget_used(seen: Snapshot) -> dict[str, float]:
-    """Percent of the budget that is used most; nothing where the file has none."""
-    shares = [each.share for each in spending(seen)]
-    return {"BudgetUsed": round(100 * max(shares), 1)} if shares else {}
-
-
-def _digest_age_s(last: Round) -> float:
-    """How long the head has been silent that should not be: 0 while it is, or just was, stopped."""
-    seen = last.snapshot
-    since_s = seen.wanted.since_s
-    had_time = since_s is None or seen.now_s - since_s >= HEAD_START_S
-    is_due = seen.wanted.is_up and had_time
-    return min(seen.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0
-
-
-def _last_known(looked: Looked) -> Round | None:
+def last_known(looked: Looked) -> Round | None:
+    """The last round that knew the queue and lost no race; None: there was none."""
     known = [
         each
         for each in looked.rounds

@@ -10,15 +10,29 @@ NAMESPACE = "Tidegate"
 # The same for all functions, so that a figure of two of them is one metric of the cluster.
 SERVICE = "cluster"
 
+# What has a value in every look, also when nothing happens.
+ALWAYS = frozenset({"LookFailed", "DigestAge", "UnmetJobs"})
+
 # What a person looks at first, and what alarms need.
-MINIMAL = frozenset(
-    {
-        *("LookFailed", "DigestAge", "UnmetJobs", "Launched", "Terminated"),
-        *("Refused", "Interrupted", "LostGpuHours", "SavedJobs", "BadEvents"),
-        "BudgetUsed",
-    }
-)
+MINIMAL = ALWAYS | {
+    *("Launched", "Terminated", "Refused", "BootFailed", "BadEvents"),
+    *("Interrupted", "LostGpuHours", "SavedJobs"),
+    *("LostNodes", "GpusConfigured", "GpusUsable", "GpuUse", "LimitUsed", "BudgetUsed"),
+}
+
+SECONDS = frozenset({"DigestAge", "BootTime"})
+PERCENT = frozenset({"GpuUse", "LimitUsed", "BudgetUsed"})
+NO_UNIT = frozenset({"UsdPerHour", "LostGpuHours"})
 
 
 def is_metric(name: str, chosen: Metrics) -> bool:
     return chosen is Metrics.FULL or name in MINIMAL
+
+
+def unit_of(name: str) -> str:
+    """CloudWatch's word for the unit of a figure."""
+    if name in SECONDS:
+        return "Seconds"
+    if name in PERCENT:
+        return "Percent"
+    return "None" if name in NO_UNIT else "Count"

@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tidegate.adapters.clients import client
 from tidegate.adapters.cluster_file import read_cluster_file
 from tidegate.wire.config import ClusterFile, parse_cluster
 from tidegate.wire.deployment import Metrics
-from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric
+from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric, unit_of
 from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.resources import Clients
 
@@ -37,17 +37,17 @@ class Function[Work]:
     chosen: Metrics
 
     def count(self, **figures: float) -> None:
-        """Metrics by name, for CloudWatch; ages are seconds, all others are counts.
+        """Metrics by name, for CloudWatch.
 
         What the file chose not to pay for is a field of a log record, when it is not 0.
         """
+        beside = {n: value for n, value in figures.items() if not is_metric(n, self.chosen)}
+        if any(beside.values()):
+            told = {name: value for name, value in beside.items() if value}
+            self.logger.info("figures", extra={"figures": told})
         for name, value in figures.items():
-            if not is_metric(name, self.chosen):
-                if value:
-                    self.logger.info("figure", extra={"figure": {name: value}})
-                continue
-            unit = MetricUnit.Seconds if name.endswith("Age") else MetricUnit.Count
-            self.metrics.add_metric(name=name, unit=unit, value=value)
+            if name not in beside:
+                self.metrics.add_metric(name=name, unit=unit_of(name), value=value)
 
 
 type Event = dict[str, Any]

@@ -1,0 +1,153 @@
+"""The figures of a look, and that what did not happen costs no metric."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.make import (
+    NOW_S,
+    USD_PER_HOUR,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tests.service.conftest import World
+from tests.service.test_describe import looked_at
+from tidegate.core.actions import Charge, Phase, Plan
+from tidegate.core.calendar import Wanted
+from tidegate.core.ec2 import Market, Refusal, RefusalKind
+from tidegate.core.planner import plan
+from tidegate.core.pool import Budget, Limits
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import day_of
+from tidegate.service.apply import Outcome
+from tidegate.service.control import Round
+from tidegate.service.figures import look_figures
+from tidegate.wire.metrics import ALWAYS, MINIMAL, unit_of
+
+
+@pytest.mark.parametrize(
+    ("since_s", "is_up", "age_s"),
+    [
+        (None, True, 700.0),
+        (NOW_S - 86_400, True, 700.0),
+        (NOW_S - 60, False, 0.0),  # stopped: a silent head is as it should be
+        (NOW_S - 300, True, 0.0),  # started just now: it has not had the time
+    ],
+)
+def test_the_age_of_the_digest_is_that_of_a_head_that_should_talk(
+    since_s: float | None, is_up: bool, age_s: float
+) -> None:
+    wanted = Wanted(is_up, "as a test wants it", since_s=since_s)
+    seen = Round(snapshot(age_s=700.0, wanted=wanted), Plan((), (), ()), Outcome())
+
+    figures = look_figures(looked_at(seen))
+
+    assert figures["DigestAge"] == age_s
+
+
+def test_a_head_that_was_never_heard_has_an_age_that_cloudwatch_takes() -> None:
+    never = replace(snapshot([], [node()]), digest=None, digest_age_s=float("inf"))
+
+    figures = look_figures(looked_at(Round(never, Plan((), (), ()), Outcome())))
+
+    assert figures["DigestAge"] == 86_400
+
+
+def test_the_figures_count_what_was_done(world: World) -> None:
+    world.report([job(1), job(2), job(3, gpus=64)])
+
+    figures = look_figures(world.look())
+
+    assert figures == {
+        "LookFailed": 0,
+        "Launched": 2,
+        "UnmetJobs": 1,
+        "StartingJobs": 2,
+        "UsdPerHour": pytest.approx(2 * USD_PER_HOUR["g4dn.xlarge"][Market.SPOT]),
+        "DigestAge": 0,
+    }
+    assert figures.keys() > ALWAYS
+
+
+def of(seen: Snapshot, outcome: Outcome | None = None) -> dict[str, float]:
+    return look_figures(looked_at(Round(seen, plan(seen), outcome or Outcome())))
+
+
+def test_an_idle_cluster_has_no_figures_but_those_of_every_look() -> None:
+    assert of(snapshot()).keys() == ALWAYS
+
+
+def fleet(**more: object) -> Snapshot:
+    """A node with a job, an idle one, and one that an operator drained."""
+    nodes = [
+        node("i-1", state="MIXED", gpus_alloc=1),
+        node("i-2"),
+        node("i-3", state="IDLE+DRAIN", reason="bad fan"),
+    ]
+    names = [each.name for each in nodes]
+    return snapshot(
+        [job(1, on=["i-1"])],
+        nodes,
+        instances=[instance(name) for name in names],
+        records=[record(name) for name in names],
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_capacity_is_told_as_it_is_paid_for_and_as_it_can_be_used() -> None:
+    found = of(fleet())
+
+    assert (found["GpusConfigured"], found["GpusUsable"], found["GpusBusy"]) == (3, 2, 1)
+    assert (found["GpuUse"], found["LostNodes"], found["RunningJobs"]) == (50, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("pool_gpus", "all_nodes", "percent"), [(4, 100, 75.0), (None, 3, 100.0), (None, None)]
+)
+def test_the_limit_that_is_used_most_is_told(
+    pool_gpus: int | None, all_nodes: int | None, percent: float | None
+) -> None:
+    limited = cluster(pool(limits=Limits(gpus=pool_gpus)), limits=Limits(nodes=all_nodes))
+
+    assert of(fleet(of=limited)).get("LimitUsed") == percent
+
+
+def test_the_budget_that_is_used_most_is_told() -> None:
+    budgets = {"cluster": Budget(usd_per_day=10), "pool t4": Budget(usd_per_month=1000)}
+    seen = snapshot(of=replace(cluster(), budgets=budgets))
+
+    spent = (Charge(day_of(NOW_S).name, "cluster", 8.0),)
+
+    assert of(replace(seen, spent=spent))["BudgetUsed"] == 80.0
+    assert "BudgetUsed" not in of(seen)
+
+
+def test_refusals_are_counted_by_their_kind() -> None:
+    kinds = (RefusalKind.CAPACITY, RefusalKind.CAPACITY, RefusalKind.QUOTA)
+    refused = [Refusal(offering(), kind, "code", "words") for kind in kinds]
+
+    found = of(snapshot(), Outcome(refused=refused))
+
+    assert (found["Refused"], found["RefusedCapacity"], found["RefusedQuota"]) == (3, 2, 1)
+
+
+def test_boots_are_timed_and_those_that_failed_are_counted() -> None:
+    booted = {"instances": [instance()], "records": [record(phase=Phase.LAUNCHED, age_s=95)]}
+    late = {"instances": [instance()], "records": [record(phase=Phase.LAUNCHED, age_s=2000)]}
+
+    assert of(snapshot([], [node()], **booted))["BootTime"] == 95  # type: ignore[arg-type]
+    assert of(snapshot(**late))["BootFailed"] == 1  # type: ignore[arg-type]
+
+
+def test_figures_have_units() -> None:
+    names: Sequence[str] = ("DigestAge", "GpuUse", "UsdPerHour", "Launched")
+
+    assert [unit_of(name) for name in names] == ["Seconds", "Percent", "None", "Count"]
+    assert ALWAYS < MINIMAL

@@ -1,0 +1,104 @@
+"""One look as figures for CloudWatch: metric name -> value."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tidegate.core.actions import Mark, Phase, Rest
+from tidegate.core.ec2 import RefusalKind
+from tidegate.core.lost import gpus, lost_nodes
+from tidegate.core.overview import limit_used
+from tidegate.core.reconcile import BOOT_FAILURES
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.spend import spending
+from tidegate.service.control import Looked, Round
+from tidegate.service.describe import last_known
+
+# A head that was started this long ago reports by now.
+HEAD_START_S = 900.0
+
+# An age that CloudWatch takes for a head that was never heard.
+DIGEST_AGE_MAX_S = 86_400.0
+
+REFUSED = {
+    RefusalKind.CAPACITY: "RefusedCapacity",
+    RefusalKind.QUOTA: "RefusedQuota",
+    RefusalKind.SUBNET: "RefusedSubnet",
+    RefusalKind.OTHER: "RefusedOther",
+}
+
+
+def look_figures(looked: Looked) -> dict[str, float]:
+    """What the look did and saw. Each name costs by the hour that has a value: what did not
+    happen has none. Rounds that lost their race did nothing and count for nothing.
+    """
+    figures = {"LookFailed": 1.0 if looked.trouble else 0.0}
+    figures |= {name: value for name, value in _done(looked).items() if value}
+    if known := last_known(looked):
+        figures["UnmetJobs"] = float(len(known.plan.unmet))
+        figures |= dict(_seen(known))
+    if looked.rounds:
+        last = looked.rounds[-1]
+        figures["DigestAge"] = _digest_age_s(last)
+        figures |= _spent(last.snapshot)
+    return figures
+
+
+def _done(looked: Looked) -> dict[str, float]:
+    done = [each for each in looked.rounds if not each.outcome.is_stale]
+    refused = Counter(REFUSED[one.kind] for each in done for one in each.outcome.refused)
+    rests = (a for each in done for a in each.plan.actions if isinstance(a, Rest))
+    return {
+        "Launched": float(sum(len(each.outcome.launched) for each in done)),
+        "Terminated": float(sum(len(each.outcome.ended) for each in done)),
+        "Refused": float(refused.total()),
+        "BootFailed": float(sum(each.code in BOOT_FAILURES for each in rests)),
+        "BootTime": max((one for each in done for one in _boots_s(each)), default=0.0),
+        **{name: float(count) for name, count in refused.items()},
+    }
+
+
+def _boots_s(done: Round) -> Iterator[float]:
+    """From launch to the first report of a node, as seen by looks."""
+    launched = {each.instance_id: each.launched_at_s for each in done.snapshot.nodes}
+    for action in done.plan.actions:
+        is_join = isinstance(action, Mark) and action.phase is Phase.JOINED
+        if isinstance(action, Mark) and is_join and not action.is_ungated:
+            yield done.snapshot.now_s - launched[action.instance_id]
+
+
+def _seen(known: Round) -> Iterator[tuple[str, float]]:
+    """Capacity, where there is some."""
+    seen = known.snapshot
+    found = gpus(seen)
+    if lost := len(lost_nodes(seen)):
+        yield "LostNodes", float(lost)
+    if found.configured:
+        yield "GpusConfigured", float(found.configured)
+        yield "GpusUsable", float(found.usable)
+        yield "GpusBusy", float(found.busy)
+    if found.usable:
+        yield "GpuUse", round(100 * found.busy / found.usable, 1)
+    if used := limit_used(seen):
+        yield "LimitUsed", round(100 * used, 1)
+    if known.plan.usd_per_hour:
+        yield "UsdPerHour", known.plan.usd_per_hour
+    if starting := len(known.plan.served):
+        yield "StartingJobs", float(starting)
+    jobs = seen.digest.reading.jobs if seen.digest else ()
+    if running := sum(job.is_running for job in jobs):
+        yield "RunningJobs", float(running)
+
+
+def _spent(seen: Snapshot) -> dict[str, float]:
+    """Percent of the budget that is used most; nothing where the file has none."""
+    share = max((each.share for each in spending(seen)), default=0.0)
+    return {"BudgetUsed": round(100 * share, 1)} if share else {}
+
+
+def _digest_age_s(last: Round) -> float:
+    """How long the head has been silent that should not be: 0 while it is, or just was, stopped."""
+    seen = last.snapshot
+    since_s = seen.wanted.since_s
+    had_time = since_s is None or seen.now_s - since_s >= HEAD_START_S
+    is_due = seen.wanted.is_up and had_time
+    return min(seen.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0
