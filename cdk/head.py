@@ -183,10 +183,16 @@ def agent_names(storage: Storage, queues: Queues, events: Events) -> AgentNames:
 def agent_statements(
     storage: Storage, queues: Queues, events: Events
 ) -> Sequence[iam.PolicyStatement]:
-    """Only the head puts digests: what the planner believes about Slurm comes from here."""
+    """Only the head puts digests: what the planner believes about Slurm comes from here.
+
+    It reads the newest verdicts, for the notes on jobs.
+    """
     return (
         statements.statement(
             "Digest", ["s3:PutObject"], [f"{storage.bucket.bucket_arn}/{storage.digest_key}"]
+        ),
+        statements.statement(
+            "Verdicts", ["s3:GetObject"], [f"{storage.bucket.bucket_arn}/{storage.verdicts_key}"]
         ),
         statements.statement(
             "TellOfDigest",

@@ -39,6 +39,7 @@ class Storage(Construct):
         super().__init__(scope, id)
         cluster, existing = file.cluster.name, file.existing
         self.digest_key = f"digest/{cluster}.json.gz"
+        self.verdicts_key = f"decisions/{cluster}/latest.json.gz"
         self.table = self._ledger()
         self.bucket = self._digests()
         self.munge_secret_arn = existing.munge_secret or self._munge_secret(cluster)

@@ -185,6 +185,9 @@ def test_digest_is_put_by_the_head_alone_and_under_its_own_name(dev: Stack):
     assert [arn.partition("/")[2] for arn in resources(statement(dev, "HeadRole", "Digest"))] == [
         "digest/dev.json.gz"
     ]
+    assert [arn.partition("/")[2] for arn in resources(statement(dev, "HeadRole", "Verdicts"))] == [
+        "decisions/dev/latest.json.gz"
+    ]
     assert conditions(statement(dev, "HeadRole", "TellOfDigest")) == {
         "StringEquals": {"events:source": "tidegate.agent"}
     }

@@ -16,10 +16,12 @@ from tests.agent.fakes import FakeBus
 from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
 from tidegate.adapters.clock import SystemClock
 from tidegate.agent.loop import Agent
+from tidegate.agent.notes import Notes
 from tidegate.agent.run import Service
 from tidegate.agent.watch import Waker
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.digest import Digest
+from tidegate.core.verdicts import Verdict, Verdicts
 from tidegate.ports import ReceivedOrder
 
 NUMBERS = itertools.count(1)
@@ -247,3 +249,16 @@ def test_the_jobs_of_a_dead_node_run_again_long_before_slurm_finds_it_dead(runni
     print(f"delete ordered to running elsewhere: {time.monotonic() - began_s:.2f} s")
     assert running.slurm.node_words(dead) == frozenset()
     assert running.slurm.state(once) == ""
+
+
+def test_the_note_on_a_job_is_there_for_who_asks_slurm(cluster):
+    job_id = cluster.submit("--gres=gpu:t4:1")
+    verdicts = Verdicts(
+        "bench", "p-1", 0.0, 1, 0.0, (Verdict(True, "nodes are booting for it"),), {job_id: 0}, {}
+    )
+
+    Notes(lambda: verdicts, cluster.port, SystemClock()).step()
+
+    shown = cluster.run("scontrol", "show", "job", job_id)
+    assert "AdminComment=tidegate: starts soon: nodes are booting for it" in shown
+    cluster.clear()

@@ -14,12 +14,13 @@ from tidegate.adapters.imds import instance_id
 from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
 from tidegate.adapters.wall import wall
 from tidegate.agent.loop import Agent
+from tidegate.agent.notes import Notes
 from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
 from tidegate.agent.watch import Waker
 from tidegate.core.errors import BadConfig, TidegateError
-from tidegate.wiring.agent import agent_bus
+from tidegate.wiring.agent import agent_bus, agent_decisions
 
 logger = logging.getLogger("tidegate.agent")
 
@@ -67,8 +68,9 @@ def run(settings: Settings) -> None:
     started_at_s = time.time()
     head_instance_id = settings.head_instance_id or _ask_instance_id()
     bus = agent_bus(settings)
+    slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
     agent = Agent(
-        slurm=SlurmCli(CommandRunner(str(settings.slurm_conf or ""))),
+        slurm=slurm,
         bus=bus,
         clock=SystemClock(),
         cluster=settings.cluster,
@@ -78,8 +80,9 @@ def run(settings: Settings) -> None:
         tell=wall,
     )
     users = UserList(settings.shared_dir)
+    notes = Notes(agent_decisions(settings).newest, slurm, SystemClock())
     with Waker(settings.slurmctld_log) as waker:
-        service = Service(agent, bus, waker, every_poll=users.refresh)
+        service = Service(agent, bus, waker, every_poll=users.refresh, notes=notes)
 
         def stop(signum: int, frame: FrameType | None) -> None:
             service.stop()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.loop import Agent
+from tidegate.agent.notes import Notes
 from tidegate.agent.orders import batches
 from tidegate.agent.watch import Waker
 from tidegate.core.errors import SlurmUnavailable, TidegateError
@@ -27,6 +28,7 @@ FULL_RECEIVE = 10
 AT_ONCE_MAX = 100
 RETRY_S = 5.0
 STOP_PATIENCE_S = 15.0
+NOTES_EVERY_S = 1.0
 
 logger = logging.getLogger(__name__)
 
@@ -56,12 +58,16 @@ def _received(bus: Bus, *, urgent: bool, wait_s: int) -> list[ReceivedOrder]:
 
 @dataclass(slots=True)
 class Service:
-    """Runs until `stop`. `every_poll` is called now and then by the looking thread."""
+    """Runs until `stop`. `every_poll` is called now and then by the looking thread.
+
+    `notes`: None: no notes are written on jobs.
+    """
 
     agent: Agent
     bus: Bus
     waker: Waker
     every_poll: Callable[[], None] = lambda: None
+    notes: Notes | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
     _has_trouble: dict[bool, bool] = field(default_factory=dict)
@@ -81,6 +87,10 @@ class Service:
             threading.Thread(
                 target=self._take_orders, args=(urgent,), name=name, daemon=True
             ).start()
+        if self.notes:
+            threading.Thread(
+                target=self._write_notes, args=(self.notes,), name="notes", daemon=True
+            ).start()
         while not self._stopping.is_set():
             self._look()
         self._wait_for_orders()
@@ -99,6 +109,10 @@ class Service:
         self._stopping.wait(max(rest_s, MIN_PERIOD_S - took_s if has_published else 0.0))
         if self.waker.wait(SETTLING_POLL_S if is_settling else POLL_S):
             self._stopping.wait(SETTLE_S)
+
+    def _write_notes(self, notes: Notes) -> None:
+        while not self._stopping.wait(NOTES_EVERY_S):
+            notes.step()
 
     def _take_orders(self, urgent: bool) -> None:
         try:

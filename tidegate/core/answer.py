@@ -13,10 +13,11 @@ from tidegate.core.fit import lacks, satisfies
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Pool
 from tidegate.core.refusal import too_small
+from tidegate.core.short import in_short
 from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.verdicts import Verdict, Verdicts
-from tidegate.core.why import PASSING, Why, WhyNot
+from tidegate.core.why import Why, WhyNot
 
 # Of other rows of an array, of nodes and of advice; one screen holds no more.
 SHOWN_MAX = 6
@@ -153,27 +154,10 @@ def _headline(job_id: str, verdict: Verdict | None, ours: Sequence[Member], seen
     if verdict is None:
         return f"job {job_id} waits: {seen.staleness or 'no look has judged it yet'}"
     if not verdict.is_served:
-        return f"job {job_id} waits: {_in_short(verdict)}"
+        return f"job {job_id} waits: {in_short(verdict)}"
     left_s = [s for each in ours if (s := boots_for_s(each, seen)) is not None]
     when = f", in about {max(left_s):.0f} s" if left_s else ""
     return f"job {job_id} starts soon: {verdict.reason}{when}"
-
-
-def _in_short(verdict: Verdict) -> str:
-    """The reason; of many obstacles the first, and when the next try is."""
-    first = _told_first(verdict.why_nots)
-    until_s = [each.until_s for each in first if each.until_s is not None]
-    if until_s and all(each.kind is Why.RESTING for each in first):
-        many = f"all {len(first)} offerings that fit rest" if len(first) > 1 else "what fits rests"
-        return f"{many} after EC2 refused them, the next try is at {clock(min(until_s))}"
-    sentences = list(dict.fromkeys(each.sentence for each in first))
-    more = f"; {len(sentences) - 1} more below" if len(sentences) > 1 else ""
-    return f"{sentences[0]}{more}" if sentences else verdict.reason
-
-
-def _told_first(why_nots: Sequence[WhyNot]) -> Sequence[WhyNot]:
-    """What would fit and is held back says more than all that would not."""
-    return [each for each in why_nots if each.kind in PASSING] or why_nots
 
 
 def _verdict(verdict: Verdict | None, verdicts: Verdicts | None, seen: Snapshot) -> Iterator[str]:

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.clients import client
+from tidegate.adapters.decisions import S3Decisions
 
 
 class AgentSettings(Protocol):
@@ -33,3 +34,8 @@ def agent_bus(settings: AgentSettings) -> AwsBus:
         urgent_queue_url=settings.urgent_queue_url,
         routine_queue_url=settings.routine_queue_url,
     )
+
+
+def agent_decisions(settings: AgentSettings) -> S3Decisions:
+    """What the planner decided about each job, for the notes on jobs."""
+    return S3Decisions(client("s3"), settings.bucket, settings.cluster)
