@@ -109,7 +109,7 @@ def test_capacity_is_told_as_it_is_paid_for_and_as_it_can_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool_gpus", "all_nodes", "percent"), [(4, 100, 75.0), (None, 3, 100.0), (None, None)]
+    ("pool_gpus", "all_nodes", "percent"), [(4, 100, 75.0), (None, 3, 100.0), (None, None, None)]
 )
 def test_the_limit_that_is_used_most_is_told(
     pool_gpus: int | None, all_nodes: int | None, percent: float | None
