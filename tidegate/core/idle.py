@@ -1,10 +1,11 @@
 """Nodes that no job needs: which a pool keeps, and which go."""
 
-from collections import Counter
-
 from tidegate.core.actions import OrderKind
+from tidegate.core.budgets import DisruptionReason
+from tidegate.core.disruption import jobs_by_node, least_nodes, spare_nodes
+from tidegate.core.keeping import kept_because
 from tidegate.core.members import Member
-from tidegate.core.pack import Bin, BinKind
+from tidegate.core.pack import Bin
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use
 from tidegate.core.slurm import Node
@@ -17,25 +18,36 @@ def keep_warm(work: Work) -> None:
     if not wanted.is_up:
         return
     for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
-        least = _least(work, pool)
-        if not (least or pool.headroom_nodes):
+        least = least_nodes(work, pool)
+        if not (least or pool.headroom_nodes or work.replacing):
             continue
         why = f"pool {pool.name} keeps at least {least} nodes"
         if least > pool.min_nodes:
             why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"
-        bought = _buy(work, pool, least - _num_nodes(work, pool.name), why)
-        lacking = pool.headroom_nodes - len(_unused(work, pool.name)) - bought
+        going = [each for each in work.replacing if each.pool is pool]
+        lacking = least - _num_nodes(work, pool.name) - _returning(work, pool)
+        bought = _buy(work, pool, lacking, why)
+        surplus = max(-lacking, 0)  # replacements that are on their way
+        for each in going[surplus:]:
+            bought += _buy(work, pool, 1, f"it comes before {each.node.name} goes ({each.why})")
+        num_idle = sum(each.node.state.is_idle for each in going)
+        lacking = pool.headroom_nodes + num_idle - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
-
-
-def _least(work: Work, pool: Pool) -> int:
-    """How many nodes the pool has in any case: its own minimum, or more at certain hours."""
-    return max(pool.min_nodes, work.snapshot.wanted.warm_nodes.get(pool.name, 0))
 
 
 def _num_nodes(work: Work, pool: str) -> int:
     """Nodes of the pool that are there to stay, on their way or being bought."""
     return sum(each.pool == pool for each in work.bins.all) + work.shop.num_nodes(pool)
+
+
+def _returning(work: Work, pool: Pool) -> int:
+    """Nodes that leave a reservation: new ones can only take their places."""
+    return sum(
+        each.use is Use.LEAVING
+        and each.member.pool == pool.name
+        and work.shelves.stock.holds(each.member.offering)
+        for each in work.judged
+    )
 
 
 def _unused(work: Work, pool: str) -> list[Bin]:
@@ -61,9 +73,19 @@ def release_idle(work: Work) -> None:
     if not idle:
         return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
-    spare = _spare(work)
+    spare = spare_nodes(work)
+    running = jobs_by_node(work.digest.reading.jobs)
     by_reason: dict[str, list[str]] = {}
-    for each in sorted(idle, key=lambda j: (-_usd_per_hour(j), j.member.instance_id)):
+    # A node that goes soon anyway goes first: what came to replace it stays.
+    replaced = {each.node.name for each in work.replacing}
+    for each in sorted(
+        idle,
+        key=lambda j: (
+            j.member.instance_id not in replaced,
+            -_usd_per_hour(j),
+            j.member.instance_id,
+        ),
+    ):
         node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
         assert node is not None
         if each.order is OrderKind.UNDRAIN:
@@ -77,6 +99,10 @@ def release_idle(work: Work) -> None:
         elif node.name in unused and idle_s >= pool.idle_s and spare[pool.name] > 0:
             if each.member.offering.market.is_prepaid:
                 continue  # to give it back saves nothing
+            if kept_because(each.member, pool, running.get(node.name, ()), work.head_now_s):
+                continue
+            if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
+                continue
             spare[pool.name] -= 1
             reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
@@ -94,20 +120,6 @@ def _idle_s(work: Work, member: Member, node: Node) -> float:
     if node.last_busy_at_s > written_at_s:  # the clock was put back since then
         return work.snapshot.now_s - member.launched_at_s
     return written_at_s - max(node.last_busy_at_s, member.launched_at_s)
-
-
-def _spare(work: Work) -> Counter[str]:
-    """How many nodes each pool may lose and still have its minimum and its headroom."""
-    return Counter(
-        {
-            pool.name: min(
-                _num_nodes(work, pool.name) - _least(work, pool),
-                sum(b.kind is BinKind.EXISTING for b in _unused(work, pool.name))
-                - pool.headroom_nodes,
-            )
-            for pool in work.snapshot.cluster.pools
-        }
-    )
 
 
 def _usd_per_hour(judged: Judged) -> float:

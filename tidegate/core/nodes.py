@@ -12,6 +12,7 @@ from tidegate.core.actions import (
     Send,
     Terminate,
 )
+from tidegate.core.allowance import Allowance
 from tidegate.core.calendar import NOTICE_S
 from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
@@ -98,6 +99,7 @@ def judge_nodes(work: Work) -> None:
     snapshot = work.snapshot
     in_doubt = frozenset(r.launch.launch_id for r in _in_doubt(snapshot))
     work.judged = [judge(member, snapshot, in_doubt) for member in members(snapshot)]
+    work.allowance = Allowance(snapshot, work.judged)
     for each in work.judged:
         _debit(work, each.member, in_doubt)
         _add_bin(work, each)
@@ -191,6 +193,10 @@ def order_out(work: Work) -> None:
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
+            continue
+        if each.disruption and not work.allowance.take(
+            each.member.pool, node.name, each.disruption
+        ):
             continue
         if each.order is OrderKind.DELETE or (
             each.order is OrderKind.RELEASE and not node.state.is_busy

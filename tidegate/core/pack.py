@@ -140,6 +140,10 @@ class Bins:
     def add(self, bins: Iterable[Bin]) -> None:
         self.all.extend(bins)
 
+    def remove(self, name: str) -> None:
+        """This node leaves: from now on it counts for nothing."""
+        self.all = [each for each in self.all if each.name != name]
+
     def sort(self) -> None:
         """Fix the order; from now on bins may only be appended."""
         self.all.sort(key=lambda b: b.name)

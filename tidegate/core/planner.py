@@ -1,14 +1,16 @@
 """The planner: one pure function from what was seen to what should be done.
 
 A plan is made by passes over one working state, in a written order: judge every node, finish
-what is in doubt, save what is lost, serve the queue (existing nodes, then nodes in flight,
-then new ones), open complete gangs, keep what a pool wants to keep, release the idle.
+what is in doubt, save what is lost, retire what has had its time, serve the queue (existing
+nodes, then nodes in flight, then new ones), open complete gangs, keep what a pool wants to keep,
+release the idle.
 """
 
 from collections.abc import Callable
 
 from tidegate.core.actions import Plan
 from tidegate.core.buy import LAUNCHES_MAX, owned
+from tidegate.core.disruption import release_outdated, retire
 from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
@@ -38,8 +40,10 @@ PASSES: tuple[Pass, ...] = (
     order_out,
     bury,
     reopen,
+    retire,
     serve_queue,
     open_gangs,
+    release_outdated,
     keep_warm,
     release_idle,
     watch_waiting,

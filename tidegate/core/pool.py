@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tidegate.core.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.ec2 import InstanceType, Market, Offering, Prices
 
 # Interruptions of a spot instance per hour where neither the market data nor the cluster
@@ -84,6 +85,7 @@ class Pool:
     boot_s: float = 300.0
     checkpoint_s: float | None = None
     rebalance: Rebalance = Rebalance.IGNORE
+    disruption: Disruption = DEFAULT_DISRUPTION
 
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""

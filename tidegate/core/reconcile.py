@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
@@ -18,6 +18,7 @@ from tidegate.core.actions import (
     Rest,
     Terminate,
 )
+from tidegate.core.budgets import DisruptionReason
 from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
@@ -57,7 +58,10 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict on one member; `order` is what the head should do with the node, if any."""
+    """The verdict on one member; `order` is what the head should do with the node, if any.
+
+    `disruption`: the order is under the pool's budgets for this reason.
+    """
 
     member: Member
     use: Use
@@ -65,6 +69,7 @@ class Judged:
     order: OrderKind | None = None
     reason: str = ""
     gated_for: str = ""
+    disruption: DisruptionReason | None = None
 
     @property
     def is_leaving(self) -> bool:
@@ -76,16 +81,7 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
     """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
     settled = _settled(member)
     judged = _judge(member, snapshot, in_doubt)
-    if not settled:
-        return judged
-    return Judged(
-        member,
-        judged.use,
-        (*settled, *judged.actions),
-        judged.order,
-        judged.reason,
-        judged.gated_for,
-    )
+    return replace(judged, actions=(*settled, *judged.actions)) if settled else judged
 
 
 def _settled(member: Member) -> tuple[Action, ...]:
@@ -208,7 +204,14 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
     if node.state.is_down:
         reason = f"Slurm finds it {node.state}: {node.reason or 'no reason given'}"
-        return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
+        return Judged(
+            member,
+            Use.LOST,
+            joined,
+            order=OrderKind.RELEASE,
+            reason=reason,
+            disruption=DisruptionReason.UNHEALTHY,
+        )
     if member.has_order(OrderKind.RELEASE, now_s):
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
     if record.cordon and record.cordon.holds(now_s):

@@ -77,6 +77,10 @@ class Stock:
         """How many more instances of a prepaid offering there are."""
         return max(self._left[offering], 0)
 
+    def holds(self, offering: Offering) -> bool:
+        """Whether one of the reservations is of this offering, used up or not."""
+        return offering in self._ends
+
     def take(self, offering: Offering, count: int) -> None:
         self._left[offering] -= count
 

@@ -15,15 +15,18 @@ from tidegate.core.actions import (
     Terminate,
     Unmet,
 )
+from tidegate.core.allowance import Allowance
+from tidegate.core.budgets import DisruptionReason
 from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
 from tidegate.core.limits import Usage
 from tidegate.core.pack import Bin, BinKind, Bins, Place
-from tidegate.core.pool import account_scope
+from tidegate.core.pool import Pool, account_scope
 from tidegate.core.reconcile import Judged
 from tidegate.core.refusal import Refusals
 from tidegate.core.shelves import Shelves
+from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import used_up
 from tidegate.core.why import Why, WhyNot
@@ -103,12 +106,24 @@ class Gang:
         return len(jobs) == 1 and self.parts[0].need.is_of_kinds
 
 
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A node that goes as soon as its pool can do without, and why."""
+
+    judged: Judged
+    node: Node
+    pool: Pool
+    reason: DisruptionReason
+    why: str
+
+
 @dataclass(slots=True)
 class Work:
     """Nothing of it outlives the plan.
 
     `passed_over`: jobs that an earlier attempt at this plan could not serve. `needed`: those
-    that capacity is sought for.
+    that capacity is sought for. `outdated`: idle nodes that go when no job takes them;
+    `replacing`: those whose pool needs a new one first.
     """
 
     snapshot: Snapshot
@@ -118,8 +133,11 @@ class Work:
     shelves: Shelves = field(init=False)
     shop: Shop = field(init=False)
     refusals: Refusals = field(init=False)
+    allowance: Allowance = field(init=False)
     bins: Bins = field(default_factory=Bins)
     judged: Sequence[Judged] = ()
+    outdated: list[Outdated] = field(default_factory=list)
+    replacing: list[Outdated] = field(default_factory=list)
     needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -132,6 +150,7 @@ class Work:
         self.shelves = Shelves(self.snapshot)
         self.shop = Shop(self.shelves, self.usage, self.launches_max)
         self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
+        self.allowance = Allowance(self.snapshot, ())
 
     @property
     def digest(self) -> Digest:

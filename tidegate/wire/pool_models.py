@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.pool import Budget, Limits, Pool, Rebalance, Reservation
 from tidegate.wire import names
+from tidegate.wire.disruption import DisruptionModel
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.section import (
     Count,
@@ -172,6 +173,10 @@ class PoolModel(Section):
     )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
 
+    disruption: DisruptionModel = Field(
+        default=DisruptionModel(), description="which nodes are let go, and how many at once"
+    )
+
     @field_validator("requirements")
     @classmethod
     def _selects(
@@ -230,6 +235,7 @@ class PoolModel(Section):
             boot_s=self.boot_s,
             checkpoint_s=self.checkpoint_s,
             rebalance=self.rebalance,
+            disruption=self.disruption.disruption(),
         )
 
 

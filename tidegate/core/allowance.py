@@ -1,0 +1,73 @@
+"""What budgets leave over in one plan: how many more nodes each pool may lose now."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from tidegate.core.actions import OrderKind
+from tidegate.core.budgets import DisruptionReason, tightest
+from tidegate.core.members import Member
+from tidegate.core.reconcile import Judged, Use
+from tidegate.core.snapshot import Snapshot
+
+# The agent tries for ten seconds to release a node, and its digest tells of it soon after.
+ORDER_LASTS_S = 30.0
+
+
+class Allowance:
+    """Debited node by node. Nodes that leave already count, whyever they leave."""
+
+    def __init__(self, snapshot: Snapshot, judged: Iterable[Judged]) -> None:
+        self._snapshot = snapshot
+        self._total: Counter[str] = Counter()
+        self._leaving: defaultdict[str, set[str]] = defaultdict(set)
+        for each in judged:
+            if each.member.node is None and not is_leaving(each, snapshot):
+                continue
+            self._total[each.member.pool] += 1
+            if is_leaving(each, snapshot):
+                self._leaving[each.member.pool].add(each.member.instance_id)
+
+    def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
+        """Let this node go, if every budget allows it; asking again changes nothing."""
+        if name in self._leaving[pool]:
+            return True
+        if self.held(pool, reason):
+            return False
+        self._leaving[pool].add(name)
+        return True
+
+    def held(self, pool: str, reason: DisruptionReason) -> str:
+        """Why no more nodes of the pool may go for this reason now; "": one may."""
+        found = self._snapshot.cluster.pool(pool)
+        if found is None:
+            return ""
+        total, leaving = self._total[pool], len(self._leaving[pool])
+        budgets = found.disruption.budgets
+        deciding = tightest(budgets, reason, total, self._snapshot.now_s)
+        if deciding is None or leaving < deciding[0]:
+            return ""
+        allows, budget = deciding
+        return (
+            f"pool {pool}'s budget of {budget} for {reason} nodes lets {allows} of {total} leave "
+            f"at once, {leaving} do"
+        )
+
+
+def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
+    """It is on its way out, or an order that sends it there may still be carried out."""
+    member = judged.member
+    if judged.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT):
+        return _is_told(member, snapshot)
+    if judged.disruption and not _is_told(member, snapshot):
+        return member.node is not None and member.node.state.is_drain
+    is_alive = member.instance is not None and member.instance.is_alive
+    return member.node is not None or is_alive
+
+
+def _is_told(member: Member, snapshot: Snapshot) -> bool:
+    """An order whose answer is still to come, also after its time: it was in hand by then."""
+    order = member.record.order if member.record else None
+    if order is None or order.kind not in (OrderKind.DRAIN, OrderKind.RELEASE):
+        return False
+    seen_at_s = snapshot.now_s - snapshot.digest_age_s
+    return member.result is None and seen_at_s <= order.not_after_s + ORDER_LASTS_S

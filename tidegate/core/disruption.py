@@ -1,0 +1,167 @@
+"""Nodes that have had their time: which leave now, and what comes before them.
+
+The order is written down: unhealthy (`nodes.order_out`), expired, drifted, empty (`idle`). Each
+is under the budgets of its pool, the oldest node first. A busy node is drained and waited for,
+an idle one released. Where a pool keeps a minimum the new node comes before the old one goes; the
+old one goes first where a reservation or a limit leaves no room for both.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tidegate.core.actions import OrderKind
+from tidegate.core.budgets import DisruptionReason
+from tidegate.core.durations import span
+from tidegate.core.keeping import kept_because
+from tidegate.core.limits import Load
+from tidegate.core.pack import BinKind
+from tidegate.core.pool import Pool
+from tidegate.core.reconcile import Judged, Use
+from tidegate.core.slurm import Job
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.work import Outdated, Work
+
+type Find = Callable[[Judged, Pool, Snapshot], str]
+"""Why a node should go, in words; "": it should not."""
+
+
+def expired(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
+    most_s = pool.disruption.expire_after_s
+    age_s = snapshot.now_s - judged.member.launched_at_s
+    if most_s is None or age_s < most_s:
+        return ""
+    return f"expired: pool {pool.name} keeps nodes for {span(most_s)}"
+
+
+PASSES: tuple[tuple[DisruptionReason, Find], ...] = ((DisruptionReason.EXPIRED, expired),)
+
+
+def retire(work: Work) -> None:
+    """Choose the nodes that go under the budgets; drain busy ones that their pool can spare.
+
+    Before the queue is served, so that no job counts on them. An idle one waits until the
+    queue has been served: a job that is about to take it comes first.
+    """
+    if not work.snapshot.wanted.is_up:
+        return
+    joined = Counter(
+        bin.pool for bin in work.bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
+    )
+    for each in outdated(work):
+        pool = each.pool
+        if not work.allowance.take(pool.name, each.node.name, each.reason):
+            continue
+        if each.node.state.is_idle:
+            work.outdated.append(each)
+        elif joined[pool.name] > least_nodes(work, pool):
+            joined[pool.name] -= 1
+            _drain(work, each)
+        else:
+            _replace(work, each)
+
+
+def outdated(work: Work) -> Iterator[Outdated]:
+    """Nodes that should go, reason by reason, the oldest first."""
+    running = jobs_by_node(work.digest.reading.jobs)
+    oldest_first = sorted(work.judged, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
+    seen: set[str] = set()
+    for reason, find in PASSES:
+        for judged in oldest_first:
+            node, pool = judged.member.node, work.snapshot.cluster.pool(judged.member.pool)
+            if judged.use is not Use.CAPACITY or judged.order or node is None or pool is None:
+                continue
+            why = find(judged, pool, work.snapshot)
+            if not why or node.name in seen:
+                continue
+            if not kept_because(judged.member, pool, running.get(node.name, ()), work.head_now_s):
+                seen.add(node.name)
+                yield Outdated(judged, node, pool, reason, why)
+
+
+def jobs_by_node(jobs: tuple[Job, ...]) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        for name in job.node_names if not job.is_pending else ():
+            found.setdefault(name, []).append(job)
+    return found
+
+
+def release_outdated(work: Work) -> None:
+    """Release chosen nodes that idle: no pending job takes them and their pool can spare
+    them; the others wait for a new one.
+    """
+    bins = {each.name: each for each in work.bins.all}
+    spare = spare_nodes(work)
+    for each in work.outdated:
+        found = bins.get(each.node.name)
+        if found is None or found.jobs or found.gated_for:
+            continue
+        if spare[each.pool.name] > 0:
+            spare[each.pool.name] -= 1
+            _go(work, each)
+        else:
+            _replace(work, each)
+
+
+def _replace(work: Work, each: Outdated) -> None:
+    """New before old; old before new where nothing new may stand beside it."""
+    if _has_room(work, each):
+        work.replacing.append(each)
+    else:
+        why = f"{each.why}; a limit or a reservation has no room for a new one beside it"
+        _go(work, replace(each, why=why))
+
+
+def least_nodes(work: Work, pool: Pool) -> int:
+    """How many nodes the pool has in any case: its own minimum, or more at certain hours."""
+    return max(pool.min_nodes, work.snapshot.wanted.warm_nodes.get(pool.name, 0))
+
+
+def spare_nodes(work: Work) -> Counter[str]:
+    """How many nodes each pool may lose and still have its minimum and its headroom up."""
+    spare: Counter[str] = Counter()
+    for pool in work.snapshot.cluster.pools:
+        up = [b for b in work.bins.all if b.pool == pool.name and b.kind is BinKind.EXISTING]
+        unused = sum(b.is_empty and not b.jobs and not b.gated_for for b in up)
+        spare[pool.name] = min(len(up) - least_nodes(work, pool), unused - pool.headroom_nodes)
+    return spare
+
+
+def _go(work: Work, each: Outdated) -> None:
+    if each.node.state.is_idle:
+        _forget(work, each)
+        if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
+            text = f"tidegate: {each.why}"
+            work.send(OrderKind.RELEASE, (each.node.name,), text, only_if=("IDLE",))
+    else:
+        _drain(work, each)
+
+
+def _drain(work: Work, each: Outdated) -> None:
+    """No new job starts there; what runs there is waited for."""
+    _forget(work, each)
+    if not each.judged.member.has_order(OrderKind.DRAIN, work.snapshot.now_s):
+        work.send(OrderKind.DRAIN, (each.node.name,), f"tidegate: {each.why}")
+
+
+def _forget(work: Work, each: Outdated) -> None:
+    """It is no capacity any more, for no job and for no minimum."""
+    work.judged = [
+        replace(judged, use=Use.LEAVING, reason=each.why) if judged is each.judged else judged
+        for judged in work.judged
+    ]
+    work.bins.remove(each.node.name)
+
+
+def _has_room(work: Work, each: Outdated) -> bool:
+    """Whether limits and reservations allow a new node beside this one; a rest will pass."""
+    stock = work.shelves.stock
+    if each.judged.member.offering.market.is_prepaid:
+        return stock.left(each.judged.member.offering) > 0
+    for kind, offering in each.pool.offerings():
+        usd = work.snapshot.cluster.prices.get(offering, 0.0)
+        is_sold = stock.left(offering) > 0 if offering.market.is_prepaid else usd > 0
+        if is_sold and work.usage.room(each.pool.name, 1, Load.of(kind, usd))[0]:
+            return True
+    return False

@@ -1,0 +1,110 @@
+"""What a cluster file says of nodes that are let go of our own accord, as pydantic models.
+
+Cron and time zones are the library's work (cronsim, zoneinfo), daylight saving included.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
+from tidegate.wire import names
+from tidegate.wire.problems import shown
+from tidegate.wire.section import Seconds, Section
+
+_DISRUPTION = Disruption()
+_SHARE = re.compile(r"(\d{1,5})(%?)")
+
+
+@dataclass(frozen=True, slots=True)
+class CronWindow:
+    """Open for `duration_s` from each time that the cron expression fires."""
+
+    schedule: str
+    duration_s: float
+    time_zone: str
+
+    def is_open(self, now_s: float) -> bool:
+        """Errors: ValueError, when expression or zone cannot be read here."""
+        try:
+            before = datetime.fromtimestamp(now_s - self.duration_s, ZoneInfo(self.time_zone))
+            opens = next(CronSim(self.schedule, before))
+        except (CronSimError, StopIteration, LookupError, OSError) as error:
+            raise ValueError(f"nobody can tell when {self.schedule} is") from error
+        return opens.timestamp() <= now_s
+
+
+def _share(value: object) -> str:
+    found = _SHARE.fullmatch(str(value))
+    if found is None or (found[2] and int(found[1]) > 100):
+        expected = "a number of nodes like 3, or a part of them like 10%"
+        raise ValueError(f"must be {expected}, is {shown(value)}")
+    return found[0]
+
+
+class BudgetModel(Section):
+    """How many nodes of the pool may leave at once; of several budgets the tightest decides."""
+
+    nodes: Annotated[str, BeforeValidator(_share)] = Field(
+        description="a number like 3, or a part of the pool's nodes like 10%, rounded up"
+    )
+    reasons: Annotated[tuple[DisruptionReason, ...], AfterValidator(names.no_repeats)] = Field(
+        default=(),
+        description="unhealthy, expired, drifted, empty, consolidatable; all when left out",
+    )
+    schedule: names.Cron | None = Field(
+        default=None, description='when it begins to count, like "0 9 * * MON-FRI"; always if not'
+    )
+    duration_s: Seconds | None = Field(
+        default=None, description="seconds that it counts from then on"
+    )
+    time_zone: names.TimeZone = Field(
+        default="UTC", description="of the schedule: an IANA name, like Asia/Tokyo"
+    )
+
+    @model_validator(mode="after")
+    def _window(self) -> Self:
+        if (self.schedule is None) != (self.duration_s is None):
+            missing = "schedule" if self.schedule is None else "duration_s"
+            raise ValueError(f"schedule and duration_s belong together: {missing} is missing")
+        return self
+
+    def budget(self) -> Budget:
+        number, percent = self.nodes.rstrip("%"), self.nodes.endswith("%")
+        window = None
+        if self.schedule is not None and self.duration_s is not None:
+            window = CronWindow(self.schedule, self.duration_s, self.time_zone)
+        return Budget(
+            nodes=None if percent else int(number),
+            percent=float(number) if percent else None,
+            reasons=frozenset(self.reasons),
+            window=window,
+        )
+
+
+class DisruptionModel(Section):
+    """When nodes of the pool are let go of our own accord, and how many at once."""
+
+    budgets: tuple[BudgetModel, ...] | None = Field(
+        default=None,
+        description="10% at once for expired, drifted and consolidatable nodes when left out",
+    )
+    expire_after_s: Seconds | None = Field(
+        default=_DISRUPTION.expire_after_s,
+        description="age in seconds after which a node is replaced; never when left out",
+    )
+    keep_max_s: Seconds = Field(
+        default=_DISRUPTION.keep_max_s,
+        description="for how long a job's comment or a node's feature tidegate:keep counts at most",
+    )
+
+    def disruption(self) -> Disruption:
+        budgets = DEFAULT_BUDGETS
+        if self.budgets is not None:
+            budgets = tuple(each.budget() for each in self.budgets)
+        return Disruption(budgets, self.expire_after_s, self.keep_max_s)
