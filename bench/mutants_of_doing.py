@@ -32,8 +32,8 @@ FAULTS_OF_DOING = (
         "orders are lost",
         (
             "service/apply.py",
-            "        self.bus.send_orders(orders)\n        for order in orders:\n            if",
-            "        for order in orders:\n            if",
+            "        self.bus.send_orders([send.order for send in sends])\n",
+            "",
         ),
     ),
     mutant(

@@ -175,7 +175,7 @@ class Functions(Construct):
             *statements.launch(
                 self,
                 cluster=cluster,
-                templates=[template_id for template_id, _ in around.nodes.templates.values()],
+                templates=[template_id for template_id, *_ in around.nodes.templates.values()],
                 subnets=list(around.network.subnets_of_nodes.values()),
                 group_id=around.network.node_group_id,
                 also=around.nodes.launched_with,

@@ -1,8 +1,10 @@
 """The nodes: one launch template per pool, and their role."""
 
+import json
 from collections.abc import Sequence
+from hashlib import sha256
 
-from aws_cdk import CfnTag, Fn
+from aws_cdk import CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
@@ -28,13 +30,13 @@ type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
 
 
 class Nodes(Construct):
-    """`templates`: pool -> (launch template id, version), and the same by `block_key`.
+    """`templates`: pool -> (launch template id, version, digest), and the same by `block_key`.
 
     `placement_groups`: by `group_key`. `launched_with`: kinds of EC2 resources that launches
     use beside the usual ones.
     """
 
-    templates: dict[str, tuple[str, str]]
+    templates: dict[str, tuple[str, str, str]]
     placement_groups: dict[str, str]
     launched_with: tuple[str, ...]
 
@@ -65,6 +67,7 @@ class Nodes(Construct):
         for pool in cluster.pools:
             image_id = images.of_nodes(pool.instance_types[0].arch)
             user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
+            digest = ""
             for block in (None, *cluster.blocks(pool)):
                 data = self._data(
                     cluster.name,
@@ -75,6 +78,8 @@ class Nodes(Construct):
                     block,
                     has_efa=pool.name in file.efa,
                 )
+                # The pool's own comes first; which block a node is in is no difference.
+                digest = digest or self._digest(data)
                 template = ec2.CfnLaunchTemplate(
                     self,
                     f"Pool-{pool.name}-{block.id}" if block else f"Pool-{pool.name}",
@@ -87,12 +92,22 @@ class Nodes(Construct):
                 )
                 template.node.add_dependency(*mounts)
                 key = block_key(pool.name, block.id) if block else pool.name
-                self.templates[key] = (template.ref, template.attr_latest_version_number)
+                version = template.attr_latest_version_number
+                self.templates[key] = (template.ref, version, f"{digest}-{version}")
         self.placement_groups = self._groups(cluster)
         self.launched_with = (
             *(("placement-group",) if self.placement_groups else ()),
             *(("capacity-reservation",) if cluster.reservations else ()),
         )
+
+    def _digest(self, data: Data) -> str:
+        """What a launch template says, in a few letters.
+
+        An image that is looked up at the deployment shows in the template's version alone, which
+        goes up with every change.
+        """
+        said = json.dumps(Stack.of(self).resolve(data), sort_keys=True)
+        return sha256(said.encode()).hexdigest()[:8]
 
     def _role(self, storage: Storage, events: Events, bundles: iam.PolicyStatement) -> iam.Role:
         return statements.role(

@@ -12,11 +12,11 @@ from tidegate.core.actions import (
 )
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering
+from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering, Template
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
 from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, Shape
 from tidegate.core.snapshot import Epoch, Snapshot
-from tidegate.service.requests import Placement, Template
+from tidegate.service.requests import Placement
 
 NOW_S = 1_800_000_000.0
 UNLIMITED = Limits()

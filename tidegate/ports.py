@@ -24,6 +24,7 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import Wanted, Wish
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState
+from tidegate.core.learnt import Learnt
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
 from tidegate.core.verdicts import Verdicts
@@ -99,6 +100,7 @@ class LedgerView:
     stuck: tuple[Stuck, ...] = ()
     wishes: tuple[Wish, ...] = ()
     spent: tuple[Charge, ...] = ()
+    learnt: tuple[Learnt, ...] = ()
 
 
 class Ledger(Protocol):
@@ -162,6 +164,10 @@ class Ledger(Protocol):
 
     def wish(self, wish: Wish) -> None:
         """Remember what a person wants, or that it ends earlier; for a day after its end."""
+        ...
+
+    def learn(self, learnt: Learnt) -> None:
+        """Remember how a pool's launches fared."""
         ...
 
     def see_digest(self, stamp: Stamp) -> None:

@@ -1,5 +1,7 @@
 """The four functions and what starts them."""
 
+import re
+
 import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
@@ -59,9 +61,10 @@ def test_function_can_read_its_settings(dev: Stack, name):
     assert settings.urgent_queue_url.startswith("<QueuesUrgent")
     assert settings.routine_queue_url.startswith("<QueuesRoutine")
     assert list(settings.subnets) == ["us-east-1a", "us-east-1b"]
-    for pool, (template_id, version) in settings.templates.items():
+    for pool, (template_id, version, digest) in settings.templates.items():
         assert template_id.startswith(f"<NodesPool{pool}")
         assert version == f"{template_id[:-1]}.LatestVersionNumber>"
+        assert re.fullmatch(r"[0-9a-f]{8}-" + re.escape(version), digest)
 
 
 @pytest.mark.parametrize("name", NAMES)

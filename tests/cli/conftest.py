@@ -49,7 +49,11 @@ class Town:
         )
         names = self.names
         templates = {
-            pool: (create_launch_template(self.cloud, f"{names.cluster}-{pool}", "#!/bin/sh"), "1")
+            pool: (
+                create_launch_template(self.cloud, f"{names.cluster}-{pool}", "#!/bin/sh"),
+                "1",
+                "aa-1",
+            )
             for pool in ("t4", "a10g")
         }
         self.variables = environment(

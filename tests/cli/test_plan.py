@@ -122,7 +122,7 @@ class Functions:
 
 def variables(names: CloudNames) -> dict[str, str]:
     return environment(
-        templates={"t4": ("lt-1", "1")},
+        templates={"t4": ("lt-1", "1", "aa-1")},
         subnets=names.subnets,
         placement_groups={},
         cluster_bucket=names.bucket,
@@ -150,7 +150,8 @@ def test_a_live_look_is_a_snapshot_that_can_be_kept(cloud: LocalCloud, names: Cl
 
 def test_ec2_is_asked_about_each_launch_of_a_plan(cloud: LocalCloud, names: CloudNames) -> None:
     template = create_launch_template(cloud, f"{names.cluster}-t4", "#!/bin/sh")
-    deployed = variables(names) | {"TIDEGATE_TEMPLATES": json.dumps({"t4": [template, "1"]})}
+    templates = json.dumps({"t4": [template, "1", "aa-1"]})
+    deployed = variables(names) | {"TIDEGATE_TEMPLATES": templates}
     functions = Functions(deployed)
     file = load_cluster(DEV)
     found = live(file, lambda name: functions if name == "lambda" else cloud.client(name))

@@ -30,7 +30,7 @@ def deploy(cloud: LocalCloud, names: CloudNames) -> Deploy:
     def put(text: str) -> dict[str, str]:
         cloud.client("s3").put_object(Bucket=names.bucket, Key="cluster.yaml", Body=text.encode())
         return environment(
-            templates={"t4": ("lt-1", "3"), "a10g": ("lt-2", "1")},
+            templates={"t4": ("lt-1", "3", "aa-3"), "a10g": ("lt-2", "1", "bb-1")},
             subnets=names.subnets,
             placement_groups={},
             cluster_bucket=names.bucket,

@@ -6,10 +6,10 @@ import pytest
 
 from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool
 from tidegate.core.actions import Launch
-from tidegate.core.ec2 import Market
+from tidegate.core.ec2 import Market, Template
 from tidegate.core.pool import Reservation
 from tidegate.core.reservations import block_of
-from tidegate.service.requests import Template, fleet_request
+from tidegate.service.requests import fleet_request
 
 BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)
 
@@ -37,6 +37,19 @@ def test_a_capacity_block_has_a_launch_template_of_its_own() -> None:
     request = fleet_request(launch(Market.CAPACITY_BLOCK), "test", placed, BLOCK)
 
     assert (request.launch_template_id, request.launch_template_version) == ("lt-block", "3")
+
+
+def test_the_digest_of_the_template_goes_with_each_instance() -> None:
+    placed = placement(cluster())
+    placed = replace(placed, templates={"t4": Template("lt-t4", "3", "aa-3")})
+    older = Template("lt-t4", "2", "bb-2")
+
+    newest = fleet_request(launch(), "test", placed)
+    rolled_back = fleet_request(launch(), "test", placed, None, older)
+
+    assert dict(newest.tags)["tidegate:template"] == "aa-3"
+    assert rolled_back.launch_template_version == "2"
+    assert dict(rolled_back.tags)["tidegate:template"] == "bb-2"
 
 
 def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> None:

@@ -63,13 +63,14 @@ def test_a_cluster_file_may_say_how_nodes_are_let_go(tmp_path):
         "budgets": [{"nodes": 3, "reasons": ["drifted"]}, {"nodes": "10%", **window}],
         "expire_after_s": 604800,
         "keep_max_s": 3600,
+        "roll_back_after": 4,
     }
 
     pool = load(tmp_path, good({"pools.t4.disruption": says})).cluster.pools[0]
 
     drifted = Budget(nodes=3, reasons=frozenset({DisruptionReason.DRIFTED}))
     assert pool.disruption == Disruption(
-        (drifted, Budget(percent=10.0, window=TOKYO)), 604800, 3600
+        (drifted, Budget(percent=10.0, window=TOKYO)), 604800, 3600, 4
     )
 
 

@@ -19,7 +19,9 @@ NAMES = {
 
 
 def made(pools: int = 1) -> dict[str, str]:
-    templates = {f"pool-{number}": ("lt-0123456789abcdef0", "3") for number in range(pools)}
+    templates = {
+        f"pool-{number}": ("lt-0123456789abcdef0", "3", "0a1b2c3d-3") for number in range(pools)
+    }
     return environment(
         templates=templates,
         subnets={"us-east-1a": "subnet-1"},
@@ -31,7 +33,7 @@ def made(pools: int = 1) -> dict[str, str]:
 def test_what_the_stack_writes_the_function_reads():
     settings = FunctionSettings.from_environment({**made(), "PATH": "/usr/bin"})
 
-    assert settings.templates == {"pool-0": ("lt-0123456789abcdef0", "3")}
+    assert settings.templates == {"pool-0": ("lt-0123456789abcdef0", "3", "0a1b2c3d-3")}
     assert settings.subnets == {"us-east-1a": "subnet-1"}
     assert settings.placement_groups == {"pool-0/us-east-1a": "group-1"}
     assert {name: getattr(settings, name) for name in NAMES} == NAMES

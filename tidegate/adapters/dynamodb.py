@@ -4,17 +4,17 @@
     epoch                       lineage, epoch, committed_by
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status
-    node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon
+    node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in
     resting#<offering>
     stuck#<job id>
     wish#<id>
     spent#<day or month>        USD by scope (`charges.py`)
+    learnt#<pool>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
 """
 
-import hashlib
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ from tidegate.adapters.charges import charge
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
+    commit_token,
     is_own_commit,
     key,
     node,
@@ -58,9 +59,20 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import WISH_KEPT_S, Wish
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.errors import Throttled
+from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
-from tidegate.wire.records import CORDON, LAUNCH, ORDER, RESTING, STUCK, WISH, decode, encode
+from tidegate.wire.records import (
+    CORDON,
+    LAUNCH,
+    LEARNT,
+    ORDER,
+    RESTING,
+    STUCK,
+    WISH,
+    decode,
+    encode,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -117,6 +129,7 @@ class DynamoLedger:
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
             wishes=tuple(one for one in wishes if now_s < one.until_s + WISH_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
+            learnt=tuple(decode(LEARNT, one["body"]) for one in by_kind.get("learnt", ())),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -129,7 +142,7 @@ class DynamoLedger:
 
     def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
         assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
-        token = self._commit_token(epoch, launches)
+        token = commit_token(self.planner, epoch, launches)
         launches = [record.kept() for record in launches]
         writes = [self._epoch_update(epoch, token), *map(self._launch_put, launches)]
         with aws_call():
@@ -181,7 +194,8 @@ class DynamoLedger:
         with aws_call():
             return self._update(
                 f"node#{instance_id}",
-                "SET phase = :phase, reclaim_at_s = :reclaim_at_s",
+                "SET phase = :phase, reclaim_at_s = :reclaim_at_s, "
+                "interrupted_in = if_not_exists(interrupted_in, phase)",
                 values,
                 condition="phase <= :phase",
             )
@@ -205,29 +219,22 @@ class DynamoLedger:
             self._update(f"node#{instance_id}", "SET gated_for = :none", {":none": ""})
 
     def rest(self, resting: Resting) -> None:
-        item = {
-            **key(f"resting#{resting.offering}"),
-            "body": encode(RESTING, resting),
-            "expires_at": int(resting.until_s + RESTING_KEPT_S),
-        }
-        with aws_call():
-            self.client.put_item(TableName=self.table, Item=packed(item))
+        until_s = resting.until_s + RESTING_KEPT_S
+        self._remember(f"resting#{resting.offering}", encode(RESTING, resting), until_s)
 
     def watch(self, stuck: Stuck) -> None:
-        item = {
-            **key(f"stuck#{stuck.job_id}"),
-            "body": encode(STUCK, stuck),
-            "expires_at": int(stuck.is_forgotten_at_s),
-        }
-        with aws_call():
-            self.client.put_item(TableName=self.table, Item=packed(item))
+        self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
 
     def wish(self, wish: Wish) -> None:
-        item = {
-            **key(f"wish#{wish.wish_id}"),
-            "body": encode(WISH, wish),
-            "expires_at": int(wish.until_s + WISH_KEPT_S),
-        }
+        self._remember(f"wish#{wish.wish_id}", encode(WISH, wish), wish.until_s + WISH_KEPT_S)
+
+    def learn(self, learnt: Learnt) -> None:
+        self._remember(f"learnt#{learnt.pool}", encode(LEARNT, learnt), None)
+
+    def _remember(self, sk: str, body: str, until_s: float | None) -> None:
+        item = key(sk) | {"body": body}
+        if until_s is not None:
+            item["expires_at"] = int(until_s)
         with aws_call():
             self.client.put_item(TableName=self.table, Item=packed(item))
 
@@ -309,11 +316,6 @@ class DynamoLedger:
             if not left:
                 return
         raise Throttled(f"DynamoDB left out items of {self.table} {GET_ATTEMPTS} times")
-
-    def _commit_token(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:
-        """Names this commit of this planner: equal only when everything in it is equal."""
-        told = [self.planner, str(epoch), *(encode(LAUNCH, record) for record in launches)]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()[:36]
 
     def _epoch_update(self, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
         return {

@@ -24,6 +24,7 @@ from tidegate.core.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     ROLE_TAG,
+    TEMPLATE_TAG,
     FleetRequest,
     FleetResult,
     Instance,
@@ -205,6 +206,7 @@ def _launched(
                 launched_at_s=launched_at_s,
                 launch_id=tags.get(LAUNCH_TAG, ""),
                 pool=tags.get(POOL_TAG, ""),
+                template=tags.get(TEMPLATE_TAG, ""),
             )
 
 
@@ -249,6 +251,7 @@ def _instance(described: "InstanceTypeDef") -> Instance:
         launched_at_s=described["LaunchTime"].timestamp(),
         launch_id=tags.get(LAUNCH_TAG, ""),
         pool=tags.get(POOL_TAG, ""),
+        template=tags.get(TEMPLATE_TAG, ""),
     )
 
 

@@ -1,6 +1,7 @@
 """The ledger's items: what stands in them, and DynamoDB's own form of it."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -9,9 +10,10 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import Charge, NodeRecord, Phase
+from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Phase
 from tidegate.core.digest import Stamp
-from tidegate.wire.records import CORDON, NODE, ORDER, decode, encode
+from tidegate.core.snapshot import Epoch
+from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, decode, encode
 
 PARTITION = "ledger"
 
@@ -47,6 +49,8 @@ def node_item(node: NodeRecord) -> Item:
         item["reclaim_at_s"] = number(node.reclaim_at_s)
     if node.ended_at_s is not None:
         item["ended_at_s"] = number(node.ended_at_s)
+    if node.interrupted_in is not None:
+        item["interrupted_in"] = int(node.interrupted_in)
     return item
 
 
@@ -57,6 +61,7 @@ def node(item: Item) -> NodeRecord:
         gated_for=item["gated_for"],
         reclaim_at_s=float(item["reclaim_at_s"]) if "reclaim_at_s" in item else None,
         order=decode(ORDER, item["pending"]) if item["pending"] else None,
+        interrupted_in=Phase(int(item["interrupted_in"])) if "interrupted_in" in item else None,
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
@@ -87,3 +92,9 @@ def is_own_commit(failed: ClientError, token: str) -> bool:
     """Whether the epoch that barred the commit was moved by the same commit before."""
     epoch_item = unpacked(cancellation_reasons(failed)[0].get("Item", {}))
     return bool(epoch_item) and epoch_item["committed_by"] == token
+
+
+def commit_token(planner: str, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:
+    """Names this commit of this planner: equal only when everything in it is equal."""
+    told = [planner, str(epoch), *(encode(LAUNCH, record) for record in launches)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:36]

@@ -22,6 +22,7 @@ from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import chosen
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request
 from tidegate.wire.config import ClusterFile
@@ -54,7 +55,8 @@ class Seen:
         block = block_of(cluster, launch.offerings[0], now_s)
         if block and block_key(launch.pool, block.id) not in self.placement.templates:
             return f"capacity block {block.id} is not deployed yet"
-        request = fleet_request(launch, cluster.name, self.placement, block)
+        template = chosen(self.snapshot, launch.pool)
+        request = fleet_request(launch, cluster.name, self.placement, block, template)
         return self.compute.dry_run(request) or "it would be taken"
 
 
@@ -75,6 +77,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
         bus=made.bus,
         clock=made.clock,
         calendar=made.calendar,
+        templates=placement.templates,
     )
     ec2 = Ec2Compute(make("ec2"), file.cluster.name)
     return Seen(snapshot, notes, placement, ec2, _decisions(file, settings, make))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from tidegate.core.ec2 import FleetRequest, Offering
+from tidegate.core.learnt import Learnt
 from tidegate.core.why import WhyNot
 
 # Longer than the longest back-off and the boot and the passes of the next try.
@@ -116,6 +117,8 @@ class NodeRecord:
 
     `account`: that of the job it was launched for. `ended_at_s`: when it stopped to cost; what
     it has cost is in the ledger's counters since then.
+    `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
+    it away or it ended by itself.
     """
 
     instance_id: str
@@ -131,6 +134,11 @@ class NodeRecord:
     cordon: Cordon | None = None
     account: str = ""
     ended_at_s: float | None = None
+    template: str = ""
+    interrupted_in: Phase | None = None
+
+    def is_cordoned(self, now_s: float) -> bool:
+        return self.cordon is not None and self.cordon.holds(now_s)
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -190,10 +198,11 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send an order to the head."""
+    """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names."""
 
     order: Order
     reason: str
+    is_budgeted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +268,15 @@ class Watch:
     reason: str
 
 
-type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest | Watch
+@dataclass(frozen=True, slots=True)
+class Learn:
+    """Remember how launches of a pool fare."""
+
+    learnt: Learnt
+    reason: str
+
+
+type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest | Watch | Learn
 
 
 class LaunchStatus(StrEnum):

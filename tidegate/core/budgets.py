@@ -96,12 +96,14 @@ class Disruption:
     """When nodes of a pool are let go of our own accord.
 
     `expire_after_s` None: nodes live as long as they are used. `keep_max_s`: how long a node or
-    a job may ask to be left alone.
+    a job may ask to be left alone. `roll_back_after`: so many launches from a new template fail
+    before the last good one is used again.
     """
 
     budgets: tuple[Budget, ...] = DEFAULT_BUDGETS
     expire_after_s: float | None = None
     keep_max_s: float = 86400.0
+    roll_back_after: int = 2
 
 
 DEFAULT_DISRUPTION = Disruption()

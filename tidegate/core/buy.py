@@ -66,9 +66,18 @@ class Shop:
         self._launches_max = launches_max
         self._drafts: list[Draft] = []
         self._shared: dict[tuple[Shelf, int, str], Draft] = {}
+        self._bounds: dict[str, int] = {}
         self._num_nodes = 0
         self.is_cut = False
         self.is_full = False  # why the last purchase failed: no launch more, not a limit
+
+    def bound(self, pool: str, launches: int) -> None:
+        """Begin no more than so many launches for the pool in this plan."""
+        self._bounds[pool] = launches
+
+    def _may_begin(self, pool: str, launches: int) -> bool:
+        begun = sum(each.shelf.pool.name == pool for each in self._drafts)
+        return pool not in self._bounds or begun + launches <= self._bounds[pool]
 
     def has_room_for(self, configs: Sequence[Config]) -> bool:
         """Whether all nodes of all of them may be bought, so that their order does not matter."""
@@ -82,6 +91,8 @@ class Shop:
                 loads[scope] = loads[scope].plus(each, config.left)
                 counts[scope] += config.left
         for (shelf, number), count in nodes.items():
+            if shelf.pool.name in self._bounds:
+                return False
             offering = shelf.catalogue.entries[number].offering
             if shelf.market.is_prepaid and self._shelves.stock.left(offering) < count:
                 return False
@@ -149,6 +160,8 @@ class Shop:
             if not self._has_room(option.shelf, option.offering, nodes, each):
                 continue
             chunks = -(-nodes // MIN_CAPACITY_MAX)
+            if not self._may_begin(option.shelf.pool.name, chunks):
+                continue
             if len(self._drafts) + chunks > self._launches_max:
                 self.is_cut = self.is_full = True
                 return []
@@ -202,6 +215,8 @@ class Shop:
         if not self._has_room(shelf, offering, 1, each):
             return None
         if draft is None:
+            if not self._may_begin(shelf.pool.name, 1):
+                return None
             if len(self._drafts) >= self._launches_max:
                 self.is_cut = self.is_full = True
                 return None

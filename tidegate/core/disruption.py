@@ -3,7 +3,8 @@
 The order is written down: unhealthy (`nodes.order_out`), expired, drifted, empty (`idle`). Each
 is under the budgets of its pool, the oldest node first. A busy node is drained and waited for,
 an idle one released. Where a pool keeps a minimum the new node comes before the old one goes; the
-old one goes first where a reservation or a limit leaves no room for both.
+old one goes first where a reservation or a limit leaves no room for both. Nodes that are made from
+another template wait until a first node of the new one has joined well.
 """
 
 from collections import Counter
@@ -20,6 +21,7 @@ from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use
 from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import Roll, drifted, learnt_of, roll
 from tidegate.core.work import Outdated, Work
 
 type Find = Callable[[Judged, Pool, Snapshot], str]
@@ -34,7 +36,10 @@ def expired(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
     return f"expired: pool {pool.name} keeps nodes for {span(most_s)}"
 
 
-PASSES: tuple[tuple[DisruptionReason, Find], ...] = ((DisruptionReason.EXPIRED, expired),)
+PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
+    (DisruptionReason.EXPIRED, expired),
+    (DisruptionReason.DRIFTED, drifted),
+)
 
 
 def retire(work: Work) -> None:
@@ -50,6 +55,9 @@ def retire(work: Work) -> None:
     )
     for each in outdated(work):
         pool = each.pool
+        how_far = _roll(work, each)
+        if how_far is not Roll.PROVEN and not (how_far is Roll.UNTRIED and _try(work, each)):
+            continue
         if not work.allowance.take(pool.name, each.node.name, each.reason):
             continue
         if each.node.state.is_idle:
@@ -59,6 +67,24 @@ def retire(work: Work) -> None:
             _drain(work, each)
         else:
             _replace(work, each)
+
+
+def _roll(work: Work, each: Outdated) -> Roll:
+    """Whether nodes like those that come now have shown that they are good."""
+    if each.reason is DisruptionReason.DRIFTED:
+        return roll(work.snapshot, each.pool, work.judged)
+    learnt = learnt_of(work.snapshot, each.pool.name)
+    return Roll.STOPPED if learnt.recent(work.snapshot.now_s) else Roll.PROVEN
+
+
+def _try(work: Work, each: Outdated) -> bool:
+    """Ask for a first node of the new template; True: this one must make room for it."""
+    pool = each.pool
+    is_needed = not each.node.state.is_idle or pool.min_nodes or pool.headroom_nodes
+    if not is_needed or pool.name in work.tries or work.allowance.held(pool.name, each.reason):
+        return False
+    work.tries[pool.name] = each
+    return not _has_room(work, each)
 
 
 def outdated(work: Work) -> Iterator[Outdated]:
@@ -133,7 +159,8 @@ def _go(work: Work, each: Outdated) -> None:
         _forget(work, each)
         if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
             text = f"tidegate: {each.why}"
-            work.send(OrderKind.RELEASE, (each.node.name,), text, only_if=("IDLE",))
+            names = (each.node.name,)
+            work.send(OrderKind.RELEASE, names, text, only_if=("IDLE",), is_budgeted=True)
     else:
         _drain(work, each)
 
@@ -142,7 +169,7 @@ def _drain(work: Work, each: Outdated) -> None:
     """No new job starts there; what runs there is waited for."""
     _forget(work, each)
     if not each.judged.member.has_order(OrderKind.DRAIN, work.snapshot.now_s):
-        work.send(OrderKind.DRAIN, (each.node.name,), f"tidegate: {each.why}")
+        work.send(OrderKind.DRAIN, (each.node.name,), f"tidegate: {each.why}", is_budgeted=True)
 
 
 def _forget(work: Work, each: Outdated) -> None:

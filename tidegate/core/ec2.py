@@ -13,6 +13,7 @@ CLUSTER_TAG = "tidegate:cluster"
 LAUNCH_TAG = "tidegate:launch"
 POOL_TAG = "tidegate:pool"
 GATE_TAG = "tidegate:gate"
+TEMPLATE_TAG = "tidegate:template"
 
 # Whose job a node was launched for, for cost allocation.
 ACCOUNT_TAG = "tidegate:account"
@@ -92,8 +93,21 @@ class InstanceState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Template:
+    """A launch template at one version; a number, so that a retry buys the same thing.
+
+    `digest` names what nodes are made from: image, user data, driver, security group, everything
+    that a launch template holds. It stands in a tag of each instance. "": nobody knows.
+    """
+
+    template_id: str
+    version: str
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
-    """One instance that carries our cluster tag."""
+    """One instance that carries our cluster tag. `template`: the digest of what it is made from."""
 
     instance_id: str
     offering: Offering
@@ -101,6 +115,7 @@ class Instance:
     launched_at_s: float
     launch_id: str
     pool: str
+    template: str = ""
 
     @property
     def is_alive(self) -> bool:

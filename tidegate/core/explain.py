@@ -6,6 +6,7 @@ from tidegate.core.actions import (
     Action,
     Adopt,
     Launch,
+    Learn,
     Mark,
     Plan,
     Rest,
@@ -35,6 +36,8 @@ def sentence(action: Action) -> str:
             return f"rest {action.offering}: {action.reason}"
         case Watch():
             return f"watch {action.reason}"
+        case Learn():
+            return f"remember {action.reason}"
         case _:
             assert_never(action)
 

@@ -19,7 +19,7 @@ def keep_warm(work: Work) -> None:
         return
     for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
         least = least_nodes(work, pool)
-        if not (least or pool.headroom_nodes or work.replacing):
+        if not (least or pool.headroom_nodes or work.replacing or work.tries):
             continue
         why = f"pool {pool.name} keeps at least {least} nodes"
         if least > pool.min_nodes:
@@ -30,6 +30,10 @@ def keep_warm(work: Work) -> None:
         surplus = max(-lacking, 0)  # replacements that are on their way
         for each in going[surplus:]:
             bought += _buy(work, pool, 1, f"it comes before {each.node.name} goes ({each.why})")
+        if pool.name in work.tries and not work.shop.num_nodes(pool.name):
+            waits = work.tries[pool.name]
+            why = f"the first node of its new template, before others go ({waits.why})"
+            bought += _buy(work, pool, 1, why)
         num_idle = sum(each.node.state.is_idle for each in going)
         lacking = pool.headroom_nodes + num_idle - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
@@ -107,7 +111,13 @@ def release_idle(work: Work) -> None:
             reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     for reason, names in sorted(by_reason.items()):
-        work.send(OrderKind.RELEASE, tuple(sorted(names)), f"tidegate: {reason}", only_if=("IDLE",))
+        work.send(
+            OrderKind.RELEASE,
+            tuple(sorted(names)),
+            f"tidegate: {reason}",
+            only_if=("IDLE",),
+            is_budgeted=True,
+        )
 
 
 def _is_idle(judged: Judged) -> bool:

@@ -37,6 +37,12 @@ class Member:
         return known.launched_at_s
 
     @property
+    def template(self) -> str:
+        """The digest of what it is made from; "": nobody knows."""
+        found = self.record.template if self.record else ""
+        return found or (self.instance.template if self.instance else "")
+
+    @property
     def gated_for(self) -> str:
         return self.record.gated_for if self.record else ""
 

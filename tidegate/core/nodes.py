@@ -8,6 +8,7 @@ from tidegate.core.actions import (
     LaunchStatus,
     OrderKind,
     Phase,
+    Rest,
     Resume,
     Send,
     Terminate,
@@ -20,6 +21,7 @@ from tidegate.core.members import Member, members
 from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import is_to_blame
 from tidegate.core.work import Work
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
@@ -103,7 +105,30 @@ def judge_nodes(work: Work) -> None:
     for each in work.judged:
         _debit(work, each.member, in_doubt)
         _add_bin(work, each)
-    work.actions.extend(merged(action for each in work.judged for action in each.actions))
+    work.actions.extend(
+        merged(
+            action
+            for each in work.judged
+            for action in each.actions
+            if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
+        )
+    )
+    _bound_launches(work, in_doubt)
+
+
+def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
+    """The circuit breaker: where launches fail, few are begun at a time."""
+    flying: dict[str, set[str]] = {}
+    for each in work.judged:
+        record = each.member.record
+        if record and each.use is Use.IN_FLIGHT:
+            flying.setdefault(record.pool, set()).add(record.launch_id)
+    for launch in (r.launch for r in work.snapshot.launches if r.launch.launch_id in in_doubt):
+        flying.setdefault(launch.pool, set()).add(launch.launch_id)
+    for learnt in work.snapshot.learnt:
+        left = learnt.launches_left(work.snapshot.now_s, len(flying.get(learnt.pool, ())))
+        if left is not None:
+            work.shop.bound(learnt.pool, left)
 
 
 def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:

@@ -27,6 +27,7 @@ from tidegate.core.nodes import (
 )
 from tidegate.core.serving import serve_queue
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import lessons, with_lessons
 from tidegate.core.work import Work
 
 type Pass = Callable[[Work], None]
@@ -67,7 +68,9 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         for run in PASSES_IN_SILENCE:
             run(work)
         return Plan(work.sorted_actions(), (), (), (stale,))
-    work = _served(snapshot, launches_max)
+    learns = lessons(snapshot)
+    work = _served(with_lessons(snapshot, learns), launches_max)
+    work.actions.extend(learns)
     work.actions.extend(owned(work.shop.launches(str(snapshot.epoch)), work.digest.reading.jobs))
     return Plan(
         work.sorted_actions(),

@@ -19,7 +19,7 @@ from tidegate.core.actions import (
     Terminate,
 )
 from tidegate.core.budgets import DisruptionReason
-from tidegate.core.interruption import reclaim_at_s
+from tidegate.core.interruption import TAKEN_BACK, reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
 from tidegate.core.reservations import block_drains_at_s
@@ -60,7 +60,8 @@ class Use(Enum):
 class Judged:
     """The verdict on one member; `order` is what the head should do with the node, if any.
 
-    `disruption`: the order is under the pool's budgets for this reason.
+    `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
+    came out, told once or again and again; None: nothing to tell.
     """
 
     member: Member
@@ -70,6 +71,7 @@ class Judged:
     reason: str = ""
     gated_for: str = ""
     disruption: DisruptionReason | None = None
+    is_good: bool | None = None
 
     @property
     def is_leaving(self) -> bool:
@@ -81,7 +83,25 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
     """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
     settled = _settled(member)
     judged = _judge(member, snapshot, in_doubt)
-    return replace(judged, actions=(*settled, *judged.actions)) if settled else judged
+    is_good = _is_good(judged, snapshot)
+    if not settled and is_good is None:
+        return judged
+    return replace(judged, actions=(*settled, *judged.actions), is_good=is_good)
+
+
+def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
+    """Whether the node came out of its boot as it should; None: that is not news."""
+    record, rests = judged.member.record, [a for a in judged.actions if isinstance(a, Rest)]
+    if record is None or rests:
+        return False if rests else None
+    marks = {each.phase for each in judged.actions if isinstance(each, Mark)}
+    if Phase.JOINED in marks:
+        return True
+    died_in = record.phase if record.interrupted_in is None else record.interrupted_in
+    if Phase.TERMINATED not in marks or died_in is not Phase.LAUNCHED:
+        return None
+    is_taken = any(r.offering == record.offering and r.code == TAKEN_BACK for r in snapshot.resting)
+    return None if is_taken else False
 
 
 def _settled(member: Member) -> tuple[Action, ...]:

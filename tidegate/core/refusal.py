@@ -6,8 +6,10 @@ from dataclasses import replace
 from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
 from tidegate.core.demand import Need
+from tidegate.core.durations import clock
 from tidegate.core.ec2 import InstanceType
 from tidegate.core.fit import lacks, satisfies
+from tidegate.core.learnt import DOUBT_AFTER
 from tidegate.core.limits import Load, Usage
 from tidegate.core.pool import Pool
 from tidegate.core.reservations import BLOCK_DRAIN_S
@@ -56,6 +58,9 @@ class Refusals:
         if closed := self._usage.closed(pool.name):
             yield replace(closed, pool=pool.name)
             return
+        if failing := self._failing(pool):
+            yield failing
+            return
         shelves = [s for tier in self._shelves.tiers for s in tier if s.pool is pool]
         fitting = [(s, mask) for s in shelves if (mask := self._shelves.mask(need, s))]
         for shelf, mask in fitting:
@@ -71,6 +76,18 @@ class Refusals:
         if found is None:
             return None
         return WhyNot(found.kind, found.sentence, pool.name, found.offering, None, found.missing)
+
+    def _failing(self, pool: Pool) -> WhyNot | None:
+        """The circuit breaker: nodes of the pool that were launched lately are no good."""
+        now_s = self._snapshot.now_s
+        learnt = next((each for each in self._snapshot.learnt if each.pool == pool.name), None)
+        failures = len(learnt.recent(now_s)) if learnt else 0
+        if learnt is None or failures < DOUBT_AFTER:
+            return None
+        until_s = learnt.closed_until_s(now_s)
+        said = f"pool {pool.name}: the last {failures} launches gave no good node, "
+        said += f"nothing is bought until {clock(until_s)}" if until_s else "one is tried at a time"
+        return WhyNot(Why.FAILING, said, pool.name, until_s=until_s)
 
     def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
         pool = shelf.pool.name

@@ -145,7 +145,11 @@ class Shelves:
     def tiers(self) -> tuple[tuple[Shelf, ...], ...]:
         """Stocked when somebody comes to buy: most plans buy nothing."""
         tiers: dict[int, list[Shelf]] = {}
-        for pool in sorted(self._snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
+        closed = {
+            each.pool for each in self._snapshot.learnt if each.closed_until_s(self._snapshot.now_s)
+        }
+        open_pools = [pool for pool in self._snapshot.cluster.pools if pool.name not in closed]
+        for pool in sorted(open_pools, key=lambda p: (-p.weight, p.name)):
             tiers.setdefault(pool.weight, []).extend(self._shelves(pool))
         return tuple(tuple(shelves) for shelves in tiers.values())
 

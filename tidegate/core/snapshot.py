@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Resting, Stuck
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
-from tidegate.core.ec2 import Instance
+from tidegate.core.ec2 import Instance, Template
+from tidegate.core.learnt import Learnt
 from tidegate.core.pool import Cluster
 
 
@@ -28,6 +29,7 @@ class Snapshot:
     """One observation. `digest_age_s` is measured on the receiver's clock.
 
     `spent`: what nodes that have ended cost in this day and month, and maybe in earlier ones.
+    `templates`: what new nodes of each pool are made from, by the deployed stack.
     """
 
     now_s: float
@@ -42,6 +44,8 @@ class Snapshot:
     wanted: Wanted = ALWAYS_UP
     stuck: tuple[Stuck, ...] = ()
     spent: tuple[Charge, ...] = ()
+    templates: tuple[tuple[str, Template], ...] = ()
+    learnt: tuple[Learnt, ...] = ()
 
     @property
     def staleness(self) -> str:

@@ -18,6 +18,7 @@ class Why(StrEnum):
     NO_POOL = "no-pool"
     LIMIT = "limit"
     BUDGET = "budget"  # spent, until its day or month ends
+    FAILING = "failing"  # the nodes that were launched lately are no good
     RESTING = "resting"
     STOPPED = "stopped"
     HELD = "held"  # more nodes would not change it
@@ -25,7 +26,7 @@ class Why(StrEnum):
     NEXT_PLAN = "next-plan"
 
 
-PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.RESTING, Why.NEXT_PLAN})
+PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.NEXT_PLAN})
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class Work:
 
     `passed_over`: jobs that an earlier attempt at this plan could not serve. `needed`: those
     that capacity is sought for. `outdated`: idle nodes that go when no job takes them;
-    `replacing`: those whose pool needs a new one first.
+    `replacing`: those whose pool needs a new one first; `tries`: pool -> the node that waits for
+    the first one of a new template.
     """
 
     snapshot: Snapshot
@@ -138,6 +139,7 @@ class Work:
     judged: Sequence[Judged] = ()
     outdated: list[Outdated] = field(default_factory=list)
     replacing: list[Outdated] = field(default_factory=list)
+    tries: dict[str, Outdated] = field(default_factory=dict)
     needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -172,6 +174,7 @@ class Work:
         only_if: tuple[str, ...] = (),
         on_nodes: tuple[str, ...] = (),
         why: str = "",
+        is_budgeted: bool = False,
     ) -> None:
         """Send an order. `why`: the reason for people, when `text` is not it."""
         order = Order(
@@ -184,7 +187,7 @@ class Work:
             on_nodes=on_nodes,
         )
         self._num_orders += 1
-        self.actions.append(Send(order, why or text.removeprefix("tidegate: ")))
+        self.actions.append(Send(order, why or text.removeprefix("tidegate: "), is_budgeted))
 
     def note_served(self, job_id: str, by: tuple[str, ...], reason: str) -> None:
         """A job, or one more task of its array, has its place."""

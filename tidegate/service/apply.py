@@ -14,8 +14,10 @@ from tidegate.core.actions import (
     Launch,
     LaunchRecord,
     LaunchStatus,
+    Learn,
     Mark,
     NodeRecord,
+    Order,
     OrderKind,
     PendingOrder,
     Phase,
@@ -32,6 +34,7 @@ from tidegate.core.errors import Permanent, Transient
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import charges, ended_at_s
+from tidegate.core.templates import chosen
 from tidegate.ports import Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
 
@@ -73,6 +76,8 @@ class Applier:
         for action in plan.actions:
             if isinstance(action, Adopt):  # first, so that an order can be noted on it
                 self._adopt(action)
+            elif isinstance(action, Learn):  # before the record that it was learnt from is closed
+                self.ledger.learn(action.learnt)
         self._send(plan.actions)
         for action in plan.actions:
             match action:
@@ -88,7 +93,7 @@ class Applier:
                     self._launch(records[action.launch_id], snapshot, outcome)
                 case Resume():
                     self._resume(action, snapshot, outcome)
-                case Send() | Adopt() | Mark():
+                case Send() | Adopt() | Learn() | Mark():
                     pass  # done above, or below
         marks = [action for action in plan.actions if isinstance(action, Mark)]
         # A node that is forgotten is never counted, so that comes first.
@@ -109,6 +114,7 @@ class Applier:
                     cluster.name,
                     self.placement,
                     block_of(cluster, action.offerings[0], now_s),
+                    chosen(snapshot, action.pool),
                 ),
             )
             for action in actions
@@ -116,11 +122,19 @@ class Applier:
         ]
 
     def _send(self, actions: Iterable[Action]) -> None:
-        """Orders go first, then the note that they went: a repeat is harmless, a gap is not."""
-        orders = [action.order for action in actions if isinstance(action, Send)]
-        if not orders:
+        """Orders go first, then the note that they went: a repeat is harmless, a gap is not.
+
+        Where a budget counts the nodes it is the other way round: a gap costs a minute, but an
+        order that nobody knows of lets another planner choose one node too many.
+        """
+        sends = [action for action in actions if isinstance(action, Send)]
+        if not sends:
             return
-        self.bus.send_orders(orders)
+        self._note(send.order for send in sends if send.is_budgeted)
+        self.bus.send_orders([send.order for send in sends])
+        self._note(send.order for send in sends if not send.is_budgeted)
+
+    def _note(self, orders: Iterable[Order]) -> None:
         for order in orders:
             if order.kind in ON_NODES:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
@@ -254,4 +268,5 @@ def _node_record(
         usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
         gated_for=launch.gated_for,
         account=launch.account,
+        template=instance.template,
     )

@@ -79,6 +79,7 @@ class Control:
             bus=self.bus,
             clock=self.clock,
             calendar=self.calendar,
+            templates=self.placement.templates,
         )
         made = plan(snapshot)
         applier = Applier(self.compute, self.ledger, self.bus, self.placement)

@@ -1,8 +1,11 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tidegate.core.digest import supersedes
+from tidegate.core.ec2 import Template
 from tidegate.core.errors import BadEvent
 from tidegate.core.interruption import learnt_hazards
 from tidegate.core.pool import Cluster
@@ -20,10 +23,12 @@ def observe(
     bus: Bus,
     clock: Clock,
     calendar: Calendar,
+    templates: Mapping[str, Template] = MappingProxyType({}),
 ) -> tuple[Snapshot, tuple[str, ...]]:
     """What the planner may know now, and notes on what had to be dropped.
 
     The ledger is read first: its epoch fences everything that is read after it.
+    `templates`: as the stack deployed them.
     Errors: Throttled, NotAuthorized of the ports.
     """
     view = ledger.view()
@@ -41,6 +46,10 @@ def observe(
         resting=view.resting,
         stuck=view.stuck,
         spent=view.spent,
+        templates=tuple(
+            (pool.name, templates[pool.name]) for pool in cluster.pools if pool.name in templates
+        ),
+        learnt=view.learnt,
         wanted=calendar.wanted(now_s, view.wishes),
     )
     return snapshot, notes

@@ -11,23 +11,17 @@ from tidegate.core.ec2 import (
     JOB_TAG,
     LAUNCH_TAG,
     POOL_TAG,
+    TEMPLATE_TAG,
     USER_TAG,
     FleetRequest,
     Override,
+    Template,
     client_token,
 )
 from tidegate.core.pool import Reservation, block_key, group_key
 
 # Source: EC2, "Tag your Amazon EC2 resources".
 TAG_VALUE_MAX = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A launch template at one version; a number, so that a retry buys the same thing."""
-
-    template_id: str
-    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +38,28 @@ class Placement:
 
 
 def fleet_request(
-    launch: Launch, cluster: str, placement: Placement, block: Reservation | None = None
+    launch: Launch,
+    cluster: str,
+    placement: Placement,
+    block: Reservation | None = None,
+    chosen: Template | None = None,
 ) -> FleetRequest:
     """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
 
-    `block`: the capacity block that the launch goes into.
+    `block`: the capacity block that the launch goes into. `chosen`: the template that the pool
+    uses instead of its newest.
     """
     template = placement.templates[block_key(launch.pool, block.id) if block else launch.pool]
+    if chosen and not block:
+        template = chosen
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
     job = launch.for_jobs[0] if launch.for_jobs else ""
     owner = {ACCOUNT_TAG: launch.account, USER_TAG: launch.user, JOB_TAG: job}
     tags |= {key: value[:TAG_VALUE_MAX] for key, value in owner.items() if value}
+    if template.digest:
+        tags[TEMPLATE_TAG] = template.digest
     return FleetRequest(
         client_token=client_token(cluster, launch.launch_id),
         launch_template_id=template.template_id,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
+    TEMPLATE_TAG,
     FleetRequest,
     FleetResult,
     Instance,
@@ -197,6 +198,7 @@ class SimCompute:
             launched_at_s=self.clock.now_s(),
             launch_id=tags.get(LAUNCH_TAG, ""),
             pool=tags.get(POOL_TAG, ""),
+            template=tags.get(TEMPLATE_TAG, ""),
         )
         running = replace(instance, state=InstanceState.RUNNING)
         self.everything[instance.instance_id] = running

@@ -18,6 +18,7 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import WISH_KEPT_S, Wish
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
+from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import Clock, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
@@ -45,6 +46,7 @@ class SimLedger:
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_wishes: dict[str, Wish] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], float] = field(default_factory=dict)
+    all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
     @property
@@ -77,6 +79,7 @@ class SimLedger:
                     one for one in self.all_wishes.values() if now_s < one.until_s + WISH_KEPT_S
                 ),
                 spent=tuple(Charge(*key, usd) for key, usd in self.all_spent.items()),
+                learnt=tuple(self.all_learnt.values()),
             )
         for tell in self.on_view:
             tell(view)
@@ -134,7 +137,12 @@ class SimLedger:
             is_early_enough = node is not None and node.phase <= Phase.INTERRUPTED
             if node is not None and is_early_enough:
                 self.all_nodes[instance_id] = replace(
-                    node, phase=Phase.INTERRUPTED, reclaim_at_s=reclaim_at_s
+                    node,
+                    phase=Phase.INTERRUPTED,
+                    reclaim_at_s=reclaim_at_s,
+                    interrupted_in=node.phase
+                    if node.interrupted_in is None
+                    else node.interrupted_in,
                 )
         return is_early_enough
 
@@ -167,6 +175,10 @@ class SimLedger:
     def wish(self, wish: Wish) -> None:
         with effect(self.faults, "wish"):
             self.all_wishes[wish.wish_id] = wish
+
+    def learn(self, learnt: Learnt) -> None:
+        with effect(self.faults, "learn"):
+            self.all_learnt[learnt.pool] = learnt
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

@@ -14,7 +14,15 @@ from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
 from tidegate.core.actions import Order, OrderResult
 from tidegate.core.calendar import AlwaysUp
-from tidegate.core.ec2 import GATE_TAG, LAUNCH_TAG, FleetRequest, Instance, InstanceState, Market
+from tidegate.core.ec2 import (
+    GATE_TAG,
+    LAUNCH_TAG,
+    FleetRequest,
+    Instance,
+    InstanceState,
+    Market,
+    Template,
+)
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, SpotInterruption, StateChange
 from tidegate.core.pool import Cluster
@@ -22,7 +30,7 @@ from tidegate.core.slurm import Association
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
-from tidegate.service.requests import Placement, Template
+from tidegate.service.requests import Placement
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
 from tidegate.sim.ec2 import SimCompute

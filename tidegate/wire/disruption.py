@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
 from tidegate.wire import names
 from tidegate.wire.problems import shown
-from tidegate.wire.section import Seconds, Section
+from tidegate.wire.section import PositiveCount, Seconds, Section
 
 _DISRUPTION = Disruption()
 _SHARE = re.compile(r"(\d{1,5})(%?)")
@@ -103,8 +103,13 @@ class DisruptionModel(Section):
         description="for how long a job's comment or a node's feature tidegate:keep counts at most",
     )
 
+    roll_back_after: PositiveCount = Field(
+        default=_DISRUPTION.roll_back_after,
+        description="failed launches from a new template before the last good one is used again",
+    )
+
     def disruption(self) -> Disruption:
         budgets = DEFAULT_BUDGETS
         if self.budgets is not None:
             budgets = tuple(each.budget() for each in self.budgets)
-        return Disruption(budgets, self.expire_after_s, self.keep_max_s)
+        return Disruption(budgets, self.expire_after_s, self.keep_max_s, self.roll_back_after)

@@ -9,6 +9,7 @@ from tidegate.core.actions import (
     Action,
     Adopt,
     Launch,
+    Learn,
     Mark,
     Plan,
     Rest,
@@ -82,8 +83,10 @@ class TerminateModel(_Action):
 class NoteModel(_Action):
     """Write something down in the ledger; nothing is bought, ordered or ended."""
 
-    action: Literal["mark", "adopt", "rest", "watch"] = Field(description="what is written down")
-    of: str = Field(description="the instance or the offering")
+    action: Literal["mark", "adopt", "rest", "watch", "learn"] = Field(
+        description="what is written down"
+    )
+    of: str = Field(description="the instance, the offering, the job or the pool")
 
 
 ActionModel = Annotated[
@@ -199,6 +202,8 @@ def _action(action: Action, snapshot: Snapshot) -> ActionModel:
             return NoteModel(action="rest", sentence=said, of=str(action.offering))
         case Watch():
             return NoteModel(action="watch", sentence=said, of=action.stuck.job_id)
+        case Learn():
+            return NoteModel(action="learn", sentence=said, of=action.learnt.pool)
         case _:
             assert_never(action)
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
 from tidegate.core.calendar import Wish
 from tidegate.core.errors import BadEvent
+from tidegate.core.learnt import Learnt
 from tidegate.wire.kind import Kind
 
 LAUNCH = Kind(LaunchRecord)
@@ -17,6 +18,7 @@ ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)
 WISH = Kind(Wish)
+LEARNT = Kind(Learnt)
 
 
 def encode[T](kind: Kind[T], record: T) -> str:

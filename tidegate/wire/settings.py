@@ -24,7 +24,7 @@ class FunctionSettings(BaseModel):
     """Where a function finds its cluster. All values are names and ids, none is a secret.
 
     `cluster_bucket`, `cluster_key`: the cluster file as it was deployed. `templates`: pool ->
-    (launch template id, version), and the same for its capacity blocks. `subnets`: zone ->
+    (launch template id, version, digest), and the same for its capacity blocks. `subnets`: zone ->
     subnet id. `placement_groups`: pool and zone -> group.
     """
 
@@ -39,7 +39,7 @@ class FunctionSettings(BaseModel):
     dead_look_queue_url: Filled
     urgent_queue_url: Filled
     routine_queue_url: Filled
-    templates: Json[dict[str, tuple[Filled, Filled]]]
+    templates: Json[dict[str, tuple[Filled, Filled, Filled]]]
     subnets: Json[dict[str, Filled]]
     placement_groups: Json[dict[str, Filled]] = Field(default_factory=dict)
 
@@ -63,7 +63,7 @@ class FunctionSettings(BaseModel):
 
 def environment(
     *,
-    templates: Mapping[str, tuple[str, str]],
+    templates: Mapping[str, tuple[str, str, str]],
     subnets: Mapping[str, str],
     placement_groups: Mapping[str, str],
     **names: str,
@@ -71,7 +71,7 @@ def environment(
     """The variables of a function. The values may be CDK tokens. Errors: ValueError, too long."""
     fields = {
         **names,
-        "templates": json.dumps({pool: list(pair) for pool, pair in templates.items()}),
+        "templates": json.dumps({pool: list(each) for pool, each in templates.items()}),
         "subnets": json.dumps(dict(subnets)),
         "placement_groups": json.dumps(dict(placement_groups)),
     }

@@ -105,6 +105,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "launched_at_s": "when EC2 launched it",
         "launch_id": "the launch that bought it",
         "pool": "its pool",
+        "template": "digest of what it is made from; empty: not known",
     },
     "Offering": {
         "instance_type": "EC2's name, like g5.xlarge",
@@ -125,6 +126,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "cordon": "why it takes no new job, if AWS said that it may not last",
         "account": "the Slurm account that it was launched for",
         "ended_at_s": "when it stopped to cost",
+        "template": "digest of what it is made from; empty: not known",
+        "interrupted_in": "the phase in which AWS took it away or it ended by itself",
     },
     "Charge": {
         "period": "a day like 2026-11-21, or a month like 2026-11, in UTC",
@@ -206,6 +209,25 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "wanted": "what the calendar says",
         "stuck": "jobs that Slurm does not start beside idle nodes",
         "spent": "what nodes that ended have cost in this day and month",
+        "templates": "what new nodes of each pool are made from",
+        "learnt": "how launches of each pool fared",
+    },
+    "Template": {
+        "template_id": "launch template",
+        "version": "its version, a number",
+        "digest": "names what nodes are made from; empty: not known",
+    },
+    "Learnt": {
+        "pool": "the pool",
+        "failed": "launches of which a node did not join, or joined broken",
+        "joined_at_s": "when a node last joined well while failures were known",
+        "good": "the template of the last node that joined well",
+    },
+    "FailedLaunch": {
+        "launch_id": "the launch",
+        "launched_at_s": "when it was launched",
+        "failed_at_s": "when it was seen to have failed",
+        "template": "digest of what its nodes were made from",
     },
     "Epoch": {"lineage": "drawn once per ledger", "number": "of the last plan"},
     "Price": {"offering": _OFFERING, "usd_per_hour": "more than 0"},

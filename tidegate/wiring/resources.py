@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.adapters.bus import AwsBus
-from tidegate.service.requests import Placement, Template
+from tidegate.core.ec2 import Template
+from tidegate.service.requests import Placement
 from tidegate.wire.settings import FunctionSettings
 
 type Clients = Callable[[str], Any]

@@ -1,0 +1,32 @@
+"""What a ledger remembers of pools and of how nodes ended, on the simulated one and on DynamoDB."""
+
+from tests.contracts.test_ledger_contract import HOUR_S, node
+from tests.make import NOW_S
+from tidegate.core.actions import LaunchStatus, Phase
+from tidegate.core.ec2 import Template
+from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.ports import Ledger
+from tidegate.sim.clock import SimClock
+
+
+def test_what_was_learnt_of_a_pool_is_remembered_for_good(ledger: Ledger, clock: SimClock) -> None:
+    failed = FailedLaunch("l-1", NOW_S - 900, NOW_S, "aa-1")
+    ledger.learn(Learnt("t4", (failed,)))
+    ledger.learn(Learnt("a10g"))
+    ledger.learn(Learnt("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")))
+
+    clock.advance(1000 * HOUR_S)
+    assert sorted(ledger.view().learnt, key=lambda each: each.pool) == [
+        Learnt("a10g"),
+        Learnt("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")),
+    ]
+
+
+def test_the_phase_in_which_a_node_was_first_interrupted_is_kept(ledger: Ledger) -> None:
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2", Phase.JOINED)])
+
+    for name in ("i-1", "i-1", "i-2"):
+        ledger.interrupt_node(name, NOW_S)
+
+    found = {each.instance_id: each.interrupted_in for each in ledger.view().nodes}
+    assert found == {"i-1": Phase.LAUNCHED, "i-2": Phase.JOINED}

@@ -1,0 +1,119 @@
+"""What nodes are made from: the newest template, or the last good one when the newest fails."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import Enum, auto
+
+from tidegate.core.actions import LaunchStatus, Learn
+from tidegate.core.ec2 import Template
+from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.core.members import members
+from tidegate.core.pool import Pool
+from tidegate.core.reconcile import Judged, Use, judge
+from tidegate.core.snapshot import Snapshot
+
+
+def newest(snapshot: Snapshot, pool: str) -> Template | None:
+    """What the deployed stack makes nodes of the pool from; None: not known here."""
+    return dict(snapshot.templates).get(pool)
+
+
+def learnt_of(snapshot: Snapshot, pool: str) -> Learnt:
+    return next((each for each in snapshot.learnt if each.pool == pool), Learnt(pool))
+
+
+def chosen(snapshot: Snapshot, pool: str) -> Template | None:
+    """What new nodes of the pool are made from; None: as the stack says.
+
+    After its pool's threshold of failed launches the last good template is used again.
+    """
+    template, learnt = newest(snapshot, pool), learnt_of(snapshot, pool)
+    found = snapshot.cluster.pool(pool)
+    if template is None or found is None or not template.digest:
+        return template
+    is_bad = learnt.failures(template) >= found.disruption.roll_back_after
+    return learnt.good if is_bad and learnt.good else template
+
+
+class Roll(Enum):
+    """How far a pool may replace nodes that are made from another template."""
+
+    PROVEN = auto()  # a node made from it has joined well
+    TRIED = auto()  # a first node is on its way
+    UNTRIED = auto()  # a first node has to show that it is good
+    STOPPED = auto()  # nodes made from it fail, and no good template is known
+
+
+def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
+    """Errors: none; a pool without a known template has nothing to roll."""
+    template, learnt = chosen(snapshot, pool.name), learnt_of(snapshot, pool.name)
+    if template is None:
+        return Roll.STOPPED
+    failures = learnt.failures(template)
+    if failures >= pool.disruption.roll_back_after:
+        return Roll.STOPPED
+    if learnt.good is not None and learnt.good.digest == template.digest and not failures:
+        return Roll.PROVEN
+    ours = (j for j in judged if j.member.pool == pool.name and j.use is Use.IN_FLIGHT)
+    is_tried = any(each.member.template == template.digest for each in ours)
+    in_doubt = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
+    is_tried |= any(each.launch.pool == pool.name for each in in_doubt)
+    return Roll.TRIED if is_tried else Roll.UNTRIED
+
+
+def drifted(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
+    """Why a node is not what its pool makes now, in words; "": it is, or nobody knows."""
+    template, made_from = chosen(snapshot, pool.name), judged.member.template
+    if template is None or not template.digest or made_from in ("", template.digest):
+        return ""
+    return f"drifted: made from template {made_from}, pool {pool.name} has {template.digest} now"
+
+
+def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
+    """A node that is no good, made from a template that has brought no good one: while another
+    has, the fault is the template's and not the offering's.
+    """
+    good, made_from = learnt_of(snapshot, judged.member.pool).good, judged.member.template
+    return judged.is_good is False and good is not None and made_from not in ("", good.digest)
+
+
+def lessons(snapshot: Snapshot) -> tuple[Learn, ...]:
+    """What this snapshot says of launches that nobody has noted yet."""
+    recorded = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
+    in_doubt = frozenset(record.launch.launch_id for record in recorded)
+    judged = (judge(member, snapshot, in_doubt) for member in members(snapshot))
+    news = [each for each in judged if each.is_good is not None]
+    found: list[Learn] = []
+    for pool in snapshot.cluster.pools if news else ():
+        before = after = learnt_of(snapshot, pool.name)
+        for each in news:
+            if each.member.pool == pool.name:
+                after = _after(after, each, snapshot)
+        if after != before:
+            found.append(Learn(after, _told(before, after)))
+    return tuple(found)
+
+
+def with_lessons(snapshot: Snapshot, learns: Iterable[Learn]) -> Snapshot:
+    """The snapshot as if they had been noted before."""
+    learnt = {each.pool: each for each in snapshot.learnt}
+    learnt.update({each.learnt.pool: each.learnt for each in learns})
+    return replace(snapshot, learnt=tuple(learnt[pool] for pool in sorted(learnt)))
+
+
+def _after(learnt: Learnt, judged: Judged, snapshot: Snapshot) -> Learnt:
+    member, now_s = judged.member, snapshot.now_s
+    if not judged.is_good:
+        launch_id = member.record.launch_id if member.record else member.instance_id
+        failed = FailedLaunch(launch_id, member.launched_at_s, now_s, member.template)
+        return learnt.after_failure(failed)
+    template = newest(snapshot, learnt.pool)
+    return learnt.after_join(member.template, template, now_s)
+
+
+def _told(before: Learnt, after: Learnt) -> str:
+    if len(after.failed) > len(before.failed):
+        last = after.failed[-1]
+        return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"
+    good = f", template {after.good.digest} is good" if after.good else ""
+    return f"pool {after.pool}: a node has joined well{good}"
