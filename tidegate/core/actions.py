@@ -140,9 +140,6 @@ class NodeRecord:
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
 
-    def is_cordoned(self, now_s: float) -> bool:
-        return self.cordon is not None and self.cordon.holds(now_s)
-
 
 @dataclass(frozen=True, slots=True)
 class Charge:
