@@ -180,6 +180,7 @@ class Functions(Construct):
                 group_id=around.network.node_group_id,
                 also=around.nodes.launched_with,
             ),
+            *statements.use_key_for_volumes(self, storage.kms_key),
             statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
         )
@@ -202,6 +203,7 @@ class Functions(Construct):
             statements.send("Send", queues.looks.queue_arn, queues.dead.queue_arn),
             statements.describe_instances(),
             statements.start_and_stop_head(self, self._around.file.cluster.name),
+            *statements.use_key_for_volumes(self, storage.kms_key),
         )
 
 

@@ -88,6 +88,7 @@ class Head(Construct):
             statements=[
                 *agent_statements(storage, queues, events),
                 statements.read_secret(storage.munge_secret_arn),
+                *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=True),
                 statements.tell_of_boot(events.bus.event_bus_arn),
                 read_bundles(self, bundles),
@@ -131,7 +132,10 @@ class Head(Construct):
                 ec2.CfnInstance.BlockDeviceMappingProperty(
                     device_name=ROOT_DEVICE,
                     ebs=ec2.CfnInstance.EbsProperty(
-                        volume_type="gp3", volume_size=ROOT_GIB, encrypted=True
+                        volume_type="gp3",
+                        volume_size=ROOT_GIB,
+                        encrypted=True,
+                        kms_key_id=file.kms_key,
                     ),
                 )
             ],

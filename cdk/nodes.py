@@ -60,6 +60,7 @@ class Nodes(Construct):
             for pool, each in values.items()
         }
         bucket = next(iter(bundles.values())).bucket
+        self._kms_key = file.kms_key
         self.role = self._role(storage, events, read_bundles(self, bucket))
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
@@ -116,6 +117,7 @@ class Nodes(Construct):
             service="ec2",
             statements=[
                 statements.read_secret(storage.munge_secret_arn),
+                *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=False),
                 statements.tell_of_boot(events.bus.event_bus_arn),
                 bundles,
@@ -179,6 +181,7 @@ class Nodes(Construct):
                         volume_type="gp3",
                         volume_size=ROOT_GIB,
                         encrypted=True,
+                        kms_key_id=self._kms_key,
                         delete_on_termination=True,
                     ),
                 )

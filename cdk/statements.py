@@ -216,6 +216,44 @@ def read_secret(secret_arn: str) -> iam.PolicyStatement:
     return statement("MungeKey", ["secretsmanager:GetSecretValue"], [secret_arn])
 
 
+def use_key_for_secrets(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:
+    """What reading a secret takes whose key is not AWS's. None: it is."""
+    if key_arn is None:
+        return ()
+    condition = {"StringEquals": {"kms:ViaService": _via(scope, "secretsmanager")}}
+    return (statement("SecretsKey", ["kms:Decrypt"], [key_arn], condition),)
+
+
+def use_key_for_volumes(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:
+    """What launching or starting instances takes whose volumes have a key that is not AWS's.
+
+    Source: EBS user guide, "How Amazon EBS encryption works", permissions for IAM users.
+    """
+    if key_arn is None:
+        return ()
+    via = {"kms:ViaService": _via(scope, "ec2")}
+    actions = ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom")
+    return (
+        statement(
+            "VolumesKey",
+            [f"kms:{each}" for each in (*actions, "ReEncryptTo")],
+            [key_arn],
+            {"StringEquals": via},
+        ),
+        statement(
+            "VolumesKeyForEc2",
+            ["kms:CreateGrant"],
+            [key_arn],
+            {"StringEquals": via, "Bool": {"kms:GrantIsForAWSResource": "true"}},
+        ),
+    )
+
+
+def _via(scope: Construct, service: str) -> str:
+    stack = Stack.of(scope)
+    return f"{service}.{stack.region}.{stack.url_suffix}"
+
+
 def mount(file_system_arn: str, *, as_root: bool) -> iam.PolicyStatement:
     """Without ClientRootAccess root is squashed: only the head may make folders for users."""
     actions = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]

@@ -24,11 +24,13 @@ class Storage(Construct):
 
     It knows no network, so that it outlives the one that the cluster was built in.
 
-    `backed_up`: ARNs of what cannot be made again. `volume_id` None: the head has its own disks.
+    `kms_key`: of the account's own, None for AWS's. `backed_up`: ARNs of what cannot be made again.
+    `volume_id` None: the head has its own disks.
     """
 
     table: dynamodb.Table
     bucket: s3.Bucket
+    kms_key: str | None
     munge_secret_arn: str
     file_system_id: str
     file_system_arn: str
@@ -38,11 +40,12 @@ class Storage(Construct):
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
         cluster, existing = file.cluster.name, file.existing
+        self.kms_key = file.kms_key
         self.digest_key = f"digest/{cluster}.json.gz"
         self.verdicts_key = f"decisions/{cluster}/latest.json.gz"
         self.table = self._ledger()
         self.bucket = self._digests()
-        self.munge_secret_arn = existing.munge_secret or self._munge_secret(cluster)
+        self.munge_secret_arn = existing.munge_secret or self._munge_secret(file)
         backed_up: list[str] = []
         if existing.file_system_id:
             self.file_system_id = existing.file_system_id
@@ -52,7 +55,7 @@ class Storage(Construct):
                 resource_name=existing.file_system_id,
             )
         else:
-            self._share_files(cluster)
+            self._share_files(file)
             backed_up.append(self.file_system_arn)
         if not existing.head:
             self._data_volume(file)
@@ -98,12 +101,13 @@ class Storage(Construct):
         )
         return bucket
 
-    def _munge_secret(self, cluster: str) -> str:
+    def _munge_secret(self, file: ClusterFile) -> str:
         """Made up by Secrets Manager itself, so that no template and no log ever has it."""
         secret = secretsmanager.CfnSecret(
             self,
             "MungeKey",
-            description=f"Munge key of cluster {cluster}",
+            description=f"Munge key of cluster {file.cluster.name}",
+            kms_key_id=file.kms_key,
             generate_secret_string=secretsmanager.CfnSecret.GenerateSecretStringProperty(
                 password_length=MUNGE_KEY_BYTES, exclude_punctuation=True
             ),
@@ -116,16 +120,17 @@ class Storage(Construct):
         )
         return secret.ref
 
-    def _share_files(self, cluster: str) -> None:
+    def _share_files(self, file: ClusterFile) -> None:
         files = efs.CfnFileSystem(
             self,
             "Files",
             encrypted=True,
+            kms_key_id=file.kms_key,
             throughput_mode="elastic",
             performance_mode="generalPurpose",
             file_system_tags=[
                 efs.CfnFileSystem.ElasticFileSystemTagProperty(
-                    key="Name", value=f"tidegate-{cluster}"
+                    key="Name", value=f"tidegate-{file.cluster.name}"
                 )
             ],
             file_system_policy=_only_encrypted_and_known(),
@@ -142,6 +147,7 @@ class Storage(Construct):
             size=file.head.volume_gib,
             volume_type="gp3",
             encrypted=True,
+            kms_key_id=file.kms_key,
             tags=[CfnTag(key="Name", value=f"tidegate-{file.cluster.name}-head-data")],
         )
         keep(volume)

@@ -130,8 +130,9 @@ def _images(file: ClusterFile, account: Account) -> Found:
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:
     """The key of volumes can be used for spot instances as well."""
-    key_id = account.default_ebs_key()
-    if key_id != EBS_AWS_KEY:
+    if file.kms_key:
+        yield from _key(("kms_key",), file.kms_key, file, account)
+    elif (key_id := account.default_ebs_key()) != EBS_AWS_KEY:
         yield from _key(("region",), key_id, file, account)
 
 

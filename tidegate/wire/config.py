@@ -20,11 +20,15 @@ from tidegate.wire.yaml_file import parse_yaml, read_yaml
 
 @dataclass(frozen=True, slots=True)
 class SlurmFile:
-    """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf."""
+    """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf.
+
+    `static`: whole lines for nodes and partitions that are not Tidegate's.
+    """
 
     version: str
     settings: tuple[tuple[str, str], ...] = ()
     cgroup: tuple[tuple[str, str], ...] = ()
+    static: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
     None: `image_id` AWS's own image (Ubuntu's when `installs_driver`), `schedules` always up.
-    `backup_days` 0: no backups. `notes`: what patterns and requirements mean but cannot have.
+    `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
+    mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
     """
 
@@ -52,6 +57,7 @@ class ClusterFile:
     schedules: Schedules | None = None
     alarm_email: str | None = None
     bill_alert: BillAlert | None = None
+    kms_key: str | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
@@ -117,7 +123,12 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
     return ClusterFile(
         cluster=model.cluster(),
         region=model.region,
-        slurm=SlurmFile(slurm.version, tuple(slurm.settings.items()), tuple(slurm.cgroup.items())),
+        slurm=SlurmFile(
+            slurm.version,
+            tuple(slurm.settings.items()),
+            tuple(slurm.cgroup.items()),
+            slurm.static,
+        ),
         shared_dir=model.shared_dir,
         head=model.head.head(),
         network=model.network.network(),
@@ -131,6 +142,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),
+        kms_key=model.kms_key,
         notes=tuple(
             f"pools.{name}: left out {sentence}"
             for name, pool in model.pools.items()

@@ -59,6 +59,11 @@ class SlurmModel(Section):
     settings: dict[names.SlurmSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of slurm.conf, over the usual ones"
     )
+    static: tuple[names.StaticLine, ...] = Field(
+        default=(),
+        description="lines of slurm.conf for nodes and partitions that are not Tidegate's:"
+        " it leaves them alone",
+    )
     cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of cgroup.conf, over the usual ones"
     )
@@ -143,6 +148,11 @@ class ClusterModel(Section):
     permissions_boundary: names.PolicyArn | None = Field(
         default=None, description="an IAM policy that bounds every role of the stack"
     )
+    kms_key: names.KeyArn | None = Field(
+        default=None,
+        description="a KMS key of your own for volumes, shared files and the Munge key;"
+        " AWS's keys when left out",
+    )
     schedules: SchedulesModel | None = Field(
         default=None, description="when the cluster is up; always when left out"
     )
@@ -185,6 +195,26 @@ class ClusterModel(Section):
     timings: TimingsModel = Field(
         default=TimingsModel(), description="durations of the control loop, in seconds"
     )
+
+    @field_validator("kms_key")
+    @classmethod
+    def _is_of_the_region(cls, key: str | None, info: ValidationInfo) -> str | None:
+        region = info.data.get("region")
+        if key and region and key.split(":")[3] != region:
+            raise ValueError(f"is a key of {key.split(':')[3]}, the cluster is in {region}")
+        return key
+
+    @field_validator("partitions")
+    @classmethod
+    def _are_not_static(
+        cls, partitions: dict[str, PartitionModel], info: ValidationInfo
+    ) -> dict[str, PartitionModel]:
+        slurm = info.data.get("slurm")
+        for line in slurm.static if slurm else ():
+            name = line.split()[0].removeprefix("PartitionName=")
+            if name in partitions:
+                raise ValueError(f"{name} is a partition of slurm.static as well")
+        return partitions
 
     @field_validator("bill_alert")
     @classmethod

@@ -141,6 +141,12 @@ SecretArn = Annotated[
 PolicyArn = Annotated[
     str, _pattern(r"^arn:aws[a-z-]*:iam::(\d{12}|aws):policy/.+$", "an IAM policy's ARN")
 ]
+KeyArn = Annotated[
+    str,
+    _pattern(
+        r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+$", "a KMS key's ARN, no alias"
+    ),
+]
 RoleName = Annotated[str, _pattern(r"^[A-Za-z0-9+=,.@_-]{1,64}$", "an IAM role's name")]
 HostName = Annotated[str, _pattern(r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", "a host's name")]
 ProxyUrl = Annotated[
@@ -167,6 +173,13 @@ CgroupSetting = Annotated[str, _pattern(r"^[A-Za-z][A-Za-z0-9]*$", "a setting's 
 SlurmSetting = Annotated[CgroupSetting, AfterValidator(_setting)]
 SettingValue = Annotated[
     str, _pattern(r"^[A-Za-z0-9_./:,=()*%+@-]+$", "one word, in quotes where YAML needs them")
+]
+StaticLine = Annotated[
+    str,
+    _pattern(
+        r"^(NodeName|PartitionName|NodeSet|DownNodes)=[^\s=#]+( [A-Za-z]+=[^\s#]+)*$",
+        "a line that begins with NodeName=, PartitionName=, NodeSet= or DownNodes=",
+    ),
 ]
 SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
 InstanceTypeName = Annotated[str, AfterValidator(_instance_type)]
