@@ -27,6 +27,7 @@ NOT_IN_FUNCTIONS = (
     *("tidegate/agent/", "tidegate/cli/", "tidegate/sim/"),
     # The command line's.
     *(f"tidegate/adapters/{name}.py" for name in ("account", "alarms", "functions", "person")),
+    *("tidegate/adapters/console.py", "tidegate/wire/console.py"),
     *("tidegate/adapters/stacks.py", "tidegate/data/offerings.csv"),
 )
 

@@ -80,7 +80,7 @@ give_up() {
 }
 
 run_stage() {
-    local name=$1 limit=${time_limit_s[$1]} try=1 code started_ms deadline
+    local name=$1 limit=${time_limit_s[$1]} try=1 code started_ms took_ms deadline
     started_ms=$(now_ms)
     deadline=$((SECONDS + ${wait_s[$name]}))
     until timeout --kill-after=5 "$limit" "$PWD/boot.sh" try "$name" >>"$LOG_DIR/$name.log" 2>&1; do
@@ -94,6 +94,13 @@ run_stage() {
         try=$((try + 1))
     done
     note_stage "$name" "$(<"$RUN_DIR/how.$name")" "$started_ms" "$try"
+    took_ms=$(($(now_ms) - started_ms))
+    console "stage $name $(<"$RUN_DIR/how.$name") $(in_s "$took_ms") s, try $try"
+}
+
+# in_s MS: as seconds.
+in_s() {
+    printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000))
 }
 
 note_stage() {
@@ -130,7 +137,7 @@ main() {
     run_all
     trap - EXIT
     took_ms=$(($(now_ms) - BOOT_STARTED_MS))
-    console "ready after $((took_ms / 1000)).$(printf '%03d' $((took_ms % 1000))) s"
+    console "ready after $(in_s "$took_ms") s"
     if [[ $ROLE == node ]]; then
         systemctl stop tidegate-dead-man.timer
     fi

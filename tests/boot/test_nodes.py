@@ -4,6 +4,7 @@ node_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,10 @@ import pytest
 
 from local.namespaces import can_enter
 from tests.boot.node_world import FAULTS
+from tests.e2e.boot_world import LOCAL_NODE
+from tests.userdata.bundles import graph_of
+from tidegate.wire.console import boot_lines
+from userdata.render import node_bundle
 
 ROOT = Path(__file__).parent.parent.parent
 WHY_NOT = can_enter()
@@ -58,6 +63,15 @@ def test_a_sick_node_says_why_powers_off_and_was_never_in_slurm(seen, name):
 def test_what_does_no_harm_keeps_no_node_away(seen, name):
     assert "ready after" in seen[name]["console"]
     assert seen[name]["in_slurm"]
+
+
+def test_a_node_tells_its_stages_and_their_times_on_the_console(seen):
+    lines = [each.text for each in boot_lines(seen["healthy"]["console"])]
+
+    stages = [line.split()[1] for line in lines if line.startswith("stage ")]
+    assert sorted(stages) == sorted(graph_of(node_bundle(LOCAL_NODE)))
+    assert all(re.fullmatch(r"stage \w+ (apply|skip) [\d.]+ s, try 1", each) for each in lines[:3])
+    assert lines[-1].startswith("ready after ")
 
 
 def test_a_node_that_falls_ill_drains_itself_with_the_prefix(seen):

@@ -10,6 +10,7 @@ from tidegate.cli.diff_command import diff
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
 from tidegate.cli.init_command import init
+from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
 from tidegate.cli.nodes import nodes
 from tidegate.cli.pcluster_command import importing
@@ -98,6 +99,7 @@ app.command(epilog=EVENTS)(events)
 app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)
+app.add_typer(node, name="node")
 
 
 if __name__ == "__main__":

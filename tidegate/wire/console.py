@@ -1,0 +1,26 @@
+"""What a machine said on its console while it booted: our lines among the kernel's."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# userdata/lib.sh and userdata/stub.sh write them; before the first stage there is no time yet.
+_LINE = re.compile(r"\btidegate (?:(?P<at>\d{4}-\d\d-\d\dT[\d:.]+Z) )?(?P<text>\S.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class BootLine:
+    """One line. `at`: ISO-8601, "" where the line has no time."""
+
+    at: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.at or '-':<24} {self.text}"
+
+
+def boot_lines(console: str) -> Iterator[BootLine]:
+    """The boot's own lines, in order."""
+    for line in console.splitlines():
+        if found := _LINE.search(line):
+            yield BootLine(found["at"] or "", found["text"].rstrip())
