@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 
 from tests.make import T4_BIG, cluster, pool
+from tidegate.adapters.slurm_script import asked_signal
 from tidegate.core.slurm import Reading, Shape
 from tidegate.sim.clock import SimClock
 from tidegate.sim.slurm import SimSlurm
@@ -36,12 +37,13 @@ class SimBench:
         asked = _parser().parse_args(options)
         gres = re.fullmatch(r"gpu:(\w+):(\d+)", asked.gres or "gpu:t4:0")
         assert gres, asked.gres
+        command = script.splitlines()[-1]
         array = re.fullmatch(r"0-(\d+)%(\d+)", asked.array or "")
         return self.port.submit(
             Submit(
                 "root",
                 Shape(int(gres[2]), gres[1], asked.c, _mib(asked.mem)),
-                duration_s=float(shlex.split(script)[1]) if script.startswith("sleep") else 0.0,
+                duration_s=float(shlex.split(command)[1]) if command.startswith("sleep") else 0.0,
                 nodes=asked.N,
                 constraint=asked.C,
                 array=int(array[1]) + 1 if array else 0,
@@ -50,6 +52,7 @@ class SimBench:
                 is_requeueable=not asked.no_requeue,
                 time_limit_s=asked.t * 60.0 if asked.t else None,
                 node_name=asked.w,
+                signal=asked_signal(f"#!/bin/sh\n{script}"),
             )
         )
 

@@ -294,6 +294,41 @@ def test_a_signal_reaches_the_batch_script(real_bench, tmp_path):
     Path(f"{got}.ready").unlink()
 
 
+def test_a_running_job_shows_the_signal_that_its_script_asks_for(bench):
+    name = fresh_name()
+    bench.join(name)
+
+    job_id = running_job(bench, name, script="#SBATCH --signal=B:USR1@20\nsleep 300")
+
+    assert job(bench, job_id).signal == "B:USR1@20"
+
+
+@pytest.mark.parametrize(
+    ("signal", "reached"),
+    [("B:USR1", {"script"}), ("S:USR1", {"step"}), ("USR1", {"script", "step"})],
+)
+def test_a_signal_reaches_whom_it_is_for(real_bench, signal, reached):
+    name = fresh_name()
+    real_bench.join(name)
+    got = f"/tmp/{name}"
+    note = "trap 'touch {0}' USR1; {1} touch {0}.ready; for i in $(seq 300); do sleep 0.1; done"
+    Path(f"{got}.sh").write_text(note.format(f"{got}.step", ""))
+    script = note.format(f"{got}.script", f"srun bash {got}.sh &")
+    job_id = running_job(real_bench, name, script=script)
+    for part in ("script", "step"):
+        eventually(f"the {part} is ready", Path(f"{got}.{part}.ready").exists)
+
+    assert real_bench.port.signal([job_id], signal) == {}
+
+    for part in reached:
+        eventually(f"the {part} got it", Path(f"{got}.{part}").exists)
+    time.sleep(0.5)
+    noted = {part for part in ("script", "step") if Path(f"{got}.{part}").exists()}
+    for file in Path("/tmp").glob(f"{name}.*"):
+        file.unlink()
+    assert noted == reached
+
+
 def test_signals_that_do_not_exist_and_jobs_that_do_not_run_are_refused(bench):
     assert set(bench.port.signal(["7"], "9; reboot")) == {"7"}
     assert set(bench.port.signal(["999999"], "USR1")) == {"999999"}

@@ -10,8 +10,10 @@ from tidegate.core.ec2 import Market
 from tidegate.core.interruption import (
     NAMES_MAX,
     TAKEN_BACK,
+    Checkpoint,
     Notice,
     after_loss,
+    checkpoint,
     learnt_hazards,
     orders_for,
     reclaim_at_s,
@@ -81,6 +83,31 @@ def test_jobs_are_signalled_by_signal_and_requeued_by_time() -> None:
     requeues = {order.delay_s: order.names for order in of(OrderKind.REQUEUE, made)}
     assert signals == {"USR1": ("1", "3"), "USR2": ("2",)}
     assert requeues == {20: ("1", "2"), 60: ("3",), 95: ("4",)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"), [("B:USR1@20", "B:USR1"), ("USR1@20", "S:USR1"), ("nonsense", None)]
+)
+def test_what_a_script_asks_with_signal_is_honoured(asked: str, text: str | None) -> None:
+    found = saves(notices("i-1"), reading(job(1, on=["i-1"], signal=asked)), NOW_S, TIMINGS)
+
+    signals = [order.text for order in found if order.kind is OrderKind.SIGNAL]
+    (requeue,) = [order for order in found if order.kind is OrderKind.REQUEUE]
+    assert signals == ([text] if text else [])
+    assert requeue.delay_s == (20 if text else 95)
+
+
+def test_the_comment_says_it_before_the_script_does() -> None:
+    both = job(1, on=["i-1"], signal="B:USR1@90", comment="tidegate:ckpt=USR2@5")
+
+    assert checkpoint(both) == Checkpoint("USR2", 5.0)
+
+
+@pytest.mark.parametrize("to", ["", "B:", "S:"])
+def test_a_comment_may_say_whom_the_signal_is_for(to: str) -> None:
+    asked = job(1, on=["i-1"], comment=f"mine, tidegate:ckpt={to}SIGUSR1@20")
+
+    assert checkpoint(asked) == Checkpoint(f"{to}USR1", 20.0)
 
 
 def test_a_grace_longer_than_the_notice_ends_25_seconds_before_the_reclaim() -> None:

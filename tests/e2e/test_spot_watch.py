@@ -79,7 +79,12 @@ def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> Non
     name, other = fresh_name(), fresh_name()
     cluster.join(name)
     notes = cluster.folder / "notes"
-    asked = job_on(cluster, name, "--comment=tidegate:ckpt=USR1@4", notes=notes)
+    asked = job_on(cluster, name, "--comment=tidegate:ckpt=B:SIGUSR1@4", notes=notes)
+    by_option = cluster.folder / "by-option"
+    signal = f"#SBATCH --signal=B:USR1@4\n{NOTES.format(file=by_option)}"
+    job_on_script = cluster.submit("--gres=gpu:t4:1", script=signal)
+    cluster.port.poke([name])
+    eventually("it runs", lambda: cluster.state(job_on_script) == "RUNNING")
     plain = job_on(cluster, name)
     stays = job_on(cluster, name, "--no-requeue")
     began_s = time.monotonic()
@@ -88,13 +93,16 @@ def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> Non
         eventually("signalled", notes.exists)
         print(f"notice to signal, service silent: {time.monotonic() - began_s:.2f} s")
         assert reason(cluster, name) == NODE_SAVES
+        eventually("signalled as its script asks", by_option.exists)
         cluster.join(other)
         eventually("requeued", lambda: not runs_on(cluster, asked, name), 15.0)
         assert runs_on(cluster, plain, name)
         eventually("the other too", lambda: not runs_on(cluster, plain, name), 20.0)
         took_s = time.monotonic() - began_s
 
-    assert notes.read_text() == "got\n"
+    assert (notes.read_text(), by_option.read_text()) == ("got\n", "got\n")
+    moved = next(each for each in cluster.port.read().jobs if each.job_id == job_on_script)
+    assert moved.node_names != (name,)
     assert took_s < 40 - 15
     assert cluster.state(stays) == "RUNNING"
     cluster.clear()

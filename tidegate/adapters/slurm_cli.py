@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidegate.adapters import slurm_queue, slurm_text
+from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.slurm import Job, Node, Reading
 
@@ -27,7 +28,7 @@ JOBS_AT_ONCE = 200
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _JOB_ID = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?", re.ASCII)
-_SIGNAL = re.compile(r"(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
+_SIGNAL = re.compile(r"([BS]:)?(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\s]+")
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
 _TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
@@ -54,7 +55,7 @@ def is_job_id(job_id: str) -> bool:
 
 
 def is_signal(name: str) -> bool:
-    """Whether scancel knows this signal by name."""
+    """Whether scancel knows this signal by name; "B:" before it: for the script, "S:": steps."""
     return _SIGNAL.fullmatch(name) is not None
 
 
@@ -131,13 +132,14 @@ class SlurmCli:
         self._run = run
         self._version = ""
         self._memory_per_cpu: dict[str, bool] = {}
+        self._scripts = Scripts(self._read_script)
 
     def read(self) -> Reading:
         # Nodes first: a job that starts in between makes its node look idle, and every order
         # reads again before it acts. The other way round the job would look unserved and
         # buy a node.
         nodes = self._nodes()
-        jobs = self._jobs()
+        jobs = self._scripts.with_signals(self._jobs())
         limits = self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
         is_licensed = any(job.licences for job in jobs)
         licences = self._ask(["scontrol", "show", "licenses"]) if is_licensed else ""
@@ -209,7 +211,7 @@ class SlurmCli:
             return {job_id: f"{one_line(signal)!r} is no signal" for job_id in job_ids}
         refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
         for chunk in _chunks([j for j in job_ids if j not in refused], at_most=JOBS_AT_ONCE):
-            done = self._run(["scancel", "--full", f"--signal={signal}", *chunk], SIGNAL_TIMEOUT_S)
+            done = self._run(["scancel", *_signal_options(signal), *chunk], SIGNAL_TIMEOUT_S)
             if done.code > 0:
                 _raise_if_unanswered(done)
             refused |= {job_id: why for job_id, why in _KILL.findall(done.err) if job_id in chunk}
@@ -240,6 +242,13 @@ class SlurmCli:
         self._learn_memory(unclear)
         unfolded = self._unfold(slurm_queue.hostlists(rows))
         return slurm_queue.jobs(rows, unfolded, self._memory_per_cpu)
+
+    def _read_script(self, job_id: str) -> str | None:
+        """A job's script, "" when it has none (salloc); None: slurmctld does not answer now."""
+        done = self._run(["scontrol", "write", "batch_script", job_id, "-"], READ_TIMEOUT_S)
+        if done.code and (done.code < 0 or _NO_ANSWER.search(done.err + done.out)):
+            return None
+        return "" if done.code else done.out
 
     def _learn_memory(self, unclear: Sequence[str]) -> None:
         """Ask about each job once whether its memory is per CPU; forget jobs that left."""
@@ -293,6 +302,13 @@ class SlurmCli:
                     raise SlurmUnavailable(f"scontrol update node failed: {done.complaint}")
                 existing = {node.name for node in self._nodes()}
                 left = [name for name in left if name in existing]
+
+
+def _signal_options(signal: str) -> list[str]:
+    """scancel's own default are the steps alone."""
+    target, _, name = signal.rpartition(":")
+    also = {"": ["--full"], "B": ["--batch"], "S": []}[target]
+    return [*also, f"--signal={name}"]
 
 
 def _chunks(

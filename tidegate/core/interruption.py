@@ -11,8 +11,14 @@ from tidegate.core.ec2 import Offering
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
 
-# `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later.
-CHECKPOINT = re.compile(r"\btidegate:ckpt=(?:SIG)?([A-Z][A-Z0-9]{1,9})@(\d{1,4})\b")
+# `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
+# the signal: to the script alone; "S:": to its steps alone; else to both, and all processes.
+CHECKPOINT = re.compile(r"\btidegate:ckpt=([BS]:)?(?:SIG)?([A-Z][A-Z0-9]{1,9})@(\d{1,4})\b")
+
+# `#SBATCH --signal=B:USR1@20` in its script, as the agent writes it.
+ASKED_SIGNAL = re.compile(r"(B:)?([A-Z][A-Z0-9]{1,9})@(\d{1,5})")
+
+TO_STEPS = "S:"
 
 # What one order names at most: with the nodes of its jobs far below the 256 KB of a message.
 NAMES_MAX = 1_000
@@ -45,20 +51,25 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A job's wish: this signal, and so many seconds to save its state."""
+    """A job's wish: this signal, and so many seconds to save its state.
+
+    `signal`: as an order carries it, "USR1", "B:USR1" or "S:USR1".
+    """
 
     signal: str
     grace_s: float
 
 
 def checkpoint(job: Job) -> Checkpoint | None:
-    """The wish in the job's comment; None when it has none.
+    """The wish in the job's comment, else that of `--signal` in its script; None without one.
 
-    Slurm shows nobody what `--signal` asked, and USR1 ends a job that does not trap it,
-    so only a job that says so is signalled.
+    USR1 ends a job that does not trap it, so only a job that says so is signalled.
     """
-    found = CHECKPOINT.search(job.comment)
-    return Checkpoint(found.group(1), float(found.group(2))) if found else None
+    if found := CHECKPOINT.search(job.comment):
+        return Checkpoint(f"{found[1] or ''}{found[2]}", float(found[3]))
+    if found := ASKED_SIGNAL.fullmatch(job.signal):
+        return Checkpoint(f"{found[1] or TO_STEPS}{found[2]}", float(found[3]))
+    return None
 
 
 def orders_for(

@@ -130,7 +130,8 @@ class Job:
     which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
     leader of its heterogeneous job, whose components start together. `licences`: name and
     number. Instants are on the head's clock; `deadline_s` is the instant by which it must have
-    ended, `begins_at_s` that before which it may not start.
+    ended, `begins_at_s` that before which it may not start. `signal`: what its script asks with
+    `#SBATCH --signal`, like "B:USR1@90", known when it runs.
     """
 
     job_id: str
@@ -160,11 +161,12 @@ class Job:
     reservation: str = ""
     begins_at_s: float | None = None
     started_at_s: float | None = None
+    signal: str = ""
 
     @property
     def is_checkpointed(self) -> bool:
         """It writes a checkpoint when it gets a signal (`--comment=tidegate:ckpt=USR1@90`)."""
-        return "tidegate:ckpt=" in self.comment
+        return "tidegate:ckpt=" in self.comment or bool(self.signal)
 
     @property
     def is_pending(self) -> bool:

@@ -181,7 +181,7 @@ class SimSlurm:
                     refused[job_id] = "Invalid job id specified"
                     continue
                 job.signals.append(signal)
-                if "tidegate:ckpt" in job.submit.comment:
+                if "tidegate:ckpt" in job.submit.comment or job.submit.signal:
                     job.saved_s = job.saved_s + self.clock.now_s() - job.started_at_s
                     job.started_at_s = self.clock.now_s()
                     self.table.changed()

@@ -15,6 +15,7 @@ class Submit:
 
     `array`: number of tasks; `throttle`: its %limit; `node_name`: -w; `is_held`: -H;
     `licences`: how many of the cluster's licences it holds while it runs (-L).
+    `signal`: its script's `--signal`.
     """
 
     user: str
@@ -34,6 +35,7 @@ class Submit:
     qos: str = ""
     is_held: bool = False
     licences: int = 0
+    signal: str = ""
 
 
 @dataclass(slots=True)

@@ -110,6 +110,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         time_limit_s=asked.time_limit_s,
         comment=asked.comment,
         node_names=job.node_names,
+        signal=asked.signal if job.starts else "",
         is_requeueable=asked.is_requeueable,
         licences=((LICENCE, asked.licences),) if asked.licences else (),
         required_nodes=(asked.node_name,) if asked.node_name else (),

@@ -52,6 +52,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "het_job_id": "leader of its heterogeneous job",
         "reservation": "Slurm reservation it runs in (--reservation)",
         "begins_at_s": "before this it may not start (--begin), epoch seconds",
+        "signal": "what its script asks with --signal, known when it runs",
         "started_at_s": "when it started, epoch seconds",
     },
     "Spread": {"nodes": "how many nodes", "shape": "what each must then give"},

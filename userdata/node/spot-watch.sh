@@ -12,7 +12,8 @@ readonly SERVICE_S=5 MARGIN_S=25
 # tidegate.core.interruption.
 readonly OURS='tidegate: spot reclaim at' SERVICE='tidegate: EC2 reclaims'
 readonly SAVING='tidegate: the node saves its jobs'
-readonly WISH='(^|[^A-Za-z0-9_])tidegate:ckpt=(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
+readonly WISH='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
+readonly OPTION='^#SBATCH.*[[:space:]]--signal[=[:space:]]["'"'"']?(([RB]+):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)(@([0-9]{1,5}))?["'"'"']?([[:space:]]|$)'
 instance_id=$1 poll_s=$2 token=
 declare -A requeue_at
 
@@ -47,15 +48,33 @@ has_reason() { timeout 10 scontrol show node -o "$instance_id" | grep -qF "Reaso
 # Ids alone: a job's comment may hold anything, also what looks like another job's line.
 running() { timeout 10 squeue -h -w "$instance_id" -t R -o %A; }
 
+# What a job asked for: its comment says it, or --signal in its script, in which the last option
+# before the first command counts. "scancel's options|signal|seconds", nothing without a wish.
+wish_of() {
+    local line to='' found=''
+    if [[ $(timeout 10 squeue -h -j "$1" -o %k) =~ $WISH ]]; then
+        case ${BASH_REMATCH[3]} in B) to=--batch ;; S) to='' ;; *) to=--full ;; esac
+        echo "$to|${BASH_REMATCH[5]}|$((10#${BASH_REMATCH[6]}))"
+        return
+    fi
+    while IFS= read -r line; do
+        [[ $line == '#'* || -z ${line//[[:space:]]/} ]] || break
+        [[ ! $line =~ $OPTION ]] || {
+            [[ ${BASH_REMATCH[2]} == *B* ]] && to=--batch || to=''
+            found="$to|${BASH_REMATCH[4]}|$((10#${BASH_REMATCH[6]:-60}))"
+        }
+    done < <(timeout 10 scontrol write batch_script "$1" - 2>/dev/null)
+    [[ -z $found ]] || echo "$found"
+}
+
 # Signals a job that asked, and notes when each is requeued at the latest.
 take() {
-    local job=$1 latest=$((end_s - MARGIN_S)) now
+    local job=$1 latest=$((end_s - MARGIN_S)) now to sig seconds
     now=$(date +%s)
     requeue_at[$job]=$latest
-    if [[ $(timeout 10 squeue -h -j "$job" -o %k) =~ $WISH ]]; then
-        timeout 10 scancel --full --signal="${BASH_REMATCH[3]}" "$job"
-        local wished=$((now + 10#${BASH_REMATCH[4]}))
-        ((wished > latest)) || requeue_at[$job]=$wished
+    if IFS='|' read -r to sig seconds < <(wish_of "$job"); then
+        timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job"
+        ((now + seconds > latest)) || requeue_at[$job]=$((now + seconds))
     fi
 }
 
