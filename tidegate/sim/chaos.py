@@ -33,7 +33,7 @@ class Chaos:
 
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
     `doomed`: those that it means to take back; `left_out`: those that Describe has hidden;
-    `touched`: nodes that a person has drained.
+    `touched`: nodes that a person has drained; `cordoned`: those that AWS has hinted at.
     `on_reclaim` is called right before EC2 takes an instance back.
     """
 
@@ -45,6 +45,7 @@ class Chaos:
     doomed: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    cordoned: set[str] = field(default_factory=set)
     _may_pause: bool = False
     is_over: bool = False
     on_reclaim: list[Callable[[str], None]] = field(default_factory=list)
@@ -98,7 +99,7 @@ class Chaos:
             if rates.kill and die() * hardness < rates.kill:
                 self.note("kill")
                 raise Killed(f"killed {point}")
-            if rates.twice and actors == ["planner"] and double() < rates.twice:
+            if rates.twice and len(actors) == 1 and actor != "agent" and double() < rates.twice:
                 self.note("twice")
                 self._overtake(double())
             if point.startswith("before"):
@@ -112,10 +113,12 @@ class Chaos:
         return passes
 
     def _begins(self) -> None:
-        self._may_pause = self._may_pause or self.world.actors == ["planner"]
+        self._may_pause = self._may_pause or len(self.world.actors) == 1
 
     def _overtake(self, luck: float) -> None:
-        """Another planner runs now; or this one stands still, once, and the world goes on."""
+        """A planner runs now, whichever function this one is; or this one stands still and the
+        world goes on, once for each look.
+        """
         world = self.world
         if luck < ONE_IN_STANDS_STILL and self._may_pause:
             self._may_pause = False

@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 
+from tidegate.core.calendar import OnRunningJobs
 from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
+from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
 from tidegate.core.slurm import Association
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals
@@ -31,7 +32,8 @@ TYPES = (
 USD_PER_HOUR = (0.53, 0.75, 3.9, 1.0, 1.2, 5.7, 0.68)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"small": 15, "medium": 4, "large": 1}
-JOBS = {"small": (1, 2), "medium": (3, 8), "large": (10, 20)}
+SAFETY_S = {"small": (200.0, 400.0, 600.0, 900.0)}
+LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 
 OFTEN = {"order": 0.6, "spot": 0.4}  # EC2's habits rather than faults
 
@@ -46,7 +48,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     chance = stream(seed, "world")
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
-    safety_s = chance.choice((200.0, 400.0, 600.0, 1200.0))
+    safety_s = chance.choice(SAFETY_S.get(size, LONGER_S))
     some = frozenset(name for name in FAULTS if chance.random() < OFTEN.get(name, 0.3))
     is_tight = chance.random() < 0.15
     cluster = _cluster(chance, size, is_tight=is_tight)
@@ -57,9 +59,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_calendar(chance, safety_s),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=draw_arrivals(
-            stream(seed, "jobs"), cluster, JOBS[size], safety_s, is_tight=is_tight
-        ),
+        arrivals=draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight),
         operator=_operator(stream(seed, "operator"), safety_s),
         faults=frozenset(),
         rates=Rates(),
@@ -118,6 +118,9 @@ def _pool(chance: Random, number: int) -> Pool:
         limits=_limits(chance, most=6) if chance.random() < 0.4 else Limits(),
         idle_s=chance.choice((10.0, 30.0, 60.0, 150.0)),
         max_job_nodes=chance.choice((2, 4, 8)),
+        min_nodes=int(chance.random() < 0.06),
+        headroom_nodes=int(chance.random() < 0.06),
+        rebalance=chance.choice(tuple(Rebalance)),
     )
 
 
@@ -133,7 +136,9 @@ def _limits(chance: Random, most: int) -> Limits:
 def _calendar(chance: Random, safety_s: float) -> Windows | None:
     begins_s = START_S - chance.uniform(0.0, safety_s)
     day_s = chance.choice((1800.0, 3600.0))
-    return Windows(begins_s, day_s, day_s * 0.7) if chance.random() < 0.12 else None
+    policy, wait_s = chance.choice(tuple(OnRunningJobs)), chance.choice((0.0, 60.0, 300.0))
+    is_drawn = chance.random() < 0.15
+    return Windows(begins_s, day_s, day_s * 0.7, policy, wait_s) if is_drawn else None
 
 
 def _associations(chance: Random) -> tuple[Association, ...]:
@@ -157,13 +162,17 @@ def _associations(chance: Random) -> tuple[Association, ...]:
 
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     """Now and then a person drains a node for a while, sometimes just as an order is on its way
-    to it, or wants a job on one node and no other.
+    to it, wants a job on one node and no other, or the cluster stopped or kept up.
     """
     drain = Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     meddle = Happening("meddle", 0.0, chance.uniform(30.0, 400.0))
     luck = chance.random()
-    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle}
+    wishes = ("stop", "stop", "stop wait", "stop requeue", "stop stop", "keep-up")
+    wish = Happening(
+        "wish", chance.uniform(30.0, safety_s), chance.uniform(60.0, 700.0), chance.choice(wishes)
+    )
+    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle, (0.35, 0.47): wish}
     return tuple(each for (low, high), each in kinds.items() if low <= luck < high)
 
 
@@ -193,7 +202,7 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
         else (),
         happenings=tuple(
             each
-            for kind in ("subnet", "spot", "death", "slurm", "head", "clock", "lag")
+            for kind in ("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag")
             if kind in faults
             for each in _happenings(stream(seed, kind), kind, until_s)
         ),
@@ -237,11 +246,12 @@ def _shortages(
 
 
 def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
-    most = {"death": 3, "lag": 3, "slurm": 2, "spot": 2}.get(kind, 1)
+    most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2}.get(kind, 1)
     lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
-    lengths["clock"] = (20.0, 500.0)
+    lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0)}
     whats = {
         "death": ("instance", "slurmd"),
+        "hints": ("rebalance", "maintenance", "maintenance", "issue"),
         "head": ("reboot", "reboot", "replaced"),
         "clock": ("-600", "-30", "45", "4000"),
         "subnet": ZONES,

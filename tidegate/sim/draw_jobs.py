@@ -11,12 +11,14 @@ from tidegate.sim.slurm_parts import Submit
 USERS = ("ada", "bob", "eve")
 ACCOUNTS = ("physics", "biology")
 QOS = ("normal", "large")
+SUBMISSIONS = {"small": (1, 2), "medium": (3, 8), "large": (10, 20)}
+TASKS_MAX = {"small": 3, "medium": 5, "large": 5}
 
 
 def draw_arrivals(
     chance: Random,
     cluster: Cluster,
-    num_jobs: tuple[int, int],
+    size: str,
     safety_s: float,
     *,
     is_tight: bool,
@@ -30,9 +32,10 @@ def draw_arrivals(
     themes = [(pool, kind) for pool in cluster.pools for kind in pool.instance_types]
     if chance.random() < 0.5 or is_tight:
         themes = [chance.choice(themes)]
-    for number in range(chance.randint(*num_jobs)):
+    for number in range(chance.randint(*SUBMISSIONS[size])):
         pool, kind = chance.choice(themes)
-        arrivals.append(_arrival(chance, number, at_s, _submit(chance, cluster, pool, kind)))
+        submit = _submit(chance, cluster, pool, kind, tasks_max=TASKS_MAX[size])
+        arrivals.append(_arrival(chance, number, at_s, submit))
         at_s += chance.choice((0.0, 0.0, 5.0, 60.0, safety_s / 4))
     return tuple(arrivals)
 
@@ -43,11 +46,13 @@ def _arrival(chance: Random, number: int, at_s: float, submit: Submit) -> Arriva
     return Arrival(number, at_s, submit, cancel_after_s, release_after_s)
 
 
-def _submit(chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType) -> Submit:
+def _submit(
+    chance: Random, cluster: Cluster, pool: Pool, kind: InstanceType, *, tasks_max: int
+) -> Submit:
     is_gang = pool.max_job_nodes > 1 and chance.random() < 0.35
     gpus = chance.randint(1, kind.gpus) if kind.gpus else 0
     is_whole = is_gang and chance.random() < 0.7
-    array = chance.choice((0, 0, 0, chance.randint(2, 5)))
+    array = chance.choice((0, 0, 0, chance.randint(2, tasks_max)))
     return Submit(
         user=chance.choice(USERS),
         shape=Shape(

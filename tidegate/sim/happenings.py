@@ -4,7 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order
+from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
 from tidegate.core.ec2 import Market
+from tidegate.core.events import HealthCategory, HealthNotice, RebalanceRecommendation
+from tidegate.core.interruption import NEAR_S
+from tidegate.core.pool import Rebalance
 from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
@@ -43,7 +47,12 @@ class Happenings:
             self._at(quota.to_s, self._unration, quota)
         for each in options.happenings:
             self._at(each.at_s, self._happen, each)
-        persons = {"drain": self._drain, "pin": self._pin, "meddle": self._meddle}
+        persons = {
+            "drain": self._drain,
+            "pin": self._pin,
+            "meddle": self._meddle,
+            "wish": self._wish,
+        }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
         self._reconcile()
@@ -151,6 +160,22 @@ class Happenings:
             job_id = slurm.submit(asked)
             self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
 
+    def _wish(self, happening: Happening) -> None:
+        """`tidegate stop` or `keep-up` for a while; what becomes of running jobs may be said."""
+        world = self.chaos.world
+        kind, _, policy = happening.what.partition(" ")
+        now_s = world.clock.now_s()
+        wish = Wish(
+            f"wish-{now_s:.0f}",
+            WishKind(kind),
+            now_s,
+            now_s + happening.for_s,
+            now_s,
+            "ada",
+            on_running_jobs=OnRunningJobs(policy) if policy else None,
+        )
+        world.ledger.wish(wish)
+
     def _resume(self, name: str) -> None:
         world = self.chaos.world
         node = world.slurm.nodes.get(name)
@@ -191,6 +216,8 @@ class Happenings:
                 self._after(it.for_s, lambda: full.discard(subnet))
             case "spot":
                 self._storm(it)
+            case "hints":
+                self._hint(it)
             case "death":
                 self._death(it)
             case "slurm":
@@ -213,6 +240,40 @@ class Happenings:
             lead_s = 120.0 if it.for_s > 15 else it.for_s
             at_s = world.clock.now_s() + lead_s + number * WAVE_S
             self.chaos.reclaim(one.instance_id, at_s, lead_s)
+
+    def _hint(self, it: Happening) -> None:
+        """AWS says something of an instance that may end some time, or not."""
+        world, chaos = self.chaos.world, self.chaos
+        alive = [
+            one
+            for one in world.compute.live()
+            if it.what != "rebalance" or one.offering.market is Market.SPOT
+        ]
+        if not alive:
+            return
+        one = stream(chaos.options.seed, f"hint at {it.at_s}").choice(alive)
+        name, now_s, pool = one.instance_id, world.clock.now_s(), world.cluster.pool(one.pool)
+        chaos.note("hints")
+        if it.what == "rebalance":
+            world.announce(RebalanceRecommendation(name))
+            if pool and pool.rebalance is Rebalance.DRAIN:
+                chaos.announced.setdefault(name, now_s + world.cluster.timings.spot_notice_s)
+            elif pool and pool.rebalance is Rebalance.CORDON:
+                chaos.cordoned.add(name)
+            return
+        chaos.cordoned.add(name)
+        if it.what == "issue":
+            world.announce(HealthNotice((name,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE"))
+            return
+        ends_at_s = now_s + it.for_s
+        change = HealthCategory.SCHEDULED_CHANGE
+        world.announce(HealthNotice((name,), change, "AWS_EC2_RETIREMENT", ends_at_s))
+
+        def comes_near() -> None:
+            chaos.announced.setdefault(name, ends_at_s)
+
+        world.at(max(now_s, ends_at_s - NEAR_S), comes_near)
+        world.at(ends_at_s, lambda: world.compute.end(name))
 
     def _death(self, it: Happening) -> None:
         world = self.chaos.world

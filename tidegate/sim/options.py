@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from tidegate.core.calendar import Wanted, Wish, overridden
+from tidegate.core.calendar import NOTICE_S, OnRunningJobs, Wanted, Wish, jobs_end_at_s, overridden
 from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import Cluster, Limits
+from tidegate.core.pool import Cluster, Limits, Pool, Rebalance
 from tidegate.core.slurm import Association
 from tidegate.sim.slurm_parts import Submit
 
@@ -21,6 +21,7 @@ FAULTS = {
     "twice": "two planners run at once, the second inside a call of the first",
     "boot": "boots take long, never end, or end in a broken node",
     "spot": "EC2 reclaims spot instances, with notices in time, late, twice or never",
+    "hints": "EC2 recommends to leave instances, AWS Health announces maintenance and trouble",
     "death": "machines and slurmd die without a word",
     "looks": "looks are lost, late or repeated",
     "orders": "orders to the head come late or twice",
@@ -91,22 +92,36 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """A calendar of equal days: `up_s` of every `day_s`, from `begins_s` on."""
+    """A calendar of equal days: `up_s` of every `day_s`, from `begins_s` on.
+
+    Jobs that still run at a stop have `wait_s`, then what `policy` says becomes of them.
+    """
 
     begins_s: float
     day_s: float
     up_s: float
+    policy: OnRunningJobs = OnRunningJobs.WAIT
+    wait_s: float = 0.0
 
     def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
-        return overridden(self._by_the_clock(now_s), wishes, now_s, str)
+        by_the_clock = self._by_the_clock(now_s)
+        return overridden(by_the_clock, wishes, now_s, str, self.policy, self.wait_s)
 
     def _by_the_clock(self, now_s: float) -> Wanted:
         into_s = (now_s - self.begins_s) % self.day_s
         is_up = into_s < self.up_s
         until_s = now_s - into_s + (self.up_s if is_up else self.day_s)
         since_s = now_s - into_s + (0.0 if is_up else self.up_s)
-        word = "up" if is_up else "stopped"
-        return Wanted(is_up, f"{word} until {until_s:.0f}", until_s, since_s)
+        if is_up:
+            return Wanted(True, f"up until {until_s:.0f}", until_s, since_s)
+        return Wanted(
+            False,
+            f"stopped until {until_s:.0f}",
+            until_s,
+            since_s,
+            jobs_end_at_s=jobs_end_at_s(self.policy, since_s, self.wait_s, NOTICE_S),
+            ends_all=self.policy is OnRunningJobs.STOP,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +149,13 @@ class WorldOptions:
         pools = "; ".join(
             f"{pool.name}: {', '.join(t.name for t in pool.instance_types)} in "
             f"{len(pool.zones)} zones, {', '.join(pool.markets)}, weight {pool.weight}, "
-            f"idle {pool.idle_s:.0f} s, limits {limits(pool.limits)}"
+            f"idle {pool.idle_s:.0f} s, limits {limits(pool.limits)}{_keeps(pool)}"
             for pool in self.cluster.pools
         )
         days = self.calendar
-        calendar = f", up {days.up_s:.0f} of {days.day_s:.0f} s" if days else ""
+        calendar = ""
+        if days:
+            calendar = f", up {days.up_s:.0f} of {days.day_s:.0f} s, jobs at a stop: {days.policy}"
         rates = ", ".join(
             f"{each.name} {getattr(self.rates, each.name):.3g}"
             for each in fields(self.rates)
@@ -162,3 +179,11 @@ def limits(of: Limits) -> str:
     names = ("gpus", "nodes", "usd_per_hour")
     found = [f"{getattr(of, name)} {name}" for name in names if getattr(of, name) is not None]
     return ", ".join(found) or "none"
+
+
+def _keeps(pool: Pool) -> str:
+    """What the pool does beside serving jobs."""
+    words = [f", keeps {pool.min_nodes} nodes"] if pool.min_nodes else []
+    words += [f", {pool.headroom_nodes} free"] if pool.headroom_nodes else []
+    words += [f", {pool.rebalance} on hints"] if pool.rebalance is not Rebalance.IGNORE else []
+    return "".join(words)

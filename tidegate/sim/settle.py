@@ -14,30 +14,65 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
 
     A job that can never run is settled when the last plan says of it why it is unmet.
     """
-    for job in world.slurm.table.active.values():
+    active = world.slurm.table.active
+    for job in active.values():
         if job.state != "PENDING":
             return f"job {job.job_id} is {job.state}"
         if not never_runs(job.submit, world):
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
-    live = world.compute.live()
-    if live:
-        return f"{live[0].instance_id} still runs"
-    if world.slurm.nodes:
-        return f"{next(iter(world.slurm.nodes))} is still a node of Slurm"
+    kept = _kept(world)
+    for one in world.compute.live():
+        if one.instance_id not in kept:
+            return f"{one.instance_id} still runs"
+    for name in world.slurm.nodes:
+        if name not in kept:
+            return f"{name} is still a node of Slurm"
     for record in world.ledger.all_launches.values():
         if record.status is LaunchStatus.RECORDED:
             return f"launch {record.launch.launch_id} is still in doubt"
     for node in world.ledger.all_nodes.values():
-        if node.phase < Phase.TERMINATED:
+        if node.phase < Phase.TERMINATED and node.instance_id not in kept:
             return f"{node.instance_id} is still {node.phase.name} in the ledger"
+    return _lacking(world, kept)
+
+
+def _kept(world: SimWorld) -> dict[str, str]:
+    """Nodes that their pools keep without a job, no more than those; with the pool of each."""
+    found: dict[str, str] = {}
+    for pool in world.cluster.pools:
+        nodes = [
+            one.instance_id
+            for one in world.compute.live()
+            if one.pool == pool.name
+            and (node := world.slurm.nodes.get(one.instance_id))
+            and not (node.is_drain or node.is_down or node.died_at_s)
+        ]
+        most = max(pool.min_nodes, pool.headroom_nodes)
+        found.update(dict.fromkeys(nodes[:most], pool.name))
+    return found
+
+
+def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
+    """A pool without the nodes that it keeps, where nothing limits it."""
+    wishes = tuple(world.ledger.all_wishes.values())
+    if not world.calendar.wanted(world.clock.now_s(), wishes).is_up:
+        return None
+    for pool in world.cluster.pools:
+        most = max(pool.min_nodes, pool.headroom_nodes)
+        has = sum(name == pool.name for name in kept.values())
+        if has < most and pool.limits == world.cluster.limits == Limits():
+            return f"pool {pool.name} keeps {most} nodes and has {has}"
     return None
 
 
 def never_runs(asked: Submit, world: SimWorld) -> bool:
-    """Whether no empty cluster within all limits could ever start this job."""
-    if asked.is_held:
+    """Whether no empty cluster within all limits could ever start this job.
+
+    Nodes that a pool keeps may stand within a limit for ever, so that it says yes there as well.
+    """
+    if asked.is_held or _keeps_within_limits(world.cluster):
         return True
     table = world.slurm.table
     if asked.shape.gpus and any(_is_over(asked, cap) for cap in _caps(asked, world)):
@@ -51,6 +86,12 @@ def never_runs(asked: Submit, world: SimWorld) -> bool:
         for pool in pools
         for kind, offering in pool.offerings()
     )
+
+
+def _keeps_within_limits(cluster: Cluster) -> bool:
+    is_keeping = any(pool.min_nodes or pool.headroom_nodes for pool in cluster.pools)
+    limits = [cluster.limits, *(pool.limits for pool in cluster.pools)]
+    return is_keeping and any(each != Limits() for each in limits)
 
 
 def _holds(

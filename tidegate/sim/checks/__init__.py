@@ -14,6 +14,7 @@ from tidegate.sim.checks.buying import (
 from tidegate.sim.checks.ending import (
     DrainedInTime,
     HeadGoesLast,
+    HintsHeeded,
     IdleNodesGo,
     LeftSlurmFirst,
     NoJobKilled,
@@ -56,6 +57,7 @@ CHECKS: tuple[type[Check], ...] = (
     RequiredNodesKept,
     OperatorsKeepNodes,
     IdleNodesGo,
+    HintsHeeded,
     HeadGoesLast,
 )
 

@@ -80,6 +80,9 @@ class NoDoubleBuy(Check):
         if record is None or digest is None or not self.witness.is_new(request):
             return
         launch, jobs = record.launch, digest.reading.jobs
+        if not launch.for_jobs:
+            self._keep(record, sum(self._wanted(job) for job in jobs))
+            return
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
         booting = self._booting(record, zones)
@@ -95,6 +98,17 @@ class NoDoubleBuy(Check):
             raise self.broken(
                 f"launch {launch.launch_id} for job {', '.join(launch.for_jobs)} makes "
                 f"{len(places) + request.count} nodes that boot, {wanted} are waited for"
+            )
+
+    def _keep(self, record: LaunchRecord, waited_for: int) -> None:
+        """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
+        launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
+        kept = max(pool.min_nodes, pool.headroom_nodes) if pool else 0
+        places = [each for each in self._booting(record, set()) if each.pool == pool]
+        if len(places) + launch.count > kept + waited_for:
+            raise self.broken(
+                f"launch {launch.launch_id} for no job makes {len(places) + launch.count} nodes "
+                f"that boot in pool {launch.pool}, which keeps {kept}"
             )
 
     def _moves(self, gang: str) -> bool:
@@ -123,7 +137,9 @@ class NoDoubleBuy(Check):
             launch = record.launch
             pool = self.world.cluster.pool(launch.pool)
             is_others = launch.gated_for != new.gated_for
-            is_later = record.created_at_s > asked.created_at_s
+            # What one plan buys for nobody it buys beside what it buys for jobs.
+            is_beside = bool(new.for_jobs) and not launch.for_jobs
+            is_later = record.created_at_s + (0.1 if is_beside else 0.0) > asked.created_at_s
             if launch is new or is_others or is_later or pool is None:
                 continue
             offerings = [one.offering for one in self._booting_of(launch)]
@@ -157,6 +173,7 @@ class NoDoubleBuy(Check):
             and self.witness.now_s - one.launched_at_s <= bound_s
             and one.instance_id in nodes
             and nodes[one.instance_id].phase is Phase.LAUNCHED
+            and nodes[one.instance_id].cordon is None
         ]
 
 
@@ -213,8 +230,7 @@ class NothingWhileStopped(Check):
     """Nothing is bought while the calendar says that the cluster is stopped."""
 
     def requested(self, request: FleetRequest) -> None:
-        calendar = self.world.calendar
-        if calendar and not calendar.wanted(self.witness.now_s).is_up:
+        if not self.witness.wanted_then().is_up:
             raise self.broken(f"{request.client_token} is asked for while the cluster is stopped")
 
 
@@ -276,7 +292,8 @@ class NoFutileLaunches(Check):
     def ended(self, instance: Instance) -> None:
         """A node that came well and left without having run anything."""
         name, launch = instance.instance_id, self.witness.launch_of(instance)
-        is_left_out = name in self.witness.chaos.left_out or name in self.witness.noticed
+        chaos, noticed = self.witness.chaos, self.witness.noticed
+        is_left_out = name in chaos.left_out or name in chaos.cordoned or name in noticed
         is_plain = name in self.witness.registered and not is_left_out
         if launch is None or name in self.used or not is_plain:
             return

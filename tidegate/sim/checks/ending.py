@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.ec2 import Instance
+from tidegate.core.pool import Pool
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob, SimNode
 
@@ -54,8 +55,13 @@ class IdleNodesGo(Check):
         if any(job.state == "PENDING" for job in slurm.table.active.values()):
             self.idle_s.clear()
             return
+        kept = self._kept()
         for name, node in slurm.nodes.items():
-            if node.jobs or (node.is_drain and not node.reason.startswith("tidegate")):
+            if (
+                name in kept
+                or node.jobs
+                or (node.is_drain and not node.reason.startswith("tidegate"))
+            ):
                 self.idle_s.pop(name, None)
                 continue
             self.idle_s[name] = self.idle_s.get(name, 0.0) + seconds
@@ -63,13 +69,26 @@ class IdleNodesGo(Check):
                 raise self.broken(f"{name} has idled for {self.idle_s[name]:.0f} s")
 
     def _bound_s(self, name: str) -> float:
-        instance = self.world.compute.everything.get(name)
-        pool = self.world.cluster.pool(instance.pool) if instance else None
+        pool = self._pool(name)
         return (pool.idle_s if pool else 0.0) + RECONCILE_S + PATIENCE_S
+
+    def _pool(self, name: str) -> Pool | None:
+        instance = self.world.compute.everything.get(name)
+        return self.world.cluster.pool(instance.pool) if instance else None
+
+    def _kept(self) -> set[str]:
+        """The nodes of pools that keep some, where no more than those are there."""
+        found: set[str] = set()
+        for pool in self.world.cluster.pools:
+            kept = max(pool.min_nodes, pool.headroom_nodes)
+            here = [name for name in self.world.slurm.nodes if self._pool(name) is pool]
+            if kept and len(here) <= kept:
+                found.update(here)
+        return found
 
 
 class NoJobKilled(Check):
-    """Nothing that lives and runs a job is terminated or set DOWN."""
+    """Nothing that lives and runs a job is terminated, nor set DOWN unless a stop ends all."""
 
     def terminating(self, instance_ids: tuple[str, ...]) -> None:
         for name, job in _running_on(self.world.slurm.nodes, instance_ids):
@@ -77,7 +96,7 @@ class NoJobKilled(Check):
                 raise self.broken(f"{name} is terminated, job {job.job_id} runs on it")
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
-        if verb != "down":
+        if verb != "down" or any(stop.ends_all for stop in self.witness.lately_ended_jobs()):
             return
         for name, job in _running_on(self.world.slurm.nodes, names):
             if not self.witness.is_machine_dead(self.world.slurm.nodes[name]):
@@ -96,7 +115,9 @@ class LeftSlurmFirst(Check):
 
 
 class RequeuedOnlyForAReason(Check):
-    """A running job is signalled or requeued only when one of its nodes goes, if it may be."""
+    """A running job is signalled or requeued only when one of its nodes goes, if it may be, or
+    when a stopped cluster waits for it no longer.
+    """
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb not in ("requeue", "signal"):
@@ -107,7 +128,8 @@ class RequeuedOnlyForAReason(Check):
                 continue
             if verb == "requeue" and not job.submit.is_requeueable:
                 raise self.broken(f"job {job_id} may not be requeued")
-            if not any(self._goes(name) for name in job.node_names):
+            is_over = any(self.witness.lately_ended_jobs())
+            if not is_over and not any(self._goes(name) for name in job.node_names):
                 raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")
 
     def _goes(self, name: str) -> bool:
@@ -137,6 +159,21 @@ class DrainedInTime(Check):
         for job in node.jobs.values():
             if job.state == "RUNNING" and job.submit.is_requeueable:
                 raise self.broken(f"{instance_id} is reclaimed, job {job.job_id} still runs on it")
+
+
+class HintsHeeded(Check):
+    """No job starts on a node that is to be left since AWS's word on it was acted on."""
+
+    def started(self, job: SimJob) -> None:
+        witness, chaos = self.witness, self.witness.chaos
+        for name in job.node_names:
+            hinted_s = witness.hinted.get(name)
+            if hinted_s is None or name in chaos.touched:
+                continue
+            since_s = max(hinted_s, witness.registered.get(name, witness.now_s))
+            is_calm = chaos.was_calm_since(hinted_s, *UNREACHABLE)
+            if is_calm and witness.now_s - since_s > TIME_TO_DRAIN_S:
+                raise self.broken(f"job {job.job_id} starts on {name}, which AWS spoke of")
 
 
 class HeadGoesLast(Check):

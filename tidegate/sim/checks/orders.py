@@ -184,12 +184,15 @@ class GangsWhole(Check):
         ]
         # A more important job that has taken one of them leaves the gang waiting for another.
         nodes = self.world.slurm.nodes
+        touched = self.witness.chaos.touched  # nor does one that a person has drained
         is_broken_up = any(
-            mate in nodes and nodes[mate].jobs.keys() - {job.job_id} for mate in mates
+            mate in touched or (mate in nodes and nodes[mate].jobs.keys() - {job.job_id})
+            for mate in mates
         )
         if not is_broken_up and not any(self._goes(mate) for mate in mates):
             raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
 
     def _goes(self, name: str) -> bool:
         is_gone = not self.world.compute.is_live(name)
-        return is_gone or name in self.witness.chaos.announced
+        chaos = self.witness.chaos
+        return is_gone or name in chaos.announced or name in chaos.cordoned

@@ -1,18 +1,22 @@
 """What every check may know, and how it hears of what happens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from tidegate.core.actions import Launch, LaunchRecord, Order
+from tidegate.core.calendar import NOTICE_S, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
-from tidegate.core.events import News, SpotInterruption
+from tidegate.core.events import News, SpotInterruption, subjects
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.world import SimWorld
+
+# How long an order of a stop may be under way: its delay, its life, a late delivery.
+ORDERS_LAST_S = 600
 
 
 class Broken(BaseException):
@@ -28,15 +32,18 @@ class Witness:
     """The truth about one world: what its parts hold, and a few memories of its past.
 
     `views`, `digests`: what each planner that runs now has read, the outermost first.
-    `noticed`: instance -> when the interruption function acted on its notice; `registered`:
-    instance -> when it became a node. `tokens`: those that EC2 was asked with before.
+    `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
+    for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
+    that EC2 was asked with before. `viewed_s`: when each planner read the ledger.
     """
 
     world: SimWorld
     chaos: Chaos
     views: dict[int, LedgerView] = field(default_factory=dict)
     digests: dict[int, Digest] = field(default_factory=dict)
+    viewed_s: dict[int, float] = field(default_factory=dict)
     noticed: dict[str, float] = field(default_factory=dict)
+    hinted: dict[str, float] = field(default_factory=dict)
     registered: dict[str, float] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
 
@@ -56,6 +63,24 @@ class Witness:
     def view(self) -> LedgerView | None:
         """What the planner that acts now has read."""
         return self.views.get(self.depth)
+
+    def wanted_then(self) -> Wanted:
+        """What the calendar and people wanted when the planner that acts now read of it."""
+        view, at_s = self.view(), self.viewed_s.get(self.depth, self.now_s)
+        return self.world.calendar.wanted(at_s, view.wishes if view else ())
+
+    def lately_ended_jobs(self) -> Iterator[Wanted]:
+        """Stops within the last minutes that waited for running jobs no longer, the orders of
+        which may still be on their way.
+        """
+        wishes = tuple(self.world.ledger.all_wishes.values())
+        for ago_s in range(0, ORDERS_LAST_S, 20):
+            at_s = self.now_s - ago_s
+            made = [wish for wish in wishes if wish.made_at_s <= at_s]
+            wanted = self.world.calendar.wanted(at_s, made)
+            ends_at_s = wanted.jobs_end_at_s
+            if not wanted.is_up and ends_at_s is not None and at_s >= ends_at_s - NOTICE_S:
+                yield wanted
 
     def record_of(self, request: FleetRequest) -> LaunchRecord | None:
         launch_id = dict(request.tags).get(LAUNCH_TAG, "")
@@ -180,6 +205,7 @@ class Checks:
 
     def _viewed(self, view: LedgerView) -> None:
         self.witness.views[self.witness.depth] = view
+        self.witness.viewed_s[self.witness.depth] = self.witness.now_s
 
     def _read(self, digest: Digest) -> None:
         self.witness.digests[self.witness.depth] = digest
@@ -190,10 +216,13 @@ class Checks:
         self.witness.tokens.add(request.client_token)
 
     def _noticed(self, news: Sequence[News]) -> None:
-        known = self.witness.world.ledger.all_nodes
+        known, now_s = self.witness.world.ledger.all_nodes, self.witness.now_s
         for one in news:
             if isinstance(one, SpotInterruption) and one.instance_id in known:
-                self.witness.noticed.setdefault(one.instance_id, self.witness.now_s)
+                self.witness.noticed.setdefault(one.instance_id, now_s)
+            for name in subjects(one):
+                if name in known and known[name].cordon is not None:
+                    self.witness.hinted.setdefault(name, now_s)
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
