@@ -90,8 +90,9 @@ def test_sampled_gpu_caps_are_read_with_their_accounts(name):
         Association("qos pool", qos="pool", in_all=3),
         Association("qos each", qos="each", per_job=2, per_user=2, per_account=3),
         Association("qos each", qos="each", tres="job", per_user=2),
+        Association("qos each", qos="each", tres="wall", per_job=1440),
         *(
-            Association(f"user {user} of account {account}", account, user, tres="job", in_all=1)
+            Association(f"user {user} of account {account}", account, user, tres="job", per_user=1)
             for user, account in MAX_JOBS.items()
         ),
     }
@@ -118,7 +119,7 @@ def test_sampled_caps_of_every_kind_are_read_with_their_scope():
         Association(**nobody, tres="job", in_all=2),
         Association(**user, tres="cpu", per_job=16),
         Association(**user, tres="gres/gpu", per_job=8),
-        Association(**user, tres="job", in_all=3),
+        Association(**user, tres="job", per_user=3),
         Association(**user, tres="mem", per_job=65_536),
         Association(**user, tres="node", per_job=2),
         Association(**qos, tres="cpu", in_all=50),
@@ -128,6 +129,46 @@ def test_sampled_caps_of_every_kind_are_read_with_their_scope():
         Association(**qos, tres="mem", per_user=102_400),
         Association(**qos, tres="node", per_user=4),
     }
+
+
+def test_sampled_caps_on_time_nodes_and_partitions_are_read():
+    """On 22.05: a user with an association for partition gpu alone, and pq with its own QOS."""
+    own_qos = slurm_text.partition_qos((SAMPLES / "partitions_22.05.txt").read_text())
+    text = (SAMPLES / "assoc_mgr_22.05_time.txt").read_text()
+
+    found = set(slurm_text.associations(text, own_qos))
+
+    scope = "user nobody of account lab"
+    in_gpu: dict[str, Any] = {"account": "lab", "user": "nobody", "partitions": ("gpu",)}
+    in_gpu["scope"] = f"{scope} in partition gpu"
+    of_pq: dict[str, Any] = {"scope": "qos partq", "qos": "partq", "partitions": ("pq",)}
+    assert own_qos == {"pq": "partq"}
+    assert found == {
+        Association("account lab", "lab", in_all=40),
+        Association(scope, "lab", "nobody", tres="job", per_user=1, but_partitions=("gpu",)),
+        Association(**in_gpu, per_node=2),
+        Association(**in_gpu, tres="wall", per_job=60),
+        # GrpTRESRunMins=gres/gpu=90(80) and 500(5): what running jobs still take is used.
+        Association(**in_gpu, tres="minutes/gres/gpu", per_job=100, in_all=10),
+        Association(**of_pq, in_all=3),
+        Association(**of_pq, tres="wall", per_job=120),
+        Association(**of_pq, tres="minutes/gres/gpu", per_job=600, in_all=495),
+    }
+
+
+def test_minutes_that_are_used_up_are_a_cap_of_none():
+    text = (
+        "ClusterName=c Account=a UserName= Partition= Priority=0 ID=1\n"
+        "    GrpSubmitJobs=N(0) GrpWall=60(61.50)\n"
+        "    GrpTRESMins=cpu=100(99),mem=N(0),gres/gpu=50(50)\n"
+        "QOS=q(1)\n"
+        "    GrpJobs=N(0) GrpJobsAccrue=N(0) GrpSubmitJobs=N(0) GrpWall=60(59.90)\n"
+    )
+
+    assert slurm_text.associations(text) == (
+        Association("account a", "a", tres="left/gres/gpu", in_all=0),
+        Association("account a", "a", tres="left/wall", in_all=0),
+    )
 
 
 def test_a_cap_on_memory_is_in_mib_with_or_without_a_unit():

@@ -233,6 +233,37 @@ MUTANTS = (
         "in kinds",
         "test_kinds.py::test_a_lost_member_is_replaced_by_one_of_its_kind_in_their_zone",
     ),
+    Mutant(
+        "caps.py",
+        "rank > first.get((cap.tres, limit), rank)",
+        "False",
+        "test_caps.py::test_a_qos_stands_in_for_the_same_limit_of_an_association",
+    ),
+    Mutant(
+        "caps.py",
+        "return 3 if cap.account or cap.user else 0",
+        "return 3",
+        "test_caps.py::"
+        "test_a_licence_of_the_cluster_is_held_against_jobs_of_a_qos_that_counts_it_too",
+    ),
+    Mutant(
+        "caps.py",
+        "if self._timed and job.is_pending:",
+        "if self._timed:",
+        "test_caps.py::test_caps_on_time_and_on_what_a_node_gives_are_held_against_pending_jobs",
+    ),
+    Mutant(
+        "caps.py",
+        "not set(cap.but_partitions).issuperset(job.partitions)",
+        "True",
+        "test_caps.py::test_an_association_of_a_partition_stands_in_for_that_of_the_user",
+    ),
+    Mutant(
+        "demand.py",
+        "job = self.caps.spread(job) if job.spreads else job",
+        "pass",
+        "test_caps.py::test_a_job_that_may_spread_takes_as_many_nodes_as_a_cap_per_node_wants",
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from tests.make import A10G, cluster, digest, job, pool, snapshot
 from tidegate.core.caps import Caps
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
-from tidegate.core.slurm import Association, Job, Licence
+from tidegate.core.slurm import Association, Job, Licence, Shape, Spread
 
 
 def admitted(jobs: list[Job], *caps: Association) -> list[int]:
@@ -93,6 +93,115 @@ def test_licences_are_given_once_beside_what_running_jobs_hold() -> None:
     assert caps.admit(jobs[2])[1] == (
         "the cluster's count of licence matlab allows 4 licences in all, 4 are used or promised"
     )
+
+
+def test_of_alternative_licences_one_that_is_free_is_taken() -> None:
+    choices = (("matlab", 1), ("octave", 1))
+    jobs = [job(n, licence_choices=choices) for n in range(3)]
+    reading = replace(digest(jobs).reading, licences=(Licence("matlab", 1), Licence("octave", 1)))
+
+    caps = Caps(reading)
+
+    assert [caps.admit(each)[0] for each in jobs] == [1, 1, 0]
+
+
+HOUR = {"time_limit_s": 3600.0}
+TIMED = cap("minutes/gres/gpu", in_all=150, per_job=120)
+
+
+@pytest.mark.parametrize(
+    ("limit", "jobs", "expected"),
+    [
+        # Running jobs have used their minutes already: `in_all` is what is left beside them.
+        (TIMED, [normal(1, on=["i-1"], gpus=8, **HOUR), normal(2, gpus=2, **HOUR)], [1]),
+        (TIMED, [normal(1, **HOUR), normal(2, gpus=2, **HOUR), normal(3, **HOUR)], [1, 0, 1]),
+        (TIMED, [normal(1, gpus=3, **HOUR), normal(2, gpus=2, **HOUR)], [0, 1]),
+        (TIMED, [normal(1), normal(2, gpus=0)], [0, 1]),
+        (cap("wall", per_job=60), [normal(1, **HOUR), normal(2, time_limit_s=3601.0)], [1, 0]),
+        (cap("left/gres/gpu", in_all=0), [normal(1), normal(2, gpus=0)], [0, 1]),
+        (cap("left/wall", in_all=0), [normal(1, gpus=0), job(2)], [0, 1]),
+        (cap("gres/gpu", per_node=2), [normal(1, gpus=3), normal(2, nodes=4, gpus=2)], [0, 1]),
+    ],
+)
+def test_caps_on_time_and_on_what_a_node_gives_are_held_against_pending_jobs(
+    limit: Association, jobs: list[Job], expected: list[int]
+) -> None:
+    assert admitted(jobs, limit) == expected
+
+
+def test_what_stops_a_job_is_told_in_minutes_and_per_node() -> None:
+    limits = [TIMED, cap("wall", per_job=90), cap("gres/gpu", per_node=2)]
+    asked = [normal(1, gpus=1), normal(2, gpus=2, time_limit_s=7200.0), normal(3, gpus=3, **HOUR)]
+    caps = [Caps(digest([], associations=[each]).reading) for each in limits]
+
+    assert [each.admit(asked[number])[1] for number, each in enumerate(caps)] == [
+        "qos normal allows 120 minutes of GPUs per job, it sets no limit",
+        "qos normal allows 90 minutes of wall time per job, it asks 120",
+        "qos normal allows 2 GPUs per node, it asks 3",
+    ]
+    assert Caps(digest([], associations=[cap("left/wall", in_all=0)]).reading).admit(asked[0]) == (
+        0,
+        "qos normal has used up its minutes of wall time",
+    )
+
+
+def test_a_job_that_may_spread_takes_as_many_nodes_as_a_cap_per_node_wants() -> None:
+    spreads = (Spread(2, Shape(4, "a10g")), Spread(4, Shape(2, "a10g")))
+    wide = normal(1, gpus=8, gpu_type="a10g", spreads=spreads)
+    limit = cap("gres/gpu", per_node=3)
+
+    made = plan(snapshot([wide], associations=[limit]))
+
+    assert [(x.count, x.gated_for) for x in launches(made)] == [(4, "1")]
+
+
+LAB = Association("account lab", account="lab", in_all=1)
+LAB_JOBS = Association("user ada of account lab", "lab", "ada", tres="job", per_user=1)
+BIG = Association("qos big", qos="big", in_all=3)
+MANY_JOBS = Association("qos big", qos="big", tres="job", per_user=4)
+PER_USER_ONLY = Association("qos big", qos="big", per_user=3)
+OF_PARTITION = Association("qos partq", qos="partq", partitions=("gpu",), in_all=2)
+
+
+@pytest.mark.parametrize(
+    ("caps", "gpus", "expected"),
+    [
+        # As 22.05 did it: the QOS stands in for its accounts, limit by limit.
+        ((LAB,), [2, 1, 1], [0, 1, 0]),
+        ((LAB, BIG), [2, 1, 1], [1, 1, 0]),
+        ((LAB, PER_USER_ONLY), [2, 1, 1], [0, 1, 0]),
+        ((LAB_JOBS, MANY_JOBS), [1, 1], [1, 1]),
+        ((LAB_JOBS, BIG), [1, 1], [1, 0]),
+        ((LAB, BIG, OF_PARTITION), [1, 2, 1], [1, 0, 1]),
+        ((LAB, OF_PARTITION), [2, 1], [1, 0]),
+    ],
+)
+def test_a_qos_stands_in_for_the_same_limit_of_an_association(
+    caps: tuple[Association, ...], gpus: list[int], expected: list[int]
+) -> None:
+    jobs = [job(n, account="lab", qos="big", gpus=each) for n, each in enumerate(gpus)]
+
+    assert admitted(jobs, *caps) == expected
+
+
+def test_an_association_of_a_partition_stands_in_for_that_of_the_user() -> None:
+    scope = "user ada of account lab"
+    everywhere = Association(scope, "lab", "ada", in_all=1, but_partitions=("gpu",))
+    here = Association(f"{scope} in partition gpu", "lab", "ada", in_all=2, partitions=("gpu",))
+    elsewhere = replace(here, partitions=("cpu",), in_all=0)
+    lab = [job(n, account="lab") for n in range(3)]
+
+    assert admitted(lab, everywhere, here, elsewhere) == [1, 1, 0]
+
+
+def test_a_licence_of_the_cluster_is_held_against_jobs_of_a_qos_that_counts_it_too() -> None:
+    jobs = [job(n, qos="big", licences=(("matlab", 1),)) for n in range(3)]
+    caps = (Association("qos big", qos="big", tres="license/matlab", in_all=9),)
+    reading = replace(digest(jobs, associations=caps).reading, licences=(Licence("matlab", 2),))
+
+    counted = Caps(reading)
+
+    assert [counted.admit(each)[0] for each in jobs] == [1, 1, 0]
 
 
 def test_jobs_that_start_together_are_admitted_together_or_not_at_all() -> None:

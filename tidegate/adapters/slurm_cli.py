@@ -141,13 +141,15 @@ class SlurmCli:
         nodes = self._nodes()
         jobs = self._scripts.with_signals(self._jobs())
         limits = self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
-        is_licensed = any(job.licences for job in jobs)
+        # A partition may have a QOS of its own; without slurmdbd there is none.
+        own_qos = self._ask(["scontrol", "show", "partition", "-o"]) if "QOS=" in limits else ""
+        is_licensed = any(job.licences or job.licence_choices for job in jobs)
         licences = self._ask(["scontrol", "show", "licenses"]) if is_licensed else ""
         return Reading(
             version=self._read_version(),
             jobs=jobs,
             nodes=nodes,
-            associations=slurm_text.associations(limits),
+            associations=slurm_text.associations(limits, slurm_text.partition_qos(own_qos)),
             licences=slurm_text.licences(licences),
         )
 

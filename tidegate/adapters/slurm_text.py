@@ -6,8 +6,12 @@ The queue is read in `slurm_queue`. Verified on samples of Slurm 22.05 and 24.11
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
+from tidegate.core.caps import LEFT, MINUTES, WALL
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.slurm import Association, Licence, Node, NodeState
 
@@ -20,6 +24,10 @@ _NUMBER = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))?([KMGTP]?)", re.ASCII)
 _TIME = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}(?::[0-9]{1,4}){0,2})", re.ASCII)
 # What Tidegate can buy: GPUs, and the Neuron devices of Trainium and Inferentia.
 GRES_NAMES = ("gpu", "neuron")
+_TRES_LIMITS = frozenset(
+    {"GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "MaxTRESPJ", "MaxTRESPN", "MaxTRESMinsPJ"}
+    | {"MaxTRESPU", "MaxTRESPA"}
+)
 _NODE_GRES = re.compile(r"(gpu|neuron)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
 _REASON = re.compile(r" Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?(?: Extra=.*)?(?: Comment=.*)?$")
 _LIMIT = re.compile(
@@ -29,6 +37,12 @@ _LIMIT = re.compile(
 _JOB_LIMITS = re.compile(
     r"\b(GrpJobs|MaxJobs|MaxJobsPU|MaxJobsPA)=([0-9]{1,15})(?=\(|\s|$)", re.ASCII
 )
+# A limit and what is used of it; the whole minutes of GrpWall are enough.
+_SPENT = re.compile(r"(?:^|,)([^=,]+)=([0-9]{1,15})\(([0-9]{1,20})(?:\.[0-9]+)?\)", re.ASCII)
+_WALL_LIMITS = re.compile(
+    r"\b(GrpWall)=([0-9]{1,15}\([0-9.]{1,20}\))|\b(MaxWallPJ)=([0-9]{1,15})(?=\s|$)", re.ASCII
+)
+_PARTITION_QOS = re.compile(r"^PartitionName=(\S+) .*?\bQoS=(\S+)", re.MULTILINE)
 _LICENCE = re.compile(r"LicenseName=(\S+)\s+Total=[0-9]+\s+Used=[0-9]+\s+Free=([0-9]{1,15})")
 _ASSOCIATION = re.compile(r"ClusterName=\S* Account=(\S+) UserName=([^\s(]*)\S* Partition=(\S*)")
 _PARENT = re.compile(r"\s+ParentAccount=([^\s(]+)")
@@ -141,24 +155,31 @@ def licences(text: str) -> tuple[Licence, ...]:
 
 
 def asked_licences(text: str) -> tuple[tuple[str, int], ...]:
-    """Name and number in `matlab:2,abaqus`; () for alternatives (`a|b`), which nobody knows."""
+    """Name and number in `matlab:2,abaqus`, or of each alternative in `matlab:2|abaqus`."""
     found: list[tuple[str, int]] = []
-    for part in words(text):
+    for part in value(text).replace("|", ",").split(","):
         # `matlab@server:2` names a remote licence by the same word that `show licenses` has.
         name, _, count = part.partition(":")
-        if "|" in part or not (count or "1").isdecimal():
+        if not (count or "1").isdecimal():
             return ()
-        found.append((name, int(count or 1)))
+        found += [(name, int(count or 1))] if name else []
     return tuple(found)
 
 
-def associations(text: str) -> tuple[Association, ...]:
+def partition_qos(text: str) -> dict[str, str]:
+    """Partition -> its own QOS, in `scontrol show partition -o`."""
+    return {name: qos for name, qos in _PARTITION_QOS.findall(text) if value(qos)}
+
+
+def associations(
+    text: str, qos_of: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Association, ...]:
     """The caps in `scontrol show assoc_mgr flags=assoc,qos`; () without slurmdbd.
 
     An account's group cap applies to the accounts below it too (`accounts_below`). Caps of
     one job, and of the jobs of one user in an account, are read at users only: Slurm prints
-    them there with what the accounts above gave. Associations of one partition only are left
-    out, as is the usage in parentheses.
+    them there with what the accounts above gave. Of the usage in parentheses only minutes are
+    read: those of jobs that have ended stand nowhere else. `qos_of`: partition -> its own QOS.
     """
     records = _records(text)
     parents = {
@@ -168,8 +189,19 @@ def associations(text: str) -> tuple[Association, ...]:
     }
     made: list[Association] = []
     for found in records:
-        if not found.get("partition"):
-            made.extend(_caps(found, parents))
+        where: dict[str, Any] = {}
+        if "qos" in found:
+            where["partitions"] = tuple(p for p, qos in qos_of.items() if qos == found["qos"])
+        elif found["partition"]:
+            where["partitions"] = (found["partition"],)
+        elif found["user"]:
+            where["but_partitions"] = tuple(
+                other["partition"]
+                for other in records
+                if other.get("partition")
+                and (other["account"], other["user"]) == (found["account"], found["user"])
+            )
+        made.extend(replace(cap, **where) for cap in _caps(found, parents))
     return tuple(made)
 
 
@@ -191,38 +223,56 @@ def _collect(record: dict[str, str], line: str) -> None:
     if found := _PARENT.match(line):
         record["parent"] = found.group(1)
     record |= dict(_JOB_LIMITS.findall(line))
+    for grp, spent, most, minutes in _WALL_LIMITS.findall(line):
+        record |= {grp: spent} if grp else {most: minutes}
     key, _, rest = line.strip().partition("=")
     # A QOS repeats MaxTRESPU for every user who has jobs; the cap is the same in each.
-    if key in ("GrpTRES", "MaxTRESPJ", "MaxTRESPU", "MaxTRESPA"):
+    if key in _TRES_LIMITS:
         record[key] = rest
 
 
 def _caps(found: Mapping[str, str], parents: Mapping[str, str]) -> Iterator[Association]:
     account, user, qos = (found.get(key, "") for key in ("account", "user", "qos"))
-    in_all = _limits(found.get("GrpTRES", "")) | _job_limit(found, "GrpJobs")
+    limits: dict[str, Any] = {
+        "in_all": _limits(found.get("GrpTRES", "")) | _job_limit(found, "GrpJobs")
+    }
+    limits["in_all"] |= _in_minutes(found)
+    if user or qos:
+        limits["per_job"] = _limits(found.get("MaxTRESPJ", "")) | {
+            f"{MINUTES}{tres}": most
+            for tres, most in _limits(found.get("MaxTRESMinsPJ", "")).items()
+        }
+        if "MaxWallPJ" in found:
+            limits["per_job"][WALL] = int(found["MaxWallPJ"])
+        limits["per_node"] = _limits(found.get("MaxTRESPN", ""))
     if user:
-        # Of both the lower one: GrpJobs of a user is what MaxJobs is, set at another place.
-        most = _job_limit(found, "MaxJobs")
-        in_all |= {tres: min(number, in_all.get(tres, number)) for tres, number in most.items()}
-    per_job = _limits(found.get("MaxTRESPJ", "")) if user or qos else {}
-    per_user, per_account = (
-        _limits(found.get(f"MaxTRES{of}", "")) | _job_limit(found, f"MaxJobs{of}") if qos else {}
-        for of in ("PU", "PA")
-    )
+        limits["per_user"] = _job_limit(found, "MaxJobs")
+    for of, name in (("PU", "per_user"), ("PA", "per_account")) if qos else ():
+        most_jobs = _job_limit(found, f"MaxJobs{of}")
+        limits[name] = _limits(found.get(f"MaxTRES{of}", "")) | most_jobs
     scope = f"qos {qos}" if qos else f"account {account}"
-    for tres in sorted(in_all.keys() | per_job.keys() | per_user.keys() | per_account.keys()):
+    scope = f"user {user} of {scope}" if user else scope
+    if found.get("partition"):
+        scope += f" in partition {found['partition']}"
+    for tres in sorted({tres for each in limits.values() for tres in each}):
         yield Association(
-            scope=f"user {user} of {scope}" if user else scope,
+            scope=scope,
             account=account,
             user=user,
             qos=qos,
             tres=tres,
-            in_all=in_all.get(tres),
-            per_user=per_user.get(tres),
-            per_account=per_account.get(tres),
-            per_job=per_job.get(tres),
             accounts_below=() if user or qos else _below(account, parents),
+            **{name: each.get(tres) for name, each in limits.items()},
         )
+
+
+def _in_minutes(found: Mapping[str, str]) -> dict[str, int]:
+    """What is left beside running jobs, and 0 for what a group has used up."""
+    ahead = _SPENT.findall(found.get("GrpTRESRunMins", ""))
+    left = {f"{MINUTES}{tres}": max(int(limit) - int(used), 0) for tres, limit, used in ahead}
+    spent = [*_SPENT.findall(found.get("GrpTRESMins", ""))]
+    spent += _SPENT.findall(f"{WALL}={found.get('GrpWall', '')}")
+    return left | {f"{LEFT}{tres}": 0 for tres, limit, used in spent if int(used) >= int(limit)}
 
 
 def _limits(text: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from operator import attrgetter
 
+from tidegate.core.caps import MINUTES
 from tidegate.core.slurm import Job, Node, Reading
 
 # Slurm has not looked at the job since it changed: all mean the same to the planner, and
@@ -20,14 +21,14 @@ def fingerprint(reading: Reading) -> Fingerprint:
     """Equal for two readings that the planner would treat alike.
 
     Left out: how old priorities have grown (their order counts), the nodes that a reason
-    lists, and when a busy node was last busy.
+    lists, when a busy node was last busy, and minutes that pass anyway.
     """
     ranked = sorted(reading.jobs, key=lambda job: (-job.priority, job.job_id))
     return (
         reading.version,
         tuple(_job(job) for job in ranked),
         tuple(_node(node) for node in sorted(reading.nodes, key=lambda node: node.name)),
-        reading.associations,
+        tuple(cap for cap in reading.associations if not cap.tres.startswith(MINUTES)),
     )
 
 

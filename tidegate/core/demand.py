@@ -181,6 +181,7 @@ class _Demand:
     def _wants(self, job: Job) -> None:
         sentence = self._held(job)
         job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
+        job = self.caps.spread(job) if job.spreads else job
         admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
             need = self._need(job, admitted, job.reason or "None")
@@ -192,7 +193,7 @@ class _Demand:
         """The components of a heterogeneous job: what stops one stops all."""
         stopped = next((sentence for job in jobs if (sentence := self._held(job))), "")
         if not stopped:
-            jobs = [_with_all_kinds(job) for job in jobs]
+            jobs = [self.caps.spread(_with_all_kinds(job)) for job in jobs]
             stopped = self.caps.admit_together(jobs)
         for job in jobs:
             if stopped:

@@ -93,6 +93,7 @@ def request(job: Job, reading: Reading) -> str:
         job.account,
         job.qos,
         job.licences,
+        job.licence_choices,
         job.count,
         caps,
     )

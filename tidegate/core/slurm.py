@@ -129,9 +129,10 @@ class Job:
     `nodes` is the planned count, the fewest that Slurm accepts; `spreads` are larger ones on
     which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
     leader of its heterogeneous job, whose components start together. `licences`: name and
-    number. Instants are on the head's clock; `deadline_s` is the instant by which it must have
-    ended, `begins_at_s` that before which it may not start. `signal`: what its script asks with
-    `#SBATCH --signal`, like "B:USR1@90", known when it runs.
+    number; of `licence_choices` one will do (`a|b`). Instants are on the head's clock;
+    `deadline_s` is the instant by which it must have ended, `begins_at_s` that before which it
+    may not start. `signal`: what its script asks with `#SBATCH --signal`, like "B:USR1@90",
+    known when it runs.
     """
 
     job_id: str
@@ -157,6 +158,7 @@ class Job:
     deadline_s: float | None = None
     time_min_s: float | None = None
     licences: tuple[tuple[str, int], ...] = ()
+    licence_choices: tuple[tuple[str, int], ...] = ()
     het_job_id: str = ""
     reservation: str = ""
     begins_at_s: float | None = None
@@ -185,8 +187,12 @@ class Association:
     nodes, so with no node up the pending reason hides them.
     `scope`: "qos NAME" or "account NAME" or "user NAME of account NAME".
     `accounts_below`: the cap of an account counts the jobs of these accounts as well.
-    `tres`: Slurm's name of what is counted: "gres/gpu", "gres/gpu:a10g" (only GPUs of this
-    type), "cpu", "mem" (MiB), "node", "license/NAME"; ours for jobs: "job".
+    `partitions`: of a user, those that alone it is for, and `but_partitions` those for which
+    he has another; of a QOS, those that have it as their own. `tres`: Slurm's name of what is
+    counted: "gres/gpu", "gres/gpu:a10g" (only GPUs of this type), "cpu", "mem" (MiB), "node",
+    "license/NAME"; ours for jobs: "job", for the minutes of a job: "wall". "minutes/TRES" are
+    those that a job may take with its TRES; `in_all` is what is left beside the jobs that run
+    (GrpTRESRunMins). "left/TRES", "left/wall" are there when a group has none left, in_all 0.
     """
 
     scope: str
@@ -199,6 +205,9 @@ class Association:
     per_account: int | None = None
     per_job: int | None = None
     accounts_below: tuple[str, ...] = ()
+    per_node: int | None = None
+    partitions: tuple[str, ...] = ()
+    but_partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Cluster, Limits, Pool
 from tidegate.service.control import Looked
 from tidegate.sim.slurm_parts import SimJob, Submit
+from tidegate.sim.slurm_table import caps_over
 from tidegate.sim.world import SimWorld
 
 
@@ -118,12 +119,9 @@ def _is_within(limits: Limits, nodes: int, gpus: int, usd: float) -> bool:
 def _caps(asked: Submit, world: SimWorld) -> list[int]:
     """The GPU counts that accounting allows this job alone."""
     found: list[int] = []
-    for cap in world.slurm.table.associations:
-        in_account = not cap.account or asked.account in (cap.account, *cap.accounts_below)
-        is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{asked.shape.gpu_type}")
-        if in_account and is_kind and cap.user in ("", asked.user) and cap.qos in ("", asked.qos):
-            limits = (cap.in_all, cap.per_job, cap.per_user)
-            found.extend(limit for limit in limits if limit is not None)
+    for cap in caps_over(world.slurm.table.associations, asked):
+        limits = (cap.in_all, cap.per_job, cap.per_user)
+        found.extend(limit for limit in limits if limit is not None)
     return found
 
 

@@ -254,9 +254,7 @@ class Table:
         if asked.licences > self.licences - sum(each.licences for each in running):
             return "Licenses"
         gpus = asked.nodes * asked.shape.gpus
-        for cap in self.associations if gpus else ():
-            if not _counts(cap, asked):
-                continue
+        for cap in caps_over(self.associations, asked) if gpus else ():
             kind = "QOS" if cap.qos else "Assoc"
             used = [s for s in running if _counts(cap, s)]
             if cap.per_job is not None and gpus > cap.per_job:
@@ -271,6 +269,13 @@ class Table:
 
 def _emptied(node: SimNode) -> SimNode:
     return SimNode(node.name, node.cpus, node.memory_mib, node.gpus, node.gpu_type, node.features)
+
+
+def caps_over(caps: Sequence[Association], asked: Submit) -> list[Association]:
+    """What accounting holds against a job: GrpTRES of its QOS stands in for its account's."""
+    counting = [cap for cap in caps if _counts(cap, asked)]
+    of_qos = {cap.tres for cap in counting if cap.qos and cap.in_all is not None}
+    return [cap for cap in counting if cap.qos or cap.in_all is None or cap.tres not in of_qos]
 
 
 def _counts(cap: Association, asked: Submit) -> bool:

@@ -7,7 +7,7 @@ from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, Phase
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Limits, Pool
-from tidegate.core.slurm import Association, Job
+from tidegate.core.slurm import Association, Job, Reading
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
@@ -255,10 +255,12 @@ class CapsKept(Check):
             for launch in done.plan.actions:
                 if isinstance(launch, Launch) and digest is not None:
                     for cap in digest.reading.associations:
-                        self._keep(cap, launch, digest.reading.jobs)
+                        self._keep(cap, launch, digest.reading)
 
-    def _keep(self, cap: Association, launch: Launch, jobs: tuple[Job, ...]) -> None:
+    def _keep(self, cap: Association, launch: Launch, reading: Reading) -> None:
+        jobs, caps = reading.jobs, reading.associations
         mine = [j for j in jobs if j.is_pending and j.job_id in launch.for_jobs and _under(cap, j)]
+        mine = [j for j in mine if not any(_replaces(other, cap, j) for other in caps)]
         held = [j for j in jobs if not j.is_pending and _under(cap, j)]
         for job in mine:
             gpus = job.nodes * job.shape.gpus
@@ -315,6 +317,12 @@ def _under(cap: Association, job: Job) -> bool:
     is_kind = cap.tres in ("gres/gpu", f"gres/gpu:{job.shape.gpu_type}")
     is_theirs = cap.user in ("", job.user) and cap.qos in ("", job.qos)
     return bool(job.shape.gpus) and in_account and is_kind and is_theirs
+
+
+def _replaces(other: Association, cap: Association, job: Job) -> bool:
+    """GrpTRES of a job's QOS stands in for that of its account."""
+    is_both = other.tres == cap.tres and None not in (other.in_all, cap.in_all)
+    return is_both and bool(other.qos) and not cap.qos and _under(other, job)
 
 
 def _offerings(request: FleetRequest) -> list[Offering]:
