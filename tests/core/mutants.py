@@ -260,6 +260,12 @@ MUTANTS = (
     ),
     Mutant(
         "demand.py",
+        "shortest_s=job.time_min_s or job.time_limit_s",
+        "shortest_s=job.time_limit_s",
+        "test_markets.py::test_nothing_is_bought_for_a_job_that_cannot_end_before_its_deadline",
+    ),
+    Mutant(
+        "demand.py",
         "job = self.caps.spread(job) if job.spreads else job",
         "pass",
         "test_caps.py::test_a_job_that_may_spread_takes_as_many_nodes_as_a_cap_per_node_wants",

@@ -109,9 +109,29 @@ def test_spot_is_tried_while_there_is_time_and_on_demand_at_the_last_safe_moment
 
 def test_a_late_job_takes_spot_when_there_is_nothing_else() -> None:
     only = cluster(pool(markets=(Market.SPOT,)))
-    urgent = job(time_limit_s=HOUR_S, deadline_s=NOW_S + HOUR_S)
+    urgent = job(time_limit_s=HOUR_S, deadline_s=NOW_S + 300 + HOUR_S)
 
     assert bought(plan(snapshot([urgent], of=only))) == [(Market.SPOT, 1)]
+
+
+def test_nothing_is_bought_for_a_job_that_cannot_end_before_its_deadline() -> None:
+    """Slurm cancels it; with --time-min it gives it less time first."""
+    late = job(1, time_limit_s=HOUR_S, deadline_s=NOW_S + HOUR_S)
+    shorter = replace(late, job_id="2", time_min_s=HOUR_S / 2)
+
+    made = plan(snapshot([late, shorter]))
+
+    assert [x.for_jobs for x in launches(made)] == [("2",)]
+    said = "boots a node in 300 s: the job would end 300 s after its deadline"
+    assert why(made) == f"pool a10g {said}; pool t4 {said}"
+
+
+def test_a_job_whose_deadline_is_near_may_still_use_a_node_that_is_there() -> None:
+    late = job(1, time_limit_s=HOUR_S, deadline_s=NOW_S + HOUR_S)
+
+    made = plan(snapshot([late], [node()], instances=[instance()], records=[record()]))
+
+    assert made.served[0].by == ("i-1",)
 
 
 def test_a_checkpoint_gives_spot_more_time_before_a_deadline() -> None:

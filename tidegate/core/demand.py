@@ -25,8 +25,9 @@ class Need:
     all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
     that counts several in its constraint, `is_of_kinds`). `beside`: nodes that the gang
     has already, when only those that it lost are needed. `expected_s`: how long it will really
-    run, None: unknown. `deadline_s`: the instant by which it must have ended. `checkpoint_s`:
-    the work that an interruption costs it at most, None: as its pool says.
+    run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
+    least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
+    an interruption costs it at most, None: as its pool says.
     """
 
     job_id: str
@@ -43,6 +44,7 @@ class Need:
     time_limit_s: float | None = None
     expected_s: float | None = None
     deadline_s: float | None = None
+    shortest_s: float | None = None
     is_requeueable: bool = True
     checkpoint_s: float | None = None
     priority: int = 0
@@ -249,6 +251,7 @@ class _Demand:
             job.qos,
             job.time_limit_s,
             job.deadline_s,
+            job.time_min_s,
             job.is_requeueable,
             job.is_checkpointed,
         )
@@ -270,6 +273,7 @@ class _Demand:
             of.time_limit_s,
             of.expected_s,
             of.deadline_s,
+            of.shortest_s,
             of.is_requeueable,
             of.checkpoint_s,
             job.priority,
@@ -295,6 +299,7 @@ class _Demand:
             time_limit_s=job.time_limit_s,
             expected_s=self.cluster.expected_s(job.time_limit_s, job.account),
             deadline_s=job.deadline_s,
+            shortest_s=job.time_min_s or job.time_limit_s,
             is_requeueable=job.is_requeueable,
             checkpoint_s=0.0 if job.is_checkpointed else None,
             priority=job.priority,

@@ -13,7 +13,7 @@ from tidegate.core.learnt import DOUBT_AFTER
 from tidegate.core.limits import Load, Usage
 from tidegate.core.pool import Pool
 from tidegate.core.reservations import BLOCK_DRAIN_S
-from tidegate.core.shelves import Shelf, Shelves, allows_time
+from tidegate.core.shelves import Shelf, Shelves, allows_time, late_s
 from tidegate.core.slurm import Shape
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import PASSING, Why, WhyNot
@@ -50,6 +50,13 @@ class Refusals:
     def _of_pool(self, need: Need, nodes: int, pool: Pool) -> Iterator[WhyNot]:
         if not allows_time(pool, need):
             yield _too_long(pool, need)
+            return
+        if late := late_s(pool, need, self._snapshot.now_s):
+            said = (
+                f"pool {pool.name} boots a node in {pool.boot_s:.0f} s: the job would end "
+                f"{late:.0f} s after its deadline"
+            )
+            yield WhyNot(Why.JOB_TIME, said, pool.name)
             return
         too_small = self._too_small(pool, need.shape)
         if too_small:

@@ -168,6 +168,8 @@ class Shelves:
         pool = shelf.pool
         if pool.name not in need.pools or not allows_time(pool, need):
             return 0
+        if need.deadline_s is not None and late_s(pool, need, self._snapshot.now_s) > 0:
+            return 0
         shape = need.shape
         found = shelf.catalogue.fit(vector(shape), gres(shape))
         if found and need.constraint:
@@ -223,6 +225,16 @@ def allows_time(pool: Pool, need: Need) -> bool:
     if pool.max_job_time_s is None:
         return True
     return need.time_limit_s is not None and need.time_limit_s <= pool.max_job_time_s
+
+
+def late_s(pool: Pool, need: Need, now_s: float) -> float:
+    """How long after its deadline the job would end at the soonest on a node bought now.
+
+    Slurm cancels a job that can no longer end in time, so such a node would be for nothing.
+    """
+    if need.deadline_s is None or need.shortest_s is None:
+        return 0.0
+    return max(now_s + pool.boot_s + need.shortest_s - need.deadline_s, 0.0)
 
 
 def _options(need: Need, shelf: Shelf, mask: int) -> Iterator[Option]:
