@@ -26,11 +26,15 @@ class BillAlert(Construct):
             self,
             "Monthly",
             budget=made.BudgetDataProperty(
-                budget_name=f"tidegate-{cluster}",
+                # Budgets are the account's, not the region's.
+                budget_name=f"tidegate-{cluster}-{file.region}",
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=made.SpendProperty(amount=file.bill_alert.usd_per_month, unit="USD"),
-                cost_filters={"TagKeyValue": [f"user:{CLUSTER_TAG}${cluster}"]},
+                cost_filters={
+                    "Region": [file.region],
+                    "TagKeyValue": [f"user:{CLUSTER_TAG}${cluster}"],
+                },
             ),
             notifications_with_subscribers=[
                 made.NotificationWithSubscribersProperty(

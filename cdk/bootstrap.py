@@ -3,7 +3,7 @@
 Free of the CDK: the names may be tokens or plain text.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.core.pool import Pool
 from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
@@ -31,11 +31,15 @@ SLURMCTLD_LOG = "/var/log/slurm/slurmctld.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNames:
-    """What head and nodes both need: the Munge secret's ARN, the file system's id, the bus."""
+    """What head and nodes both need: the Munge secret's ARN, the file system's id, the bus.
+
+    `lustre`: what is mounted beside the file system, "" for nothing.
+    """
 
     munge_secret: str
     file_system_id: str
     bus: str
+    lustre: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         state_dir=f"{DATA_DIR}/slurmctld",
         settings=file.slurm.settings,
         cgroup=file.slurm.cgroup,
+        static=file.slurm.static,
     )
 
 
@@ -127,6 +132,11 @@ def gpu_settings(model: GpuModel) -> GpuSettings:
     )
 
 
+def _shared(file: ClusterFile, names: SharedNames) -> Shared:
+    made = Shared(names.file_system_id, file.shared_dir, lustre=names.lustre)
+    return replace(made, lustre_dir=file.lustre.directory) if file.lustre else made
+
+
 def head_values(
     file: ClusterFile,
     shared: SharedNames,
@@ -139,7 +149,7 @@ def head_values(
     return HeadValues(
         slurm=slurm_values(file),
         munge=MungeSecret(shared.munge_secret),
-        shared=Shared(shared.file_system_id, file.shared_dir),
+        shared=_shared(file, shared),
         agent=agent_at,
         agent_env=tuple(agent_environment(file, agent).items()),
         bus=shared.bus,
@@ -157,7 +167,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         shapes=shapes(pool, has_efa=pool.name in file.efa),
         pools=(NodePool(pool.name, pool.labels),),
         munge=MungeSecret(shared.munge_secret),
-        shared=Shared(shared.file_system_id, file.shared_dir),
+        shared=_shared(file, shared),
         bus=shared.bus,
         installs=file.image_id is None,
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",

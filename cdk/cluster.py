@@ -27,6 +27,7 @@ from cdk.existing_head import ExistingHead
 from cdk.functions import Around, Functions
 from cdk.head import Head
 from cdk.images import Images
+from cdk.lustre import Lustre
 from cdk.network import Network
 from cdk.nodes import Nodes
 from cdk.packages import Packages
@@ -120,6 +121,9 @@ class _Parts(Construct):
         self._mounts = (
             () if file.existing.file_system_id else self.network.mount(storage.file_system_id)
         )
+        self._lustre = (
+            Lustre(self, "Lustre", file=file, network=self.network).target if file.lustre else ""
+        )
         self.queues = Queues(self, "Queues")
         self.events = Events(self, "Events", cluster=cluster, queues=self.queues)
         self.nodes = Nodes(
@@ -131,6 +135,7 @@ class _Parts(Construct):
             events=self.events,
             images=self._images,
             mounts=self._mounts,
+            lustre=self._lustre,
         )
         around = Around(
             file=file,
@@ -203,6 +208,7 @@ class TidegateCluster(_Parts):
             events=self.events,
             image=self._images.of_head,
             mounts=self._mounts,
+            lustre=self._lustre,
             agent=packages.agent,
         )
         head_id = self.head.instance.ref

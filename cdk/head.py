@@ -49,12 +49,13 @@ class Head(Construct):
         events: Events,
         image: HeadImage,
         mounts: Sequence[IDependable],
+        lustre: str,
         agent: Path,
     ) -> None:
         super().__init__(scope, id)
         assert storage.volume_id, "a head of ours has a volume of ours"
         names = agent_names(storage, queues, events)
-        shared = shared_names(storage, events)
+        shared = shared_names(storage, events, lustre)
         agent_at = store_file(self, "Agent", agent)
         values = head_values(file, shared, names, storage.volume_id, agent_at=agent_at)
         bundle = store(self, "Bundle", head_bundle(values))

@@ -41,14 +41,14 @@ class Network(Construct):
             self.vpc_id, self.subnets, self.route_out = vpc.vpc_id, vpc.subnets, vpc.route_out
         self.subnets_of_nodes = {zone: self.subnets[zone] for zone in file.zones}
         name, existing = file.cluster.name, file.existing
-        self.node_group_id = self._group("NodeGroup", f"nodes of cluster {name}")
+        self.node_group_id = self.group(self, "NodeGroup", f"nodes of cluster {name}")
         self.head_group_id = (
             existing.head.security_group
             if existing.head
-            else self._group("HeadGroup", f"head of cluster {name}")
+            else self.group(self, "HeadGroup", f"head of cluster {name}")
         )
-        self.file_group_id = existing.file_security_group or self._group(
-            "FileGroup", f"shared files of cluster {name}"
+        self.file_group_id = existing.file_security_group or self.group(
+            self, "FileGroup", f"shared files of cluster {name}"
         )
         self._let_head_and_nodes_talk(has_own_head=existing.head is None)
         if file.network.endpoints:
@@ -70,10 +70,12 @@ class Network(Construct):
     def _interface_endpoints(self, file: ClusterFile) -> None:
         """In the head's zone only: each zone costs as much again, and that one must live anyway."""
         name = file.cluster.name
-        group = self._group("EndpointGroup", f"endpoints of cluster {name}")
+        group = self.group(self, "EndpointGroup", f"endpoints of cluster {name}")
         for source, source_id in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
             ports = (HTTPS_PORT, HTTPS_PORT)
-            self._let(f"EndpointsFrom{source}", group, source_id, ports, f"HTTPS from {source}")
+            self.let(
+                self, f"EndpointsFrom{source}", group, source_id, ports, f"HTTPS from {source}"
+            )
         for service in file.network.endpoints:
             made = ec2.CfnVPCEndpoint(
                 self,
@@ -87,10 +89,10 @@ class Network(Construct):
             )
             self.route_out = [*self.route_out, made]
 
-    def _group(self, id: str, description: str) -> str:
+    def group(self, scope: Construct, id: str, description: str) -> str:
         """A group that lets nothing in yet, and everything out, as EC2 makes them."""
         group = ec2.CfnSecurityGroup(
-            self,
+            scope,
             id,
             vpc_id=self.vpc_id,
             group_description=description,
@@ -105,11 +107,11 @@ class Network(Construct):
         be refused.
         """
         head, node, files = self.head_group_id, self.node_group_id, self.file_group_id
-        self._let("HeadFromNodes", head, node, ALL_PORTS, "Slurm and srun from nodes")
-        self._let("NodesFromHead", node, head, ALL_PORTS, "Slurm and srun from the head")
+        self.let(self, "HeadFromNodes", head, node, ALL_PORTS, "Slurm and srun from nodes")
+        self.let(self, "NodesFromHead", node, head, ALL_PORTS, "Slurm and srun from the head")
         if has_own_head:
-            self._let("FilesFromHead", files, head, (NFS_PORT, NFS_PORT), "NFS from the head")
-        self._let("FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
+            self.let(self, "FilesFromHead", files, head, (NFS_PORT, NFS_PORT), "NFS from the head")
+        self.let(self, "FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
         # EFA wants both directions from the group to itself (EC2 user guide, "Get started
         # with EFA"); MPI and NCCL take any port anyway.
         ec2.CfnSecurityGroupIngress(
@@ -129,11 +131,18 @@ class Network(Construct):
             description="jobs between nodes",
         )
 
-    def _let(
-        self, id: str, group_id: str, source_id: str, ports: tuple[int, int], description: str
+    def let(
+        self,
+        scope: Construct,
+        id: str,
+        group_id: str,
+        source_id: str,
+        ports: tuple[int, int],
+        description: str,
     ) -> None:
+        """TCP to these ports of a group from another one."""
         ec2.CfnSecurityGroupIngress(
-            self,
+            scope,
             id,
             group_id=group_id,
             source_security_group_id=source_id,

@@ -51,9 +51,10 @@ class Nodes(Construct):
         events: Events,
         images: Images,
         mounts: Sequence[IDependable],
+        lustre: str,
     ) -> None:
         super().__init__(scope, id)
-        shared = shared_names(storage, events)
+        shared = shared_names(storage, events, lustre)
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundles = {
             pool: store(self, f"Bundle-{pool.name}", node_bundle(each))
@@ -240,11 +241,12 @@ def _aimed_at(block_id: str) -> ec2.CfnLaunchTemplate.CapacityReservationSpecifi
     )
 
 
-def shared_names(storage: Storage, events: Events) -> SharedNames:
+def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:
     return SharedNames(
         munge_secret=storage.munge_secret_arn,
         file_system_id=storage.file_system_id,
         bus=events.bus.event_bus_name,
+        lustre=lustre,
     )
 
 

@@ -12,7 +12,7 @@ readonly WRONG_CONFIGURATION=78 # sysexits(3)
 readonly IMDS=http://169.254.169.254/latest
 
 # shellcheck disable=SC2034
-MUNGE_FINGERPRINT='' ACCESS_POINT=''
+MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE=''
 for file in ./settings /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090
     [[ ! -e $file ]] || source "$file"

@@ -6,6 +6,8 @@ add a word of shell or a line of configuration. No value is a secret: user data 
 by anyone who may describe the instance.
 """
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 
 import jinja2
@@ -68,6 +70,7 @@ _NODE_STAGES = (
     "node/driver",
     "both/owner_rule",
     "both/shared",
+    "both/lustre",
     "both/munge",
     "node/users",
     "node/gpu",
@@ -86,6 +89,7 @@ _HEAD_STAGES = (
     "both/packages",
     "both/owner_rule",
     "both/shared",
+    "both/lustre",
     "both/munge",
     "head/data_volume",
     "head/export",
@@ -208,7 +212,9 @@ def slurm_conf(values: SlurmConfValues) -> str:
         placeholders=placeholders,
         max_node_count=max(
             MIN_NODE_TABLE,
-            sum(count for _, _, count in placeholders) + 4 * values.max_nodes,
+            sum(count for _, _, count in placeholders)
+            + 4 * values.max_nodes
+            + sum(map(_num_nodes, values.static)),
         ),
         gres_types=",".join(sorted({"gpu", *(s.gres_name for s in shapes)})),
         def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
@@ -216,6 +222,20 @@ def slurm_conf(values: SlurmConfValues) -> str:
     parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
     assert mark
     return _with_settings(parameters, values.settings) + mark + rest
+
+
+def _num_nodes(line: str) -> int:
+    """How many nodes a line `NodeName=rack[1-4,7],big1 ...` names; 0: another line."""
+    key, _, names = line.split()[0].partition("=")
+    if key != "NodeName":
+        return 0
+    parts = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", names)
+    return sum(math.prod(map(_num_numbers, re.findall(r"\[(.*?)\]", part))) for part in parts)
+
+
+def _num_numbers(ranges: str) -> int:
+    ends = [each.split("-") for each in ranges.split(",")]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 
 def _with_settings(text: str, settings: Iterable[tuple[str, str]]) -> str:
@@ -261,6 +281,7 @@ def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
         "MUNGE_WAIT_S": str(munge.wait_s),
         "SHARED_DIR": shared.directory,
         "SHARED_WAIT_S": str(shared.wait_s),
+        "LUSTRE_DIR": shared.lustre_dir,
         "EFS_HELPER_URL": shared.helper_url,
     }
 
@@ -277,6 +298,7 @@ def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
         "MUNGE_FINGERPRINT": values.munge.fingerprint,
         "FILE_SYSTEM": values.shared.file_system_id,
         "ACCESS_POINT": values.shared.access_point_id,
+        "LUSTRE": values.shared.lustre,
     }
     return {name: value for name, value in made.items() if value}
 

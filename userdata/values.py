@@ -15,6 +15,9 @@ _OPTIONAL_WORD = re.compile(rf"(?:{_WORD.pattern})?")
 _OPTIONAL_VERSION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)*)?")
 _OPTIONAL_NUMBER = re.compile(r"[0-9]*")
 _OPTIONAL_CIDR = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}/\d{1,2})?")
+_STATIC_LINE = re.compile(
+    r"(NodeName|PartitionName|NodeSet|DownNodes)=[^\s=#]+( [A-Za-z]+=[^\s#]+)*"
+)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
@@ -149,6 +152,7 @@ class GpuSettings:
 class Shared:
     """The file system that head and nodes share (EFS) and where it is mounted.
 
+    `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are.
     """
@@ -156,6 +160,8 @@ class Shared:
     file_system_id: str
     directory: str = "/shared"
     access_point_id: str = ""
+    lustre: str = ""
+    lustre_dir: str = "/fsx"
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
 
@@ -163,6 +169,8 @@ class Shared:
         _check("file_system_id", self.file_system_id, _WORD)
         _check("directory", self.directory, _PATH)
         _check("helper_url", self.helper_url, _WORD)
+        _check("lustre", self.lustre, _OPTIONAL_WORD)
+        _check("lustre_dir", self.lustre_dir, _PATH)
         if self.access_point_id:
             _check("access_point_id", self.access_point_id, _WORD)
         _check_positive("wait_s", self.wait_s)
@@ -284,7 +292,8 @@ class SlurmConfValues:
     `head_host`: the name by which nodes reach the head; its first label becomes the head's
     own host name. `max_nodes`: the most live nodes the cluster may have. `accounting_host`:
     where slurmdbd runs, "" for no accounting. `settings` and `cgroup`: keys and values for
-    slurm.conf and cgroup.conf, which take the place of our defaults of the same key.
+    slurm.conf and cgroup.conf, which take the place of our defaults of the same key. `static`:
+    lines of slurm.conf for nodes and partitions that are somebody else's.
     """
 
     cluster: str
@@ -297,9 +306,12 @@ class SlurmConfValues:
     state_dir: str = "/var/spool/slurmctld"
     settings: tuple[tuple[str, str], ...] = ()
     cgroup: tuple[tuple[str, str], ...] = ()
+    static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check("cluster", self.cluster, _NAME)
+        if bad := [line for line in self.static if not _STATIC_LINE.fullmatch(line)]:
+            raise ValueError(f"static: not a line of a node or a partition: {bad[0]!r}")
         _check("head_host", self.head_host, _HOST)
         if self.accounting_host:
             _check("accounting_host", self.accounting_host, _HOST)

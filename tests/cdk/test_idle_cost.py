@@ -61,6 +61,14 @@ def test_nat_and_endpoints_have_their_price(tmp_path):
     assert "public address" not in none
 
 
+def test_lustre_and_flow_logs_are_beside_it(tmp_path):
+    lustre = {"storage_gib": "1200"}
+    items = items_of(tmp_path, lustre=lustre, network={"flow_logs": "all"})
+
+    assert items["FSx for Lustre"].usd == pytest.approx(168.0)
+    assert items["flow logs"].usd is None
+
+
 def test_rates_are_those_of_agent_and_stack():
     """The bill counts with these; a faster heartbeat must not stay unseen."""
     per_hour = 3600 / loop.IDLE_HEARTBEAT_S

@@ -28,6 +28,7 @@ FILES: dict[str, dict[str, Any]] = {
     "no way out": {"network": {"endpoints": list(NEEDED_ENDPOINTS)}},
     "NAT": {
         "network": {"nat": "one", "flow_logs": "rejected"},
+        "lustre": {"storage_gib": "1200"},
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
         "kms_key": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666",
         "permissions_boundary": "arn:aws:iam::aws:policy/Bound",

@@ -13,4 +13,5 @@ PACKAGES=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300
+LUSTRE_DIR=/fsx
 EFS_HELPER_URL=https://amazon-efs-utils.aws.com

@@ -50,6 +50,9 @@ LOG_BYTES_PER_INVOCATION = 2_000
 POLLS_PER_QUEUE = 5 * MINUTES * 3
 AGENT_POLLS = 2 * MINUTES * 3
 
+# A GiB and month on SSD; persistent ones with 125 MB/s for each TiB. FSx pricing, us-east-1.
+USD_PER_LUSTRE_GIB = {"SCRATCH_2": 0.140, "PERSISTENT_2": 0.145}
+
 # Beside the catalogue of instance types with a GPU: what heads usually are.
 HEAD_USD_PER_HOUR = {
     "t3.medium": 0.0416,
@@ -150,6 +153,11 @@ def _beside(
     yield Item(Part.BESIDE, "EBS", gib * USD_PER_GP3_GIB, f"{gib} GiB gp3")
     if kinds["AWS::EFS::FileSystem"]:
         yield Item(Part.BESIDE, "EFS", None, "by use: 0.30 USD per GB and month, more for transfer")
+    for each in resources:
+        if each["Type"] == "AWS::FSx::FileSystem":
+            yield _lustre(each["Properties"])
+    if kinds["AWS::EC2::FlowLog"]:
+        yield Item(Part.BESIDE, "flow logs", None, "by use: 0.50 USD per GB")
     if kinds["AWS::Backup::BackupPlan"]:
         yield Item(Part.BESIDE, "backups", None, "by use: 0.05 USD per GB and month")
     if zones := kinds["AWS::Route53::HostedZone"]:
@@ -167,6 +175,12 @@ def _beside(
         usd = zones_of_endpoints * USD_PER_ENDPOINT_HOUR * HOURS
         how = f"{zones_of_endpoints}; 0.01 USD per GB beside it"
         yield Item(Part.BESIDE, "interface endpoints", usd, how)
+
+
+def _lustre(properties: Mapping[str, Any]) -> Item:
+    gib = int(properties["StorageCapacity"])
+    kind = properties["LustreConfiguration"]["DeploymentType"]
+    return Item(Part.BESIDE, "FSx for Lustre", gib * USD_PER_LUSTRE_GIB[kind], f"{gib} GiB {kind}")
 
 
 def _head(file: ClusterFile) -> Item:

@@ -10,7 +10,7 @@ from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
-from tidegate.wire.deployment import BillAlert, Existing, Head, Metrics, Network
+from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.problems import Problem, problems_of, render
@@ -58,6 +58,7 @@ class ClusterFile:
     alarm_email: str | None = None
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
+    lustre: Lustre | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
@@ -143,6 +144,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),
         kms_key=model.kms_key,
+        lustre=model.lustre.lustre() if model.lustre else None,
         notes=tuple(
             f"pools.{name}: left out {sentence}"
             for name, pool in model.pools.items()

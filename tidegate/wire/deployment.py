@@ -147,6 +147,74 @@ def _retention(value: int) -> int:
     return value
 
 
+class LustreKind(StrEnum):
+    """Without copies, for what can be fetched again; or with, for months."""
+
+    SCRATCH = "scratch"
+    PERSISTENT = "persistent"
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingLustre:
+    """A Lustre file system of FSx that somebody else made."""
+
+    file_system_id: str
+    mount_name: str
+    security_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lustre:
+    """FSx for Lustre at `directory`. `existing` None: the stack makes one of `storage_gib`."""
+
+    directory: str
+    kind: LustreKind
+    storage_gib: int | None
+    existing: ExistingLustre | None
+
+
+def _lustre_gib(value: int) -> int:
+    if value != 1200 and value % 2400:
+        raise ValueError(f"must be 1200 or a multiple of 2400, is {value}")
+    return value
+
+
+class ExistingLustreModel(Section):
+    """A Lustre file system of FSx that is there already."""
+
+    id: names.FileSystemId = Field(description="its id")
+    mount_name: names.LustreMountName = Field(description="FSx shows it beside the id")
+    security_group: names.SecurityGroupId = Field(description="of its network interfaces")
+
+
+class LustreModel(Section):
+    """FSx for Lustre beside the shared files, in the head's zone; by id or made by the stack."""
+
+    directory: names.SharedDir = Field(
+        default="/fsx", description="where head and nodes have it; their image needs the client"
+    )
+    kind: LustreKind = Field(
+        default=LustreKind.SCRATCH, description="scratch (no copies) or persistent"
+    )
+    storage_gib: Annotated[int, Field(ge=1200), AfterValidator(_lustre_gib)] | None = Field(
+        default=None, description="GiB of one that the stack makes: 1200 or a multiple of 2400"
+    )
+    existing: ExistingLustreModel | None = Field(
+        default=None, description="one that is there already"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.storage_gib is None) == (self.existing is None):
+            raise ValueError("needs storage_gib for a new one, or existing: one of the two")
+        return self
+
+    def lustre(self) -> Lustre:
+        at = self.existing
+        existing = ExistingLustre(at.id, at.mount_name, at.security_group) if at else None
+        return Lustre(self.directory, self.kind, self.storage_gib, existing)
+
+
 @dataclass(frozen=True, slots=True)
 class BillAlert:
     """What the cluster may cost in a month before `email` hears of it."""

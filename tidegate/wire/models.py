@@ -26,6 +26,7 @@ from tidegate.wire.deployment import (
     ExistingModel,
     HeadModel,
     LogsModel,
+    LustreModel,
     Metrics,
     NetworkModel,
 )
@@ -138,6 +139,9 @@ class ClusterModel(Section):
     existing: ExistingModel = Field(
         default=ExistingModel(), description="what the stack uses instead of making its own"
     )
+    lustre: LustreModel | None = Field(
+        default=None, description="FSx for Lustre; none when left out"
+    )
     logs: LogsModel = Field(default=LogsModel(), description="the functions' logs")
     metrics: Metrics = Field(
         default=Metrics.MINIMAL, description="full: figures of each pool, paid by the metric"
@@ -195,6 +199,16 @@ class ClusterModel(Section):
     timings: TimingsModel = Field(
         default=TimingsModel(), description="durations of the control loop, in seconds"
     )
+
+    @field_validator("lustre")
+    @classmethod
+    def _is_elsewhere(cls, lustre: LustreModel | None, info: ValidationInfo) -> LustreModel | None:
+        if lustre and lustre.directory == info.data.get("shared_dir"):
+            raise ValueError(f"directory {lustre.directory} is shared_dir as well")
+        network = info.data.get("network")
+        if lustre and lustre.existing and network and not network.vpc:
+            raise ValueError("existing: needs network.vpc, the VPC that it is in")
+        return lustre
 
     @field_validator("kms_key")
     @classmethod

@@ -134,6 +134,7 @@ SecurityGroupId = Annotated[
 FileSystemId = Annotated[
     str, _pattern(r"^fs-[0-9a-f]{8,17}$", "a file system's id like fs-0a1b2c3d")
 ]
+LustreMountName = Annotated[str, _pattern(r"^[a-z0-9]{1,16}$", "like fsx or 3a4bcdef")]
 SecretArn = Annotated[
     str,
     _pattern(r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:.+$", "a secret's ARN"),

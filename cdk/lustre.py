@@ -1,0 +1,79 @@
+"""FSx for Lustre: made in the head's zone, or there already."""
+
+from aws_cdk import aws_fsx as fsx
+from constructs import Construct
+
+from cdk.network import Network
+from cdk.storage import keep
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.deployment import LustreKind
+
+# Source: FSx for Lustre user guide, "File system access control with Amazon VPC".
+PORTS = ((988, 988), (1018, 1023))
+VERSION = "2.15"
+# MB/s for each TiB of a persistent one: the smallest that FSx has on SSD.
+THROUGHPUT = 125
+
+
+class Lustre(Construct):
+    """`target`: what a client mounts.
+
+    It needs a network when it is made, so it is not among what the data stack keeps; it is
+    retained when this stack goes, all the same.
+    """
+
+    target: str
+
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile, network: Network) -> None:
+        super().__init__(scope, id)
+        assert file.lustre, "the file has a Lustre file system"
+        existing = file.lustre.existing
+        if existing:
+            self._open(network, existing.security_group)
+            host = f"{existing.file_system_id}.fsx.{file.region}.{_suffix(file.region)}"
+            self.target = f"{host}@tcp:/{existing.mount_name}"
+            return
+        group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")
+        self._open(network, group)
+        made = self._made(file, network.subnets[file.head_zone], group)
+        self.target = f"{made.attr_dns_name}@tcp:/{made.attr_lustre_mount_name}"
+
+    def _made(self, file: ClusterFile, subnet_id: str, group: str) -> fsx.CfnFileSystem:
+        assert file.lustre
+        assert file.lustre.storage_gib, "a validator asked for it"
+        is_persistent = file.lustre.kind is LustreKind.PERSISTENT
+        made = fsx.CfnFileSystem(
+            self,
+            "Files",
+            file_system_type="LUSTRE",
+            file_system_type_version=VERSION,
+            storage_capacity=file.lustre.storage_gib,
+            subnet_ids=[subnet_id],
+            security_group_ids=[group],
+            kms_key_id=file.kms_key if is_persistent else None,
+            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
+                deployment_type="PERSISTENT_2" if is_persistent else "SCRATCH_2",
+                per_unit_storage_throughput=THROUGHPUT if is_persistent else None,
+                data_compression_type="LZ4",
+            ),
+        )
+        keep(made)
+        return made
+
+    def _open(self, network: Network, group: str) -> None:
+        """Clients and servers open connections to each other, and servers among themselves."""
+        head, nodes = network.head_group_id, network.node_group_id
+        for name, of, source in (
+            ("FromHead", group, head),
+            ("FromNodes", group, nodes),
+            ("Within", group, group),
+            ("ToHead", head, group),
+            ("ToNodes", nodes, group),
+        ):
+            for ports in PORTS:
+                network.let(self, f"{name}{ports[0]}", of, source, ports, "Lustre")
+
+
+def _suffix(region: str) -> str:
+    """Source: FSx names its file systems like its own endpoints in each partition."""
+    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"

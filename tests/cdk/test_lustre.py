@@ -1,0 +1,103 @@
+"""FSx for Lustre: made by the stack or there already, and mounted by head and nodes."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.cdk.made import Stack, dev_file, joined, synthesized
+from tidegate.core.errors import BadConfig
+
+EXISTING = {
+    "id": "fs-0a1b2c3d",
+    "mount_name": "3a4bcdef",
+    "security_group": "sg-0a1b2c3d",
+}
+NETWORK = {
+    "vpc": "vpc-0a1b2c3d",
+    "subnets": {"us-east-1a": "subnet-0a1b2c3d", "us-east-1b": "subnet-0a1b2c3e"},
+}
+
+
+def cluster(folder: Any, **changes: Any) -> Stack:
+    return synthesized(folder, dev_file(**changes))["tidegate-dev"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    return cluster(tmp_path_factory.mktemp("lustre"), lustre={"storage_gib": "2400"})
+
+
+def told_to_mount(stack: Stack) -> set[str]:
+    """What the user data of head and nodes mounts."""
+    texts = [joined(stack.one("AWS::EC2::Instance")["UserData"])]
+    texts += [
+        joined(each["LaunchTemplateData"]["UserData"])
+        for each in stack.all("AWS::EC2::LaunchTemplate")
+        if "UserData" in each["LaunchTemplateData"]
+    ]
+    texts += [joined(each["Value"]) for each in stack.all("AWS::SSM::Parameter")]
+    return {found for text in texts for found in re.findall(r"LUSTRE='?([^'\s]+)", text)}
+
+
+def test_one_is_made_in_the_heads_zone_and_kept(made: Stack):
+    ((logical_id, resource),) = made.resources("AWS::FSx::FileSystem")
+    properties = resource["Properties"]
+
+    assert properties["StorageCapacity"] == 2400
+    assert properties["LustreConfiguration"]["DeploymentType"] == "SCRATCH_2"
+    (subnet,) = properties["SubnetIds"]
+    assert "useast1a" in subnet["Ref"]
+    assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
+    host, name = f"<{logical_id}.DNSName>", f"<{logical_id}.LustreMountName>"
+    assert told_to_mount(made) == {f"{host}@tcp:/{name}"}
+
+
+def test_lustres_ports_are_open_between_clients_and_servers_and_to_nobody_else(made: Stack):
+    rules = [
+        each
+        for each in made.all("AWS::EC2::SecurityGroupIngress")
+        if each.get("Description") == "Lustre"
+    ]
+
+    assert {(each["FromPort"], each["ToPort"]) for each in rules} == {(988, 988), (1018, 1023)}
+    assert len(rules) == 10
+    assert all("SourceSecurityGroupId" in each for each in rules)
+
+
+def test_a_persistent_one_has_throughput_and_the_clusters_key(tmp_path):
+    key = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
+    lustre = {"storage_gib": "1200", "kind": "persistent"}
+
+    properties = cluster(tmp_path, lustre=lustre, kms_key=key).one("AWS::FSx::FileSystem")
+
+    assert properties["LustreConfiguration"]["DeploymentType"] == "PERSISTENT_2"
+    assert properties["LustreConfiguration"]["PerUnitStorageThroughput"] == 125
+    assert properties["KmsKeyId"] == key
+
+
+def test_one_that_is_there_is_mounted_by_its_id(tmp_path):
+    made = cluster(tmp_path, lustre={"existing": EXISTING}, network=NETWORK)
+
+    assert not made.all("AWS::FSx::FileSystem")
+    assert told_to_mount(made) == {"fs-0a1b2c3d.fsx.us-east-1.amazonaws.com@tcp:/3a4bcdef"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"lustre": {}}, "needs storage_gib for a new one, or existing"),
+        ({"lustre": {"storage_gib": "1200", "existing": EXISTING}}, "one of the two"),
+        ({"lustre": {"storage_gib": "2000"}}, "must be 1200 or a multiple of 2400"),
+        ({"lustre": {"existing": EXISTING}}, r"needs network\.vpc"),
+        ({"lustre": {"storage_gib": "1200", "directory": "/shared"}}, "is shared_dir as well"),
+    ],
+)
+def test_what_cannot_be_is_refused(tmp_path, changes: dict[str, Any], says: str):
+    with pytest.raises(BadConfig, match=says):
+        cluster(tmp_path, **changes)
+
+
+def test_without_one_nothing_is_mounted(dev: Stack):
+    assert told_to_mount(dev) == set()
+    assert not dev.all("AWS::FSx::FileSystem")

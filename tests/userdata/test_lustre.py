@@ -1,0 +1,52 @@
+"""The stage that mounts FSx for Lustre, run with stand-ins for the commands."""
+
+import os
+import subprocess
+from pathlib import Path
+
+STAGE = Path(__file__).parents[2] / "userdata" / "both" / "lustre.sh"
+HERE = "fs-1.fsx.us-east-1.amazonaws.com@tcp:/fsx"
+
+
+def run(folder: Path, body: str, *, lustre: str = HERE, has_client: bool = True) -> tuple[int, str]:
+    """Exit code and output of `body` after the stage's functions; calls are in `folder/calls`."""
+    commands = folder / "bin"
+    commands.mkdir()
+    for name in ("mount", *(["mount.lustre"] if has_client else [])):
+        command = commands / name
+        command.write_text(f'#!/bin/sh\necho {name} "$@" >>{folder}/calls\n')
+        command.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", f"refuse() {{ echo $*; exit 78; }}; source {STAGE}; {body}"],
+        env={
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "LUSTRE": lustre,
+            "LUSTRE_DIR": str(folder / "fsx"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_without_a_file_system_there_is_nothing_to_do(tmp_path: Path):
+    assert run(tmp_path, "check", lustre="") == (0, "")
+
+
+def test_what_is_not_mounted_is_mounted(tmp_path: Path):
+    code, _ = run(tmp_path, "check || apply")
+
+    assert code == 0
+    folder = tmp_path / "fsx"
+    wanted = f"mount -t lustre -o _netdev,noatime,flock {HERE} {folder}\n"
+    assert (tmp_path / "calls").read_text() == wanted
+    assert folder.is_dir()
+
+
+def test_an_image_without_the_client_is_refused_in_words(tmp_path: Path):
+    code, said = run(tmp_path, "apply", has_client=False)
+
+    assert code == 78
+    assert said.startswith("the image has no Lustre client (mount.lustre)")
+    assert not (tmp_path / "calls").exists()
