@@ -16,6 +16,7 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.actions import Cordon, Phase, Resting
+from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.calendar import Wanted
 from tidegate.core.durations import span, span_s
 from tidegate.core.ec2 import InstanceState
@@ -132,6 +133,36 @@ def test_each_node_says_what_would_end_it(of, slurm, ends):
     (life,) = lives(snapshot([], nodes, records=[of], instances=[instance()]))
 
     assert ends in life.ends
+
+
+OLD = Disruption((Budget(nodes=0),), expire_after_s=50.0)
+HELD = [
+    (OLD, {}, "pool t4's budget of 0 nodes for expired nodes lets 0 of 1 leave at once, 0 do"),
+    (replace(OLD, budgets=()), {"min_nodes": 1}, "a new node of pool t4 comes first"),
+    (Disruption(), {"min_nodes": 1}, "pool t4 keeps 1 nodes, 0 idle"),
+    (Disruption(), {}, ""),
+]
+
+
+@pytest.mark.parametrize(("disruption", "more", "held"), HELD)
+def test_each_node_says_what_holds_it(disruption, more, held):
+    of = replace(pool(), disruption=disruption, **more)
+    (life,) = lives(
+        snapshot([], [node()], of=cluster(of), records=[record()], instances=[instance()])
+    )
+
+    assert life.held == held
+    if disruption.expire_after_s:
+        assert life.ends.startswith("expired: pool t4 keeps nodes for 50 s")
+
+
+def test_a_mark_of_a_person_is_named_as_what_holds_a_node():
+    kept = replace(node(), features=("tidegate:keep=2027-01-15T09:00",))
+    (life,) = lives(snapshot([], [kept], records=[record()], instances=[instance()]))
+
+    assert life.held == (
+        "the feature tidegate:keep=2027-01-15T09:00 keeps it until 2027-01-15 09:00:00 UTC"
+    )
 
 
 def test_a_node_has_cost_its_age_times_its_price_and_names_its_jobs():

@@ -14,7 +14,7 @@ def nodes(
     pool: Annotated[str, typer.Option(help="Those of this pool only.")] = "",
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show each node that is paid for: its stage, age, cost so far, and what would end it."""
+    """Show each node that is paid for: stage, age, cost, what would end it, what holds it."""
     from tidegate.cli.live import live, told
     from tidegate.cli.shown import as_json, show, table
     from tidegate.core.durations import span
@@ -30,11 +30,10 @@ def nodes(
     if json:
         typer.echo(as_json(found))
         return
-    made = table("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when")
+    made = table("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when", "held by")
     for each in found:
         jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
         what = f"{each.pool}, {each.offering}"
-        made.add_row(
-            each.name, what, each.stage, span(each.age_s), f"{each.usd:.2f}", jobs, each.ends
-        )
+        usd, age = f"{each.usd:.2f}", span(each.age_s)
+        made.add_row(each.name, what, each.stage, age, usd, jobs, each.ends, each.held)
     show(made if found else "no nodes")

@@ -55,8 +55,8 @@ def retire(work: Work) -> None:
     )
     for each in outdated(work):
         pool = each.pool
-        how_far = _roll(work, each)
-        if how_far is not Roll.PROVEN and not (how_far is Roll.UNTRIED and _try(work, each)):
+        roll_is = how_far(work, each)
+        if roll_is is not Roll.PROVEN and not (roll_is is Roll.UNTRIED and _try(work, each)):
             continue
         if not work.allowance.take(pool.name, each.node.name, each.reason):
             continue
@@ -69,7 +69,7 @@ def retire(work: Work) -> None:
             _replace(work, each)
 
 
-def _roll(work: Work, each: Outdated) -> Roll:
+def how_far(work: Work, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
         return roll(work.snapshot, each.pool, work.judged)
@@ -90,6 +90,14 @@ def _try(work: Work, each: Outdated) -> bool:
 def outdated(work: Work) -> Iterator[Outdated]:
     """Nodes that should go, reason by reason, the oldest first."""
     running = jobs_by_node(work.digest.reading.jobs)
+    for each in candidates(work):
+        jobs = running.get(each.node.name, ())
+        if not kept_because(each.judged.member, each.pool, jobs, work.head_now_s):
+            yield each
+
+
+def candidates(work: Work) -> Iterator[Outdated]:
+    """Nodes that have had their time, whatever holds them."""
     oldest_first = sorted(work.judged, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
     seen: set[str] = set()
     for reason, find in PASSES:
@@ -98,9 +106,7 @@ def outdated(work: Work) -> Iterator[Outdated]:
             if judged.use is not Use.CAPACITY or judged.order or node is None or pool is None:
                 continue
             why = find(judged, pool, work.snapshot)
-            if not why or node.name in seen:
-                continue
-            if not kept_because(judged.member, pool, running.get(node.name, ()), work.head_now_s):
+            if why and node.name not in seen:
                 seen.add(node.name)
                 yield Outdated(judged, node, pool, reason, why)
 

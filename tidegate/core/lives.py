@@ -6,6 +6,7 @@ from tidegate.core.answer import boots_for_s
 from tidegate.core.durations import clock
 from tidegate.core.members import Member, members
 from tidegate.core.overview import is_billed, usd_per_hour
+from tidegate.core.prospects import Prospect, prospects
 from tidegate.core.snapshot import Snapshot
 
 SECONDS_PER_HOUR = 3600.0
@@ -13,7 +14,9 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """`usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence."""
+    """`usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
+    `held`: what holds it, "": nothing.
+    """
 
     name: str
     pool: str
@@ -23,6 +26,7 @@ class Life:
     usd: float
     jobs: tuple[str, ...]
     ends: str
+    held: str = ""
 
 
 def lives(seen: Snapshot) -> tuple[Life, ...]:
@@ -33,10 +37,17 @@ def lives(seen: Snapshot) -> tuple[Life, ...]:
             jobs.setdefault(name, []).append(job.job_id)
     found = [each for each in members(seen) if is_billed(each)]
     found.sort(key=lambda each: (each.pool, each.launched_at_s, each.instance_id))
-    return tuple(_life(each, tuple(jobs.get(each.instance_id, ())), seen) for each in found)
+    ahead = prospects(seen)
+    return tuple(
+        _life(each, tuple(jobs.get(each.instance_id, ())), seen, ahead.get(each.instance_id))
+        for each in found
+    )
 
 
-def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> Life:
+def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot, ahead: Prospect | None) -> Life:
+    ends = _ends(member, jobs, seen)
+    if ahead and ahead.goes and not (member.node and member.node.state.is_drain):
+        ends = f"{ahead.goes}{'; leaves when its jobs have ended' if jobs else ''}"
     age_s = max(seen.now_s - member.launched_at_s, 0.0)
     usd = age_s / SECONDS_PER_HOUR * usd_per_hour(member, seen)
     return Life(
@@ -47,7 +58,8 @@ def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> Life:
         age_s=round(age_s, 1),
         usd=round(usd, 4),
         jobs=jobs,
-        ends=_ends(member, jobs, seen),
+        ends=ends,
+        held=ahead.held if ahead else "",
     )
 
 

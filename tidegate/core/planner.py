@@ -68,9 +68,7 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         for run in PASSES_IN_SILENCE:
             run(work)
         return Plan(work.sorted_actions(), (), (), (stale,))
-    learns = lessons(snapshot)
-    work = _served(with_lessons(snapshot, learns), launches_max)
-    work.actions.extend(learns)
+    work = considered(snapshot, launches_max)
     work.actions.extend(owned(work.shop.launches(str(snapshot.epoch)), work.digest.reading.jobs))
     return Plan(
         work.sorted_actions(),
@@ -79,6 +77,14 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         is_cut=work.shop.is_cut,
         usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
     )
+
+
+def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
+    """What a plan is made from: every pass has run. The snapshot has a digest."""
+    learns = lessons(snapshot)
+    work = _served(with_lessons(snapshot, learns), launches_max)
+    work.actions.extend(learns)
+    return work
 
 
 def _served(snapshot: Snapshot, launches_max: int) -> Work:

@@ -1,0 +1,72 @@
+"""Why each node is still there: what should end it, and what holds it, as a plan sees it now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.core.budgets import DisruptionReason
+from tidegate.core.disruption import candidates, how_far, jobs_by_node, least_nodes, spare_nodes
+from tidegate.core.keeping import kept_because
+from tidegate.core.planner import considered
+from tidegate.core.pool import Pool
+from tidegate.core.reconcile import Judged, Use
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import Roll, chosen
+from tidegate.core.work import Outdated, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """`goes`: why it should go, or does. `held`: what holds it. "": nothing."""
+
+    goes: str = ""
+    held: str = ""
+
+
+def prospects(seen: Snapshot) -> Mapping[str, Prospect]:
+    """By node; nothing while the head is silent, when no node is let go."""
+    if seen.staleness:
+        return {}
+    work = considered(seen)
+    should = {each.node.name: each for each in candidates(work)}
+    running = jobs_by_node(work.digest.reading.jobs)
+    spare = spare_nodes(work)
+    found: dict[str, Prospect] = {}
+    for each in work.judged:
+        name, pool = each.member.instance_id, seen.cluster.pool(each.member.pool)
+        if pool is None or each.member.node is None:
+            continue
+        if each.use is Use.LEAVING and each.order is None:
+            found[name] = Prospect(each.reason)
+        elif each.use is Use.CAPACITY:
+            outdated = should.get(name)
+            held = kept_because(each.member, pool, running.get(name, ()), work.head_now_s)
+            held = held or (_why_still(work, outdated) if outdated else "")
+            if not held and not outdated and each.member.node.state.is_idle:
+                held = _why_kept(work, each, pool, spare[pool.name])
+            found[name] = Prospect(outdated.why if outdated else "", held)
+    return found
+
+
+def _why_still(work: Work, each: Outdated) -> str:
+    """What holds a node that has had its time."""
+    pool = each.pool.name
+    if any(each.node.name == other.node.name for other in work.replacing):
+        return f"a new node of pool {pool} comes first"
+    roll = how_far(work, each)
+    template = chosen(work.snapshot, pool)
+    if roll is Roll.STOPPED:
+        return f"new nodes of pool {pool} are no good: nothing is replaced"
+    if roll is not Roll.PROVEN and template:
+        return f"a first node made from {template.digest} has to join well before"
+    return work.allowance.held(pool, each.reason) or "a pending job is about to take it"
+
+
+def _why_kept(work: Work, each: Judged, pool: Pool, spare: int) -> str:
+    """What holds a node that idles."""
+    if each.member.offering.market.is_prepaid:
+        return "its reservation is paid for"
+    if any(b.name == each.member.instance_id and b.jobs for b in work.bins.all):
+        return "a pending job is about to take it"
+    if spare <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
+        return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
+    return work.allowance.held(pool.name, DisruptionReason.EMPTY)
