@@ -97,10 +97,8 @@ class Nodes(Construct):
                 version = template.attr_latest_version_number
                 self.templates[key] = (template.ref, version, f"{digest}-{version}")
         self.placement_groups = self._groups(cluster)
-        self.launched_with = (
-            *(("placement-group",) if self.placement_groups else ()),
-            *(("capacity-reservation",) if cluster.reservations else ()),
-        )
+        groups = ("placement-group",) if self.placement_groups else ()
+        self.launched_with = (*groups, *(("capacity-reservation",) if cluster.reservations else ()))
 
     def _digest(self, data: Data) -> str:
         """What a launch template says, in a few letters.

@@ -254,6 +254,10 @@ class Slurm(Protocol):
         """Let jobs start again; all names in one command, so that a gang starts as one."""
         ...
 
+    def weigh(self, names: Sequence[str], weight: int) -> None:
+        """Let Slurm fill nodes of a lower weight before these; unknown names are no error."""
+        ...
+
     def down(self, names: Sequence[str], reason: str) -> None:
         """Set nodes DOWN: what runs there is requeued, or ended where it may not be, at once.
 

@@ -53,6 +53,9 @@ class FakeSlurm:
         for name in names:
             self.put(name, "DRAIN", *self.nodes[name].state.words, reason=reason)
 
+    def weigh(self, names: Sequence[str], weight: int) -> None:
+        self.calls.append(("weigh", str(weight), *names))
+
     def down(self, names: Sequence[str], reason: str) -> None:
         self.calls.append(("down", *names))
         for name in names:

@@ -321,3 +321,27 @@ def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, 
     agent.tick()
 
     assert slurm.did("requeue") == [("1",), ("1",)]
+
+
+def test_an_undrain_ends_a_lasting_drain_of_the_same_reason(agent, slurm):
+    """Otherwise a node that was closed while it booted would close again for a minute."""
+    why = "tidegate: kept for larger jobs"
+    agent.on_orders([order(OrderKind.DRAIN, "n1", order_id="o-1", text=why)])
+    slurm.put("n1", "IDLE", "DYNAMIC_NORM")
+    agent.tick()
+    assert slurm.nodes["n1"].state.is_drain
+
+    agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2", text=why)])
+    agent.tick()
+
+    assert not slurm.nodes["n1"].state.is_drain
+
+
+def test_an_undrain_leaves_a_lasting_drain_of_another_reason(agent, slurm):
+    agent.on_orders([order(OrderKind.DRAIN, "n1", order_id="o-1", text="interrupted")])
+    agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2", text="something else")])
+    slurm.put("n1", "IDLE", "DYNAMIC_NORM")
+
+    agent.tick()
+
+    assert slurm.nodes["n1"].state.is_drain

@@ -207,6 +207,24 @@ def test_an_undrain_lifts_the_reason_it_names_and_no_other(slurm, outcomes):
     assert slurm.calls == [("undrain", "n1")]
 
 
+def test_a_weight_is_set_on_all_its_nodes_in_one_command(slurm, worker):
+    slurm.put("n1", "IDLE")
+    slurm.put("n2", "MIXED")
+
+    carried = worker.carry_out([order(OrderKind.WEIGHT, "n1", "n2", text="12")], NOW_S)
+
+    assert slurm.calls == [("weigh", "12", "n1", "n2")]
+    assert carried.results == ()
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0x1", "1 state=down", "1234567890", "\u0661"])
+def test_what_is_no_weight_reaches_no_command(slurm, outcomes, text):
+    slurm.put("n1", "IDLE")
+
+    assert outcomes(order(OrderKind.WEIGHT, "n1", text=text)) == {"n1": FAILED}
+    assert slurm.calls == []
+
+
 # -- jobs ----------------------------------------------------------------------------------
 
 

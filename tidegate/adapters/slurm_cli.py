@@ -163,6 +163,9 @@ class SlurmCli:
     def undrain(self, names: Sequence[str]) -> None:
         self._update_nodes(names, "state=undrain")
 
+    def weigh(self, names: Sequence[str], weight: int) -> None:
+        self._update_nodes(names, f"weight={weight}")
+
     def poke(self, names: Sequence[str]) -> None:
         # A node update leaves the pending reasons alone, a job update would blank them; a
         # weight would undo the planner's hints.

@@ -136,6 +136,7 @@ def _node(line: str) -> Node | None:
             reason=reason.group(1) if reason else "",
             last_busy_at_s=instant_s(fields.get("LastBusyTime", "")),
             gres=gres,
+            weight=number(fields.get("Weight", "1")),
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error

@@ -14,14 +14,15 @@ type Fingerprint = tuple[object, ...]
 
 # A tuple of fields takes a tenth of the time of a changed copy, and a queue has 100,000 rows.
 _of_job = attrgetter(*(f.name for f in fields(Job) if f.name not in ("priority", "reason")))
-_of_node = attrgetter(*(f.name for f in fields(Node) if f.name != "last_busy_at_s"))
+_of_node = attrgetter(*(f.name for f in fields(Node) if f.name not in ("last_busy_at_s", "weight")))
 
 
 def fingerprint(reading: Reading) -> Fingerprint:
     """Equal for two readings that the planner would treat alike.
 
     Left out: how old priorities have grown (their order counts), the nodes that a reason
-    lists, when a busy node was last busy, and minutes that pass anyway.
+    lists, when a busy node was last busy, minutes that pass anyway, and weights: a lost hint
+    waits for the heartbeat.
     """
     ranked = sorted(reading.jobs, key=lambda job: (-job.priority, job.job_id))
     return (

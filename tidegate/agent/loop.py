@@ -111,6 +111,8 @@ class Agent:
             self._has_news = True
             self._lasting.add(carried.lasting, now_s)
             self._lasting.end(carried.opened)
+            if carried.lifted:
+                self._lasting.lift(carried.lifted)
             self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
         for result in carried.results:
             logger.info(

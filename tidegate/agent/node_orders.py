@@ -10,6 +10,9 @@ from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
 
+# Slurm's weights are below 2**32 - 1.
+WEIGHT_DIGITS = 9
+
 
 def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     """Start no new job on these nodes. The orders share text and guard."""
@@ -66,7 +69,7 @@ def undrain(order: Order, slurm: Slurm) -> Carried:
         # One command for all: a gang whose members open one by one loses them to small jobs.
         slurm.undrain(names)
     results = (_opened(order, node, names) for _, node in asked.pairs)
-    return Carried((*asked.settled, *results), opened=frozenset(names))
+    return Carried((*asked.settled, *results), opened=frozenset(names), lifted=order)
 
 
 def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
@@ -75,6 +78,18 @@ def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
     if node.state.is_drain:
         return result(order, node.name, OrderOutcome.KEPT, f"It is drained: {node.reason}.")
     return result(order, node.name, OrderOutcome.DONE, "The node took jobs already.")
+
+
+def weigh(order: Order, slurm: Slurm) -> Carried:
+    """Set the weight of these nodes, where it is a number that Slurm takes.
+
+    Only a failure is told: the next reading shows the rest, and digests hold few results.
+    """
+    if not (order.text.isascii() and order.text.isdecimal() and len(order.text) <= WEIGHT_DIGITS):
+        why = f"{order.text[:40]!r} is no weight."
+        return Carried(tuple(result(order, n, OrderOutcome.FAILED, why) for n in order.names))
+    slurm.weigh(order.names, int(order.text))
+    return Carried(())
 
 
 @dataclass(slots=True)
@@ -94,6 +109,12 @@ class Lasting:
     def end(self, names: Iterable[str]) -> None:
         for name in names:
             self._orders.pop(name, None)
+
+    def lift(self, undrain: Order) -> None:
+        """No more drains for the reason that this order takes back, also of nodes that boot."""
+        for name in undrain.names:
+            if name in self._orders and self._orders[name][0].text == undrain.text:
+                del self._orders[name]
 
     def renew(
         self, reading: Reading, slurm: Slurm, *, read_at_s: float, now_s: float

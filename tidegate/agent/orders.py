@@ -15,7 +15,7 @@ from tidegate.adapters.slurm_cli import JOBS_AT_ONCE, is_job_id, is_node_name, i
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, requeue, signal
-from tidegate.agent.node_orders import drain, undrain
+from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.reconcile import STOPPED_REASON
@@ -66,6 +66,8 @@ class Worker:
                 return carried
             case OrderKind.UNDRAIN:
                 return undrain(first, self.slurm)
+            case OrderKind.WEIGHT:
+                return weigh(first, self.slurm)
             case OrderKind.REQUEUE:
                 return requeue(batch, self.slurm)
             case OrderKind.SIGNAL:

@@ -23,6 +23,7 @@ class OrderKind(StrEnum):
     REQUEUE = "requeue"  # with StartTime=now
     SIGNAL = "signal"
     COMMENT = "comment"
+    WEIGHT = "weight"  # a hint: where Slurm starts jobs first
     DELETE = "delete"  # of a dead node: DOWN, so that Slurm gives up what ran there; delete
 
     @property
@@ -37,8 +38,8 @@ class Order:
     `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
     `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING").
     `delay_s`: how long the queue keeps it back.
-    `text`: the reason of a drain or delete, the signal's name or the comment; of an undrain, the
-    one drain reason that it lifts besides a gate, which has none.
+    `text`: the reason of a drain or delete, the signal's name, the comment or the weight; of an
+    undrain, the one drain reason that it lifts besides a gate, which has none.
     `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
     that a late repeat cannot hit a job that has long started elsewhere.
     """

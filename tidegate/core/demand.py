@@ -130,6 +130,16 @@ def demand(
     return _Demand(reading, cluster, head_now_s, passed_over or {}).read(lost)
 
 
+def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[Job]]]:
+    """The running jobs by what they asked for when they waited; time limits apart."""
+    alike: dict[tuple[object, ...], list[Job]] = {}
+    for job in reading.jobs:
+        if job.node_names and not job.is_pending:
+            alike.setdefault((job.partitions, job.shape, job.constraint), []).append(job)
+    read = _Demand(reading, cluster, 0.0, {})
+    return [(read.need(jobs[0], 1, "runs"), jobs) for jobs in alike.values()]
+
+
 class _Demand:
     """One reading of the queue."""
 
@@ -166,7 +176,7 @@ class _Demand:
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)
-                need = self._need(job, 1, "its node is being reclaimed")
+                need = self.need(job, 1, "its node is being reclaimed")
                 need = replace(need, nodes=len(gone), beside=kept, kind=-1)
                 self.needs.extend(self._by_kind(need, job) or [need])
             if not job.is_pending:
@@ -186,7 +196,7 @@ class _Demand:
         job = self.caps.spread(job) if job.spreads else job
         admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
-            need = self._need(job, admitted, job.reason or "None")
+            need = self.need(job, admitted, job.reason or "None")
             self.needs.extend(self._by_kind(need, job) or [need])
         else:
             self.unmet.append(Unmet(job.job_id, stopped_by))
@@ -201,7 +211,7 @@ class _Demand:
             if stopped:
                 self.unmet.append(Unmet(job.job_id, stopped))
             else:
-                need = self._need(job, 1, job.reason or "None")
+                need = self.need(job, 1, job.reason or "None")
                 need = replace(need, is_gang=True, gang_id=job.het_job_id)
                 self.needs.extend(self._by_kind(need, job) or [need])
 
@@ -240,7 +250,7 @@ class _Demand:
             self._sentences[key] = holds(job)
         return self._sentences[key]
 
-    def _need(self, job: Job, count: int, why: str) -> Need:
+    def need(self, job: Job, count: int, why: str) -> Need:
         key = (
             job.partitions,
             job.nodes,

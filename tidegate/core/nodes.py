@@ -23,6 +23,7 @@ from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import is_to_blame
 from tidegate.core.work import Work
+from tidegate.core.worth import usd_per_hour
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
 
@@ -153,7 +154,12 @@ def _add_bin(work: Work, judged: Judged) -> None:
         return
     if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
         gated_for = judged.gated_for if judged.use is Use.GATED else ""
-        work.bins.add([bin_of_node(member.node, pool, member.offering, gated_for)])
+        found = bin_of_node(member.node, pool, member.offering, gated_for)
+        found.usd_per_hour = usd_per_hour(work.snapshot, member)
+        found.is_closed = judged.is_closed
+        work.bins.add([found])
+        if judged.is_closed:
+            work.worth.watch(found)
     elif judged.use is Use.IN_FLIGHT and work.snapshot.wanted.is_up:
         instance_type = cluster.instance_type(member.offering.instance_type)
         if instance_type:
@@ -164,6 +170,9 @@ def _add_bin(work: Work, judged: Judged) -> None:
                 of=instance_type,
                 gated_for=member.gated_for,
             )
+            booting.usd_per_hour = usd_per_hour(work.snapshot, member)
+            if work.worth.is_mixed and not member.gated_for:
+                work.worth.watch(booting)
             work.bins.add([booting])
 
 

@@ -40,9 +40,16 @@ class Bin:
     is_empty: bool = True
     gated_for: str = ""
     jobs: list[str] = field(default_factory=list)
+    usd_per_hour: float = 0.0
+    is_closed: bool = False
+    worth: Callable[[Need], bool] | None = None
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
+        return self.holds(need) and (self.worth is None or self.worth(need))
+
+    def holds(self, need: Need) -> bool:
+        """The same, whatever it would cost."""
         if self.pool not in need.pools:
             return False
         return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)

@@ -27,6 +27,7 @@ from tidegate.core.nodes import (
 )
 from tidegate.core.serving import serve_queue
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.steering import steer
 from tidegate.core.templates import lessons, with_lessons
 from tidegate.core.work import Work
 
@@ -47,6 +48,7 @@ PASSES: tuple[Pass, ...] = (
     release_outdated,
     keep_warm,
     release_idle,
+    steer,
     watch_waiting,
 )
 

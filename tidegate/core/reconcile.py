@@ -32,6 +32,9 @@ OUR_REASON = "tidegate"
 STOPPED_REASON = "tidegate: the cluster is stopped"
 
 
+# No job starts there; the planner opens it for those that are worth it (`core.steering`).
+CLOSED_REASON = "tidegate: kept for larger jobs"
+
 # A gang's open nodes are drained while its others boot, until a bound that stands in the text.
 KEPT = re.compile(r"tidegate: kept for gang (\S+) until (\S+)")
 
@@ -72,6 +75,7 @@ class Judged:
     gated_for: str = ""
     disruption: DisruptionReason | None = None
     is_good: bool | None = None
+    is_closed: bool = False
 
     @property
     def is_leaving(self) -> bool:
@@ -244,16 +248,29 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if _is_over(node, snapshot):
         reason = snapshot.wanted.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.DELETE, reason=reason)
+    return _judge_drain(member, node, record, joined, snapshot)
+
+
+def _judge_drain(
+    member: Member,
+    node: Node,
+    record: NodeRecord,
+    joined: tuple[Action, ...],
+    snapshot: Snapshot,
+) -> Judged:
+    """Whether a node that nothing else sends away takes jobs, and who keeps it from that."""
+    now_s = snapshot.now_s
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
     kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
-    if not snapshot.wanted.is_up and (is_gated or kept or not node.state.is_drain):
+    is_closed = node.state.is_drain and node.reason == CLOSED_REASON
+    if not snapshot.wanted.is_up and (is_gated or kept or is_closed or not node.state.is_drain):
         reason = snapshot.wanted.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
     if node.state.strange:
         reason = f"its state is {node.state}, which nobody knows"
         return Judged(member, Use.LEAVING, joined, reason=reason)
-    if not node.state.is_drain:
-        return Judged(member, Use.CAPACITY, joined)
+    if is_closed or not node.state.is_drain:
+        return Judged(member, Use.CAPACITY, joined, is_closed=is_closed)
     if is_gated:
         return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
     if kept:

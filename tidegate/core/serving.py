@@ -30,6 +30,7 @@ def serve_queue(work: Work) -> None:
     reading, cluster = work.digest.reading, work.snapshot.cluster
     needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
     work.unmet.update({each.job_id: each for each in unmet})
+    work.needs = needs
     work.needed = frozenset(each.job_id for each in needs)
     work.bins.sort()
     if not needs:
@@ -49,6 +50,8 @@ def serve_queue(work: Work) -> None:
             group, remaining = groups[number], need.count
             if group.position < work.bins.end:
                 remaining = _fill(work, need, group, need.count)
+            if remaining:
+                work.worth.waits(need)
             group.waiting += remaining
             left.append(remaining)
     if any(left) and free_soon(work):
@@ -97,6 +100,10 @@ def _fill(work: Work, need: Need, group: Group, count: int) -> int:
         fitting = min(found.room(need.shape), count)
         found.put(need, fitting)
         count -= fitting
+        if found.kind is BinKind.EXISTING:
+            work.worth.claimed.add(found.name)
+        else:
+            work.worth.waits(need)
         work.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
     return count
 
@@ -148,8 +155,23 @@ class _Purchase:
         if by:
             names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
             work.note_served(need.job_id, names, BUYING)
+        if count and not work.shop.is_full:
+            count = self._fill_closed(need, count)
         if count:
             work.refuse(need.job_id, group.refused, group.refused_because)
+
+    def _fill_closed(self, need: Need, count: int) -> int:
+        """Nothing cheaper can be bought: better on a dear node than not at all."""
+        work = self._work
+        for each in work.worth.closed:
+            if not count:
+                break
+            fitting = min(each.room(need.shape) if each.holds(need) else 0, count)
+            if fitting:
+                each.put(need, fitting)
+                count -= fitting
+                work.note_served(need.job_id, (each.name,) * fitting, SERVED_BECAUSE[each.kind])
+        return count
 
     def _open_all(self) -> None:
         """When no limit is in the way of anybody, nobody has to wait for his turn."""

@@ -73,7 +73,10 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock."""
+    """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock.
+
+    `weight`: Slurm fills nodes of the lowest first. A restart of slurmctld loses a change of it.
+    """
 
     name: str
     state: NodeState
@@ -88,6 +91,7 @@ class Node:
     reason: str = ""
     last_busy_at_s: float = 0.0
     gres: str = "gpu"
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)

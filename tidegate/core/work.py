@@ -30,6 +30,7 @@ from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import used_up
 from tidegate.core.why import Why, WhyNot
+from tidegate.core.worth import Worth
 
 
 @dataclass(slots=True)
@@ -140,6 +141,8 @@ class Work:
     outdated: list[Outdated] = field(default_factory=list)
     replacing: list[Outdated] = field(default_factory=list)
     tries: dict[str, Outdated] = field(default_factory=dict)
+    worth: Worth = field(init=False)
+    needs: Sequence[Need] = ()
     needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
@@ -153,6 +156,7 @@ class Work:
         self.shop = Shop(self.shelves, self.usage, self.launches_max)
         self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
         self.allowance = Allowance(self.snapshot, ())
+        self.worth = Worth(self.snapshot, self.shelves)
 
     @property
     def digest(self) -> Digest:

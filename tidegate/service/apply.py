@@ -41,7 +41,7 @@ from tidegate.service.requests import Placement, fleet_request
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
 DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
-ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE, OrderKind.DELETE)
+ABOUT_JOBS = (OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT)
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class Applier:
 
     def _note(self, orders: Iterable[Order]) -> None:
         for order in orders:
-            if order.kind in ON_NODES:
+            if order.kind not in ABOUT_JOBS:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
                 for name in order.names:
                     self.ledger.set_order(name, pending)

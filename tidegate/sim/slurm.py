@@ -111,6 +111,8 @@ class SimSlurm:
             name = job.submit.node_name
             if job.state == "PENDING" and name and name not in self.nodes:
                 self.table.end(job, "CANCELLED")
+        for node in self.nodes.values():
+            node.weight = node.joined_weight
         self.table.changed()
 
     def next_due_s(self) -> float:
@@ -133,6 +135,12 @@ class SimSlurm:
         with self._command("drain", names):
             for node in self._known(names):
                 node.is_drain, node.reason = True, reason
+            self.table.changed()
+
+    def weigh(self, names: Sequence[str], weight: int) -> None:
+        with self._command("weigh", names):
+            for node in self._known(names):
+                node.weight = weight
             self.table.changed()
 
     def down(self, names: Sequence[str], reason: str) -> None:

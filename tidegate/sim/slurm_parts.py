@@ -67,7 +67,8 @@ class SimJob:
 
 @dataclass(slots=True)
 class SimNode:
-    """A registered dynamic node; Slurm fills the lowest `weight` first.
+    """A registered dynamic node; Slurm fills the lowest `weight` first, after a restart again
+    that with which it joined.
 
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_planned`: backfill means
     it for a job that still waits for others. `jobs`: those that hold it. `row`: what sinfo
@@ -89,6 +90,10 @@ class SimNode:
     is_planned: bool = False
     jobs: dict[str, SimJob] = field(default_factory=dict)
     row: tuple[object, Node] | None = None
+    joined_weight: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.joined_weight = self.weight
 
     def allocated(self) -> tuple[int, int, int]:
         """CPUs, memory and GPUs that its jobs hold."""

@@ -55,6 +55,7 @@ def _node_row(node: SimNode) -> Node:
         features=node.features,
         reason=node.reason,
         last_busy_at_s=node.last_busy_at_s,
+        weight=node.weight,
     )
 
 

@@ -77,6 +77,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "gpus_alloc": "GPUs in use",
         "features": "active features",
         "reason": "why it is drained or down",
+        "weight": "Slurm fills nodes of the lowest first",
         "last_busy_at_s": "when a job last ran on it, epoch seconds",
         "gres": "GRES name: gpu or neuron",
     },

@@ -138,12 +138,15 @@ def _may(run: Run, machine: Machine, holds: dict[str, Hold], now_s: float) -> bo
 
 
 def _chosen(run: Run, fitting: list[Machine]) -> tuple[Machine, ...]:
-    """Lowest weight first, the tightest first; a gang in one pool and zone if it can."""
+    """Lowest weight first, whatever else runs there; a gang in one pool and zone if it can.
+
+    Of equal weights Slurm takes the first of its table, also beside a node that is partly used.
+    """
     nodes = run.pending.nodes
     if len(fitting) < nodes:
         return ()
     if nodes == 1:
-        return (min(fitting, key=lambda m: (m.rank[0], m.gpus_free, m.cpus_free, m.name)),)
+        return (fitting[0],)
     places: dict[tuple[str, str], list[Machine]] = {}
     for each in fitting:
         places.setdefault((each.pool, each.offering.zone), []).append(each)

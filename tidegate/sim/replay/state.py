@@ -1,7 +1,6 @@
 """Nodes and jobs of a replay: what EC2 bills and what Slurm knows, in one place."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tidegate.core.ec2 import InstanceType, Offering
 from tidegate.core.slurm import Job, Shape
@@ -62,9 +61,11 @@ class Machine:
     is_drain: bool = False
     drain_reason: str = ""
     gated_for: str = ""
+    closes: tuple[str, float] = "", 0.0
     ended_s: float | None = None
     reclaim_s: float | None = None
     idle_since_s: float = 0.0
+    weight: int = 1
     gpus_free: int = 0
     cpus_free: int = 0
     memory_free_mib: int = 0
@@ -78,14 +79,15 @@ class Machine:
     _ends: tuple[int, tuple[tuple[float, Shape], ...]] = (-1, ())
 
     def __post_init__(self) -> None:
+        self.weight = 1 + self.instance_type.gpus
         self.gpus_free = self.instance_type.gpus
         self.cpus_free = self.instance_type.vcpus
         self.memory_free_mib = self.instance_type.slurm_memory_mib
 
-    @cached_property
+    @property
     def rank(self) -> tuple[int, str]:
-        """Slurm fills the lowest weight first; a node's weight is 1 and its GPUs."""
-        return 1 + self.instance_type.gpus, self.name
+        """Slurm fills the lowest weight first, and of equal ones the first that joined."""
+        return self.weight, self.name
 
     @property
     def is_empty(self) -> bool:

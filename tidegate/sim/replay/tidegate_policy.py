@@ -132,16 +132,22 @@ class Tidegate:
         has_changed = False
         for name in order.names:
             machine = world.machines.get(name)
-            if machine is None or not machine.is_up:
+            if machine is None:
+                continue
+            if not machine.is_up:
+                if order.kind is OrderKind.DRAIN:
+                    machine.closes = order.text, order.not_after_s
                 continue
             match order.kind:
                 case OrderKind.DRAIN:
-                    if not order.only_if or machine.is_empty:
+                    if not order.only_if or machine.is_empty or "MIXED" in order.only_if:
                         world.set_drain(machine, True, order.text)
                         has_changed = True
                 case OrderKind.UNDRAIN:
                     world.set_drain(machine, False)
                     has_changed = True
+                case OrderKind.WEIGHT:
+                    world.weigh(machine, int(order.text))
                 case OrderKind.RELEASE:
                     has_changed |= world.release(machine)
                 case OrderKind.DELETE:
@@ -202,6 +208,7 @@ class Tidegate:
             features=machine.features,
             reason=machine.drain_reason,
             last_busy_at_s=machine.idle_since_s,
+            weight=machine.weight,
             gres=of.gres,
         )
         self._nodes[machine.name] = machine.changes, node

@@ -193,8 +193,7 @@ class World:
         for each in run.machines:
             each.take(run, self.now_s)
             if each.is_empty:
-                if each.is_drain or each.reclaim_s is not None:
-                    self._look(self.now_s + LOOK_S)
+                self._look(self.now_s + LOOK_S)
                 self._watch_idle(each)
         run.machines, run.running = (), None
         del self.running[run.place]
@@ -243,6 +242,8 @@ class World:
     def _join(self, machine: Machine) -> None:
         if machine.ended_s is None:
             machine.is_up, machine.is_drain = True, bool(machine.gated_for)
+            if self.now_s <= machine.closes[1]:
+                machine.is_drain, machine.drain_reason = True, machine.closes[0]
             machine.idle_since_s = self.now_s
             machine.changes += 1
             self._is_changed = True
@@ -266,6 +267,10 @@ class World:
         machine.is_drain, machine.drain_reason = is_drain, reason
         machine.changes += 1
         self._is_changed = True
+
+    def weigh(self, machine: Machine, weight: int) -> None:
+        machine.weight = weight
+        machine.changes += 1
 
     def release(self, machine: Machine) -> bool:
         """Let an idle node go; False: a job is on it."""

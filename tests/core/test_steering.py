@@ -1,0 +1,231 @@
+"""Where jobs should start: weights of open nodes, and nodes that are kept for larger jobs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import orders
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Launch, Order, OrderKind, PendingOrder, Phase, Plan
+from tidegate.core.digest import Digest
+from tidegate.core.ec2 import Instance, InstanceType, Market
+from tidegate.core.planner import plan
+from tidegate.core.pool import Cluster, Limits
+from tidegate.core.reconcile import CLOSED_REASON
+from tidegate.core.slurm import Job, Node
+from tidegate.core.snapshot import Snapshot
+
+HOUR_S = 3600.0
+ON_DEMAND = (Market.ON_DEMAND,)
+
+
+def fleet(**more: object) -> Cluster:
+    return cluster(replace(pool(markets=ON_DEMAND, idle_s=600.0), **more))  # type: ignore[arg-type]
+
+
+def seen(jobs: Sequence[Job], nodes: Sequence[Node], of: Cluster | None = None) -> Snapshot:
+    """These nodes of the pool t4 on demand, which have long joined."""
+    kinds = {each.name: T4_BIG if each.gpus > 1 else T4 for each in nodes}
+    return snapshot(
+        jobs,
+        nodes,
+        of=of or fleet(),
+        instances=[_instance(name, kind) for name, kind in kinds.items()],
+        records=[record(name, offering(kind, Market.ON_DEMAND)) for name, kind in kinds.items()],
+        age_s=0.0,
+    )
+
+
+def _instance(name: str, kind: InstanceType) -> Instance:
+    return instance(name, offering(kind, Market.ON_DEMAND))
+
+
+def small(job_id: int = 1, **more: object) -> Job:
+    return job(job_id, gpus=1, **{"time_limit_s": HOUR_S, **more})  # type: ignore[arg-type]
+
+
+def large(job_id: int = 9, **more: object) -> Job:
+    return job(job_id, gpus=4, **{"time_limit_s": HOUR_S, **more})  # type: ignore[arg-type]
+
+
+def running(of: Job, on: str, left_s: float = HOUR_S) -> Job:
+    return replace(
+        of,
+        state="RUNNING",
+        node_names=(on,),
+        time_limit_s=HOUR_S,
+        started_at_s=NOW_S - HOUR_S + left_s,
+    )
+
+
+def busy(name: str = "i-big", gpus: int = 4) -> Node:
+    return node(name, T4_BIG, state="MIXED+DYNAMIC_NORM", gpus_alloc=gpus)
+
+
+def closed(name: str = "i-big", gpus: int = 0) -> Node:
+    base = "MIXED" if gpus else "IDLE"
+    state = f"{base}+DRAIN+DYNAMIC_NORM"
+    return node(name, T4_BIG, state=state, gpus_alloc=gpus, reason=CLOSED_REASON)
+
+
+def closings(made: Plan) -> list[Order]:
+    return [one for one in orders(made, OrderKind.DRAIN) if one.text == CLOSED_REASON]
+
+
+def weights(made: Plan) -> dict[str, int]:
+    return {name: int(o.text) for o in orders(made, OrderKind.WEIGHT) for name in o.names}
+
+
+def test_a_large_node_is_closed_while_a_small_job_waits_for_its_own() -> None:
+    jobs = [running(large(), "i-big"), small()]
+    made = plan(seen(jobs, [busy()]))
+    assert [one.names for one in closings(made)] == [("i-big",)]
+    assert {launch.offerings[0].instance_type for launch in _launches(made)} == {T4.name}
+
+
+def _launches(made: Plan) -> list[Launch]:
+    return [action for action in made.actions if isinstance(action, Launch)]
+
+
+def test_nothing_is_closed_where_all_jobs_need_such_nodes() -> None:
+    jobs = [running(large(), "i-big"), large(2)]
+    assert not closings(plan(seen(jobs, [busy()])))
+
+
+def test_a_node_that_lives_on_for_others_takes_small_jobs_beside_them() -> None:
+    """Its free GPUs cost nothing as long as the others run."""
+    long = replace(running(large(gpus := 3), "i-big"), shape=job(gpus=gpus).shape)
+    long = replace(long, time_limit_s=500 * HOUR_S, started_at_s=NOW_S - 60)
+    made = plan(seen([long, small()], [busy(gpus=3)]))
+    assert not closings(made)
+    assert not _launches(made)
+
+
+def test_a_closed_node_is_opened_for_a_job_that_needs_it() -> None:
+    made = plan(seen([large()], [closed()]))
+    assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
+    assert not _launches(made)
+
+
+def test_a_closed_node_is_not_opened_for_a_small_job() -> None:
+    made = plan(seen([small()], [closed()]))
+    assert not orders(made, OrderKind.UNDRAIN)
+    assert len(_launches(made)) == 1
+
+
+def test_a_small_job_that_would_be_first_keeps_the_node_closed() -> None:
+    """Slurm would start it there; the large one gets a node of its own."""
+    jobs = [small(priority=9), large(priority=1)]
+    made = plan(seen(jobs, [closed()]))
+    assert not orders(made, OrderKind.UNDRAIN)
+    assert {launch.offerings[0].instance_type for launch in _launches(made)} == {
+        T4.name,
+        T4_BIG.name,
+    }
+
+
+def test_a_small_job_behind_the_one_that_fills_the_node_does_not_matter() -> None:
+    jobs = [large(priority=9), small(priority=1)]
+    made = plan(seen(jobs, [closed()]))
+    assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
+
+
+def test_a_job_that_gets_nothing_cheaper_gets_the_closed_node() -> None:
+    of = fleet(limits=Limits(nodes=1))
+    made = plan(seen([small()], [closed()], of))
+    assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
+    assert [served.by for served in made.served] == [("i-big",)]
+
+
+def test_a_closed_node_that_nobody_wants_goes_after_its_idle_time() -> None:
+    idle = replace(closed(), last_busy_at_s=NOW_S - 61)
+    made = plan(seen([small()], [idle], fleet(idle_s=60.0)))
+    assert [one.names for one in orders(made, OrderKind.RELEASE)] == [("i-big",)]
+
+
+def test_nodes_that_a_pool_keeps_anyway_are_not_closed() -> None:
+    jobs = [running(large(), "i-big"), small()]
+    assert not closings(plan(seen(jobs, [busy()], fleet(min_nodes=1))))
+
+
+def test_a_booting_node_that_nobody_needs_any_more_is_closed_as_it_joins() -> None:
+    shown = seen([running(small(), "i-1")], [node("i-1", T4, state="ALLOCATED", gpus_alloc=1)])
+    big = offering(T4_BIG, Market.ON_DEMAND)
+    booting = record("i-big", big, phase=Phase.LAUNCHED)
+    shown = replace(
+        shown,
+        instances=(*shown.instances, instance("i-big", big)),
+        nodes=(*shown.nodes, booting),
+    )
+    order = closings(plan(shown))[0]
+    assert order.names == ("i-big",)
+    assert not order.only_if, "a guarded drain does not last until the node is there"
+
+
+@pytest.mark.parametrize("kind", [OrderKind.DRAIN, OrderKind.WEIGHT])
+def test_an_order_on_its_way_is_not_repeated(kind: OrderKind) -> None:
+    jobs = [running(large(), "i-big"), small()]
+    shown = seen(jobs, [busy(), node("i-1", T4)])
+    pending = PendingOrder("o", kind, NOW_S + 30)
+    shown = replace(shown, nodes=tuple(replace(n, order=pending) for n in shown.nodes))
+    made = plan(shown)
+    assert not closings(made)
+    assert not weights(made)
+
+
+def test_jobs_start_first_on_the_node_that_lives_longest() -> None:
+    nodes = [busy("i-soon", gpus=1), busy("i-late", gpus=1)]
+    jobs = [running(small(1), "i-soon", 600), running(small(2), "i-late", 3500)]
+    jobs = [replace(one, time_limit_s=HOUR_S) for one in jobs]
+    found = weights(plan(seen(jobs, nodes, fleet(instance_types=(T4_BIG,)))))
+    assert found["i-late"] < found["i-soon"]
+
+
+def test_cheap_idle_nodes_come_before_dear_ones() -> None:
+    nodes = [node("i-big", T4_BIG), node("i-1", T4)]
+    found = weights(plan(seen([], nodes)))
+    assert found["i-1"] < found["i-big"]
+
+
+def test_weights_in_the_right_order_are_left_alone() -> None:
+    nodes = [replace(node("i-big", T4_BIG), weight=5), replace(node("i-1", T4), weight=2)]
+    assert not weights(plan(seen([], nodes)))
+
+
+def test_after_the_orders_are_carried_out_nothing_more_is_to_do() -> None:
+    """No to and fro: what steering did gives it nothing to do."""
+    jobs = [running(large(), "i-big"), small()]
+    shown = seen(jobs, [busy(), busy("i-two", 1), node("i-1", T4)])
+    first = plan(shown)
+    assert first.actions
+    again = plan(_carried_out(first, shown))
+    assert not orders(again, OrderKind.DRAIN)
+    assert not orders(again, OrderKind.UNDRAIN)
+    assert not weights(again)
+
+
+def _carried_out(made: Plan, shown: Snapshot) -> Snapshot:
+    digest = shown.digest
+    assert isinstance(digest, Digest)
+    drained = {name for order in closings(made) for name in order.names}
+    nodes = [
+        replace(closed(one.name, one.gpus_alloc), weight=one.weight)
+        if one.name in drained
+        else replace(one, weight=weights(made).get(one.name, one.weight))
+        for one in digest.reading.nodes
+    ]
+    reading = replace(digest.reading, nodes=tuple(nodes))
+    return replace(shown, digest=replace(digest, reading=reading))
