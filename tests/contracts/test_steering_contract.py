@@ -93,4 +93,5 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
     slurm.cancel(small)
     large = slurm.submit("--gres=gpu:4", "-t", "60")
     steer(slurm, T4, T4_BIG)
+    slurm.port.poke([SECOND])  # as the agent does for each node that opens
     assert where(slurm, large) == (SECOND,)

@@ -8,6 +8,7 @@ from random import Random
 
 from tidegate.core.actions import Plan, Served, Unmet
 from tidegate.core.planner import plan
+from tidegate.core.reconcile import CLOSED_REASON
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
@@ -68,7 +69,8 @@ def _may_open(reason: str, job_id: str, now_s: float) -> bool:
     """We drained it ourselves, and open it for this job."""
     kept = re.search(r"kept for gang (\S+) until (\S+)", reason)
     is_over = kept and now_s >= datetime.fromisoformat(kept[2]).timestamp()
-    return bool(kept and (is_over or kept[1] == job_id)) or "the cluster is stopped" in reason
+    is_ours = "the cluster is stopped" in reason or reason.endswith(CLOSED_REASON)
+    return bool(kept and (is_over or kept[1] == job_id)) or is_ours
 
 
 class SameInAnyOrder(_OfPlans):
