@@ -7,6 +7,7 @@ from constructs import Construct
 
 from cdk.queues import KEPT, Queues
 from tidegate.wire.events import (
+    BOOT_DETAIL_TYPE,
     DIGEST_DETAIL_TYPE,
     DIGEST_SOURCE,
     HEALTH_DETAIL_TYPE,
@@ -15,6 +16,7 @@ from tidegate.wire.events import (
     SPOT_DETAIL_TYPE,
     STATE_DETAIL_TYPE,
 )
+from userdata.values import NODE_SOURCE
 
 # EventBridge's own default is a day: no look and no notice is worth anything by then.
 DELIVERY_ATTEMPTS = 20
@@ -52,6 +54,12 @@ class Events(Construct):
                 )
             ],
         )
+        self._tell(
+            "Boot",
+            queues,
+            events.EventPattern(source=[NODE_SOURCE], detail_type=[BOOT_DETAIL_TYPE]),
+            bus=self.bus,
+        )
         for name, detail_type in EC2_NEWS.items():
             self._tell(
                 name, queues, events.EventPattern(source=["aws.ec2"], detail_type=[detail_type])
@@ -64,11 +72,18 @@ class Events(Construct):
             ),
         )
 
-    def _tell(self, name: str, queues: Queues, pattern: events.EventPattern) -> None:
+    def _tell(
+        self,
+        name: str,
+        queues: Queues,
+        pattern: events.EventPattern,
+        bus: events.IEventBus | None = None,
+    ) -> None:
         """News of the account; which of it is about this cluster only the function knows."""
         events.Rule(
             self,
             name,
+            event_bus=bus,
             event_pattern=pattern,
             targets=[
                 targets.SqsQueue(

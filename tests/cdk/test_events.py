@@ -68,6 +68,7 @@ def test_looks_and_their_dead_are_fifo_and_no_other_queue(dev: Stack, name):
 
 RULES = {
     "EventsDigest": ("tidegate.agent", "Tidegate Digest", "Looks"),
+    "EventsBoot": ("tidegate.node", "BootstrapFailed", "Interruptions"),
     "EventsSpot": ("aws.ec2", "EC2 Spot Instance Interruption Warning", "Interruptions"),
     "EventsRebalance": ("aws.ec2", "EC2 Instance Rebalance Recommendation", "Interruptions"),
     "EventsStateChange": ("aws.ec2", "EC2 Instance State-change Notification", "Interruptions"),

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, job, snapshot
+from tests.make import NOW_S, job
 from tests.service.conftest import World
 from tidegate.core.actions import Phase, Resting
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
 from tidegate.core.errors import NotAuthorized
+from tidegate.core.pool import Timings
 from tidegate.service.apply import rested
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
@@ -226,6 +227,6 @@ def test_a_thousand_refusals_do_not_overflow(world: World) -> None:
     before = Resting(Offering("g4dn.xlarge", "us-east-1a", Market.SPOT), 0.0, 1100, "x", "y")
     refusal = Refusal(before.offering, RefusalKind.CAPACITY, "x", "y")
 
-    made = rested(refusal, before, snapshot())
+    made = rested(refusal, before, NOW_S, Timings())
 
     assert made.until_s == NOW_S + 1800

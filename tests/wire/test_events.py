@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import BadEvent
 from tidegate.core.events import (
+    BootFailed,
     HealthCategory,
     HealthNotice,
     Look,
@@ -247,3 +248,17 @@ def test_a_detail_with_any_field_replaced_is_an_event_or_a_bad_one(
     detail = event["detail"] | {field: data.draw(JSON)}
     with suppress(BadEvent):
         parse_event(json.dumps(event | {"detail": detail}))
+
+
+def test_a_node_that_gives_up_says_in_which_stage_and_the_end_of_its_log() -> None:
+    detail = {"instance-id": OURS, "role": "node", "stage": "gpu", "tail": "no\n  GPU " * 100}
+    event = {"detail-type": "BootstrapFailed", "source": "tidegate.node", "detail": detail}
+
+    read = parse_event(json.dumps(event))
+
+    assert isinstance(read, BootFailed)
+    assert (read.instance_id, read.stage) == (OURS, "gpu")
+    assert len(read.said) == 300
+    assert read.said.endswith("no GPU no GPU")
+    with pytest.raises(BadEvent):
+        parse_event(json.dumps(event | {"source": "someone.else"}))

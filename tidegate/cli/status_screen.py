@@ -9,6 +9,7 @@ from rich.text import Text
 from tidegate.cli.shown import table
 from tidegate.core.durations import clock, span
 from tidegate.core.overview import Overview
+from tidegate.core.reconcile import BOOT_FAILURES
 
 RESTING_SHOWN = 8
 
@@ -59,7 +60,9 @@ def _tail(found: Overview) -> Iterator[str]:
         spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
         yield f"spent by {budget.scope} this {budget.per}: {spent}"
     for each in found.resting[:RESTING_SHOWN]:
-        refused = f"EC2 said {each.code} ({each.failures}x)"
+        is_ours = each.code in BOOT_FAILURES
+        words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
+        refused = f"{words} ({each.failures}x)"
         yield f"rests until {clock(each.until_s)}: {each.offering}, {refused}"
     if len(found.resting) > RESTING_SHOWN:
         yield f"and {len(found.resting) - RESTING_SHOWN} more rest"

@@ -12,6 +12,7 @@ from tidegate.core.durations import clock
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Pool
+from tidegate.core.reconcile import BOOT_FAILURES
 from tidegate.core.refusal import too_small
 from tidegate.core.short import in_short
 from tidegate.core.slurm import Job
@@ -234,7 +235,7 @@ def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     by_words: dict[str, list[str]] = {}
     for each in why_nots:
         rest = resting.get(each.offering)
-        if each.kind is not Why.RESTING or rest is None:
+        if each.kind not in (Why.RESTING, Why.BROKEN) or rest is None:
             told.append(each.sentence)
             continue
         until = f"{rest.offering} until {clock(rest.until_s)} (refused {rest.failures}x)"
@@ -242,7 +243,9 @@ def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     for words, rests in by_words.items():
         more = f" and {len(rests) - SHOWN_MAX} more" if len(rests) > SHOWN_MAX else ""
         rest_words = f"{', '.join(rests[:SHOWN_MAX])}{more}"
-        told.append(f"EC2 said {words.rstrip('.')}; so these rest: {rest_words}")
+        is_ours = words.partition(":")[0] in BOOT_FAILURES
+        said = "the last nodes of it failed, " if is_ours else "EC2 said "
+        told.append(f"{said}{words.rstrip('.')}; so these rest: {rest_words}")
     return list(dict.fromkeys(told))
 
 

@@ -76,6 +76,18 @@ class HealthNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class BootFailed:
+    """A node gave up in this stage of its boot; `said`: the end of the stage's log.
+
+    It powers itself off next. A hint: whoever is root on a node can send it.
+    """
+
+    instance_id: str
+    stage: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownEvent:
     """A whole event of a kind that nothing here reads."""
 
@@ -89,6 +101,7 @@ type News = (
     | RebalanceRecommendation
     | StateChange
     | HealthNotice
+    | BootFailed
 )
 type Event = Look | News | UnknownEvent
 
@@ -103,6 +116,7 @@ def subjects(news: News) -> tuple[str, ...]:
             | ReservationInterruption(instance_id=instance_id)
             | RebalanceRecommendation(instance_id=instance_id)
             | StateChange(instance_id=instance_id)
+            | BootFailed(instance_id=instance_id)
         ):
             return (instance_id,)
         case _:

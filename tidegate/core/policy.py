@@ -6,6 +6,7 @@ from typing import assert_never
 from tidegate.core.actions import Cordon
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.events import (
+    BootFailed,
     HealthCategory,
     HealthNotice,
     News,
@@ -70,6 +71,8 @@ def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings)
             return _on_state(state)
         case HealthNotice():
             return _on_health(news, now_s)
+        case BootFailed():
+            return Nothing()  # its end is an event of its own; what it is, rests
         case _:
             assert_never(news)
 

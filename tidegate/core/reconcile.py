@@ -45,7 +45,10 @@ def kept_reason(gang: str, until: str) -> str:
 
 
 # Why an offering rests that EC2 gave: what came of it was no good.
-BOOT_FAILURES = frozenset({"BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"})
+BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
+BOOT_FAILURES = frozenset(
+    {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
+)
 
 
 class Use(Enum):
@@ -135,7 +138,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
     # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
-        return _judge_gone(member)
+        return _judge_gone(member, snapshot)
     if _is_released(member):
         return _end(member, "released by Slurm")
     if member.node is not None:
@@ -179,10 +182,11 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
     return Judged(member, Use.LEAVING if member.node else Use.IN_FLIGHT, adopted)
 
 
-def _judge_gone(member: Member) -> Judged:
+def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.node is None:
         mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
-        return Judged(member, Use.NONE, (*_sure_end(member), mark))
+        rest = _ended_while_booting(member, snapshot)
+        return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
     is_announced = member.record is not None and member.record.phase is Phase.INTERRUPTED
     looks_alive = member.node.state.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
@@ -198,6 +202,17 @@ def _judge_gone(member: Member) -> Judged:
     is_sure = member.instance is not None or is_announced
     kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
     return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+
+
+def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
+    """A node that powers itself off would be bought again and again; its event may be lost."""
+    record = member.record
+    if record is None or record.phase is not Phase.LAUNCHED or record.ended_at_s is not None:
+        return ()
+    known = (each for each in snapshot.resting if each.offering == record.offering)
+    if any(each.until_s > snapshot.now_s and each.code in BOOT_FAILURES for each in known):
+        return ()
+    return (Rest(record.offering, ENDED_WHILE_BOOTING, "a node ended while it booted"),)
 
 
 def _is_drained_by_others(node: Node) -> bool:

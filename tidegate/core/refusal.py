@@ -12,6 +12,7 @@ from tidegate.core.fit import lacks, satisfies
 from tidegate.core.learnt import DOUBT_AFTER
 from tidegate.core.limits import Load, Usage
 from tidegate.core.pool import Pool
+from tidegate.core.reconcile import BOOT_FAILURES
 from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.shelves import Shelf, Shelves, allows_time, late_s
 from tidegate.core.slurm import Shape
@@ -206,6 +207,9 @@ def _too_long(pool: Pool, need: Need) -> WhyNot:
 
 
 def _rest(resting: Resting, pool: str, now_s: float) -> WhyNot:
+    if resting.code in BOOT_FAILURES:
+        said = f"{resting.offering} rests after a node of it failed: {resting.message}"
+        return WhyNot(Why.BROKEN, said, pool, str(resting.offering), resting.until_s)
     said = (
         f"{resting.offering} rests for {resting.until_s - now_s:.0f} s more "
         f"after EC2 said {resting.code}"

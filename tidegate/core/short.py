@@ -19,6 +19,9 @@ def in_short(verdict: Verdict) -> str:
     if until_s and all(each.kind is Why.RESTING for each in first):
         many = f"all {len(first)} offerings that fit rest" if len(first) > 1 else "what fits rests"
         return f"{many} after EC2 refused them, the next try is at {clock(min(until_s))}"
+    broken = [each for each in first if each.kind is Why.BROKEN]
+    if until_s and broken and all(each.kind in (Why.RESTING, Why.BROKEN) for each in first):
+        return f"{broken[0].sentence}; the next try is at {clock(min(until_s))}"
     if until_s and all(each.kind is Why.FUTILE for each in first):
         return (
             "Slurm did not start it although nodes that fit it were idle: nothing is bought for "

@@ -20,13 +20,14 @@ class Why(StrEnum):
     BUDGET = "budget"  # spent, until its day or month ends
     FAILING = "failing"  # the nodes that were launched lately are no good
     RESTING = "resting"
+    BROKEN = "broken"  # rests because its last nodes did not come up
     STOPPED = "stopped"
     HELD = "held"  # more nodes would not change it
     FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
     NEXT_PLAN = "next-plan"
 
 
-PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.NEXT_PLAN})
+PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.NEXT_PLAN})
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, Transient
+from tidegate.core.pool import Timings
 from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import charges, ended_at_s
@@ -229,12 +230,24 @@ class Applier:
     def _rest_broken(self, rest: Rest, snapshot: Snapshot) -> None:
         refusal = Refusal(rest.offering, RefusalKind.OTHER, rest.code, rest.reason)
         before = next((one for one in snapshot.resting if one.offering == rest.offering), None)
-        self.ledger.rest(rested(refusal, before, snapshot, factor=BROKEN_REST_FACTOR))
+        self.ledger.rest(
+            rested(
+                refusal,
+                before,
+                snapshot.now_s,
+                snapshot.cluster.timings,
+                factor=BROKEN_REST_FACTOR,
+            )
+        )
 
     def _rest(self, refusals: Sequence[Refusal], snapshot: Snapshot) -> None:
         known = {resting.offering: resting for resting in snapshot.resting}
         for refusal in {r.offering: r for r in refusals}.values():
-            self.ledger.rest(rested(refusal, known.get(refusal.offering), snapshot))
+            self.ledger.rest(
+                rested(
+                    refusal, known.get(refusal.offering), snapshot.now_s, snapshot.cluster.timings
+                )
+            )
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:
@@ -244,16 +257,18 @@ def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:
 
 
 def rested(
-    refusal: Refusal, before: Resting | None, snapshot: Snapshot, *, factor: float = 1.0
+    refusal: Refusal,
+    before: Resting | None,
+    now_s: float,
+    timings: Timings,
+    *,
+    factor: float = 1.0,
 ) -> Resting:
     """How long a refused offering rests: twice as long with each refusal, up to a bound."""
-    timings = snapshot.cluster.timings
     failures = (before.failures if before else 0) + 1
     doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
     rest_s = factor * min(doubled_s, timings.rest_max_s)
-    return Resting(
-        refusal.offering, snapshot.now_s + rest_s, failures, refusal.code, refusal.message
-    )
+    return Resting(refusal.offering, now_s + rest_s, failures, refusal.code, refusal.message)
 
 
 def _node_record(

@@ -31,6 +31,7 @@ from tidegate.core.policy import (
 from tidegate.core.pool import Cluster, Rebalance
 from tidegate.core.slurm import Reading
 from tidegate.ports import Bus, Clock, Ledger
+from tidegate.service.boot_failures import boot_failures, rest_failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class Interruptions:
         records = {record.instance_id: record for record in self.ledger.nodes(list(ids))}
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
+        failures = boot_failures(news, found.dead, records)
+        rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (found.notices or found.cordons or found.lifted or found.dead):
             return Interrupted(foreign=foreign)
         orders = self._orders(found)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tidegate.core.errors import BadEvent
 from tidegate.core.events import Event, UnknownEvent
-from tidegate.wire.events import health, rebalance, reservation, spot, state
+from tidegate.wire.events import boot, health, rebalance, reservation, spot, state
 from tidegate.wire.events.envelope import Envelope, bad_event
 from tidegate.wire.events.looks import (
     DIGEST_DETAIL_TYPE,
@@ -19,6 +19,7 @@ from tidegate.wire.events.looks import (
 )
 
 __all__ = [
+    "BOOT_DETAIL_TYPE",
     "DIGEST_DETAIL_TYPE",
     "DIGEST_SOURCE",
     "HEALTH_DETAIL_TYPE",
@@ -36,6 +37,7 @@ REBALANCE_DETAIL_TYPE = rebalance.DETAIL_TYPE
 RESERVATION_DETAIL_TYPE = reservation.DETAIL_TYPE
 STATE_DETAIL_TYPE = state.DETAIL_TYPE
 HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
+BOOT_DETAIL_TYPE = boot.DETAIL_TYPE
 
 _PARSERS: Mapping[str, Callable[[object], Event]] = {
     DIGEST_DETAIL_TYPE: parse_digest_put,
@@ -44,6 +46,7 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
     RESERVATION_DETAIL_TYPE: reservation.parse,
     STATE_DETAIL_TYPE: state.parse,
     HEALTH_DETAIL_TYPE: health.parse,
+    BOOT_DETAIL_TYPE: boot.parse,
 }
 
 
