@@ -33,6 +33,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\s]+")
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
 _TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
 _KILL = re.compile(r"on job id ([0-9]+(?:_[0-9]+)?): (.+)$", re.MULTILINE)
+_WITH_SLURMDBD = re.compile(r"^AccountingStorageType *= accounting_storage/slurmdbd$", re.MULTILINE)
 _MEMORY = re.compile(r" MinMemory(CPU|Node)=[0-9.]+[KMGTP]? ")
 # What says that slurmctld, not the request, is at fault: the same call may go through later.
 _NO_ANSWER = re.compile(
@@ -140,7 +141,7 @@ class SlurmCli:
         # buy a node.
         nodes = self._nodes()
         jobs = self._scripts.with_signals(self._jobs())
-        limits = self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
+        limits = self._limits()
         # A partition may have a QOS of its own; without slurmdbd there is none.
         own_qos = self._ask(["scontrol", "show", "partition", "-o"]) if "QOS=" in limits else ""
         is_licensed = any(job.licences or job.licence_choices for job in jobs)
@@ -283,6 +284,17 @@ class SlurmCli:
         if not self._version:
             self._version = self._ask(["scontrol", "--version"]).split()[-1]
         return self._version
+
+    def _limits(self) -> str:
+        """The caps of associations and QOS; without slurmdbd there are none.
+
+        And nobody may ask then: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once when it
+        is asked for its associations and has no accounting (docs/real-slurm.md, i).
+        """
+        config = self._ask(["scontrol", "show", "config"])
+        if not _WITH_SLURMDBD.search(config):
+            return ""
+        return self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
 
     def _ask(self, argv: Sequence[str]) -> str:
         done = self._run(argv, READ_TIMEOUT_S)
