@@ -6,7 +6,11 @@ FAULTS_OF_PLANS = (
     # -- planner: what is counted and bought -------------------------------------------------
     mutant(
         "nodes in flight are not counted as capacity",
-        ("core/reconcile.py", "Use.NONE if member.record.cordon else Use.IN_FLIGHT", "Use.NONE"),
+        (
+            "core/reconcile.py",
+            "Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT",
+            "Use.NONE",
+        ),
     ),
     mutant(
         "launches in doubt are not counted",
@@ -73,8 +77,8 @@ FAULTS_OF_PLANS = (
         ),
         (
             "core/gangs.py",
-            "    if not work.snapshot.wanted.is_up:\n        return False\n",
-            "",
+            "    if not work.snapshot.wanted.is_up or work.barred(need.account):",
+            "    if work.barred(need.account):",
         ),
     ),
     mutant(

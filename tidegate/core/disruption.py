@@ -89,6 +89,8 @@ def _try(work: Work, each: Outdated) -> bool:
 
 def outdated(work: Work) -> Iterator[Outdated]:
     """Nodes that should go, reason by reason, the oldest first."""
+    if not any(j.use is Use.CAPACITY and not j.order for j in work.judged):
+        return
     running = jobs_by_node(work.digest.reading.jobs)
     for each in candidates(work):
         jobs = running.get(each.node.name, ())
@@ -98,12 +100,13 @@ def outdated(work: Work) -> Iterator[Outdated]:
 
 def candidates(work: Work) -> Iterator[Outdated]:
     """Nodes that have had their time, whatever holds them."""
-    oldest_first = sorted(work.judged, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
+    staying = [j for j in work.judged if j.use is Use.CAPACITY and not j.order]
+    oldest_first = sorted(staying, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
     seen: set[str] = set()
     for reason, find in PASSES:
         for judged in oldest_first:
             node, pool = judged.member.node, work.snapshot.cluster.pool(judged.member.pool)
-            if judged.use is not Use.CAPACITY or judged.order or node is None or pool is None:
+            if node is None or pool is None:
                 continue
             why = find(judged, pool, work.snapshot)
             if why and node.name not in seen:

@@ -57,6 +57,14 @@ class Member:
         return not is_fresh or now_s - self.launched_at_s > describe_lag_s
 
     @property
+    def was_booting(self) -> bool:
+        """When the ledger last heard of it, or until EC2 announced its end, it still booted."""
+        record = self.record
+        if record is None:
+            return False
+        return Phase.LAUNCHED in (record.phase, record.interrupted_in)
+
+    @property
     def may_boot(self) -> bool:
         """Neither EC2 nor Slurm shows it yet, and nobody has said that it ends."""
         is_launched = self.record is not None and self.record.phase is Phase.LAUNCHED

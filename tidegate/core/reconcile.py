@@ -98,6 +98,8 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
 
 def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
     """Whether the node came out of its boot as it should; None: that is not news."""
+    if not judged.actions:
+        return None
     record, rests = judged.member.record, [a for a in judged.actions if isinstance(a, Rest)]
     if record is None or rests:
         return False if rests else None

@@ -1,6 +1,6 @@
 """What nodes are made from: the newest template, or the last good one when the newest fails."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -81,7 +81,8 @@ def lessons(snapshot: Snapshot) -> tuple[Learn, ...]:
     """What this snapshot says of launches that nobody has noted yet."""
     recorded = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
     in_doubt = frozenset(record.launch.launch_id for record in recorded)
-    judged = (judge(member, snapshot, in_doubt) for member in members(snapshot))
+    booted = [each for each in members(snapshot) if each.was_booting]
+    judged = (judge(member, snapshot, in_doubt) for member in booted)
     news = [each for each in judged if each.is_good is not None]
     found: list[Learn] = []
     for pool in snapshot.cluster.pools if news else ():
@@ -94,8 +95,10 @@ def lessons(snapshot: Snapshot) -> tuple[Learn, ...]:
     return tuple(found)
 
 
-def with_lessons(snapshot: Snapshot, learns: Iterable[Learn]) -> Snapshot:
+def with_lessons(snapshot: Snapshot, learns: Sequence[Learn]) -> Snapshot:
     """The snapshot as if they had been noted before."""
+    if not learns:
+        return snapshot
     learnt = {each.pool: each for each in snapshot.learnt}
     learnt.update({each.learnt.pool: each.learnt for each in learns})
     return replace(snapshot, learnt=tuple(learnt[pool] for pool in sorted(learnt)))
