@@ -10,6 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
+from tidegate.core.buy import OVERRIDE_PRICE_FACTOR
 from tidegate.core.catalogue import lowest
 from tidegate.core.cost import UNKNOWN_S, run_s
 from tidegate.core.demand import Need, kinds_running
@@ -21,9 +22,6 @@ from tidegate.core.pool import Cluster
 from tidegate.core.shelves import Shelves
 from tidegate.core.slurm import Job, Node
 from tidegate.core.snapshot import Snapshot
-
-# What is not dearer than so many times a job's own node is not kept from it.
-LIKE_PRICE = 1.05
 
 # Ends are guesses: of what a node's jobs are said to run on, so much is counted on. Too little
 # costs a cheap node for a while, too much a dear one.
@@ -90,10 +88,20 @@ class Worth:
     def pays(self, each: Bin, need: Need) -> bool:
         """Whether nothing much cheaper is sold for the job, or it hardly prolongs the node."""
         own_usd = self._own_usd(need, each.offering.market)
-        if own_usd is None or each.usd_per_hour <= own_usd * LIKE_PRICE:
+        if own_usd is None or self._is_like(each, own_usd):
             return True
         longer_s = max(run_s(need) - self.lives_s(each.name), 0.0)
         return longer_s * each.usd_per_hour <= self._own_cost(need, own_usd, run_s(need))
+
+    def _is_like(self, each: Bin, own_usd: float) -> bool:
+        """Whether EC2 might have given this node for a job whose own one costs so much.
+
+        A launch names types of like price beside the cheapest, and more where its pool wants
+        several: what was bought for a job must not be kept from it, or it is bought twice.
+        """
+        pool = self.snapshot.cluster.pool(each.pool)
+        is_named = pool is not None and pool.min_types > 1
+        return is_named or each.usd_per_hour <= own_usd * OVERRIDE_PRICE_FACTOR
 
     def lets_in(self, each: Bin, need: Need | None = None) -> bool:
         """Whether a waiting job that is not worth it would find room, beside `need`."""
@@ -128,7 +136,7 @@ class Worth:
             if of is None or each.pool not in need.pools or lacks(need.shape, of):
                 continue
             own_usd = self._own_usd(need, each.offering.market)
-            if own_usd is None or each.usd_per_hour <= own_usd * LIKE_PRICE:
+            if own_usd is None or self._is_like(each, own_usd):
                 continue
             longer_s = outlasts_s(kind.mean_s, 0.0 if need.shape.is_exclusive else lives_s)
             loss = longer_s * each.usd_per_hour
