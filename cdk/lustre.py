@@ -44,7 +44,8 @@ class Lustre(Construct):
         is_persistent = file.lustre.kind is LustreKind.PERSISTENT
         made = fsx.CfnFileSystem(
             self,
-            "Files",
+            # Another kind is another file system, which `tidegate diff` then tells.
+            "PersistentFiles" if is_persistent else "Files",
             file_system_type="LUSTRE",
             file_system_type_version=VERSION,
             storage_capacity=file.lustre.storage_gib,

@@ -46,6 +46,7 @@ def test_the_same_file_changes_nothing(tmp_path, both):
         {"alarm_email": "ops@example.org"},
         {"logs": {"retention_days": "7"}},
         {"backup_days": "30"},
+        {"bill_alert": {"usd_per_month": "100", "email": "a@example.org"}},
         {"metrics": "full"},
     ],
     ids=lambda change: next(iter(change)),
@@ -107,6 +108,19 @@ def test_another_zone_for_the_head_says_that_its_data_does_not_move(tmp_path, bo
     (volume,) = [each for each in those if each.kind == "AWS::EC2::Volume"]
     assert volume.effect is Effect.REPLACED
     assert volume.sentence.endswith("the old one is kept, what is in it does not move")
+
+
+@pytest.mark.parametrize(
+    ("lustre", "effect"),
+    [
+        ({"storage_gib": "2400"}, Effect.REPLACED),
+        ({"storage_gib": "1200", "kind": "persistent"}, Effect.REMOVED),
+    ],
+)
+def test_lustre_that_would_begin_empty_is_told(tmp_path, lustre: dict[str, str], effect: Effect):
+    before = synthesized(tmp_path / "before", dev_file(lustre={"storage_gib": "1200"}))
+
+    assert "AWS::FSx::FileSystem" in of(effect, found(tmp_path / "after", before, lustre=lustre))
 
 
 def test_reference_to_what_is_replaced_is_a_change(both):

@@ -17,9 +17,12 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
     for kind, properties in {
         "AWS::Backup::BackupSelection": "BackupPlanId BackupSelection",
         "AWS::Backup::BackupVault": "BackupVaultName",
+        "AWS::Budgets::Budget": "NotificationsWithSubscribers",
         "AWS::CloudWatch::Alarm": "AlarmName",
         "AWS::DynamoDB::Table": "KeySchema TableName",
         "AWS::EC2::EIP": "Domain",
+        "AWS::EC2::FlowLog": "DeliverLogsPermissionArn LogDestinationType LogGroupName ResourceId "
+        "TrafficType",
         "AWS::EC2::Instance": "AvailabilityZone BlockDeviceMappings ImageId KeyName LaunchTemplate "
         "PrivateIpAddress SubnetId",
         "AWS::EC2::LaunchTemplate": "LaunchTemplateName TagSpecifications",
@@ -34,6 +37,8 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::EFS::FileSystem": "AvailabilityZoneName Encrypted KmsKeyId PerformanceMode",
         "AWS::EFS::MountTarget": "FileSystemId SubnetId",
         "AWS::Events::EventBus": "Name",
+        "AWS::FSx::FileSystem": "FileSystemType FileSystemTypeVersion KmsKeyId SecurityGroupIds "
+        "StorageCapacity SubnetIds",
         "AWS::IAM::InstanceProfile": "InstanceProfileName Path",
         "AWS::IAM::Role": "Path RoleName",
         "AWS::Lambda::EventSourceMapping": "EventSourceArn",
@@ -58,6 +63,7 @@ RESTARTED_BY = {"AWS::EC2::Instance": frozenset({"InstanceType", "UserData", "Eb
 HOLDS_DATA = frozenset(
     {
         *("AWS::DynamoDB::Table", "AWS::EC2::Volume", "AWS::EFS::FileSystem"),
+        "AWS::FSx::FileSystem",
         *("AWS::S3::Bucket", "AWS::SecretsManager::Secret"),
     }
 )
