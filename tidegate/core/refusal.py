@@ -95,6 +95,14 @@ class Refusals:
         until_s = learnt.closed_until_s(now_s)
         said = f"pool {pool.name}: the last {failures} launches gave no good node, "
         said += f"nothing is bought until {clock(until_s)}" if until_s else "one is tried at a time"
+        names = {each.name for each in pool.instance_types}
+        words = (
+            each.message
+            for each in self._resting
+            if each.code in BOOT_FAILURES and each.offering.instance_type in names
+        )
+        if last := next(words, ""):
+            said += f"; the last said: {last}"
         return WhyNot(Why.FAILING, said, pool.name, until_s=until_s)
 
     def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
