@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 
+from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
 from tidegate.core.calendar import OnRunningJobs
 from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
@@ -13,6 +14,7 @@ from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals
 from tidegate.sim.options import (
     FAULTS,
     Happening,
+    Hours,
     Quota,
     Rates,
     Shortage,
@@ -51,7 +53,8 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     safety_s = chance.choice(SAFETY_S.get(size, LONGER_S))
     some = frozenset(name for name in FAULTS if chance.random() < OFTEN.get(name, 0.3))
     is_tight = chance.random() < 0.15
-    cluster = _cluster(chance, size, is_tight=is_tight)
+    leaving = stream(seed, "leaving")
+    cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
     calm = WorldOptions(
         seed=seed,
         size=size,
@@ -68,6 +71,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         happenings=(),
         heartbeat_s=chance.choice((60.0, 180.0, 280.0)),
         safety_s=safety_s,
+        deploys_at_s=leaving.uniform(60.0, safety_s) if leaving.random() < 0.25 else None,
     )
     return _with_faults(calm, some if faults is None else frozenset(faults))
 
@@ -122,6 +126,26 @@ def _pool(chance: Random, number: int) -> Pool:
         headroom_nodes=int(chance.random() < 0.06),
         rebalance=chance.choice(tuple(Rebalance)),
     )
+
+
+def _letting_go(chance: Random, cluster: Cluster) -> Cluster:
+    """Some clusters have budgets, and nodes that grow old."""
+    if chance.random() < 0.5:
+        return cluster
+    expire_after_s = chance.choice((None, 150.0, 400.0))
+    hours = Hours(300.0, 150.0)
+    budgets = chance.choice(
+        (
+            DEFAULT_BUDGETS,
+            (Budget(nodes=1),),
+            (Budget(percent=34.0),),
+            (Budget(percent=100.0), Budget(nodes=1, window=hours)),
+            (Budget(nodes=1, reasons=frozenset({DisruptionReason.EMPTY})),),
+        )
+    )
+    disruption = Disruption(budgets, expire_after_s)
+    pools = tuple(replace(pool, disruption=disruption) for pool in cluster.pools)
+    return replace(cluster, pools=pools)
 
 
 def _limits(chance: Random, most: int) -> Limits:

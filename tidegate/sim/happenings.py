@@ -55,6 +55,8 @@ class Happenings:
         }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
+        if options.deploys_at_s is not None:
+            self._at(options.deploys_at_s, self.chaos.world.deploy, "two-2")
         self._reconcile()
         if options.calendar:
             self._turn_of_the_day()

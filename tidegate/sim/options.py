@@ -91,6 +91,17 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class Hours:
+    """A budget counts for `open_s` of every `every_s`."""
+
+    every_s: float
+    open_s: float
+
+    def is_open(self, now_s: float) -> bool:
+        return now_s % self.every_s < self.open_s
+
+
+@dataclass(frozen=True, slots=True)
 class Windows:
     """A calendar of equal days: `up_s` of every `day_s`, from `begins_s` on.
 
@@ -126,7 +137,9 @@ class Windows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldOptions:
-    """One seed, drawn. Times are seconds from the start; `safety_s`: when the faults stop."""
+    """One seed, drawn. Times are seconds from the start; `safety_s`: when the faults stop;
+    `deploys_at_s`: when new nodes come from a new template.
+    """
 
     seed: int
     size: str
@@ -143,13 +156,16 @@ class WorldOptions:
     happenings: tuple[Happening, ...]
     heartbeat_s: float
     safety_s: float
+    deploys_at_s: float | None = None
 
     def describe(self) -> str:
         """The world in a few lines."""
         pools = "; ".join(
             f"{pool.name}: {', '.join(t.name for t in pool.instance_types)} in "
             f"{len(pool.zones)} zones, {', '.join(pool.markets)}, weight {pool.weight}, "
-            f"idle {pool.idle_s:.0f} s, limits {limits(pool.limits)}{_keeps(pool)}"
+            f"idle {pool.idle_s:.0f} s, limits {limits(pool.limits)}{_keeps(pool)}, "
+            f"expire {pool.disruption.expire_after_s} s, "
+            f"budgets {', '.join(map(str, pool.disruption.budgets))}"
             for pool in self.cluster.pools
         )
         days = self.calendar

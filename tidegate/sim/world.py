@@ -8,7 +8,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
@@ -248,6 +248,11 @@ class SimWorld:
 
     # -- the head --------------------------------------------------------------------------
 
+    def deploy(self, digest: str) -> None:
+        """New nodes come from another template."""
+        placement = _placement(self.cluster, digest)
+        self.control = replace(self.control, placement=placement)
+
     def restart_agent(self) -> None:
         """A new start of the agent; it remembers nothing."""
         self.agent = self._started_agent()
@@ -375,9 +380,9 @@ class SimWorld:
         self.slurm.register(self.booted(node))
 
 
-def _placement(cluster: Cluster) -> Placement:
+def _placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     zones = {zone for pool in cluster.pools for zone in pool.zones}
     return Placement(
-        {pool.name: Template(f"lt-{pool.name}", "1") for pool in cluster.pools},
+        {pool.name: Template(f"lt-{pool.name}", "1", digest) for pool in cluster.pools},
         {zone: f"subnet-{zone}" for zone in zones},
     )

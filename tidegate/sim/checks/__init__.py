@@ -21,6 +21,7 @@ from tidegate.sim.checks.ending import (
     NoStrayInstances,
     RequeuedOnlyForAReason,
 )
+from tidegate.sim.checks.leaving import BudgetsHold, OneFirstNode
 from tidegate.sim.checks.money import SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
@@ -58,6 +59,8 @@ CHECKS: tuple[type[Check], ...] = (
     OperatorsKeepNodes,
     IdleNodesGo,
     HintsHeeded,
+    BudgetsHold,
+    OneFirstNode,
     HeadGoesLast,
 )
 

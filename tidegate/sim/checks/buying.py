@@ -10,6 +10,7 @@ from tidegate.core.pool import Limits, Pool
 from tidegate.core.slurm import Association, Job, Reading
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
+from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 
@@ -104,6 +105,7 @@ class NoDoubleBuy(Check):
         """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
         launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
         kept = max(pool.min_nodes, pool.headroom_nodes) if pool else 0
+        kept += len(outdated(self.world, pool)) if pool else 0  # new before old
         places = [each for each in self._booting(record, set()) if each.pool == pool]
         if len(places) + launch.count > kept + waited_for:
             raise self.broken(

@@ -1,0 +1,112 @@
+"""Invariants of nodes that are let go of our own accord."""
+
+from collections import defaultdict, deque
+
+from tidegate.core.actions import Order, OrderKind
+from tidegate.core.budgets import DisruptionReason, tightest
+from tidegate.core.ec2 import TEMPLATE_TAG, FleetRequest, Instance
+from tidegate.core.pool import Pool
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.world import SimWorld
+
+# What a plan counted may be that old when its orders are carried out.
+COUNTED_AGO_S = 600.0
+# Two planners at once, an order that a wrong clock takes for fresh, and a fleet that nobody sees.
+EXCUSES = ("twice", "clock", "lag")
+REASONS = {
+    "tidegate: expired": DisruptionReason.EXPIRED,
+    "tidegate: drifted": DisruptionReason.DRIFTED,
+    "tidegate: idle for": DisruptionReason.EMPTY,
+}
+
+
+class BudgetsHold(Check):
+    """No more nodes of a pool leave at once of our own accord than its budgets allow."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.going: defaultdict[str, dict[str, DisruptionReason]] = defaultdict(dict)
+        self.totals: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
+
+    def passed(self, seconds: float) -> None:
+        """Remember how many nodes each pool had."""
+        for pool in self.world.cluster.pools:
+            totals = self.totals[pool.name]
+            totals.append((self.witness.now_s, len(self._nodes(pool.name))))
+            while totals[0][0] < self.witness.now_s - COUNTED_AGO_S:
+                totals.popleft()
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "drain" or not self.world.in_hand:
+            return
+        orders, _ = self.world.in_hand[-1]
+        for name in names:
+            reason = next((r for o in orders if name in o.names and (r := _reason(o))), None)
+            instance = self.world.compute.everything.get(name)
+            pool = self.world.cluster.pool(instance.pool) if instance else None
+            if reason and pool:
+                self._hold(pool, name, reason)
+
+    def _hold(self, pool: Pool, name: str, reason: DisruptionReason) -> None:
+        going = self.going[pool.name]
+        for other in [other for other in going if not self._is_going(other)]:
+            del going[other]
+        going[name] = reason
+        if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
+            return
+        total = max((count for _, count in self.totals[pool.name]), default=0)
+        deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
+        if deciding is not None and len(going) > deciding[0]:
+            said = f"{deciding[1]} of {total}"
+            raise self.broken(f"{name} is {reason}, {len(going)} leave of pool {pool.name}: {said}")
+
+    def _is_going(self, name: str) -> bool:
+        """Drained still, or out of Slurm and not yet ended."""
+        node = self.world.slurm.nodes.get(name)
+        return node.is_drain if node else self.world.compute.is_live(name)
+
+    def _nodes(self, pool: str) -> list[str]:
+        everything = self.world.compute.everything
+        return [n for n in self.world.slurm.nodes if n in everything and everything[n].pool == pool]
+
+
+class OneFirstNode(Check):
+    """A node for no job is bought only as the first of a new template, one at a time."""
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or record.launch.for_jobs or not self.witness.is_new(request):
+            return
+        pool = self.world.cluster.pool(record.launch.pool)
+        if pool and (pool.min_nodes or pool.headroom_nodes):
+            return  # `NoDoubleBuy` counts them
+        launch, digest = record.launch, dict(request.tags).get(TEMPLATE_TAG, "")
+        if record.launch.count != 1 or digest == "one-1":
+            raise self.broken(f"{launch.launch_id}: {launch.count} nodes of {digest} for no job")
+        announced = self.witness.chaos.announced
+        for one in self.world.compute.live():
+            if one.instance_id in announced:
+                continue
+            age_s = record.created_at_s - one.launched_at_s
+            is_booting = 0 < age_s < self.world.cluster.timings.boot_bound_s
+            is_alike = (one.pool, one.template) == (launch.pool, digest)
+            if is_alike and is_booting and one.instance_id not in self.witness.registered:
+                raise self.broken(f"{launch.launch_id}: {one.instance_id} is a first node already")
+
+
+def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
+    """Nodes of the pool that have had their time."""
+    now_s, most_s = world.clock.now_s(), pool.disruption.expire_after_s
+    newest = world.control.placement.templates[pool.name].digest
+    ours = (one for one in world.compute.live() if one.pool == pool.name)
+    return [
+        one
+        for one in ours
+        if one.template != newest or (most_s is not None and now_s - one.launched_at_s >= most_s)
+    ]
+
+
+def _reason(order: Order) -> DisruptionReason | None:
+    if order.kind not in (OrderKind.DRAIN, OrderKind.RELEASE):
+        return None
+    return next((r for text, r in REASONS.items() if order.text.startswith(text)), None)
