@@ -103,6 +103,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         ),
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
+        accounting=file.slurm.accounting,
         settings=file.slurm.settings,
         cgroup=file.slurm.cgroup,
         static=file.slurm.static,

@@ -94,6 +94,7 @@ _HEAD_STAGES = (
     "head/data_volume",
     "head/export",
     "head/config",
+    "head/accounting",
     "head/slurmctld",
     "head/agent_code",
     "head/agent",
@@ -101,6 +102,8 @@ _HEAD_STAGES = (
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
 # Ubuntu's names. The EFS mount helper is in AWS's repository, which the stage adds.
 _PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
+# Program, package.
+_ACCOUNTING = (("slurmdbd", "slurmdbd"), ("mariadbd", "mariadb-server"))
 _PROGRAMS = "curl munge munged mount.efs nft scontrol"
 
 
@@ -129,6 +132,7 @@ def node_bundle(values: NodeValues) -> Bundle:
 
 def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
+    accounting = _ACCOUNTING if values.slurm.accounting else ()
     settings = {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
@@ -140,8 +144,11 @@ def head_bundle(values: HeadValues) -> Bundle:
         "DATA_DIR": values.data_dir,
         "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
-        "PROGRAMS": f"{_PROGRAMS} slurmctld",
-        "PACKAGES": f"{_PACKAGES} slurmctld" if values.installs else "",
+        "ACCOUNTING": "yes" if values.slurm.accounting else "",
+        "PROGRAMS": " ".join((_PROGRAMS, "slurmctld", *(each[0] for each in accounting))),
+        "PACKAGES": " ".join((_PACKAGES, "slurmctld", *(each[1] for each in accounting)))
+        if values.installs
+        else "",
         **_settings_of_both(values.munge, values.shared),
     }
     files = {

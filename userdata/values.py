@@ -290,8 +290,8 @@ class SlurmConfValues:
     """What slurm.conf is made of. The defaults are those of a cluster on EC2.
 
     `head_host`: the name by which nodes reach the head; its first label becomes the head's
-    own host name. `max_nodes`: the most live nodes the cluster may have. `accounting_host`:
-    where slurmdbd runs, "" for no accounting. `settings` and `cgroup`: keys and values for
+    own host name. `max_nodes`: the most live nodes the cluster may have. `accounting`: by
+    a slurmdbd on the head. `settings` and `cgroup`: keys and values for
     slurm.conf and cgroup.conf, which take the place of our defaults of the same key. `static`:
     lines of slurm.conf for nodes and partitions that are somebody else's.
     """
@@ -301,7 +301,7 @@ class SlurmConfValues:
     pools: tuple[SlurmPool, ...]
     partitions: tuple[SlurmPartition, ...]
     max_nodes: int
-    accounting_host: str = ""
+    accounting: bool = False
     slurmctld_port: int = 6817
     state_dir: str = "/var/spool/slurmctld"
     settings: tuple[tuple[str, str], ...] = ()
@@ -313,8 +313,6 @@ class SlurmConfValues:
         if bad := [line for line in self.static if not _STATIC_LINE.fullmatch(line)]:
             raise ValueError(f"static: not a line of a node or a partition: {bad[0]!r}")
         _check("head_host", self.head_host, _HOST)
-        if self.accounting_host:
-            _check("accounting_host", self.accounting_host, _HOST)
         _check("state_dir", self.state_dir, _PATH)
         _check_settings("settings", self.settings)
         _check_settings("cgroup", self.cgroup)

@@ -139,7 +139,7 @@ def booted(stage: Stage, instance_id: str) -> Machine:
         machine = stage.hypervisor.machine(instance_id)
         return machine is not None and READY in machine.console.read_text()
 
-    machine_is_ready = wait_for(is_ready, 30)
+    machine_is_ready = wait_for(is_ready, 90)
     machine = stage.hypervisor.machine(instance_id)
     assert machine
     assert machine_is_ready, machine.run(["bash", "-c", "tail -n 5 /var/log/tidegate/*"]).stdout
@@ -161,6 +161,7 @@ def wait_for_job(head: Machine, job_id: str, state: str) -> str:
 def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     """A head, whose volume comes late and after an instance store, and its successor."""
     values = stage.values(volume_id)
+    values = replace(values, slurm=replace(values.slurm, accounting=True))
     store = stage.disk(STORE_LINK)
     first_id = launch(stage, values)
     wait_for(lambda: stage.hypervisor.machine(first_id), 10)
@@ -182,6 +183,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "state_dir": run(head, "scontrol show config | grep ^StateSaveLocation"),
         "was_running": wait_for_job(head, running, "RUNNING"),
     }
+    seen["accounted_before"] = accounted(head, running)
     # slurmctld saves a change within five seconds; a plug that is pulled before loses it.
     changed_s = time.time()
     state = f"{DATA}/slurmctld/job_state"
@@ -198,10 +200,18 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "is_another": second_id != first_id,
         "job_after": wait_for_job(head, running, "RUNNING"),
         "waiting_after": run(head, f"squeue -h -j {waiting} -o '%j %T'"),
+        "accounted": accounted(head, running),
         "nodes_after": list(show_nodes(head)),
         "node_id": node_id,
         "updates": updated(stage, head, values, running, node_id),
     }
+
+
+def accounted(head: Machine, job_id: str) -> str:
+    """What accounting knows of a job; slurmctld tells it a little later."""
+    line = f"sacct -nPX -j {job_id} -o JobID,State,User"
+    wait_for(lambda: run(head, line), 30)
+    return run(head, line)
 
 
 def partitions(head: Machine) -> list[str]:

@@ -27,7 +27,7 @@ def seen() -> Seen:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -67,6 +67,14 @@ def test_a_new_head_with_the_same_volume_has_queue_jobs_and_nodes(seen):
     assert seen["waiting_after"] == "waits PENDING"
     assert seen["was_running"] == seen["job_after"] == "RUNNING"
     assert seen["nodes_after"] == [seen["node_id"]]
+
+
+def test_a_new_head_with_the_same_volume_has_the_accounting(seen):
+    job_id, state, user = seen["accounted"].split("|")
+
+    assert (state, user) == ("RUNNING", "root")
+    assert seen["accounted_before"] == seen["accounted"]
+    assert job_id.isdigit()
 
 
 def test_a_deployment_adds_a_partition_under_running_jobs(seen):

@@ -228,10 +228,18 @@ def test_the_node_table_has_room_for_placeholders_and_four_times_the_nodes():
 
 def test_accounting_appears_only_when_asked_for():
     plain = slurm_conf(SLURM)
-    asked = slurm_conf(replace(SLURM, accounting_host="head"))
+    asked = slurm_conf(replace(SLURM, accounting=True))
 
     assert "Accounting" not in plain
     assert "AccountingStorageHost=head\n" in asked
+    packages = {
+        accounting: opened(
+            head_bundle(replace(HEAD, installs=True, slurm=replace(SLURM, accounting=accounting)))
+        )["settings"]
+        for accounting in (False, True)
+    }
+    assert "mariadb-server" in packages[True]
+    assert "mariadb-server" not in packages[False]
 
 
 def test_nodes_read_the_tags_that_the_planner_writes():

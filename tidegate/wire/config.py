@@ -23,12 +23,14 @@ class SlurmFile:
     """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf.
 
     `static`: whole lines for nodes and partitions that are not Tidegate's.
+    `accounting`: with a slurmdbd of our own.
     """
 
     version: str
     settings: tuple[tuple[str, str], ...] = ()
     cgroup: tuple[tuple[str, str], ...] = ()
     static: tuple[str, ...] = ()
+    accounting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             tuple(slurm.settings.items()),
             tuple(slurm.cgroup.items()),
             slurm.static,
+            slurm.accounting,
         ),
         shared_dir=model.shared_dir,
         head=model.head.head(),

@@ -57,6 +57,9 @@ class SlurmModel(Section):
     version: names.SlurmVersion = Field(
         default="23.11", description="Slurm release of head and nodes: 22.05, 23.11 or 24.11"
     )
+    accounting: bool = Field(
+        default=False, description="slurmdbd and its database on the head's data volume"
+    )
     settings: dict[names.SlurmSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of slurm.conf, over the usual ones"
     )
