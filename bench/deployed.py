@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import batched
 from pathlib import Path
@@ -120,6 +120,10 @@ class Live:
                 return cold[0].duration_s
         raise AssertionError("only one process of the function was ever needed")
 
+    def has_digest(self) -> bool:
+        s3, bucket = self.world.cloud.observer("s3"), self.world.physical("AWS::S3::Bucket")
+        return bool(s3.list_objects_v2(Bucket=bucket, Prefix="digest/").get("Contents"))
+
     def _await_read(self, wanted: int) -> None:
         self.until("notices read", lambda: sum(self.interruptions()) >= wanted, 60.0)
 
@@ -152,8 +156,13 @@ def _warning(name: str) -> dict[str, Any]:
 
 
 @contextmanager
-def live(slurm: Slurm, log: Path, boot: Callable[[Sequence[str]], None]) -> Iterator[Live]:
-    """The stack, deployed; `boot` makes instances that the planner has bought join Slurm."""
+def live(
+    slurm: Slurm, log: Path, boot: Callable[[Sequence[str]], None] | None = None
+) -> Iterator[Live]:
+    """The stack, deployed; `boot` makes instances that the planner has bought join Slurm.
+
+    `boot` None: the planner is switched off.
+    """
     timed = TimedSlurm(slurm)
     with (
         TemporaryDirectory(prefix="tidegate-bench-") as out,
@@ -164,9 +173,18 @@ def live(slurm: Slurm, log: Path, boot: Callable[[Sequence[str]], None]) -> Iter
             world = StackWorld(cloud, deployment, router, load_cluster(CLUSTER_FILE))
             made = Live(world, timed, threading.Event())
             made.boots.set()
+            if boot is None:
+                _switch_planner_off(world)
             router.start()
-            with _agent(made, log), _booting(made, boot):
+            with _agent(made, log), _booting(made, boot) if boot else nullcontext():
                 yield made
+
+
+def _switch_planner_off(world: StackWorld) -> None:
+    functions = world.cloud.observer("lambda")
+    for each in functions.list_event_source_mappings()["EventSourceMappings"]:
+        if each["FunctionArn"].endswith("-planner"):
+            functions.update_event_source_mapping(UUID=each["UUID"], Enabled=False)
 
 
 @contextmanager

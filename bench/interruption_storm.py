@@ -2,7 +2,8 @@
 
 In real time: the events of the default bus, rule, queue, interruption function and orders are
 those of the template in the local cloud, the agent is the head's. Slurm is the simulated one,
-whose commands take what real ones were measured to take.
+whose commands take what real ones were measured to take. The planner is switched off: it would
+work in the local cloud's own process for seconds, and no notice waits for it.
 """
 
 import argparse
@@ -20,7 +21,8 @@ from bench.deployed import CLUSTER_FILE, Live, live
 from bench.figures import Figure, percentile, table
 from bench.interruption import NAMES_PER_COMMAND, NOTICES, WITHIN_S, CostlySlurm
 from tidegate.adapters.clock import SystemClock
-from tidegate.core.ec2 import Market
+from tidegate.core.actions import LaunchStatus, NodeRecord, Phase
+from tidegate.core.ec2 import Market, Offering
 from tidegate.core.slurm import Shape
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit
@@ -79,32 +81,30 @@ class LiveSlurm:
 
 @contextmanager
 def benched(num_nodes: int) -> Iterator[tuple[LiveSlurm, Live]]:
-    """So many nodes with a job each, bought by the planner."""
+    """So many nodes with a job each, without instances behind them: nothing is planned."""
     cluster = load_cluster(CLUSTER_FILE).cluster
     (pool,) = cluster.pools
     (kind,) = pool.instance_types
-    features = pool.features(kind.name, Market.SPOT)
+    on = Offering(kind.name, pool.zones[0], Market.SPOT)
+    names = [f"i-{number:017x}" for number in range(1, num_nodes + 1)]
     with TemporaryDirectory(prefix="tidegate-bench-") as folder:
         slurm = LiveSlurm(SimSlurm(cluster, SystemClock()), Path(folder) / "slurmctld.log")
-
-        def boot(names: Sequence[str]) -> None:
-            with slurm.lock:
-                for name in names:
-                    node = SimNode(
-                        name, kind.vcpus, kind.slurm_memory_mib, kind.gpus, kind.gpu_type, features
-                    )
-                    slurm.slurm.register(node)
-
-        with slurm.passing(), live(slurm, slurm.log, boot) as made:
-            asked = Submit(
-                "ada", Shape(kind.gpus, kind.gpu_type), 1e6, comment=f"tidegate:ckpt=USR1@{GRACE_S}"
+        features = pool.features(kind.name, Market.SPOT)
+        for name in names:
+            node = SimNode(
+                name, kind.vcpus, kind.slurm_memory_mib, kind.gpus, kind.gpu_type, features
             )
-            with slurm.lock:
-                for _ in range(num_nodes):
-                    slurm.slurm.submit(asked)
-            made.until("all run", lambda: len(_running(slurm)) == num_nodes, 300.0)
-            made.stop_boots()
-            time.sleep(3)
+            slurm.slurm.register(node)
+            shape = Shape(kind.gpus, kind.gpu_type)
+            slurm.slurm.submit(Submit("ada", shape, 1e6, comment=f"tidegate:ckpt=USR1@{GRACE_S}"))
+        assert len(_running(slurm)) == num_nodes
+        with slurm.passing(), live(slurm, slurm.log) as made:
+            records = [
+                NodeRecord(name, "l-0", pool.name, on, time.time(), 1.45, Phase.JOINED)
+                for name in names
+            ]
+            made.ledger.finish_launch("l-0", LaunchStatus.DONE, records)
+            made.until("a digest", made.has_digest, 30.0)
             yield slurm, made
 
 

@@ -81,8 +81,9 @@ class FunctionProcess:
 
     def kill(self) -> None:
         """End the process and whatever it started."""
-        if self.is_alive:
-            os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ends by itself just now
+            if self.is_alive:
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         assert self._process.stdin
         with suppress(BrokenPipeError):
