@@ -188,7 +188,7 @@ class Functions(Construct):
     def _interruption_statements(self) -> Statements:
         queues, storage = self._around.queues, self._around.storage
         return (
-            statements.ledger(storage.table.table_arn, "BatchGetItem"),
+            statements.notices(storage.table.table_arn),
             *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
             # Its orders are drain, signal, requeue and delete: urgent ones.
             statements.send("Send", queues.looks.queue_arn, queues.urgent.queue_arn),

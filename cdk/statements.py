@@ -91,6 +91,12 @@ def ledger(table_arn: str, *more: str) -> iam.PolicyStatement:
     return statement("Ledger", [f"dynamodb:{each}" for each in actions], [table_arn])
 
 
+def notices(table_arn: str) -> iam.PolicyStatement:
+    """Of the interruption function, which knows the nodes that it asks for and plans nothing."""
+    actions = ["BatchGetItem", "PutItem", "UpdateItem"]
+    return statement("Ledger", [f"dynamodb:{each}" for each in actions], [table_arn])
+
+
 def send(sid: str, *queue_arns: str) -> iam.PolicyStatement:
     return statement(sid, ["sqs:SendMessage"], queue_arns)
 

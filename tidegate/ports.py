@@ -23,7 +23,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.calendar import Wanted, Wish
 from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState
+from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
 from tidegate.core.learnt import Learnt
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
@@ -138,8 +138,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
-        """Note that EC2 will reclaim a node; False when it is unknown or past that."""
+    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
+        """Note when EC2 reclaims these nodes; those that are known and not past that."""
         ...
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
@@ -152,6 +152,10 @@ class Ledger(Protocol):
 
     def ungate(self, instance_id: str) -> None:
         """The node waits for no gang any more."""
+        ...
+
+    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
+        """The rests of these offerings, as in `view`."""
         ...
 
     def rest(self, resting: Resting) -> None:

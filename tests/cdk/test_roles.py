@@ -23,8 +23,8 @@ ACTIONS = {
         *("ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole"),
     },
     "FunctionsInterruptionRole": {
-        *(LEDGER | FUNCTION | FED),
-        *("dynamodb:BatchGetItem", "s3:ListBucket"),
+        *(FUNCTION | FED),
+        *("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "s3:ListBucket"),
     },
     "FunctionsScheduleRole": HOURS,
     "FunctionsReconcileRole": HOURS,

@@ -19,6 +19,7 @@ from tidegate.core.actions import (
     OrderKind,
     PendingOrder,
     Phase,
+    Resting,
 )
 from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.ec2 import FleetRequest, Market, Override
@@ -65,7 +66,7 @@ def with_node(ledger: Ledger, phase: Phase = Phase.LAUNCHED) -> None:
     ledger.commit(ledger.view().epoch, [launch()])
     ledger.finish_launch("l-1", LaunchStatus.DONE, [node()])
     if phase is Phase.INTERRUPTED:
-        ledger.interrupt_node("i-1", NOW_S + 120)
+        ledger.interrupt_nodes({"i-1": NOW_S + 120})
     elif phase:
         ledger.advance_node("i-1", phase)
 
@@ -209,7 +210,7 @@ def test_an_interruption_beats_a_drain_and_is_not_undone_by_joining(ledger: Ledg
     with_node(ledger, Phase.JOINED)
     ledger.set_order("i-1", DRAIN)
 
-    assert ledger.interrupt_node("i-1", NOW_S + 120)
+    assert ledger.interrupt_nodes({"i-1": NOW_S + 120}) == {"i-1"}
 
     assert not ledger.advance_node("i-1", Phase.JOINED)
     assert the_node(ledger).phase is Phase.INTERRUPTED
@@ -219,18 +220,41 @@ def test_an_interruption_beats_a_drain_and_is_not_undone_by_joining(ledger: Ledg
 
 def test_a_repeated_interruption_changes_nothing(ledger: Ledger) -> None:
     with_node(ledger)
-    ledger.interrupt_node("i-1", NOW_S + 120)
+    ledger.interrupt_nodes({"i-1": NOW_S + 120})
     before = ledger.view()
 
-    assert ledger.interrupt_node("i-1", NOW_S + 120)
+    assert ledger.interrupt_nodes({"i-1": NOW_S + 120}) == {"i-1"}
 
     assert ledger.view() == before
+
+
+def test_a_storm_is_noted_for_every_node_that_can_be(ledger: Ledger) -> None:
+    names = [f"i-{number}" for number in range(130)]
+    nodes = [replace(node(), instance_id=name) for name in names]
+    ledger.finish_launch("l-1", LaunchStatus.DONE, nodes)
+    ledger.advance_node("i-7", Phase.RELEASED)
+
+    noted = ledger.interrupt_nodes(dict.fromkeys([*names, "i-unknown"], NOW_S + 120))
+
+    assert noted == {*names} - {"i-7"}
+    interrupted = {one.instance_id for one in ledger.view().nodes if one.reclaim_at_s is not None}
+    assert interrupted == noted
+
+
+def test_the_rests_of_some_offerings_can_be_asked_for(ledger: Ledger, clock: SimClock) -> None:
+    spot, on_demand = offering(), offering(market=Market.ON_DEMAND)
+    for each in (spot, on_demand):
+        ledger.rest(Resting(each, NOW_S + 180, 1, "spot interruption", "gone"))
+
+    assert [one.offering for one in ledger.resting([spot])] == [spot]
+    clock.advance(180 + HOUR_S + 1)
+    assert ledger.resting([spot]) == ()
 
 
 def test_a_released_node_cannot_be_interrupted(ledger: Ledger) -> None:
     with_node(ledger, Phase.RELEASED)
 
-    assert not ledger.interrupt_node("i-1", NOW_S + 120)
+    assert not ledger.interrupt_nodes({"i-1": NOW_S + 120})
 
     assert the_node(ledger).phase is Phase.RELEASED
     assert the_node(ledger).reclaim_at_s is None
@@ -238,7 +262,7 @@ def test_a_released_node_cannot_be_interrupted(ledger: Ledger) -> None:
 
 def test_nothing_is_made_up_about_an_unknown_node(ledger: Ledger) -> None:
     assert not ledger.advance_node("i-9", Phase.JOINED)
-    assert not ledger.interrupt_node("i-9", NOW_S)
+    assert not ledger.interrupt_nodes({"i-9": NOW_S})
     ledger.set_order("i-9", DRAIN)
     ledger.ungate("i-9")
 
@@ -300,7 +324,7 @@ def test_a_cordoned_node_can_still_be_interrupted(ledger: Ledger) -> None:
     with_node(ledger, Phase.JOINED)
     ledger.cordon_node("i-1", Cordon("rebalance", NOW_S))
 
-    assert ledger.interrupt_node("i-1", NOW_S + 120)
+    assert ledger.interrupt_nodes({"i-1": NOW_S + 120}) == {"i-1"}
     assert not ledger.cordon_node("i-1", Cordon("maintenance", NOW_S))
 
 

@@ -26,7 +26,7 @@ def test_the_phase_in_which_a_node_was_first_interrupted_is_kept(ledger: Ledger)
     ledger.finish_launch("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2", Phase.JOINED)])
 
     for name in ("i-1", "i-1", "i-2"):
-        ledger.interrupt_node(name, NOW_S)
+        ledger.interrupt_nodes({name: NOW_S})
 
     found = {each.instance_id: each.interrupted_in for each in ledger.view().nodes}
     assert found == {"i-1": Phase.LAUNCHED, "i-2": Phase.JOINED}

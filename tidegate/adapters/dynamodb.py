@@ -16,7 +16,7 @@ launches and terminated nodes stay for a week to be looked at, filtered out of `
 """
 
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import batched
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from tidegate.adapters.aws_errors import (
     tolerating,
 )
 from tidegate.adapters.charges import charge
+from tidegate.adapters.dynamodb_notices import interrupt
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
@@ -58,6 +59,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.calendar import WISH_KEPT_S, Wish
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
@@ -114,7 +116,6 @@ class DynamoLedger:
         by_kind: dict[str, list[Item]] = {}
         for item in items:
             by_kind.setdefault(item["sk"].split("#")[0], []).append(item)
-        resting = (decode(RESTING, item["body"]) for item in by_kind.get("resting", ()))
         stuck = (decode(STUCK, item["body"]) for item in by_kind.get("stuck", ()))
         wishes = (decode(WISH, item["body"]) for item in by_kind.get("wish", ()))
         since_s, seen = now_s - SEEN_COUNTS_S, by_kind.get("digest_seen", ())
@@ -125,7 +126,7 @@ class DynamoLedger:
             nodes=tuple(node(item) for item in by_kind.get("node", ())),
             launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
             # DynamoDB deletes expired items when it finds the time, up to days later.
-            resting=tuple(one for one in resting if now_s < one.until_s + RESTING_KEPT_S),
+            resting=self._remembered(by_kind.get("resting", ())),
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
             wishes=tuple(one for one in wishes if now_s < one.until_s + WISH_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
@@ -189,16 +190,8 @@ class DynamoLedger:
     def charge(self, ended: Sequence[Ended]) -> None:
         charge(self.client, self.table, ended)
 
-    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
-        values = {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": number(reclaim_at_s)}
-        with aws_call():
-            return self._update(
-                f"node#{instance_id}",
-                "SET phase = :phase, reclaim_at_s = :reclaim_at_s, "
-                "interrupted_in = if_not_exists(interrupted_in, phase)",
-                values,
-                condition="phase <= :phase",
-            )
+    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
+        return interrupt(self.client, self.table, reclaim_at_s)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():
@@ -217,6 +210,18 @@ class DynamoLedger:
     def ungate(self, instance_id: str) -> None:
         with aws_call():
             self._update(f"node#{instance_id}", "SET gated_for = :none", {":none": ""})
+
+    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
+        keys = [packed(key(f"resting#{each}")) for each in sorted(set(offerings))]
+        with aws_call():
+            chunks = batched(keys, GET_CHUNK, strict=False)
+            return self._remembered([item for chunk in chunks for item in self._get(chunk)])
+
+    def _remembered(self, items: Iterable[Item]) -> tuple[Resting, ...]:
+        # DynamoDB deletes expired items when it finds the time, up to days later.
+        now_s = self.clock.now_s()
+        found = (decode(RESTING, item["body"]) for item in items)
+        return tuple(one for one in found if now_s < one.until_s + RESTING_KEPT_S)
 
     def rest(self, resting: Resting) -> None:
         until_s = resting.until_s + RESTING_KEPT_S

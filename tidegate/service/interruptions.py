@@ -175,10 +175,8 @@ class Interruptions:
         self, found: _Sorted, records: Mapping[str, NodeRecord], orders: Sequence[Order]
     ) -> None:
         now_s = self.clock.now_s()
-        for notice in found.notices:
-            self.ledger.interrupt_node(notice.instance_id, notice.reclaim_at_s)
-        for name in found.dead:
-            self.ledger.interrupt_node(name, now_s)
+        reclaim_at_s = {notice.instance_id: notice.reclaim_at_s for notice in found.notices}
+        self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s))
         for name, cordon in (found.cordons | found.lifted).items():
             self.ledger.cordon_node(name, cordon)
         for order in orders:
@@ -193,9 +191,10 @@ class Interruptions:
         """EC2 takes back where it is short: do not buy there again right away."""
         if not taken:
             return
-        known = {resting.offering: resting for resting in self.ledger.view().resting}
+        offerings = {record.offering for record in taken}
+        known = {resting.offering: resting for resting in self.ledger.resting(offerings)}
         now_s, timings = self.clock.now_s(), self.cluster.timings
-        for offering in sorted({record.offering for record in taken}):
+        for offering in sorted(offerings):
             if resting := after_loss(offering, known.get(offering), now_s, timings):
                 self.ledger.rest(resting)
 

@@ -1,6 +1,6 @@
 """The ledger in memory, with the conditions that DynamoDB would check."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.actions import (
@@ -67,11 +67,7 @@ class SimLedger:
                     for record in self.all_launches.values()
                     if record.status is LaunchStatus.RECORDED
                 ),
-                resting=tuple(
-                    resting
-                    for resting in self.all_resting.values()
-                    if now_s < resting.until_s + RESTING_KEPT_S
-                ),
+                resting=self._resting(),
                 stuck=tuple(
                     stuck for stuck in self.all_stuck.values() if now_s < stuck.is_forgotten_at_s
                 ),
@@ -84,6 +80,10 @@ class SimLedger:
         for tell in self.on_view:
             tell(view)
         return view
+
+    def _resting(self) -> tuple[Resting, ...]:
+        since_s = self.clock.now_s() - RESTING_KEPT_S
+        return tuple(one for one in self.all_resting.values() if one.until_s > since_s)
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
         with effect(self.faults, "nodes"):
@@ -131,20 +131,23 @@ class SimLedger:
                     key = one.period, one.scope
                     self.all_spent[key] = self.all_spent.get(key, 0.0) + one.usd
 
-    def interrupt_node(self, instance_id: str, reclaim_at_s: float) -> bool:
-        with effect(self.faults, "interrupt_node"):
-            node = self.all_nodes.get(instance_id)
-            is_early_enough = node is not None and node.phase <= Phase.INTERRUPTED
-            if node is not None and is_early_enough:
-                self.all_nodes[instance_id] = replace(
+    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
+        with effect(self.faults, "interrupt_nodes"):
+            known = {name: self.all_nodes.get(name) for name in reclaim_at_s}
+            noted = {
+                name: node
+                for name, node in known.items()
+                if node is not None and node.phase <= Phase.INTERRUPTED
+            }
+            for name, node in noted.items():
+                first_in = node.phase if node.interrupted_in is None else node.interrupted_in
+                self.all_nodes[name] = replace(
                     node,
                     phase=Phase.INTERRUPTED,
-                    reclaim_at_s=reclaim_at_s,
-                    interrupted_in=node.phase
-                    if node.interrupted_in is None
-                    else node.interrupted_in,
+                    reclaim_at_s=reclaim_at_s[name],
+                    interrupted_in=first_in,
                 )
-        return is_early_enough
+        return frozenset(noted)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with effect(self.faults, "cordon_node"):
@@ -163,6 +166,10 @@ class SimLedger:
         with effect(self.faults, "ungate"):
             if node := self.all_nodes.get(instance_id):
                 self.all_nodes[instance_id] = replace(node, gated_for="")
+
+    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
+        with effect(self.faults, "resting"):
+            return tuple(one for one in self._resting() if one.offering in offerings)
 
     def rest(self, resting: Resting) -> None:
         with effect(self.faults, "rest"):
