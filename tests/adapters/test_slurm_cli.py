@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tidegate.adapters.slurm_cli import Finished, SlurmCli
+from tidegate.adapters.slurm_queue import FIELDS
+from tidegate.adapters.slurm_shape import Gpus, gpus
 
 ASSOCIATIONS = ["scontrol", "show", "assoc_mgr", "flags=assoc,qos"]
 
@@ -33,3 +35,53 @@ def test_associations_are_asked_for_only_where_there_are_any(accounting, is_aske
 
     assert (ASSOCIATIONS in asked) == is_asked
     assert reading.associations == ()
+
+
+JOB = {
+    **dict.fromkeys(FIELDS, "N/A"),
+    "JobID": "7",
+    "ArrayJobID": "7",
+    "State": "PENDING",
+    "Partition": "gpu",
+    "NumNodes": "1",
+    "NumTasks": "1",
+    "NumCPUs": "1",
+    "MinCPUs": "1",
+    "NTPerNode": "0",
+    "PriorityLong": "1",
+    "TimeLimit": "1:00",
+    "Requeue": "1",
+    "NodeList": "",
+    "ReqNodes": "",
+    "MinTime": "0:00",
+    "EligibleTime": "2026-11-21T20:36:51",
+    "MinMemory": "1000M",
+    "tres-alloc": "cpu=1,mem=1000M,node=1",
+    "OverSubscribe": "OK",
+    "Reason": "InvalidAccount",
+}
+
+
+@pytest.mark.parametrize(
+    ("accounting", "reason"),
+    [("accounting_storage/slurmdbd", "InvalidAccount"), ("(null)", "None")],
+)
+def test_an_account_can_be_invalid_only_where_there_are_accounts(accounting, reason):
+    """slurmctld 23.11.4 says it of any job that waits, where there are none."""
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        if argv[0] == "squeue":
+            separator = argv[-1].split(",")[0].partition(":")[2]
+            return Finished(0, "".join(f"{JOB[name]}{separator}" for name in FIELDS), "")
+        told = {"config": f"AccountingStorageType = {accounting}\n", "--version": "slurm 23.11.4"}
+        return Finished(0, told.get(argv[-1], ""), "")
+
+    (job,) = SlurmCli(run).read().jobs
+
+    assert (job.reason, job.unreadable) == (reason, "")
+
+
+@pytest.mark.parametrize("text", ["cpu:6", "cpu=6", "N/A"])
+def test_cpus_of_a_task_are_no_gres(text):
+    """23.11 writes them with a colon."""
+    assert gpus(text) == Gpus()

@@ -10,7 +10,7 @@ import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.adapters import slurm_queue, slurm_text
 from tidegate.adapters.slurm_script import Scripts
@@ -126,6 +126,11 @@ def _decode(raw: bytes | str | None) -> str:
     return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
 
 
+def _without_account(job: Job) -> Job:
+    """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
+    return replace(job, reason="None") if job.reason == "InvalidAccount" else job
+
+
 class SlurmCli:
     """The head's Slurm. Safe to use from several threads: it only remembers what stays true."""
 
@@ -141,14 +146,19 @@ class SlurmCli:
         # buy a node.
         nodes = self._nodes()
         jobs = self._scripts.with_signals(self._jobs())
-        limits = self._limits()
+        is_accounted = self._is_accounted()
+        # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once
+        # when it is asked for its associations and has no accounting (docs/real-slurm.md, i).
+        limits = (
+            self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"]) if is_accounted else ""
+        )
         # A partition may have a QOS of its own; without slurmdbd there is none.
         own_qos = self._ask(["scontrol", "show", "partition", "-o"]) if "QOS=" in limits else ""
         is_licensed = any(job.licences or job.licence_choices for job in jobs)
         licences = self._ask(["scontrol", "show", "licenses"]) if is_licensed else ""
         return Reading(
             version=self._read_version(),
-            jobs=jobs,
+            jobs=jobs if is_accounted else tuple(map(_without_account, jobs)),
             nodes=nodes,
             associations=slurm_text.associations(limits, slurm_text.partition_qos(own_qos)),
             licences=slurm_text.licences(licences),
@@ -285,16 +295,9 @@ class SlurmCli:
             self._version = self._ask(["scontrol", "--version"]).split()[-1]
         return self._version
 
-    def _limits(self) -> str:
-        """The caps of associations and QOS; without slurmdbd there are none.
-
-        And nobody may ask then: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once when it
-        is asked for its associations and has no accounting (docs/real-slurm.md, i).
-        """
-        config = self._ask(["scontrol", "show", "config"])
-        if not _WITH_SLURMDBD.search(config):
-            return ""
-        return self._ask(["scontrol", "show", "assoc_mgr", "flags=assoc,qos"])
+    def _is_accounted(self) -> bool:
+        """Whether there is a slurmdbd, and with it accounts, associations and their caps."""
+        return bool(_WITH_SLURMDBD.search(self._ask(["scontrol", "show", "config"])))
 
     def _ask(self, argv: Sequence[str]) -> str:
         done = self._run(argv, READ_TIMEOUT_S)

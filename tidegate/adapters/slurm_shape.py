@@ -168,7 +168,9 @@ class _Asked:
 
 def gpus(text: str) -> Gpus:
     """The GPUs in `gres:gpu:a10g:4`, `gres/gpu=1` or `gres/gpu`; other TRES are refused."""
-    found = [part for part in value(text).split(",") if part and not part.startswith("cpu=")]
+    found = [
+        part for part in value(text).split(",") if part and not part.startswith(("cpu=", "cpu:"))
+    ]
     if not found:
         return Gpus()
     if len(found) > 1:
