@@ -113,7 +113,9 @@ class Agent:
             self._lasting.end(carried.opened)
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
-            self._requeued |= dict.fromkeys(carried.requeued, (now_s, now_s + REQUEUE_CARE_S))
+            self._requeued |= dict.fromkeys(
+                sorted(carried.requeued), (now_s, now_s + REQUEUE_CARE_S)
+            )
         for result in carried.results:
             logger.info(
                 "Order %s on %s: %s. %s",

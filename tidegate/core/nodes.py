@@ -171,7 +171,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
                 gated_for=member.gated_for,
             )
             booting.usd_per_hour = usd_per_hour(work.snapshot, member)
-            if work.worth.is_mixed and not member.gated_for:
+            if member.was_told(OrderKind.DRAIN, work.snapshot.now_s):  # it joins closed
                 work.worth.watch(booting)
             work.bins.add([booting])
 

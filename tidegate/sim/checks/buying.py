@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, Phase
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, OrderKind, Phase
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Limits, Pool
@@ -176,7 +176,12 @@ class NoDoubleBuy(Check):
             and one.instance_id in nodes
             and nodes[one.instance_id].phase is Phase.LAUNCHED
             and nodes[one.instance_id].cordon is None
+            and not self._joins_closed(nodes[one.instance_id])
         ]
+
+    def _joins_closed(self, node: NodeRecord) -> bool:
+        """It was told to take no small job once it has booted: nobody needs it any more."""
+        return node.order is not None and node.order.kind is OrderKind.DRAIN
 
 
 class RestingNotTried(Check):
