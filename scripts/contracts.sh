@@ -3,10 +3,15 @@
 #
 #   scripts/contracts.sh         the tree of Debian 13 is made once, in /var/tmp (root; 1-3 minutes)
 #   TREE=DIR scripts/contracts.sh
+#
+# With a tree of Ubuntu 24.04 as well (23.11), an upgrade over all three is rehearsed:
+#   debootstrap --variant=minbase --components=main,universe \
+#       --include=slurmctld,slurmd,slurm-client,munge,iproute2,procps noble /var/tmp/tidegate-noble \
+#       http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly tree=${TREE:-/var/tmp/tidegate-trixie}
+readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate-noble}
 
 scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap
@@ -14,3 +19,5 @@ docs/experiments/debian13_tree.sh "$tree"
 export TIDEGATE_REQUIRE_REAL=1
 .venv/bin/pytest -q tests/contracts/test_slurm_contract.py
 TIDEGATE_SLURM_ROOT=$tree .venv/bin/pytest -q tests/contracts/test_slurm_contract.py -k real
+[[ ! -x $noble/usr/sbin/slurmctld ]] ||
+    TIDEGATE_UPGRADE_TREES="$noble $tree" .venv/bin/pytest -q tests/contracts/test_upgrade.py

@@ -49,10 +49,14 @@ def eventually[T](what: str, ask: Callable[[], T], patience_s: float = PATIENCE_
 
 @dataclass(slots=True)
 class RealSlurm:
-    """Use it as a context. `folder` must lie below /tmp when TIDEGATE_SLURM_ROOT is set."""
+    """Use it as a context. `folder` must lie below /tmp when TIDEGATE_SLURM_ROOT is set.
+
+    `tree`: that for this one alone, "" for the environment's.
+    """
 
     folder: Path
     extra_conf: tuple[str, ...] = ()
+    tree: str = ""
     port: SlurmCli = field(init=False)
     prefix: tuple[str, ...] = ()
     _outer: "subprocess.Popen[str]" = field(init=False)
@@ -66,6 +70,7 @@ class RealSlurm:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env={**os.environ, **({"TIDEGATE_SLURM_ROOT": self.tree} if self.tree else {})},
         )
         assert self._outer.stdout is not None
         said = ""

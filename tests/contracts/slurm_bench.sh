@@ -44,8 +44,8 @@ NodeSet=gpuset Feature=gpu
 PartitionName=gpu Nodes=gpuset Default=YES MaxTime=INFINITE State=UP
 CONF
     printf '%s\n' "$@" >> /etc/slurm/slurm.conf
-    # Debian 13's 24.11 has no usable cgroup in these namespaces; 22.05 knows no "disabled".
-    if slurmctld -V | grep -q '^slurm-wlm 22'; then plugin=cgroup/v1; else plugin=disabled; fi
+    # Debian 13's 24.11 has no usable cgroup in these namespaces; 22.05 and 23.11 know no "disabled".
+    if slurmctld -V | grep -q '^slurm-wlm 2[23]'; then plugin=cgroup/v1; else plugin=disabled; fi
     echo "CgroupPlugin=$plugin" > /etc/slurm/cgroup.conf
     echo 'Include /etc/slurm/gres.node.conf' > /etc/slurm/gres.conf
     echo '# the head has no GPU' > /etc/slurm/gres.node.conf
@@ -84,6 +84,7 @@ head() {
     printf 'hosts: files\npasswd: files\ngroup: files\n' > "$dir/nsswitch.conf"
     mount --bind "$dir/hosts" /etc/hosts
     mount --bind "$dir/nsswitch.conf" /etc/nsswitch.conf
+    rm -rf "${dir:?}"/dev/*
     for n in 0 1 2 3 4 5 6 7; do mknod "$dir/dev/gpu$n" c 1 3; done
     dd if=/dev/urandom bs=1024 count=1 of=/run/munge.key status=none
     chmod 600 /run/munge.key

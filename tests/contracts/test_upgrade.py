@@ -1,0 +1,90 @@
+"""Slurm is upgraded on the head: the state directory goes from release to release.
+
+`scripts/contracts.sh` makes the trees (Ubuntu 24.04 with 23.11, Debian 13 with 24.11) and names
+them; without them nothing of this runs. This machine's own Slurm is 22.05.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+
+TREES = os.environ.get("TIDEGATE_UPGRADE_TREES", "").split()
+WHY_NOT = why_not_here() or (
+    "" if len(TREES) == 2 else "needs the trees that scripts/contracts.sh names"
+)
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+# slurmctld saves what has changed within five seconds.
+SAVED_S = 7.0
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="upgrade-", dir="/tmp") as made:
+        Path(made).chmod(0o755)
+        yield Path(made) / "slurm"
+
+
+def version(slurm: RealSlurm) -> str:
+    return slurm.run("slurmctld", "-V").split()[1]
+
+
+def seen(slurm: RealSlurm) -> tuple[list[str], list[str]]:
+    """Ids and names of jobs, and dynamic nodes."""
+    asked = [*slurm.prefix, "squeue", "-h", "-o", "%i %j"]
+
+    def shown() -> list[str]:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+        return sorted(done.stdout.splitlines())
+
+    jobs = eventually("the queue is shown", shown, 60)
+    return jobs, [node.name for node in slurm.port.read().nodes]
+
+
+def filled(folder: Path) -> tuple[str, tuple[list[str], list[str]]]:
+    """A cluster of this machine's Slurm: a job that runs, two that wait, one of them held."""
+    with RealSlurm(folder) as slurm:
+        slurm.join("n1")
+        running = slurm.submit("-J", "runs", "--gres=gpu:t4:1")
+        slurm.submit("-J", "waits", "--gres=gpu:a10g:4")
+        slurm.submit("-J", "held", "--hold", "--gres=gpu:t4:1")
+        eventually("it runs", lambda: slurm.state(running) == "RUNNING")
+        before = version(slurm), seen(slurm)
+        slurm.pause(SAVED_S)
+    return before
+
+
+def test_queue_job_ids_and_nodes_come_along_over_every_release(folder):
+    was, before = filled(folder)
+
+    releases, (jobs, nodes) = [was], before
+    for tree in TREES:
+        with RealSlurm(folder, tree=tree) as slurm:
+            releases.append(version(slurm))
+            assert seen(slurm) == (jobs, nodes)
+            later = slurm.submit("-J", "later", "--hold")
+            assert int(later) > max(int(each.split()[0]) for each in jobs)
+            jobs = [*jobs, f"{later} later"]
+            slurm.pause(SAVED_S)
+
+    assert [each[:5] for each in releases] == ["22.05", "23.11", "24.11"]
+
+
+def test_a_release_that_is_too_new_refuses_the_state_and_the_old_one_can_go_on(folder):
+    _, before = filled(folder)
+
+    # It ends before or after it has become a daemon.
+    with suppress(AssertionError), RealSlurm(folder, tree=TREES[1]) as slurm:
+        eventually("it is down", lambda: "is DOWN" in slurm.run("scontrol", "ping"))
+    assert "incompatible version" in (folder / "log" / "slurmctld.log").read_text()
+
+    # But it has noted an id of its own, with which 22.05 takes the state for another cluster's.
+    (folder / "state" / "clustername").unlink()
+    with RealSlurm(folder) as slurm:
+        assert seen(slurm) == before
