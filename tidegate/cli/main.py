@@ -30,7 +30,6 @@ app = typer.Typer(
     name="tidegate",
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command()(simulate)
@@ -69,6 +68,9 @@ def root(
 @app.command()
 def schema(
     name: Annotated[SchemaName, typer.Argument(help="The file format.")],
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="A reference for people instead.")
+    ] = False,
 ) -> None:
     """Print the JSON schema of a file format, for editors and other tools."""
     import json
@@ -84,7 +86,13 @@ def schema(
         SchemaName.SNAPSHOT: SnapshotModel,
         SchemaName.PLAN: PlanModel,
     }
-    typer.echo(json.dumps(models[name].model_json_schema(), indent=2))
+    if markdown:
+        from tidegate.wire.reference import reference
+
+        made = f"Made by `tidegate schema {name} --markdown`: change the model, not this page."
+        typer.echo(reference(models[name], f"The {name} file", made), nl=False)
+    else:
+        typer.echo(json.dumps(models[name].model_json_schema(), indent=2))
 
 
 app.command()(plan)

@@ -31,11 +31,11 @@ from tidegate.wire.deployment import (
     NetworkModel,
 )
 from tidegate.wire.pool_models import (
-    BudgetModel,
     LimitsModel,
     PaidMarket,
     PoolModel,
     ReservationModel,
+    SpendingBudgetModel,
 )
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import PositiveUsd, Seconds, Section
@@ -168,10 +168,10 @@ class ClusterModel(Section):
         default=None, description="mails when a month's costs come near it; none when left out"
     )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of the whole cluster")
-    budget: BudgetModel = Field(
-        default=BudgetModel(), description="what all nodes may cost by day and by month"
+    budget: SpendingBudgetModel = Field(
+        default=SpendingBudgetModel(), description="what all nodes may cost by day and by month"
     )
-    budget_by_account: dict[str, BudgetModel] = Field(
+    budget_by_account: dict[str, SpendingBudgetModel] = Field(
         default_factory=dict,
         description="the same for single Slurm accounts; a node counts for the account of the"
         " first job that it was launched for",

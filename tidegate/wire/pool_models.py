@@ -52,7 +52,7 @@ class LimitsModel(Section):
         )
 
 
-class BudgetModel(Section):
+class SpendingBudgetModel(Section):
     """Once so much is spent, nothing more is launched until the day or month (UTC) ends."""
 
     usd_per_day: PositiveUsd | None = Field(default=None, description="USD per day")
@@ -129,8 +129,8 @@ class PoolModel(Section):
         default=_POOL.weight, description="the pool with the higher one is tried first"
     )
     limits: LimitsModel = Field(default=LimitsModel(), description="limits of this pool")
-    budget: BudgetModel = Field(
-        default=BudgetModel(), description="what its nodes may cost by day and by month"
+    budget: SpendingBudgetModel = Field(
+        default=SpendingBudgetModel(), description="what its nodes may cost by day and by month"
     )
     idle_s: Seconds = Field(
         default=_POOL.idle_s, description="seconds that a node stays without a job"

@@ -105,8 +105,6 @@ class OperatorsKeepNodes(Check):
     """What a person has drained stays drained, for that person's reason."""
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
-        if verb == "weigh":  # a hint for who fills nodes: it drains and opens nothing
-            return
         for name in names:
             node = self.world.slurm.nodes.get(name)
             if node is None or not node.is_drain or node.reason != OPERATOR or verb == "weigh":
