@@ -116,6 +116,16 @@ def test_an_order_on_its_way_counts_until_nobody_can_carry_it_out_any_more(late_
     assert (drained(made) == []) is is_held
 
 
+def test_an_order_of_another_reason_is_none_to_let_a_node_go():
+    of = t4(disruption=Disruption((Budget(nodes=0),), HOUR_S))
+    sent = PendingOrder("o-1", OrderKind.DRAIN, NOW_S - 20.0)
+    records = [record("i-1", age_s=OLD, order=sent)]
+
+    made = plan(seen(of, {"i-1": OLD}, [busy("i-1")], running("i-1"), records))
+
+    assert drained(made) == []
+
+
 def test_budgets_of_empty_nodes_hold_them_too():
     empty = Budget(nodes=1, reasons=frozenset({DisruptionReason.EMPTY}))
     of = t4(disruption=Disruption((empty,)), idle_s=60.0)

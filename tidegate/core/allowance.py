@@ -28,20 +28,25 @@ class Allowance:
                 self._leaving[each.member.pool].add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
-        """Let this node go, if every budget allows it; asking again changes nothing."""
-        if name in self._leaving[pool]:
-            return True
-        if self.held(pool, reason):
+        """Let this node go, if every budget allows it; asking again changes nothing.
+
+        One that leaves already, or may, takes no further place, but its reason now has to have one:
+        an order to drain it for a gang is none to let it go.
+        """
+        if self.held(pool, reason, besides=name):
             return False
         self._leaving[pool].add(name)
         return True
 
-    def held(self, pool: str, reason: DisruptionReason) -> str:
-        """Why no more nodes of the pool may go for this reason now; "": one may."""
+    def held(self, pool: str, reason: DisruptionReason, besides: str = "") -> str:
+        """Why no more nodes of the pool may go for this reason now; "": one may.
+
+        `besides`: this node is not counted.
+        """
         found = self._snapshot.cluster.pool(pool)
         if found is None:
             return ""
-        total, leaving = self._total[pool], len(self._leaving[pool])
+        total, leaving = self._total[pool], len(self._leaving[pool] - {besides})
         budgets = found.disruption.budgets
         deciding = tightest(budgets, reason, total, self._snapshot.now_s)
         if deciding is None or leaving < deciding[0]:
