@@ -98,6 +98,7 @@ _HEAD_STAGES = (
     "head/slurmctld",
     "head/agent_code",
     "head/agent",
+    "head/login",
 )
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
 # Ubuntu's names. The EFS mount helper is in AWS's repository, which the stage adds.
