@@ -13,6 +13,7 @@ from local.shims import (
     queues,
     resources,
     storage,
+    tables,
 )
 
 
@@ -23,5 +24,5 @@ def install_shims() -> None:
     For the whole process, once: a second call does nothing.
     """
     engine.mend()
-    for part in (resources, ec2, efs, events, functions, iam, parameters, queues, storage):
+    for part in (resources, ec2, efs, events, functions, iam, parameters, queues, storage, tables):
         part.install()
