@@ -167,8 +167,8 @@ FAULTS_OF_PLANS = (
         "idle nodes are kept",
         (
             "core/idle.py",
-            "elif node.name in unused and idle_s >= pool.idle_s and",
-            "elif node.name in unused and idle_s >= pool.idle_s + 3600 and",
+            "elif node.name in unused and idle_s >= kept_s and",
+            "elif node.name in unused and idle_s >= kept_s + 3600 and",
         ),
     ),
     mutant(

@@ -1,5 +1,8 @@
 """Nodes that no job needs: which a pool keeps, and which go."""
 
+from collections import Counter
+
+from tidegate.core import patience
 from tidegate.core.actions import OrderKind
 from tidegate.core.budgets import DisruptionReason
 from tidegate.core.disruption import jobs_by_node, least_nodes, spare_nodes
@@ -9,6 +12,7 @@ from tidegate.core.pack import Bin
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use
 from tidegate.core.slurm import Node
+from tidegate.core.templates import learnt_of
 from tidegate.core.work import Work
 
 
@@ -80,6 +84,7 @@ def release_idle(work: Work) -> None:
     spare = spare_nodes(work)
     running = jobs_by_node(work.digest.reading.jobs)
     by_reason: dict[str, list[str]] = {}
+    places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
     # A node that goes soon anyway goes first: what came to replace it stays.
     replaced = {each.node.name for each in work.replacing}
     for each in sorted(
@@ -96,11 +101,16 @@ def release_idle(work: Work) -> None:
             continue
         if each.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
             continue
-        idle_s = _idle_s(work, each.member, node)
+        idle_s, kept_s = _idle_s(work, each.member, node), 0.0
+        if pool and node.name in unused:
+            places[pool.name] -= 1
+            kept_s = patience.idle_s(
+                pool, learnt_of(work.snapshot, pool.name), places[pool.name], work.snapshot.now_s
+            )
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
-        elif node.name in unused and idle_s >= pool.idle_s and spare[pool.name] > 0:
+        elif node.name in unused and idle_s >= kept_s and spare[pool.name] > 0:
             if each.member.offering.market.is_prepaid:
                 continue  # to give it back saves nothing
             if kept_because(each.member, pool, running.get(node.name, ()), work.head_now_s):
@@ -108,7 +118,7 @@ def release_idle(work: Work) -> None:
             if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
                 continue
             spare[pool.name] -= 1
-            reason = f"idle for {pool.idle_s:.0f} s and no pending job needs it"
+            reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     for reason, names in sorted(by_reason.items()):
         work.send(

@@ -30,13 +30,16 @@ class Learnt:
 
     `failed`: the newest failures; those of a template are forgotten when a node made from it
     joins well. `joined_at_s`: when a node last joined well while failures were known.
-    `good`: the template of the last node that joined well.
+    `good`: the template of the last node that joined well. `taken_at_s`, `freed_at_s`: when jobs
+    came for nodes and when nodes became free lately, of a pool whose idle time follows them.
     """
 
     pool: str
     failed: tuple[FailedLaunch, ...] = ()
     joined_at_s: float = 0.0
     good: Template | None = None
+    taken_at_s: tuple[float, ...] = ()
+    freed_at_s: tuple[float, ...] = ()
 
     def failures(self, template: Template) -> int:
         return sum(each.template == template.digest for each in self.failed)

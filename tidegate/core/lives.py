@@ -6,6 +6,7 @@ from tidegate.core.answer import boots_for_s
 from tidegate.core.durations import clock
 from tidegate.core.members import Member, members
 from tidegate.core.overview import is_billed, usd_per_hour
+from tidegate.core.pool import Pool
 from tidegate.core.prospects import Prospect, prospects
 from tidegate.core.snapshot import Snapshot
 
@@ -84,5 +85,9 @@ def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     if member.gated_for:
         return f"kept for job {member.gated_for} until all its nodes are there"
     if jobs or member.node.state.is_busy:
-        return f"its jobs end, and {pool.idle_s:.0f} s without another"
-    return f"{pool.idle_s:.0f} s idle, when no job needs it and pool {pool.name} has its minimum"
+        return f"its jobs end, and {_patience(pool)} without another"
+    return f"{_patience(pool)} idle, when no job needs it and pool {pool.name} has its minimum"
+
+
+def _patience(pool: Pool) -> str:
+    return "as long as a boot costs" if pool.is_idle_auto else f"{pool.idle_s:.0f} s"

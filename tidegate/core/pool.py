@@ -60,6 +60,7 @@ class Rebalance(StrEnum):
 class Pool:
     """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
 
+    `is_idle_auto`: nodes stay idle for a time that follows from what was seen, see `patience`.
     `min_nodes` are always there, `headroom_nodes` of them or beside them always idle.
     `max_job_time_s`: no job with a longer time limit may use the pool. A launch names at
     least `min_types` instance types where so many fit; `is_min_types_strict`: or does not
@@ -86,6 +87,7 @@ class Pool:
     checkpoint_s: float | None = None
     rebalance: Rebalance = Rebalance.IGNORE
     disruption: Disruption = DEFAULT_DISRUPTION
+    is_idle_auto: bool = False
 
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
+from tidegate.core import patience
 from tidegate.core.actions import LaunchStatus, Learn
 from tidegate.core.ec2 import Template
 from tidegate.core.learnt import FailedLaunch, Learnt
 from tidegate.core.members import members
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use, judge
+from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Snapshot
 
 
@@ -85,11 +87,15 @@ def lessons(snapshot: Snapshot) -> tuple[Learn, ...]:
     judged = (judge(member, snapshot, in_doubt) for member in booted)
     news = [each for each in judged if each.is_good is not None]
     found: list[Learn] = []
-    for pool in snapshot.cluster.pools if news else ():
+    for pool in snapshot.cluster.pools:
+        if not news and not pool.is_idle_auto:
+            continue
         before = after = learnt_of(snapshot, pool.name)
         for each in news:
             if each.member.pool == pool.name:
                 after = _after(after, each, snapshot)
+        if pool.is_idle_auto and snapshot.digest:
+            after = _after_use(after, pool, snapshot, snapshot.digest.reading)
         if after != before:
             found.append(Learn(after, _told(before, after)))
     return tuple(found)
@@ -114,9 +120,23 @@ def _after(learnt: Learnt, judged: Judged, snapshot: Snapshot) -> Learnt:
     return learnt.after_join(member.template, template, now_s)
 
 
+def _after_use(learnt: Learnt, pool: Pool, snapshot: Snapshot, reading: Reading) -> Learnt:
+    """When jobs came and nodes became free."""
+    ours = {
+        each.instance_id: each.launched_at_s for each in snapshot.nodes if each.pool == pool.name
+    }
+    return replace(
+        learnt,
+        taken_at_s=patience.newest(learnt.taken_at_s, patience.arrivals(pool, ours, reading.jobs)),
+        freed_at_s=patience.newest(learnt.freed_at_s, patience.frees(reading.nodes, ours)),
+    )
+
+
 def _told(before: Learnt, after: Learnt) -> str:
     if len(after.failed) > len(before.failed):
         last = after.failed[-1]
         return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"
+    if (after.good, after.failed) == (before.good, before.failed):
+        return f"pool {after.pool}: when jobs came and nodes became free"
     good = f", template {after.good.digest} is good" if after.good else ""
     return f"pool {after.pool}: a node has joined well{good}"

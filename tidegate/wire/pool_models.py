@@ -132,8 +132,10 @@ class PoolModel(Section):
     budget: SpendingBudgetModel = Field(
         default=SpendingBudgetModel(), description="what its nodes may cost by day and by month"
     )
-    idle_s: Seconds = Field(
-        default=_POOL.idle_s, description="seconds that a node stays without a job"
+    idle_s: Seconds | Literal["auto"] = Field(
+        default=_POOL.idle_s,
+        description="seconds that a node stays without a job; auto: as long as it is expected to "
+        "cost less than booting another",
     )
     max_job_nodes: PositiveCount = Field(
         default=_POOL.max_job_nodes,
@@ -223,7 +225,8 @@ class PoolModel(Section):
             markets=self.capacity_types,
             weight=self.weight,
             limits=self.limits.limits(),
-            idle_s=self.idle_s,
+            idle_s=_POOL.idle_s if self.idle_s == "auto" else self.idle_s,
+            is_idle_auto=self.idle_s == "auto",
             max_job_nodes=self.max_job_nodes,
             labels=self.labels,
             min_nodes=self.min_nodes,

@@ -229,6 +229,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "failed": "launches of which a node did not join, or joined broken",
         "joined_at_s": "when a node last joined well while failures were known",
         "good": "the template of the last node that joined well",
+        "taken_at_s": "when jobs came for nodes lately",
+        "freed_at_s": "when nodes became free lately",
     },
     "FailedLaunch": {
         "launch_id": "the launch",
