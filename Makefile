@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants contracts rights clean
+.PHONY: help setup demo test lint bench mutants contracts rights screens clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -13,6 +13,7 @@ help:
 	@echo "make bench   how long and how well the planner plans, and how fast functions start"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
+	@echo "make screens  the documentation's screenshots and the reference of the cluster file"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -39,6 +40,10 @@ contracts:
 
 rights:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.stack.rights
+
+screens:
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.cli.screens
+	@.venv/bin/tidegate schema cluster --markdown > docs/cluster-file.md
 
 clean:
 	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis
