@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.core.pool import Pool
 from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
-from tidegate.wire.config import ClusterFile
+from tidegate.wire.config import ClusterFile, SlurmFile
 from tidegate.wire.node_models import GpuModel
 from userdata.render import (
     BundleAt,
@@ -82,6 +82,21 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
     )
 
 
+# 23.11's main scheduler starts nothing where there are no accounts, and leaves it to backfill,
+# which looks every 30 s (docs/real-slurm.md, i).
+SOON_BY_BACKFILL = ("SchedulerParameters", "bf_interval=5")
+
+
+def _settings(slurm: SlurmFile) -> tuple[tuple[str, str], ...]:
+    """The file's lines of slurm.conf, behind what its release needs."""
+    said = {key.lower() for key, _ in slurm.settings}
+    has_accounts = slurm.accounting or "accountingstoragetype" in said
+    is_slow = slurm.version.startswith("23.11") and not has_accounts
+    if is_slow and "schedulerparameters" not in said:
+        return (SOON_BY_BACKFILL, *slurm.settings)
+    return slurm.settings
+
+
 def slurm_values(file: ClusterFile) -> SlurmConfValues:
     """slurm.conf of the cluster."""
     cluster = file.cluster
@@ -104,7 +119,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
-        settings=file.slurm.settings,
+        settings=_settings(file.slurm),
         cgroup=file.slurm.cgroup,
         static=file.slurm.static,
     )

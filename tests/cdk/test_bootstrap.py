@@ -85,8 +85,30 @@ def test_settings_of_the_file_reach_slurm_conf_and_cgroup_conf():
 
     values = slurm_values(cluster_file(slurm=slurm))
 
-    assert values.settings == (("TaskPlugin", "task/none"),)
+    assert ("TaskPlugin", "task/none") in values.settings
     assert values.cgroup == (("A", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("slurm", "is_hurried"),
+    [
+        ({"version": "23.11"}, True),
+        ({"version": "24.11"}, False),
+        ({"version": "23.11", "accounting": "true"}, False),
+        (
+            {
+                "version": "23.11",
+                "settings": {"AccountingStorageType": "accounting_storage/slurmdbd"},
+            },
+            False,
+        ),
+        ({"version": "23.11", "settings": {"SchedulerParameters": "bf_interval=60"}}, False),
+    ],
+)
+def test_backfill_looks_often_where_it_alone_starts_jobs(slurm, is_hurried):
+    values = slurm_values(cluster_file(slurm=slurm))
+
+    assert (("SchedulerParameters", "bf_interval=5") in values.settings) == is_hurried
 
 
 @pytest.mark.parametrize(("limits", "nodes"), [({"nodes": "7"}, 7), ({"gpus": "8"}, 1000)])
