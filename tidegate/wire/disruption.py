@@ -10,7 +10,15 @@ from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
 
 from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
 from tidegate.wire import names
@@ -45,6 +53,25 @@ def _share(value: object) -> str:
         expected = "a number of nodes like 3, or a part of them like 10%"
         raise ValueError(f"must be {expected}, is {shown(value)}")
     return found[0]
+
+
+AUTO_S = 0.0
+"""What `auto` is among seconds."""
+
+
+def _or_auto(value: object, read: ValidatorFunctionWrapHandler) -> object:
+    return AUTO_S if value == "auto" else read(value)
+
+
+SecondsOrAuto = Annotated[
+    Seconds,
+    WrapValidator(_or_auto),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "auto"}],
+        }
+    ),
+]
 
 
 class BudgetModel(Section):

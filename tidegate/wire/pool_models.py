@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.pool import Budget, Limits, Pool, Rebalance, Reservation
 from tidegate.wire import names
-from tidegate.wire.disruption import DisruptionModel
+from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.section import (
     Count,
@@ -132,7 +132,7 @@ class PoolModel(Section):
     budget: SpendingBudgetModel = Field(
         default=SpendingBudgetModel(), description="what its nodes may cost by day and by month"
     )
-    idle_s: Seconds | Literal["auto"] = Field(
+    idle_s: SecondsOrAuto = Field(
         default=_POOL.idle_s,
         description="seconds that a node stays without a job; auto: as long as it is expected to "
         "cost less than booting another",
@@ -225,8 +225,8 @@ class PoolModel(Section):
             markets=self.capacity_types,
             weight=self.weight,
             limits=self.limits.limits(),
-            idle_s=_POOL.idle_s if self.idle_s == "auto" else self.idle_s,
-            is_idle_auto=self.idle_s == "auto",
+            idle_s=self.idle_s or _POOL.idle_s,
+            is_idle_auto=self.idle_s == AUTO_S,
             max_job_nodes=self.max_job_nodes,
             labels=self.labels,
             min_nodes=self.min_nodes,

@@ -168,9 +168,13 @@ def _entries(mapping: Schema) -> Schema:
 
 
 def _resolved(root: Schema, schema: Schema) -> Schema:
-    """Follow a reference, and see through "this or null"; keywords beside them stay."""
+    """Follow a reference, see through "this or null" and "this or a word"; keywords beside stay."""
     own = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
         return {**_resolved(root, root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]), **own}
-    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    choices = [
+        each
+        for each in schema.get("anyOf", ())
+        if each.get("type") != "null" and "const" not in each
+    ]
     return {**_resolved(root, choices[0]), **own} if len(choices) == 1 else schema
