@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
@@ -136,6 +137,8 @@ def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[J
     for job in reading.jobs:
         if job.node_names and not job.is_pending:
             alike.setdefault((job.partitions, job.shape, job.constraint), []).append(job)
+    if not alike:
+        return []
     read = _Demand(reading, cluster, 0.0, {})
     return [(read.need(jobs[0], 1, "runs"), jobs) for jobs in alike.values()]
 
@@ -154,13 +157,16 @@ class _Demand:
         self.cluster = cluster
         self.head_now_s = head_now_s
         self.passed_over = passed_over
-        self.caps = Caps(reading)
         self.needs: list[Need] = []
         self.unmet: list[Unmet] = []
         self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
         self._kinds: dict[tuple[object, ...], Need] = {}
         self._sentences: dict[tuple[object, ...], str] = {}
         self._features = {node.name: node.features for node in reading.nodes}
+
+    @cached_property
+    def caps(self) -> Caps:
+        return Caps(self.reading)
 
     def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
         together: dict[str, list[Job]] = {}

@@ -28,8 +28,6 @@ ANY_STATE = ("IDLE", "MIXED", "ALLOCATED")
 
 def steer(work: Work) -> None:
     """Close, open and weigh nodes after all that the plan has decided already."""
-    kinds = work.worth.kinds(work.needs)
-    kept = _kept_pools(work)
     ordered = {n for a in work.actions if isinstance(a, Send) for n in a.order.names}
     steered = [
         each
@@ -38,6 +36,11 @@ def steer(work: Work) -> None:
         and each.member.instance_id not in ordered
         and not _has_any_order(each.member, work.snapshot.now_s)
     ]
+    num_open = sum(each.use is Use.CAPACITY for each in steered)
+    if not steered or (num_open < 2 and not work.worth.is_mixed):
+        return
+    kinds = work.worth.kinds(work.needs)
+    kept = _kept_pools(work)
     if work.worth.is_mixed:
         bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
