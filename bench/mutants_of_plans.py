@@ -82,6 +82,30 @@ FAULTS_OF_PLANS = (
         ),
     ),
     mutant(
+        "what people wish is not asked",
+        (
+            "service/observe.py",
+            "calendar.wanted(now_s, view.wishes)",
+            "calendar.wanted(now_s)",
+        ),
+    ),
+    mutant(
+        "a stop ends jobs that it should wait for",
+        (
+            "core/nodes.py",
+            "    if wanted.is_up or ends_at_s is None or now_s < ends_at_s - NOTICE_S:",
+            "    ends_at_s = ends_at_s or now_s\n    if wanted.is_up:",
+        ),
+    ),
+    mutant(
+        "a budget of disruption is ignored",
+        (
+            "core/allowance.py",
+            "        if deciding is None or leaving < deciding[0]:",
+            "        if True:",
+        ),
+    ),
+    mutant(
         "an old digest is taken for a fresh one",
         (
             "core/snapshot.py",

@@ -33,8 +33,8 @@ TYPES = (
 )
 USD_PER_HOUR = (0.53, 0.75, 3.9, 1.0, 1.2, 5.7, 0.68)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-SIZES = {"small": 15, "medium": 4, "large": 1}
-SAFETY_S = {"small": (200.0, 400.0, 600.0, 900.0)}
+SIZES = {"small": 14, "medium": 5, "large": 1}
+SAFETY_S = {"small": (150.0, 300.0, 450.0, 700.0)}
 LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 
 OFTEN = {"order": 0.6, "spot": 0.4}  # EC2's habits rather than faults
@@ -129,10 +129,14 @@ def _pool(chance: Random, number: int) -> Pool:
 
 
 def _letting_go(chance: Random, cluster: Cluster) -> Cluster:
-    """Some clusters have budgets, and nodes that grow old."""
+    """Some clusters have budgets, and nodes that grow old; where a pool keeps nodes, more seldom
+    than they are looked at.
+    """
     if chance.random() < 0.5:
         return cluster
     expire_after_s = chance.choice((None, 150.0, 400.0))
+    if expire_after_s and any(pool.min_nodes or pool.headroom_nodes for pool in cluster.pools):
+        expire_after_s *= 6
     hours = Hours(300.0, 150.0)
     budgets = chance.choice(
         (

@@ -11,7 +11,7 @@ from tidegate.sim.slurm_parts import Submit
 USERS = ("ada", "bob", "eve")
 ACCOUNTS = ("physics", "biology")
 QOS = ("normal", "large")
-SUBMISSIONS = {"small": (1, 2), "medium": (3, 8), "large": (10, 20)}
+SUBMISSIONS = {"small": (1, 1, 2), "medium": range(3, 9), "large": range(10, 21)}
 TASKS_MAX = {"small": 3, "medium": 5, "large": 5}
 
 
@@ -32,7 +32,7 @@ def draw_arrivals(
     themes = [(pool, kind) for pool in cluster.pools for kind in pool.instance_types]
     if chance.random() < 0.5 or is_tight:
         themes = [chance.choice(themes)]
-    for number in range(chance.randint(*SUBMISSIONS[size])):
+    for number in range(chance.choice(SUBMISSIONS[size])):
         pool, kind = chance.choice(themes)
         submit = _submit(chance, cluster, pool, kind, tasks_max=TASKS_MAX[size])
         arrivals.append(_arrival(chance, number, at_s, submit))

@@ -138,7 +138,7 @@ class NoDoubleBuy(Check):
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
             pool = self.world.cluster.pool(launch.pool)
-            is_others = launch.gated_for != new.gated_for
+            is_others = launch.gated_for != new.gated_for or (launch.for_jobs and not new.for_jobs)
             # What one plan buys for nobody it buys beside what it buys for jobs.
             is_beside = bool(new.for_jobs) and not launch.for_jobs
             is_later = record.created_at_s + (0.1 if is_beside else 0.0) > asked.created_at_s

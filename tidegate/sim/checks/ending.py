@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tidegate.core.budgets import DEFAULT_BUDGETS
 from tidegate.core.ec2 import Instance
 from tidegate.core.pool import Pool
 from tidegate.sim.checks.witness import Check, Witness
@@ -69,8 +70,13 @@ class IdleNodesGo(Check):
                 raise self.broken(f"{name} has idled for {self.idle_s[name]:.0f} s")
 
     def _bound_s(self, name: str) -> float:
+        """Under a budget the nodes of a pool may go one by one, each at a look of its own."""
         pool = self._pool(name)
-        return (pool.idle_s if pool else 0.0) + RECONCILE_S + PATIENCE_S
+        if pool is None:
+            return RECONCILE_S + PATIENCE_S
+        here = sum(self._pool(node) is pool for node in self.world.slurm.nodes)
+        one_by_one_s = RECONCILE_S * here if pool.disruption.budgets != DEFAULT_BUDGETS else 0.0
+        return pool.idle_s + RECONCILE_S + PATIENCE_S + one_by_one_s
 
     def _pool(self, name: str) -> Pool | None:
         instance = self.world.compute.everything.get(name)
