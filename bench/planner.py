@@ -38,10 +38,14 @@ CASES = {
     ),
     "long": Case("100,000 jobs in 500 shapes, 2,000 live nodes", 100_000, 500, 400, nodes=2_000),
     "growth-5": Case("5,000 jobs, 500 shapes", 5_000, 500, 400),
+    "cpu-heavy": Case(
+        "20,000 jobs, 500 shapes, 1 in 10 with GPUs", 20_000, 500, 400, gpu_share=0.1
+    ),
+    "cpu-only": Case("20,000 jobs, 500 shapes, none with GPUs", 20_000, 500, 100, gpu_share=0.0),
     "growth-20": Case("20,000 jobs, 500 shapes", 20_000, 500, 400),
 }
 BOUNDS = {"small": (0.05, math.inf), "wide": (1.5, 256.0), "long": (1.0, 256.0)}
-PRICED = ("small", "wide", "long")
+PRICED = ("small", "wide", "long", "cpu-heavy", "cpu-only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def measure(name: str) -> Measured:
 
 
 def figures() -> Iterator[Figure]:
-    measured = {name: measure(name) for name in CASES}
+    measured = {name: measure(name) for name in (*BOUNDS, "growth-5", "growth-20")}
     for name, (most_s, most_mib) in BOUNDS.items():
         yield Figure(CASES[name].name, round(measured[name].cpu_s, 3), "s", most_s)
         if most_mib < math.inf:
@@ -84,7 +88,8 @@ def prices() -> Iterator[Figure]:
 
 def seen_as(case: Case) -> str:
     """The case without what its price does not depend on."""
-    return f"{case.jobs:,} jobs, {case.shapes:,} shapes"
+    share = "" if case.gpu_share == 0.5 else f", {case.gpu_share:.0%} of them with GPUs"
+    return f"{case.jobs:,} jobs, {case.shapes:,} shapes{share}"
 
 
 def _cpu_s(seen: Snapshot) -> float:

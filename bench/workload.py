@@ -39,7 +39,7 @@ CPU_SIZES = (2, 4, 8, 16, 32, 48, 64, 96)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a benchmark plans."""
+    """What a benchmark plans. `gpu_share`: the part of its shapes that wants GPUs."""
 
     name: str
     jobs: int
@@ -49,6 +49,7 @@ class Case:
     zones: int = 1
     nodes: int = 0
     is_reserving: bool = False
+    gpu_share: float = 0.5
 
 
 def instance_types(count: int) -> tuple[tuple[InstanceType, float], ...]:
@@ -117,12 +118,12 @@ def reservations(of: Cluster) -> tuple[Reservation, ...]:
     )
 
 
-def shapes(count: int) -> tuple[Shape, ...]:
-    """Different shapes: half of them want GPUs."""
+def shapes(count: int, gpu_share: float) -> tuple[Shape, ...]:
+    """Different shapes, a part of which wants GPUs."""
     chance = Random(count)
     made: dict[Shape, None] = {}
     while len(made) < count:
-        if chance.random() < 0.5:
+        if chance.random() < gpu_share:
             gpus = chance.choice((1, 1, 1, 2, 4, 8))
             cpus = gpus * chance.choice((1, 2, 3, 4))
             memory_mib = gpus * 256 * chance.randint(8, 60)
@@ -157,7 +158,7 @@ def snapshot(case: Case) -> Snapshot:
     of = cluster(case.types, case.pools, case.zones)
     if case.is_reserving:
         of = replace(of, reservations=reservations(of))
-    queue = jobs(case.jobs, shapes(case.shapes))
+    queue = jobs(case.jobs, shapes(case.shapes, case.gpu_share))
     nodes, instances, records = _live(case.nodes, of)
     reading = Reading("24.11.5", queue, nodes)
     digest = Digest("bench", Stamp("i-head", NOW_S - 1000, 1), NOW_S, reading)

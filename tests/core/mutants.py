@@ -270,6 +270,25 @@ MUTANTS = (
         "pass",
         "test_caps.py::test_a_job_that_may_spread_takes_as_many_nodes_as_a_cap_per_node_wants",
     ),
+    Mutant(
+        "fillers.py",
+        "for is_share in (True, False):",
+        "for is_share in (False,):",
+        "test_blueprint.py::test_what_fills_a_node_takes_its_share_of_the_memory_first",
+    ),
+    Mutant(
+        "blueprint.py",
+        "if cpu_usd or mib_usd else []",
+        "if False else []",
+        "test_blueprint.py::test_jobs_without_gpus_pay_for_the_room_beside_a_gpu",
+    ),
+    Mutant(
+        "catalogue.py",
+        "while len(kept) > 1 and _is_above",
+        "while False and _is_above",
+        "test_blueprint.py::"
+        "test_for_every_mix_of_cpus_and_memory_the_type_that_gives_most_is_known",
+    ),
 )
 
 

@@ -5,21 +5,19 @@ filled up with others, and the one with the lowest cost for what it holds is rep
 as the groups last. The cost goes with the number of groups, not of jobs.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass
+from itertools import chain
 
-from tidegate.core.catalogue import Entry, Vector, balance, gres, holds, lowest
+from tidegate.core.catalogue import Entry, Vector, balance, bits, gres, holds, lowest
 from tidegate.core.ec2 import Market, Offering
+from tidegate.core.fillers import BestFit, ByMemory, LargestFirst, Lot, spare_usd
 from tidegate.core.groups import Group
 from tidegate.core.limits import Usage
 from tidegate.core.shelves import Fitting, Shelf, Shelves
 
-# How many groups are tried for the room that the first leaves on a node.
-FILLERS_MAX = 48
-PARTNERS_MAX = 6
 CHOICES_MAX = 5
+ROOMY_MAX = 2
 
 # A larger node, or one more CreateFleet call, has to be better by this much.
 WORTH = 0.995
@@ -52,76 +50,11 @@ class Config:
 
 
 @dataclass(slots=True, eq=False)
-class _Load:
-    """A group while the blueprint is drawn. `worth_usd`: the price of one job by itself."""
-
-    group: Group
-    left: int
-    choices: list[tuple[float, Shelf, int]]
-    fitting: tuple[Fitting, ...]
-    worth_usd: float
-    hazard_max: float
-    hours: dict[tuple[float, float, float | None], float] = field(default_factory=dict)
-    masks: dict[Shelf, int] = field(default_factory=dict)
-
-    def hours_on(self, shelf: Shelf) -> float:
-        key = shelf.pool.boot_s, shelf.hazard_per_hour, shelf.pool.checkpoint_s
-        if key not in self.hours:
-            self.hours[key] = shelf.hours(self.group.need)
-        return self.hours[key]
-
-
-class _Fillers:
-    """Groups by how much they take of one dimension, the largest first."""
-
-    def __init__(self, loads: Sequence[_Load], dimension: int) -> None:
-        self._dimension = dimension
-        key = lambda e: (-e.group.size[dimension], -e.group.size[1], e.group.number)  # noqa: E731
-        self._loads = sorted(loads, key=key)
-        self._keys = [-load.group.size[dimension] for load in self._loads]
-
-    def fitting(self, room: Sequence[int]) -> Iterator[_Load]:
-        """Some that are not too large in this dimension and have jobs left."""
-        start = bisect_left(self._keys, -room[self._dimension])
-        seen = empty = 0
-        for position in range(start, len(self._loads)):
-            load = self._loads[position]
-            if not load.left:
-                empty += 1
-                continue
-            seen += 1
-            if seen > FILLERS_MAX:
-                break
-            yield load
-        if empty > FILLERS_MAX:
-            self._loads = [load for load in self._loads if load.left]
-            self._keys = [-load.group.size[self._dimension] for load in self._loads]
-
-
-class _ByMemory:
-    """Groups by their memory per CPU, the least first."""
-
-    def __init__(self, loads: Sequence[_Load]) -> None:
-        def per_cpu(load: _Load) -> tuple[float, int]:
-            return load.group.size[2] / load.group.size[1], load.group.number
-
-        self._loads = sorted(loads, key=per_cpu)
-
-    def ends(self, *, is_least: bool) -> list[_Load]:
-        """A few that have jobs left, with the least or with the most memory per CPU."""
-        loads = self._loads if is_least else reversed(self._loads)
-        found = list(islice((load for load in loads if load.left), PARTNERS_MAX))
-        if len(found) < PARTNERS_MAX:
-            self._loads = [load for load in self._loads if load.left]
-        return found
-
-
-@dataclass(slots=True, eq=False)
 class _Draw:
     cost_per_worth: float
     shelf: Shelf
     number: int
-    parts: list[tuple[_Load, int]]
+    parts: list[tuple[Lot, int]]
 
 
 class Blueprint:
@@ -133,9 +66,11 @@ class Blueprint:
         self._allowed: dict[Shelf, int] = {}
         self._stock: dict[Offering, int] = {}
         self._used: set[tuple[Shelf, int]] = set()
-        self._with_gpus = _Fillers([], 0)
-        self._without = _Fillers([], 1)
-        self._by_memory = _ByMemory([])
+        self._with_gpus = LargestFirst([])
+        self._without = BestFit([])
+        self._spare: tuple[float, float] = (0.0, 0.0)
+        self._roomy: dict[tuple[Shelf, int, int], list[int]] = {}
+        self._by_memory = ByMemory([])
 
     def draw(self, groups: Sequence[Group]) -> None:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
@@ -147,7 +82,8 @@ class Blueprint:
                 config.left = 0
             group.configs.clear()
         loads = [load for load in loads if load.choices]
-        loads.sort(key=lambda load: (-load.worth_usd, load.group.number))
+        # With GPUs first: what they leave of a node is cheap room for the others.
+        loads.sort(key=lambda load: (not load.group.size[0], -load.worth_usd, load.group.number))
         self._index(loads)
         for load in loads:
             while load.left > 0:
@@ -156,9 +92,9 @@ class Blueprint:
                     break
                 self._keep(drawn)
 
-    def _load(self, group: Group, left: int) -> _Load:
+    def _load(self, group: Group, left: int) -> Lot:
         """What the group may choose from: of the first tier that has anything for it."""
-        load = _Load(group, left, [], (), 0.0, 0.0)
+        load = Lot(group, left, [], (), 0.0, 0.0)
         for tier in self._shelves.fitting(group.need):
             allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
             load.fitting = _distinct(load, allowed)
@@ -168,7 +104,7 @@ class Blueprint:
                 break
         return load
 
-    def _choose(self, load: _Load) -> None:
+    def _choose(self, load: Lot) -> None:
         found: list[tuple[float, int, Shelf, int]] = []
         for order, (shelf, mask) in enumerate(load.fitting):
             catalogue, hours = shelf.catalogue, load.hours_on(shelf)
@@ -202,14 +138,16 @@ class Blueprint:
             self._stock[offering] = self._shelves.stock.left(offering)
         return self._stock[offering]
 
-    def _index(self, loads: list[_Load]) -> None:
+    def _index(self, loads: list[Lot]) -> None:
         """Who may fill the rest of a node."""
         sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
-        self._with_gpus = _Fillers([load for load in sharing if load.group.size[0]], 0)
+        self._with_gpus = LargestFirst([load for load in sharing if load.group.size[0]])
         without = [load for load in sharing if not load.group.size[0]]
-        self._without, self._by_memory = _Fillers(without, 1), _ByMemory(without)
+        self._without, self._by_memory = BestFit(without), ByMemory(without)
+        self._spare = spare_usd(without)
+        self._roomy.clear()
 
-    def _best(self, load: _Load) -> _Draw | None:
+    def _best(self, load: Lot) -> _Draw | None:
         best: _Draw | None = None
         for shelf, number in self._candidates(load):
             for start in self._starts(load, shelf, number):
@@ -218,7 +156,7 @@ class Blueprint:
                     best = drawn
         return best
 
-    def _starts(self, load: _Load, shelf: Shelf, number: int) -> Iterator[list[tuple[_Load, int]]]:
+    def _starts(self, load: Lot, shelf: Shelf, number: int) -> Iterator[list[tuple[Lot, int]]]:
         """What to begin a node with: as many of the group as fit, or a balance of two groups.
 
         Two shapes of which one wants more memory and the other less than the type has per CPU
@@ -239,15 +177,17 @@ class Blueprint:
                 if first and second:
                     yield [(load, first), (other, second)]
 
-    def _candidates(self, load: _Load) -> list[tuple[Shelf, int]]:
+    def _candidates(self, load: Lot) -> list[tuple[Shelf, int]]:
         """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
         found = {(shelf, number): None for _, shelf, number in load.choices}
         size, devices = load.group.size, gres(load.group.need.shape)
         whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
         if not load.group.need.shape.is_exclusive:
             for shelf, mask in load.fitting:
-                if not size[0] and not shelf.market.is_prepaid:
-                    found.update(((shelf, n), None) for n in shelf.catalogue.efficient(mask))
+                if not shelf.market.is_prepaid:
+                    more = self._with_room(shelf, mask, size[0]) if size[0] else None
+                    more = shelf.catalogue.efficient(mask) if more is None else more
+                    found.update(((shelf, number), None) for number in more)
                 mask &= shelf.catalogue.fit(whole, devices)
                 if mask:
                     found[shelf, lowest(mask)] = None
@@ -261,7 +201,26 @@ class Blueprint:
             available = self._without_stock(load)
         return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
 
-    def _without_stock(self, load: _Load) -> list[tuple[Shelf, int]]:
+    def _with_room(self, shelf: Shelf, mask: int, gpus: int) -> list[int]:
+        """The types on which so many GPUs are cheapest when jobs without GPUs pay for the rest."""
+        key = shelf, mask, gpus
+        if key not in self._roomy:
+            cpu_usd, mib_usd = self._spare
+            entries = shelf.catalogue.entries
+            net = (
+                (
+                    (e.usd_per_hour - cpu_usd * e.size[1] - mib_usd * e.size[2])
+                    / (e.size[0] // gpus),
+                    n,
+                )
+                for n in bits(mask)
+                for e in (entries[n],)
+            )
+            found = sorted(net)[:ROOMY_MAX] if cpu_usd or mib_usd else []
+            self._roomy[key] = [number for _, number in found]
+        return self._roomy[key]
+
+    def _without_stock(self, load: Lot) -> list[tuple[Shelf, int]]:
         """When the reservations are used up: what is paid for by the hour."""
         load.fitting = tuple(each for each in load.fitting if not each[0].market.is_prepaid)
         if not load.fitting:
@@ -276,7 +235,7 @@ class Blueprint:
         self._choose(load)
         return [(shelf, number) for _, shelf, number in load.choices]
 
-    def _fill(self, shelf: Shelf, number: int, start: list[tuple[_Load, int]]) -> _Draw:
+    def _fill(self, shelf: Shelf, number: int, start: list[tuple[Lot, int]]) -> _Draw:
         """A node of this entry that begins with `start`, and what fits beside it."""
         each, load = shelf.catalogue.entries[number], start[0][0]
         room = list(each.size)
@@ -318,7 +277,7 @@ class Blueprint:
         drawn.cost_per_worth = cost / worth if worth else 0.0
         return drawn
 
-    def _fitting(self, other: _Load, shelf: Shelf, number: int, room: list[int]) -> int:
+    def _fitting(self, other: Lot, shelf: Shelf, number: int, room: list[int]) -> int:
         """How many jobs of another group fit beside, when they may be on such a node at all."""
         gpus, cpus, memory_mib = other.group.size
         if gpus > room[0] or cpus > room[1] or memory_mib > room[2]:
@@ -357,7 +316,7 @@ class Blueprint:
             load.group.configs.append(config)
 
 
-def _distinct(load: _Load, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
+def _distinct(load: Lot, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
     """Of pools that sell the same things at the same cost only the first."""
     found: dict[tuple[int, int, float], Fitting] = {}
     for shelf, mask in fitting:

@@ -5,8 +5,9 @@ asking which of 400 types hold a job costs three searches and three ANDs.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tidegate.core.ec2 import InstanceType, Offering
 from tidegate.core.limits import Load
@@ -21,9 +22,6 @@ NEAREST_MAX = 4
 
 # So many different jobs are remembered by a catalogue that many plans share.
 FITS_MAX = 10_000
-
-# How much a MiB of memory counts where a CPU counts 1.
-MIXES = (0.0, 1 / 16384, 1 / 8192, 1 / 4096, 1 / 2048, 1 / 512)
 
 
 def vector(shape: Shape) -> Vector:
@@ -108,7 +106,7 @@ class Catalogue:
     _gpu_types: dict[str, int] = field(default_factory=dict)
     _cheapest_per_unit: tuple[tuple[list[float], list[int]], ...] = ()
     _fits: dict[tuple[Vector, str], int] = field(default_factory=dict)
-    _by_mix: list[list[int]] = field(default_factory=list)
+    _per_cpu: list[tuple[float, float, int]] = field(default_factory=list)
     _efficient: dict[int, list[int]] = field(default_factory=dict)
     _by_zone: list[tuple[float, int, Offering]] = field(default_factory=list)
 
@@ -183,17 +181,29 @@ class Catalogue:
         return found[:NEAREST_MAX]
 
     def efficient(self, mask: int) -> list[int]:
-        """The entries of `mask` that give most for their price, for different mixes of CPUs and
+        """The entries of `mask` that give most for their price, each for another mix of CPUs and
         memory: groups that complement each other fill such a type without loss.
         """
         found = self._efficient.get(mask)
         if found is None:
-            if not self._by_mix:
-                self._by_mix = [_by_mix(self.entries, mix) for mix in MIXES]
-            firsts = (next((n for n in order if mask >> n & 1), None) for order in self._by_mix)
-            found = [number for number in dict.fromkeys(firsts) if number is not None]
-            self._efficient[mask] = found
+            if not self._per_cpu:
+                self._per_cpu = _per_cpu(self.entries)
+            found = self._efficient[mask] = _hull(
+                each for each in self._per_cpu if mask >> each[2] & 1
+            )
         return found
+
+    def mix(self, mib_per_cpu: float) -> tuple[float, float]:
+        """USD per hour of a CPU and of a MiB in the cheapest mix of nodes with so much of both."""
+        hull = [self.entries[number] for number in self.efficient(self.all)]
+        points = [(e.size[2] / e.size[1], e.usd_per_hour / e.size[1]) for e in hull]
+        if not points or mib_per_cpu <= points[0][0]:
+            return (points[0][1], 0.0) if points else (0.0, 0.0)
+        for (less, at_less), (more, at_more) in pairwise(points):
+            if mib_per_cpu <= more:
+                mib_usd = (at_more - at_less) / (more - less)
+                return at_less - mib_usd * less, mib_usd
+        return 0.0, points[-1][1] / points[-1][0]
 
     def by_zone(self) -> list[tuple[float, int, Offering]]:
         """Every offering with its price and the number of its entry, cheapest first."""
@@ -232,10 +242,39 @@ def _per_unit(entries: Sequence[Entry], dimension: int) -> tuple[list[float], li
     return [price for price, _ in priced], [number for _, number in priced]
 
 
-def _by_mix(entries: Sequence[Entry], mix: float) -> list[int]:
-    """By what one CPU, or the memory that counts as much as one, costs."""
-    priced = ((e.usd_per_hour / (e.size[1] + mix * e.size[2]), n) for n, e in enumerate(entries))
-    return [number for _, number in sorted(priced)]
+def _per_cpu(entries: Sequence[Entry]) -> list[tuple[float, float, int]]:
+    """Price and memory per CPU, the cheapest first, of like ones that with most memory."""
+    return sorted(
+        (e.usd_per_hour / e.size[1], -e.size[2] / e.size[1], n) for n, e in enumerate(entries)
+    )
+
+
+def _hull(priced: Iterable[tuple[float, float, int]]) -> list[int]:
+    """Of entries by price those on the lower convex hull of price over memory.
+
+    Whatever a MiB counts where a CPU counts 1, one of these gives most for its price.
+    """
+    kept: list[tuple[float, float, int]] = []
+    most = -1.0
+    for usd, minus_mib, number in priced:
+        mib = -minus_mib
+        if mib <= most:
+            continue
+        most = mib
+        while len(kept) > 1 and _is_above(kept[-2], kept[-1], (usd, mib, number)):
+            kept.pop()
+        kept.append((usd, mib, number))
+    return [number for _, _, number in kept]
+
+
+def _is_above(
+    left: tuple[float, float, int],
+    middle: tuple[float, float, int],
+    right: tuple[float, float, int],
+) -> bool:
+    """Whether a mix of the outer two is no dearer than the one between them."""
+    rise, run = right[0] - left[0], right[1] - left[1]
+    return (middle[0] - left[0]) * run >= rise * (middle[1] - left[1])
 
 
 def balance(room: Vector, one: Vector, other: Vector) -> tuple[int, int]:
