@@ -8,6 +8,9 @@ readonly real_path_packages=(
     jq curl procps util-linux shellcheck
 )
 
+# shellcheck disable=SC2034  # used by setup.sh
+readonly browser_packages=(chromium fonts-dejavu-core)
+
 readonly apt_log="$PWD/.tools/apt.log"
 readonly apt_begun="$PWD/.tools/apt.begun"
 readonly policy=/usr/sbin/policy-rc.d

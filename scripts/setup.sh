@@ -155,10 +155,25 @@ add_slurm() {
     warn "until then Slurm is simulated."
 }
 
+# A browser for the one test that opens the replay's report. Everything else works without.
+add_browser() {
+    local -a missing
+    if [[ ${SLURM:-auto} == sim ]] || ! is_debian; then
+        return 0
+    fi
+    mapfile -t missing < <(missing_packages "${browser_packages[@]}")
+    if [[ ${#missing[@]} -eq 0 ]] || { can_be_root && install_packages "${missing[@]}"; }; then
+        return 0
+    fi
+    warn "reports are not opened in a browser by the tests; for that run this as root:"
+    warn "  apt-get install --no-install-recommends ${missing[*]}"
+}
+
 trap 'exit 130' INT TERM HUP
 find_uv
 find_python
 sync_packages
 sync_cdk
 add_slurm
+add_browser
 say "ready"

@@ -45,7 +45,7 @@ def as_rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
     for label in dict.fromkeys(label for o in outcomes for label, _ in o.waits_by_size):
         found = [dict(o.waits_by_size)[label] for o in outcomes]
         cells = [f"{w.p50_s:,.0f} / {w.p95_s:,.0f} / {w.p99_s:,.0f}" for w in found]
-        rows.append([f"waits of {label}, s", *cells])
+        rows.append([f"waits of {label}, s (p50 / p95 / p99)", *cells])
     return rows
 
 
