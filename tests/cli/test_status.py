@@ -109,7 +109,7 @@ def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
 
     assert name in words
     assert "booting" in words
-    assert "given up 900" in " ".join(words.split())
+    assert "given up 900 s after its launch" in town.ask_json("nodes")[0]["ends"]
     assert max(map(len, words.splitlines())) <= 100
     assert town.ask("nodes", "--pool", "a10g").output == "no nodes\n"
     assert town.ask("nodes", "--pool", "x").exit_code == 2
@@ -151,7 +151,8 @@ def test_each_command_of_the_docs_can_be_typed(town: Town) -> None:
     for line in lines:
         words = line.partition("|")[0].partition("#")[0].split()[1:]
         words = [each for each in words if each not in ("--cluster", "clusters/dev.yaml")]
-        if "--watch" not in words:  # it has no end
+        # The one has no end, the other is of a node that is not there.
+        if "--watch" not in words and words[:2] != ["node", "log"]:
             result = town.ask(*words)
             assert result.exit_code in (0, 3, 4), f"{line}: {result.output}"
     assert len(lines) >= 8

@@ -12,6 +12,7 @@ from tidegate.core.overview import Overview
 from tidegate.core.reconcile import BOOT_FAILURES
 
 RESTING_SHOWN = 8
+MIB_PER_GIB = 1024
 
 
 def screen(found: Overview) -> Group:
@@ -50,7 +51,13 @@ def _pools(found: Overview) -> Table:
 
 
 def _limits(limits: tuple[tuple[str, float, float], ...]) -> str:
-    return ", ".join(f"{used:g} of {limit:g} {unit}" for unit, used, limit in limits)
+    return ", ".join(_limit(*each) for each in limits)
+
+
+def _limit(unit: str, used: float, limit: float) -> str:
+    if unit == "MiB":
+        unit, used, limit = "GiB", used / MIB_PER_GIB, limit / MIB_PER_GIB
+    return f"{used:.6g} of {limit:.6g} {unit}"
 
 
 def _tail(found: Overview) -> Iterator[str]:
