@@ -39,6 +39,7 @@ from tests.userdata.values import A10GX4, SHARED
 from userdata.render import GpuSettings, NodeValues, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
+LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
 STATE = "/etc/local-gpu"
 KERNEL_LOG = "/etc/local-kernel-log"
 XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
@@ -85,6 +86,12 @@ LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
 UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', **LACKING}
 APT = {**UBUNTU, "/usr/bin/apt-get": stub("apt-get"), "/usr/bin/apt-mark": stub("apt-mark")}
+DRIVERLESS = {
+    **APT,
+    "/usr/bin/nvidia-smi": "",
+    "/etc/local-nvidia-smi": (LOCAL_BIN / "nvidia-smi").read_text(),
+    "/usr/sbin/modprobe": "#!/bin/sh\n",
+}
 # AWS's repository with the mount helper.
 HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
@@ -126,6 +133,7 @@ FAULTS = {
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
+    "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),

@@ -2,10 +2,13 @@
 # needs: packages shape
 # time_limit_s: 1200
 # The GPU's driver, on images without one: Canonical's modules, which are built and signed for the
-# kernel that runs, so that nothing is compiled. Held afterwards, as the kernel is.
+# kernel that runs, so that nothing is compiled. The package without a kernel's version brings those
+# of the newest kernel, which is another one as soon as the image is older. Held afterwards, as the
+# kernel is.
 
 driver_packages() {
-    echo "linux-modules-nvidia-$DRIVER_BRANCH-server-open-aws nvidia-utils-$DRIVER_BRANCH-server" \
+    echo "linux-modules-nvidia-$DRIVER_BRANCH-server-open-$(uname -r)" \
+        "nvidia-kernel-common-$DRIVER_BRANCH-server nvidia-utils-$DRIVER_BRANCH-server" \
         "libnvidia-compute-$DRIVER_BRANCH-server" \
         "$( ((FABRIC == 0)) || echo "nvidia-fabricmanager-$DRIVER_BRANCH")"
 }
