@@ -46,6 +46,8 @@ CONF
     printf '%s\n' "$@" >> /etc/slurm/slurm.conf
     # Debian 13's 24.11 has no usable cgroup in these namespaces; 22.05 and 23.11 know no "disabled".
     if slurmctld -V | grep -q '^slurm-wlm 2[23]'; then plugin=cgroup/v1; else plugin=disabled; fi
+    # There only backfill starts jobs without accounting (docs/real-slurm.md, i).
+    ! slurmctld -V | grep -q '^slurm-wlm 23' || echo SchedulerParameters=bf_interval=1 >> /etc/slurm/slurm.conf
     echo "CgroupPlugin=$plugin" > /etc/slurm/cgroup.conf
     echo 'Include /etc/slurm/gres.node.conf' > /etc/slurm/gres.conf
     echo '# the head has no GPU' > /etc/slurm/gres.node.conf
