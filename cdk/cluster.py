@@ -244,6 +244,7 @@ class TidegateAutoscaler(_Parts):
             queues=self.queues,
             events=self.events,
             is_head=head,
+            agent=packages.agent,
         )
         _tell(self, self.head.to_do)
 

@@ -25,7 +25,7 @@ from userdata.render import slurm_conf
 
 
 class ExistingHead(Construct):
-    """`to_do`: name of an output -> what it is for, the command."""
+    """`to_do`: name of an output -> what it is for, the command. `agent`: its archive."""
 
     to_do: dict[str, tuple[str, str]]
 
@@ -39,11 +39,13 @@ class ExistingHead(Construct):
         queues: Queues,
         events: Events,
         is_head: Described,
+        agent: Path,
     ) -> None:
         super().__init__(scope, id)
+        code = Asset(self, "AgentCode", path=str(agent))
         conf = self._slurm_conf(file)
         environment = agent_environment(file, agent_names(storage, queues, events))
-        agent = ssm.CfnParameter(
+        told = ssm.CfnParameter(
             self,
             "Agent",
             name=f"/tidegate/{file.cluster.name}/agent",
@@ -66,7 +68,7 @@ class ExistingHead(Construct):
                     statements.statement(
                         "SlurmConf",
                         ["s3:GetObject"],
-                        [conf.bucket.arn_for_objects(conf.s3_object_key)],
+                        [each.bucket.arn_for_objects(each.s3_object_key) for each in (conf, code)],
                     ),
                 ]
             ),
@@ -81,9 +83,13 @@ class ExistingHead(Construct):
                 "slurm.conf of the cluster: take its lines over into the head's",
                 f"aws s3 cp {conf.s3_object_url} -",
             ),
+            "AgentCode": (
+                "the agent: unpack it, and run `python3 -s FOLDER` as SlurmUser, 3.12 or 3.13",
+                f"aws s3 cp {code.s3_object_url} - | tar -xz -C FOLDER",
+            ),
             "AgentEnvironment": (
                 "the environment file of tidegate-agent.service on the head",
-                f"aws ssm get-parameter --name {agent.ref} --query Parameter.Value --output text",
+                f"aws ssm get-parameter --name {told.ref} --query Parameter.Value --output text",
             ),
         }
 

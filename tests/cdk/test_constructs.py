@@ -152,6 +152,10 @@ def test_administrator_of_an_existing_head_is_told_what_to_do(example):
         if "ClusterName=old" in path.read_text()
     ]
     assert "SlurmctldHost=slurm(slurm.example.internal)" in conf.read_text()
+    (code,) = [each for name, each in outputs.items() if name.startswith("AutoscalerAgentCode")]
+    archives = {path.read_bytes() for path in example["Old"].folder.glob("asset.*.tgz")}
+    assert PACKAGES.agent.read_bytes() in archives
+    assert joined(code["Value"]).endswith(".tgz - | tar -xz -C FOLDER")
 
 
 def test_each_construct_refuses_the_other_s_file(tmp_path):
