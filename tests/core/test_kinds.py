@@ -167,6 +167,27 @@ def test_all_kinds_open_in_one_order_when_all_are_there() -> None:
     assert launches(whole) == []
 
 
+def test_what_came_of_one_kind_opens_for_others_when_another_cannot_be_had() -> None:
+    there, known = gated("i-1", T4)
+    resting = [
+        Resting(offering(A10G, zone=zone), NOW_S + 60, 1, "ICE", "none left") for zone in ZONES
+    ]
+
+    made = plan(
+        snapshot(
+            [mixed(nodes=2, constraint="[t4*1&a10g*1]")],
+            [there],
+            of=in_zones(),
+            instances=[instance("i-1", known.offering)],
+            records=[known],
+            resting=resting,
+        )
+    )
+
+    assert launches(made) == []
+    assert [order.names for order in orders(made, OrderKind.UNDRAIN)] == [("i-1",)]
+
+
 def test_a_node_that_would_do_for_two_kinds_is_left_to_the_one_that_needs_it() -> None:
     """`spot` is met by both; Slurm gives a node to one kind only."""
     found = [gated("i-1", T4), gated("i-2", A10G)]
