@@ -22,6 +22,7 @@ from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override, Template
 from tidegate.core.interruption import TAKEN_BACK
 from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.core.overview import overview
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.slurm import Job, Node
@@ -238,3 +239,26 @@ def test_a_good_join_forgets_the_failures_of_its_template_only():
 
     assert ([f.launch_id for f in after.failed], after.good) == (["l-2"], NEW)
     assert after.recent(NOW_S) == []
+
+
+TOLD = [
+    ((), ""),
+    ((failed(1, ago_s=7200),), "gave no good node in 1 launches, nothing is replaced by it"),
+    ((failed(1, ago_s=7200), failed(2, ago_s=7200)), "in 2 launches, nodes come from old-1 again"),
+]
+
+
+@pytest.mark.parametrize(("failures", "says"), TOLD)
+def test_status_tells_of_a_template_that_fails(failures, says):
+    found = overview(two(learnt=Learnt("t4", failures, good=OLD)), None).needs_a_look
+
+    assert [each.startswith("pool t4: template new-2") for each in found] == [True] * bool(says)
+    assert not says or says in found[0]
+
+
+def test_status_tells_when_a_pool_that_is_closed_opens_again():
+    failures = tuple(replace(failed(n, OLD), launched_at_s=NOW_S - 1500) for n in (1, 2, 3))
+
+    assert overview(two(learnt=Learnt("t4", failures)), None).needs_a_look == (
+        "pool t4: the last 3 launches gave no good node, nothing is bought until 08:05:00 UTC",
+    )

@@ -3,13 +3,23 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from tests.make import T4, cluster, pool
+from tidegate.core.actions import Launch, Learn, Send
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import Instance, Market, Template
+from tidegate.core.explain import sentence
 from tidegate.core.learnt import BREAKER_S
+from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster, Timings
 from tidegate.core.slurm import Shape
+from tidegate.service.apply import ON_NODES
+from tidegate.service.control import Looked
+from tidegate.service.observe import observe
+from tidegate.sim.draw import draw
 from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.story import Story
 from tidegate.sim.world import SimWorld
 
 A, B = Template("lt-t4", "1", "aa-1"), Template("lt-t4", "2", "bb-2")
@@ -96,3 +106,40 @@ def test_where_every_new_node_fails_three_launches_are_made_in_half_an_hour() ->
     assert len(launched_s) > 3
     for at_s in launched_s:
         assert sum(at_s - BREAKER_S < one_s <= at_s for one_s in launched_s) <= 3
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_second_plan_at_once_finds_nothing_to_do(seed: int) -> None:
+    """No ping-pong: what one plan has done, the next one leaves alone."""
+    story = Story(draw(seed, faults=()))
+    control = story.world.control
+    again: list[str] = []
+
+    hear = story.world.on_look
+
+    def look_again(looked: Looked) -> None:
+        hear(looked)
+        seen, _ = observe(
+            control.cluster,
+            compute=control.compute,
+            ledger=control.ledger,
+            bus=control.bus,
+            clock=control.clock,
+            calendar=control.calendar,
+            templates=story.world.control.placement.templates,
+        )
+        # What has ended makes room, under limits and budgets.
+        if not any(
+            done.plan.is_cut or done.outcome.refused or done.outcome.ended for done in looked.rounds
+        ):
+            again.extend(
+                sentence(each)
+                for each in plan(seen).actions
+                if isinstance(each, Launch | Learn)
+                or (isinstance(each, Send) and each.order.kind in ON_NODES)
+            )
+
+    story.world.on_look = look_again
+
+    assert story.play().broken is None
+    assert again == []

@@ -11,6 +11,7 @@ from tidegate.core.members import Member, members
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import spending, used_up
+from tidegate.core.templates import troubles
 from tidegate.core.verdicts import Verdicts
 
 
@@ -227,5 +228,6 @@ def _troubles(seen: Snapshot) -> Iterator[str]:
     if seen.staleness and seen.wanted.is_up:
         yield seen.staleness
     yield from _spent(seen)
+    yield from troubles(seen)
     if seen.digest is not None:
         yield from (each.sentence for each in lost_nodes(seen))

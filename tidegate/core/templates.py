@@ -1,11 +1,12 @@
 """What nodes are made from: the newest template, or the last good one when the newest fails."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core import patience
 from tidegate.core.actions import LaunchStatus, Learn
+from tidegate.core.durations import clock
 from tidegate.core.ec2 import Template
 from tidegate.core.learnt import FailedLaunch, Learnt
 from tidegate.core.members import members
@@ -61,6 +62,26 @@ def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
     in_doubt = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
     is_tried |= any(each.launch.pool == pool.name for each in in_doubt)
     return Roll.TRIED if is_tried else Roll.UNTRIED
+
+
+def troubles(snapshot: Snapshot) -> Iterator[str]:
+    """What people should know of launches that give no good node."""
+    for pool in snapshot.cluster.pools:
+        learnt, template = learnt_of(snapshot, pool.name), newest(snapshot, pool.name)
+        until_s = learnt.closed_until_s(snapshot.now_s)
+        if until_s:
+            failures = len(learnt.recent(snapshot.now_s))
+            said = f"the last {failures} launches gave no good node"
+            yield f"pool {pool.name}: {said}, nothing is bought until {clock(until_s)}"
+        used, failures = chosen(snapshot, pool.name), 0
+        if template and template.digest:
+            failures = learnt.failures(template)
+        if template and used and used != template:
+            said = f"template {template.digest} gave no good node in {failures} launches"
+            yield f"pool {pool.name}: {said}, nodes come from {used.digest} again"
+        elif template and failures:
+            said = f"template {template.digest} gave no good node in {failures} launches"
+            yield f"pool {pool.name}: {said}, nothing is replaced by it"
 
 
 def drifted(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
