@@ -70,13 +70,14 @@ class IdleNodesGo(Check):
                 raise self.broken(f"{name} has idled for {self.idle_s[name]:.0f} s")
 
     def _bound_s(self, name: str) -> float:
-        """Under a budget the nodes of a pool may go one by one, each at a look of its own."""
         pool = self._pool(name)
-        if pool is None:
-            return RECONCILE_S + PATIENCE_S
-        here = sum(self._pool(node) is pool for node in self.world.slurm.nodes)
-        one_by_one_s = RECONCILE_S * here if pool.disruption.budgets != DEFAULT_BUDGETS else 0.0
-        return pool.idle_s + RECONCILE_S + PATIENCE_S + one_by_one_s
+        return (pool.idle_s if pool else 0.0) + RECONCILE_S + PATIENCE_S
+
+    def ended(self, instance: Instance) -> None:
+        """Under a budget the nodes of a pool may go one by one, each at a look of its own."""
+        pool = self._pool(instance.instance_id)
+        if pool and pool.disruption.budgets != DEFAULT_BUDGETS:
+            self.idle_s.update((n, 0.0) for n in self.idle_s if self._pool(n) is pool)
 
     def _pool(self, name: str) -> Pool | None:
         instance = self.world.compute.everything.get(name)
