@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -132,3 +133,9 @@ def test_what_cannot_be_read_is_said(words: tuple[str, ...], said: str) -> None:
 
     assert ran.exit_code == 2
     assert said in " ".join(ran.output.split())
+
+
+def test_the_page_on_simulation_names_every_check() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+
+    assert [check.__name__ for check in CHECKS if check.__name__ not in page] == []
