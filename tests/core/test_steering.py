@@ -143,6 +143,13 @@ def test_a_small_job_behind_the_one_that_fills_the_node_does_not_matter() -> Non
     assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
 
 
+def test_a_node_does_not_open_where_a_small_job_would_slip_in_beside_the_large_one() -> None:
+    half = replace(large(priority=9), shape=job(gpus=2).shape)
+    assert orders(plan(seen([half], [closed()])), OrderKind.UNDRAIN)
+    made = plan(seen([half, small(priority=1)], [closed()]))
+    assert not orders(made, OrderKind.UNDRAIN)
+
+
 def test_a_job_that_gets_nothing_cheaper_gets_the_closed_node() -> None:
     of = fleet(limits=Limits(nodes=1))
     made = plan(seen([small()], [closed()], of))
