@@ -241,7 +241,7 @@ def test_a_drain_that_sqs_does_not_take_goes_out_when_the_notice_comes_again(war
 def test_a_notice_that_fails_for_good_lies_where_an_alarm_looks(warm: StackWorld):
     (node,) = story.buy(warm)
     set_visibility(warm, "Interruptions", 1)
-    warm.cloud.trouble(Trouble("dynamodb:GetItem", Fault.THROTTLED, times=1000))
+    warm.cloud.trouble(Trouble("dynamodb:BatchGetItem", Fault.THROTTLED, times=1000))
 
     story.warn(warm, node)
     come_again(warm, 5)

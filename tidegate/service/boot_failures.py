@@ -38,7 +38,7 @@ def rest_failed(
     ledger: Ledger, failures: Mapping[Offering, Refusal], now_s: float, timings: Timings
 ) -> None:
     """The first failure counts for all nodes of an offering until it is tried again."""
-    known = {each.offering: each for each in ledger.view().resting} if failures else {}
+    known = {each.offering: each for each in ledger.resting(list(failures))} if failures else {}
     for offering, failure in sorted(failures.items()):
         before = known.get(offering)
         is_resting = before and before.until_s > now_s and before.code in BOOT_FAILURES
