@@ -201,6 +201,14 @@ def test_jobs_start_first_on_the_node_that_lives_longest() -> None:
     assert found["i-late"] < found["i-soon"]
 
 
+def test_a_job_past_its_time_limit_is_taken_to_run_on() -> None:
+    """As long again as it has: what outlived every guess does not end this minute."""
+    nodes = [busy("i-soon", gpus=1), busy("i-over", gpus=1)]
+    jobs = [running(small(1), "i-soon", 600), running(small(2), "i-over", -9 * HOUR_S)]
+    found = weights(plan(seen(jobs, nodes, fleet(instance_types=(T4_BIG,)))))
+    assert found["i-over"] < found["i-soon"]
+
+
 def test_cheap_idle_nodes_come_before_dear_ones() -> None:
     nodes = [node("i-big", T4_BIG), node("i-1", T4)]
     found = weights(plan(seen([], nodes)))
