@@ -99,7 +99,7 @@ def test_rule_sends_its_events_into_one_queue_and_the_undelivered_to_the_dead(de
     assert target["RetryPolicy"]["MaximumRetryAttempts"] == 20
 
 
-def test_digests_come_by_the_cluster_s_own_bus_in_one_group_and_all_else_by_the_default_bus(
+def test_what_head_and_nodes_say_comes_by_the_cluster_s_own_bus_and_all_else_by_the_default_bus(
     dev: Stack,
 ):
     assert dev.one("AWS::Events::EventBus")["Name"] == "tidegate-dev"
@@ -109,6 +109,8 @@ def test_digests_come_by_the_cluster_s_own_bus_in_one_group_and_all_else_by_the_
         group = rule["Targets"][0].get("SqsParameters")
         if name == "EventsDigest":
             assert (bus[:10], group) == ("<EventsBus", {"MessageGroupId": "dev"})
+        elif name == "EventsBoot":
+            assert (bus[:10], group) == ("<EventsBus", None)
         else:
             assert (bus, group) == ("default", None)
 
