@@ -65,11 +65,7 @@ class ExistingHead(Construct):
                 statements=[
                     *agent_statements(storage, queues, events),
                     statements.statement("AgentEnvironment", ["ssm:GetParameter"], [arn]),
-                    statements.statement(
-                        "SlurmConf",
-                        ["s3:GetObject"],
-                        [each.bucket.arn_for_objects(each.s3_object_key) for each in (conf, code)],
-                    ),
+                    _may_read(conf, code),
                 ]
             ),
         )
@@ -98,3 +94,8 @@ class ExistingHead(Construct):
             path = Path(folder) / "slurm.conf"
             path.write_text(slurm_conf(slurm_values(file)))
             return Asset(self, "SlurmConf", path=str(path))
+
+
+def _may_read(*assets: Asset) -> iam.PolicyStatement:
+    arns = [each.bucket.arn_for_objects(each.s3_object_key) for each in assets]
+    return statements.statement("SlurmConf", ["s3:GetObject"], arns)
