@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster, pool
-from tidegate.core.actions import Launch, Learn, Send
+from tidegate.core.actions import Launch, Learn, OrderKind, Send
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import Instance, Market, Template
 from tidegate.core.explain import sentence
@@ -14,7 +14,6 @@ from tidegate.core.learnt import BREAKER_S
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster, Timings
 from tidegate.core.slurm import Shape
-from tidegate.service.apply import ON_NODES
 from tidegate.service.control import Looked
 from tidegate.service.observe import observe
 from tidegate.sim.draw import draw
@@ -23,6 +22,7 @@ from tidegate.sim.story import Story
 from tidegate.sim.world import SimWorld
 
 A, B = Template("lt-t4", "1", "aa-1"), Template("lt-t4", "2", "bb-2")
+ON_NODES = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE, OrderKind.DELETE)
 NEVER = float("inf")
 HALF_MIN_S = 30.0
 
