@@ -4,13 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, job
+from tests.make import NOW_S, job, placement, record, snapshot
 from tests.service.conftest import World
-from tidegate.core.actions import Phase, Resting
+from tidegate.core.actions import (
+    LaunchStatus,
+    Order,
+    OrderKind,
+    PendingOrder,
+    Phase,
+    Plan,
+    Resting,
+    Send,
+)
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
 from tidegate.core.errors import NotAuthorized
 from tidegate.core.pool import Timings
-from tidegate.service.apply import rested
+from tidegate.service.apply import Applier, rested
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
 GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")
@@ -230,3 +239,20 @@ def test_a_thousand_refusals_do_not_overflow(world: World) -> None:
     made = rested(refusal, before, NOW_S, Timings())
 
     assert made.until_s == NOW_S + 1800
+
+
+def test_a_release_on_its_way_is_remembered_beside_a_hint_for_the_same_node() -> None:
+    world = World()
+    world.ledger.finish_launch("l-0", LaunchStatus.DONE, (record("i-1"),))
+    orders = [
+        Order("o-1", OrderKind.RELEASE, ("i-1",), NOW_S + 60, only_if=("IDLE",)),
+        Order("o-2", OrderKind.WEIGHT, ("i-1",), NOW_S + 60, text="5"),
+    ]
+    sends = tuple(Send(order, "", order.kind is OrderKind.RELEASE) for order in orders)
+    applier = Applier(world.compute, world.ledger, world.bus, placement(world.of))
+    seen = replace(snapshot(), epoch=world.ledger.view().epoch)
+
+    applier.apply(Plan(sends, (), ()), seen)
+
+    (known,) = world.ledger.view().nodes
+    assert known.order == PendingOrder("o-1", OrderKind.RELEASE, NOW_S + 60)

@@ -137,7 +137,8 @@ class Applier:
 
     def _note(self, orders: Iterable[Order]) -> None:
         for order in orders:
-            if order.kind not in ABOUT_JOBS:
+            # A hint must not take the place of a release that is on its way.
+            if order.kind not in ABOUT_JOBS and order.kind is not OrderKind.WEIGHT:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
                 for name in order.names:
                     self.ledger.set_order(name, pending)
