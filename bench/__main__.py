@@ -9,6 +9,7 @@ from bench import (
     interruption_storm,
     planner,
     simulate,
+    synthesis,
     why,
 )
 from bench.figures import table, write
@@ -16,7 +17,7 @@ from tests.contracts.real_slurm import why_not_here
 
 
 def main() -> None:
-    parts = [planner, cold_start, interruption, why, simulate, interruption_storm]
+    parts = [planner, cold_start, synthesis, interruption, why, simulate, interruption_storm]
     if reason := why_not_here():
         print(f"no interruptions on real Slurm: {reason}")
     else:
