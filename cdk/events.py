@@ -12,7 +12,7 @@ from tidegate.wire.events import (
     DIGEST_SOURCE,
     HEALTH_DETAIL_TYPE,
     REBALANCE_DETAIL_TYPE,
-    RESERVATION_DETAIL_TYPE,
+    RESERVATION_DETAIL_TYPES,
     SPOT_DETAIL_TYPE,
     STATE_DETAIL_TYPE,
 )
@@ -23,10 +23,10 @@ DELIVERY_ATTEMPTS = 20
 LOOK_DELIVERED_WITHIN = Duration.minutes(5)
 
 EC2_NEWS = {
-    "SpotInterruption": SPOT_DETAIL_TYPE,
-    "Rebalance": REBALANCE_DETAIL_TYPE,
-    "StateChange": STATE_DETAIL_TYPE,
-    "ReservationInterruption": RESERVATION_DETAIL_TYPE,
+    "SpotInterruption": (SPOT_DETAIL_TYPE,),
+    "Rebalance": (REBALANCE_DETAIL_TYPE,),
+    "StateChange": (STATE_DETAIL_TYPE,),
+    "ReservationInterruption": RESERVATION_DETAIL_TYPES,
 }
 
 
@@ -60,10 +60,9 @@ class Events(Construct):
             events.EventPattern(source=[NODE_SOURCE], detail_type=[BOOT_DETAIL_TYPE]),
             bus=self.bus,
         )
-        for name, detail_type in EC2_NEWS.items():
-            self._tell(
-                name, queues, events.EventPattern(source=["aws.ec2"], detail_type=[detail_type])
-            )
+        for name, detail_types in EC2_NEWS.items():
+            pattern = events.EventPattern(source=["aws.ec2"], detail_type=list(detail_types))
+            self._tell(name, queues, pattern)
         self._tell(
             "Health",
             queues,

@@ -93,10 +93,19 @@ def test_rule_sends_its_events_into_one_queue_and_the_undelivered_to_the_dead(de
 
     assert rule["State"] == "ENABLED"
     assert rule["EventPattern"]["source"] == [source]
-    assert rule["EventPattern"]["detail-type"] == [detail_type]
+    assert rule["EventPattern"]["detail-type"][0] == detail_type
     assert joined(target["Arn"]).startswith(f"<Queues{target_queue}")
     assert joined(target["DeadLetterConfig"]["Arn"]).startswith("<QueuesDead")
     assert target["RetryPolicy"]["MaximumRetryAttempts"] == 20
+
+
+def test_interruptible_reservations_are_known_by_both_names(dev: Stack):
+    rule = dev.named("EventsReservation", "AWS::Events::Rule")
+
+    assert rule["EventPattern"]["detail-type"] == [
+        "EC2 Capacity Reservation Instance Interruption Warning",
+        "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
+    ]
 
 
 def test_what_head_and_nodes_say_comes_by_the_cluster_s_own_bus_and_all_else_by_the_default_bus(

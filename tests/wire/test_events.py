@@ -21,7 +21,7 @@ from tidegate.core.events import (
     StateChange,
     UnknownEvent,
 )
-from tidegate.wire.events import encode_look, parse_event
+from tidegate.wire.events import RESERVATION_DETAIL_TYPES, encode_look, parse_event
 
 # Shape: EC2 user guide, "Spot Instance interruption notices"; the ARN carries zone, no account.
 OURS = "i-0b662ef9931388ba0"
@@ -123,6 +123,13 @@ def test_a_reservation_that_is_taken_back_names_instance_and_time() -> None:
     told = parse_event(json.dumps(RESERVATION))
 
     assert told == ReservationInterruption(OURS, at_s=0.0, ends_at_s=120.0)
+
+
+@pytest.mark.parametrize("detail_type", RESERVATION_DETAIL_TYPES)
+def test_it_is_known_by_both_its_names(detail_type: str) -> None:
+    told = parse_event(json.dumps(RESERVATION | {"detail-type": detail_type}))
+
+    assert isinstance(told, ReservationInterruption)
 
 
 def test_the_older_shape_of_it_says_no_end() -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "DIGEST_SOURCE",
     "HEALTH_DETAIL_TYPE",
     "REBALANCE_DETAIL_TYPE",
-    "RESERVATION_DETAIL_TYPE",
+    "RESERVATION_DETAIL_TYPES",
     "SPOT_DETAIL_TYPE",
     "STATE_DETAIL_TYPE",
     "encode_look",
@@ -34,7 +34,7 @@ __all__ = [
 
 SPOT_DETAIL_TYPE = spot.DETAIL_TYPE
 REBALANCE_DETAIL_TYPE = rebalance.DETAIL_TYPE
-RESERVATION_DETAIL_TYPE = reservation.DETAIL_TYPE
+RESERVATION_DETAIL_TYPES = (reservation.DETAIL_TYPE, reservation.EARLIER_DETAIL_TYPE)
 STATE_DETAIL_TYPE = state.DETAIL_TYPE
 HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
 BOOT_DETAIL_TYPE = boot.DETAIL_TYPE
@@ -43,7 +43,7 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
     DIGEST_DETAIL_TYPE: parse_digest_put,
     SPOT_DETAIL_TYPE: spot.parse,
     REBALANCE_DETAIL_TYPE: rebalance.parse,
-    RESERVATION_DETAIL_TYPE: reservation.parse,
+    **dict.fromkeys(RESERVATION_DETAIL_TYPES, reservation.parse),
     STATE_DETAIL_TYPE: state.parse,
     HEALTH_DETAIL_TYPE: health.parse,
     BOOT_DETAIL_TYPE: boot.parse,

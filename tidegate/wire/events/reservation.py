@@ -1,7 +1,9 @@
 """Two minutes before the owner of an interruptible Capacity Reservation takes it back.
 
 Schema: EC2 user guide, "Monitor interruptible Capacity Reservations with EventBridge";
-aws-node-termination-handler knows the event without `instance-termination-time`.
+aws-node-termination-handler knows the event without `instance-termination-time`. Instances of a
+capacity block get it too ("Monitor Capacity Blocks using EventBridge"); the warning of the block
+itself names no instance, and its end is in the cluster file.
 """
 
 from typing import Literal
@@ -12,6 +14,8 @@ from tidegate.core.events import ReservationInterruption
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 DETAIL_TYPE = "EC2 Capacity Reservation Instance Interruption Warning"
+# What an earlier edition of the guide called it.
+EARLIER_DETAIL_TYPE = "EC2 Interruptible Capacity Reservation Instance Interruption Warning"
 
 
 class _Detail(InstanceDetail):
