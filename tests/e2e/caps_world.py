@@ -1,7 +1,7 @@
 """Run by test_caps.py: five jobs under an account that may hold two GPUs, on real parts.
 
-Prints one JSON object: the most GPUs that were ever bought at once, what the waiting jobs were
-told, what Slurm itself said of them, and how many completed.
+Prints one JSON object: the GPUs that were bought, at most at once and in all, what the waiting
+jobs were told, what Slurm itself said of them, and how many completed.
 """
 
 import json
@@ -17,7 +17,7 @@ from local.demo.real_stage import RealStage
 from local.namespaces import enter
 
 NUM_JOBS = 5
-PATIENCE_S = 90.0
+PATIENCE_S = 150.0
 
 # MariaDB and slurmdbd from Debian's packages, on the head alone; then one account with a cap.
 ACCOUNTING = r"""
@@ -72,11 +72,12 @@ def main() -> None:
         if made.returncode:
             sys.exit(f"accounting did not start: {made.stdout}{made.stderr}")
         job_ids = [stage.submit(SINGLES[0]) for _ in range(NUM_JOBS)]
-        most_gpus, told, said = 0, set[str](), set[str]()
+        most_gpus, bought, told, said = 0, set[str](), set[str](), set[str]()
         until_s = time.time() + PATIENCE_S
         while time.time() < until_s:
             stage.wait(0.2)
             most_gpus = max(most_gpus, len(stage.seen.instances))
+            bought |= {instance_id for instance_id, *_ in stage.seen.instances}
             told |= set(stage.seen.unmet.values())
             if not stage.seen.reading.nodes:
                 said |= {job.reason for job in stage.seen.reading.jobs if job.is_pending}
@@ -86,6 +87,7 @@ def main() -> None:
         json.dump(
             {
                 "most_gpus": most_gpus,
+                "bought_gpus": len(bought),
                 "told": sorted(told),
                 "slurm_said": sorted(said),
                 "completed": completed,
