@@ -88,3 +88,11 @@ def test_what_is_remembered_is_bounded():
         learnt = learnt.after_failure(failed(number, 10, 5))
 
     assert [each.launch_id for each in learnt.failed] == [f"l-{n}" for n in range(16, 24)]
+
+
+def test_jobs_go_to_another_pool_while_theirs_is_closed():
+    closed = seen(failed(1, 25, 20), failed(2, 18, 12), failed(3, 10, 1))
+    of = replace(closed, cluster=cluster(replace(pool(), weight=10), pool("spare")))
+
+    assert [launch.pool for launch in launches(plan(replace(of, learnt=())))] == ["t4"]
+    assert [launch.pool for launch in launches(plan(of))] == ["spare"]
