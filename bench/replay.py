@@ -1,6 +1,6 @@
 """Two weeks of real workloads, replayed: what Tidegate's decisions cost beside the bound.
 
-    python -m bench.replay TRACES      the folder of the public histories, gzipped CSV
+    make bench-replay TRACES=FOLDER      the folder of the public histories, gzipped CSV
 
 The four windows and their bounds are those of the issue that asked for the replay. Every window
 is played by Tidegate and by the model of ParallelCluster, on demand with 300 s of boot, time
