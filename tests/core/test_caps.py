@@ -236,3 +236,17 @@ def test_a_job_that_cannot_be_served_holds_no_place_under_a_cap() -> None:
 
     assert [launch.for_jobs for launch in launches(made)] == [("2",)]
     assert "limited to 0 nodes" in why(made)
+
+
+def test_a_job_that_gets_no_node_holds_no_licence_that_another_waits_for() -> None:
+    jobs = [
+        job(1, priority=9, gpus=64, licences=(("matlab", 1),)),
+        job(2, licences=(("matlab", 1),)),
+    ]
+    seen = snapshot(jobs)
+    assert seen.digest is not None
+    reading = replace(seen.digest.reading, licences=(Licence("matlab", 1),))
+
+    made = plan(replace(seen, digest=replace(seen.digest, reading=reading)))
+
+    assert [each.job_id for each in made.served] == ["2"]

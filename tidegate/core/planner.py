@@ -101,7 +101,9 @@ def _served(snapshot: Snapshot, launches_max: int) -> Work:
         for run in PASSES:
             run(work)
         refused = {key: work.unmet[key] for key in work.needed & work.unmet.keys()}
-        is_capped = bool(work.digest.reading.associations) and len(work.unmet) > len(refused)
+        reading = work.digest.reading
+        has_caps = bool(reading.associations or reading.licences)
+        is_capped = has_caps and len(work.unmet) > len(refused)
         if is_last or not refused or not is_capped or work.shop.is_full:
             break
         passed_over |= refused
