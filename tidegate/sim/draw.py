@@ -37,7 +37,7 @@ SIZES = {"small": 14, "medium": 5, "large": 1}
 SAFETY_S = {"small": (150.0, 300.0, 450.0, 700.0)}
 LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 
-OFTEN = {"order": 0.6, "spot": 0.4}  # EC2's habits rather than faults
+OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
 
 def stream(seed: int, name: str) -> Random:
@@ -95,8 +95,8 @@ def _cluster(chance: Random, size: str, *, is_tight: bool) -> Cluster:
     luck = chance.random()
     if luck < 0.35:
         limits = _limits(chance, most=4 if size == "small" else 8)
-    elif luck < 0.5:  # a few of the cheapest, and not all at another price
-        usd = chance.choice(sorted(prices.values())) * chance.uniform(1.0, 3.0)
+    elif luck < 0.6:  # a few of the cheapest, and not all at another price
+        usd = chance.choice(sorted(prices.values())[:3]) * chance.choice((1.05, 1.25, 2.2, 3.0))
         limits = Limits(usd_per_hour=round(usd, 2))
     if is_tight:
         limits = Limits(nodes=chance.choice((2, 3)))
@@ -281,7 +281,7 @@ def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
         "death": ("instance", "slurmd"),
         "hints": ("rebalance", "maintenance", "maintenance", "issue"),
         "head": ("reboot", "reboot", "replaced"),
-        "clock": ("-600", "-30", "45", "4000"),
+        "clock": ("-600", "45", "4000", "4000"),
         "subnet": ZONES,
     }
     return [
