@@ -12,6 +12,19 @@ import pytest
 REAL_PATH = "real path:"
 
 
+# Few tests that take long, and mostly wait: begun first they are over when the others are.
+LONG = ("e2e", "boot", "stack", "contracts", "sim", "cdk", "local")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    folder = item.path.parent.name
+    return LONG.index(folder) if folder in LONG else len(LONG)
+
+
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Why the test or file was skipped; "" when it was not."""
     if not report.skipped or not isinstance(report.longrepr, tuple):

@@ -33,7 +33,7 @@ def test_a_stopped_cluster_buys_nothing_and_says_who_stopped_it(town: Town) -> N
     town.look()
 
     assert "a fire drill" in town.ask("status").output.splitlines()[0]
-    assert town.cloud.client("ec2").describe_instances()["Reservations"] == []
+    assert town.ask_json("nodes") == []
     assert "a fire drill" in town.ask("why", "1").output
 
 

@@ -92,6 +92,11 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
 
     slurm.cancel(small)
     large = slurm.submit("--gres=gpu:4", "-t", "60")
-    steer(slurm, T4, T4_BIG)
-    slurm.port.poke([SECOND])  # as the agent does for each node that opens
-    assert where(slurm, large) == (SECOND,)
+
+    def runs_on() -> tuple[str, ...]:
+        """As looks and agent go on: each sees the node as it is by then."""
+        steer(slurm, T4, T4_BIG)
+        slurm.port.poke([SECOND])
+        return next(one.node_names for one in slurm.port.read().jobs if one.job_id == large)
+
+    assert eventually("the large job runs", runs_on, 40.0) == (SECOND,)

@@ -167,7 +167,7 @@ def test_a_job_that_slips_in_before_a_release_lives_and_keeps_its_node(running):
 def test_a_job_that_slips_into_a_release_is_never_lost_and_its_node_never_stranded(running):
     """At every moment of the order; `python -m bench.slip_in` does it 200 times."""
     race = Race(running.slurm)
-    for number in range(20):
+    for number in range(8):
         race.run(number)
     print(f"outcomes of the race: {dict(race.outcomes)}")
 

@@ -26,7 +26,6 @@ from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
 # Rights of moments that the story does not have -> which those are.
 UNUSED = {
     "FunctionsScheduleRole dynamodb:PutItem": "the planner meets the new ledger first",
-    "FunctionsReconcileRole dynamodb:PutItem": "the planner meets the new ledger first",
     "FunctionsScheduleRole ec2:StopInstances": "reconcile finds the head without nodes",
     "FunctionsScheduleRole dynamodb:UpdateItem": "reconcile finds the head without nodes",
     "FunctionsReconcileRole ec2:StartInstances": "the cron starts the head",
