@@ -2,7 +2,7 @@
 
     make bench-replay TRACES=FOLDER      the folder of the public histories, gzipped CSV
 
-The four windows and their bounds are those of the issue that asked for the replay. Every window
+The four windows and their bounds are goals set before any of this was built. Every window
 is played by Tidegate and by the model of ParallelCluster, on demand with 300 s of boot, time
 limits that are wrong by a lognormal factor of sigma 1, and capacity that never runs out. The
 last one is philly on spot, with checkpoints every 30 minutes. Without the folder nothing is

@@ -42,7 +42,7 @@ check "mypy for Python 3.12" mypy --python-version 3.12 tidegate/agent
 check shellcheck check_shell
 if [[ ${1:-} != --lint ]]; then
     # Most of the real path waits; a file stays in one process, with the daemons that it started.
-    check pytest pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder "$@"
+    check pytest pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
 fi
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -6,23 +6,29 @@ TIDEGATE_REQUIRE_REAL set (CI sets it) such a skip is an error.
 
 import os
 from collections.abc import Generator
+from itertools import zip_longest
+from pathlib import Path
 
 import pytest
 
 REAL_PATH = "real path:"
 
 
-# Few tests that take long, and mostly wait: begun first they are over when the others are.
-LONG = ("e2e", "boot", "stack", "contracts", "sim", "cdk", "local")
+# Files whose tests mostly wait for daemons. One of them beside each that only computes: then
+# no processor is idle, and none of them is left for the end.
+WAITING = ("e2e", "boot", "stack", "contracts", "sim", "cdk", "local")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_rank)
-
-
-def _rank(item: pytest.Item) -> int:
-    folder = item.path.parent.name
-    return LONG.index(folder) if folder in LONG else len(LONG)
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [each for path, each in files.items() if path.parent.name in WAITING]
+    waiting.sort(key=lambda each: WAITING.index(each[0].path.parent.name))
+    others = [each for path, each in files.items() if path.parent.name not in WAITING]
+    nothing: list[pytest.Item] = []
+    pairs = zip_longest(waiting, others, fillvalue=nothing)
+    items[:] = [item for pair in pairs for each in pair for item in each]
 
 
 def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
