@@ -34,6 +34,7 @@ UNUSED_IN_DEMO = UNUSED | {
     "HeadRole events:PutEvents": "no boot fails in the demo",
     "NodesRole events:PutEvents": "no boot fails in the demo",
     "FunctionsPlannerRole s3:ListBucket": "the head may report before the first look",
+    "FunctionsReconcileRole dynamodb:PutItem": "the planner meets the new ledger first",
     # Whichever of the two comes first when the head can be stopped or started does it.
     "FunctionsReconcileRole dynamodb:UpdateItem": "the cron stopped the head",
     "FunctionsReconcileRole ec2:StopInstances": "the cron stopped the head",
