@@ -82,10 +82,10 @@ FAULTS_OF_PLANS = (
         ),
     ),
     mutant(
-        "what people wish is not asked",
+        "overrides of the hours are not asked",
         (
             "service/observe.py",
-            "calendar.wanted(now_s, view.wishes)",
+            "calendar.wanted(now_s, view.overrides)",
             "calendar.wanted(now_s)",
         ),
     ),

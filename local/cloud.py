@@ -11,6 +11,7 @@ from threading import Thread
 from typing import Any
 
 import boto3
+from moto.core.base_backend import BackendDict
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
     MotoRequestHandler,
@@ -33,6 +34,16 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 IMAGE_ID = "ami-00000000000000000"
 
 
+# The fronts of the clouds that run in this process.
+_RUNNING: list[Front] = []
+
+
+def _forget_everything() -> None:
+    kept: Any = BackendDict
+    for backends in list(kept._instances):
+        backends.reset()
+
+
 class _QuietHandler(MotoRequestHandler):
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Nothing: a line per call hides what a demo or a failing test prints."""
@@ -42,7 +53,8 @@ class _QuietHandler(MotoRequestHandler):
 class LocalCloud:
     """moto's server on `host` and `port` (0: any free one). Its state is the process's own.
 
-    moto keeps its backends in module globals, so two of these in one process share them.
+    moto keeps its backends in module globals, so two of these in one process share them; the
+    first of them finds nothing of what an earlier one held.
     `host` must be an IP address: it keeps S3 path-style.
     """
 
@@ -65,6 +77,9 @@ class LocalCloud:
         self.stop()
 
     def start(self) -> None:
+        if not _RUNNING:
+            _forget_everything()
+        _RUNNING.append(self._front)
         install_capacity_model(self.capacity)
         install_instance_profiles()
         self._server = make_server(
@@ -80,6 +95,7 @@ class LocalCloud:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        _RUNNING.remove(self._front)
 
     @property
     def endpoint_url(self) -> str:

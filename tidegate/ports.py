@@ -21,7 +21,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
-from tidegate.core.calendar import Wanted, Wish
+from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
 from tidegate.core.learnt import Learnt
@@ -37,9 +37,9 @@ class Clock(Protocol):
 
 
 class Calendar(Protocol):
-    """When the cluster should be up; `wishes` are people's wishes, kept in the ledger."""
+    """When the cluster should be up; `overrides`, from the ledger, are what people want instead."""
 
-    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted: ...
+    def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted: ...
 
 
 class Head(Protocol):
@@ -98,7 +98,7 @@ class LedgerView:
     launches: tuple[LaunchRecord, ...]
     resting: tuple[Resting, ...]
     stuck: tuple[Stuck, ...] = ()
-    wishes: tuple[Wish, ...] = ()
+    overrides: tuple[ScheduleOverride, ...] = ()
     spent: tuple[Charge, ...] = ()
     learnt: tuple[Learnt, ...] = ()
 
@@ -166,7 +166,7 @@ class Ledger(Protocol):
         """Remember a job that Slurm does not start, for three hours after its last back-off."""
         ...
 
-    def wish(self, wish: Wish) -> None:
+    def override_hours(self, override: ScheduleOverride) -> None:
         """Remember what a person wants, or that it ends earlier; for a day after its end."""
         ...
 

@@ -150,8 +150,15 @@ class RealStage:
         return {
             "resources_in_template": self.deployment.resources_in_template,
             "resources_deployed": self.deployment.resources_deployed,
-            "function_errors": sum(not each.is_ok for each in self.router.invocations),
-            "denied_calls": len(self.cloud.authorizer.log.denied),
+            "function_errors": [
+                f"{each.function_name}: {each.error}"
+                for each in self.router.invocations
+                if not each.is_ok
+            ],
+            "denied_calls": [
+                f"{each.principal}: {each.action} on {each.resource}"
+                for each in self.cloud.authorizer.log.denied
+            ],
             "unused_rights": self._unused_rights(),
         }
 

@@ -4,6 +4,7 @@ head_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,12 +41,12 @@ def seen() -> Seen:
     [
         ("data_in_front", "it holds data that blkid does not know"),
         ("data_at_the_end", "it holds data that blkid does not know"),
-        ("partitioned", "is not blank: DEVNAME=/dev/loop2 PTTYPE=dos"),
+        ("partitioned", r"is not blank: DEVNAME=/dev/loop\d+ PTTYPE=dos"),
         ("swap", "is not blank"),
     ],
 )
 def test_a_volume_that_is_not_provably_blank_is_refused_and_left_as_it_is(seen, volume, words):
-    assert words in seen["refused"][volume]["console"]
+    assert re.search(words, seen["refused"][volume]["console"])
     assert seen["refused"][volume]["is_same"]
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
 from tidegate.core.actions import Resting, Stuck
-from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
+from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
@@ -41,12 +41,12 @@ def test_a_stuck_job_is_remembered_once_and_not_for_ever(ledger: Ledger, clock: 
     assert ledger.view().stuck == ()
 
 
-def test_a_wish_is_remembered_for_a_day_after_its_end_and_may_be_shortened(
+def test_an_override_is_remembered_for_a_day_after_its_end_and_may_be_shortened(
     ledger: Ledger, clock: SimClock
 ) -> None:
-    wish = Wish(
+    override = ScheduleOverride(
         "a1",
-        WishKind.STOP,
+        OverrideKind.STOP,
         NOW_S,
         NOW_S + HOUR_S,
         NOW_S,
@@ -54,18 +54,18 @@ def test_a_wish_is_remembered_for_a_day_after_its_end_and_may_be_shortened(
         "räumen",
         OnRunningJobs.REQUEUE,
     )
-    ledger.wish(wish)
-    assert ledger.view().wishes == (wish,)
+    ledger.override_hours(override)
+    assert ledger.view().overrides == (override,)
 
-    shorter = replace(wish, until_s=NOW_S + 60)
-    ledger.wish(shorter)
-    assert ledger.view().wishes == (shorter,)
+    shorter = replace(override, until_s=NOW_S + 60)
+    ledger.override_hours(shorter)
+    assert ledger.view().overrides == (shorter,)
 
     clock.advance(12 * HOUR_S)
-    assert ledger.view().wishes == (shorter,)
+    assert ledger.view().overrides == (shorter,)
 
     clock.advance(13 * HOUR_S)
-    assert ledger.view().wishes == ()
+    assert ledger.view().overrides == ()
 
 
 def test_the_digest_that_was_seen_only_goes_forward(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from tidegate.wiring.function import serve
 
 
 class Stopped:
-    def wanted(self, now_s: float, wishes: object = ()) -> Wanted:
+    def wanted(self, now_s: float, overrides: object = ()) -> Wanted:
         return Wanted(False, "stopped until 8:00")
 
 

@@ -24,7 +24,7 @@ class Switch:
 
     is_up: bool
 
-    def wanted(self, now_s: float, wishes: object = ()) -> Wanted:
+    def wanted(self, now_s: float, overrides: object = ()) -> Wanted:
         return Wanted(True, "up until 20:00") if self.is_up else Wanted(False, "stopped until 8:00")
 
 

@@ -1,4 +1,4 @@
-"""What a stop does to jobs that run, what people wish instead, and nodes ready at a time."""
+"""What a stop does to jobs that run, what people override instead, and nodes ready at a time."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from tests.make import T4
 from tests.sim import test_nights
 from tests.sim.test_nights import SCHEDULES, START_S, STOP_S, is_over, world
 from tests.sim.test_world import one_gpu, states
-from tidegate.core.calendar import AlwaysUp, OnRunningJobs, Wish, WishKind
+from tidegate.core.calendar import AlwaysUp, OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.ec2 import Market, Offering
 from tidegate.sim.world import SimWorld
 from tidegate.wire.calendar import PreWarm
@@ -19,10 +19,12 @@ def run(w: SimWorld, until_s: float) -> None:
     test_nights.run(w, until_s, step_s=20.0)
 
 
-def wish(w: SimWorld, kind: WishKind, from_s: float, until_s: float, **more: object) -> None:
+def override(
+    w: SimWorld, kind: OverrideKind, from_s: float, until_s: float, **more: object
+) -> None:
     """Of ada, as `tidegate keep-up` and `stop` write it: seconds since midnight."""
     midnight_s = w.clock.now_s() // 86400 * 86400
-    made = Wish(
+    made = ScheduleOverride(
         f"{kind}-{from_s}",
         kind,
         midnight_s + from_s,
@@ -31,7 +33,7 @@ def wish(w: SimWorld, kind: WishKind, from_s: float, until_s: float, **more: obj
         "ada",
         **more,  # type: ignore[arg-type]
     )
-    w.ledger.wish(made)
+    w.ledger.override_hours(made)
 
 
 def test_jobs_are_requeued_two_minutes_after_the_stop_and_run_again_in_the_morning() -> None:
@@ -88,10 +90,10 @@ def test_a_job_that_asks_for_it_saves_its_state_before_it_is_requeued() -> None:
     assert states(w)[job_id] == "PENDING"
 
 
-def test_kept_up_the_cluster_stays_and_goes_when_the_wish_is_over() -> None:
+def test_kept_up_the_cluster_stays_and_goes_when_the_override_is_over() -> None:
     w = world()
     run(w, STOP_S - 600)
-    wish(w, WishKind.KEEP_UP, STOP_S - 600, STOP_S + 3600, why="demo")
+    override(w, OverrideKind.KEEP_UP, STOP_S - 600, STOP_S + 3600, why="demo")
     run(w, STOP_S + 1800)
     job_id = w.slurm.submit(one_gpu(duration_s=60.0))
     run(w, STOP_S + 2400)
@@ -106,7 +108,7 @@ def test_kept_up_the_cluster_stays_and_goes_when_the_wish_is_over() -> None:
 def test_stopped_by_a_person_a_cluster_without_schedules_comes_back_by_itself() -> None:
     w = world(calendar=AlwaysUp())
     run(w, 600)
-    wish(w, WishKind.STOP, 600, 3 * 3600)
+    override(w, OverrideKind.STOP, 600, 3 * 3600)
     waiting = w.slurm.submit(one_gpu())
     run(w, 3600)
     stopped = (is_over(w), w.head.num_stops, states(w)[waiting])
@@ -120,7 +122,7 @@ def test_stopped_by_a_person_a_cluster_without_schedules_comes_back_by_itself() 
 
 def test_after_that_a_person_may_stop_the_head_for_good() -> None:
     w = world(calendar=AlwaysUp())
-    wish(w, WishKind.STOP, 0, 3600)
+    override(w, OverrideKind.STOP, 0, 3600)
     run(w, 3 * 3600)
     came_back = w.head.is_up
     w.head.stop()
@@ -131,13 +133,13 @@ def test_after_that_a_person_may_stop_the_head_for_good() -> None:
     assert not w.head.is_up
 
 
-def test_the_younger_wish_counts() -> None:
+def test_the_younger_override_counts() -> None:
     w = world()
     run(w, 600)
-    wish(w, WishKind.STOP, 600, 3000)
+    override(w, OverrideKind.STOP, 600, 3000)
     run(w, 1800)
     stopped = is_over(w)
-    wish(w, WishKind.KEEP_UP, 1800, 2400)
+    override(w, OverrideKind.KEEP_UP, 1800, 2400)
 
     run(w, 2300)
 

@@ -14,7 +14,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import boto3
-from moto.core.base_backend import BackendDict
 
 from local.cloud import REGION, LocalCloud
 from local.deploy import Deployment, deploy
@@ -178,18 +177,10 @@ class StackWorld:
         ]
 
 
-def _forget_everything() -> None:
-    """moto keeps its state in the process: what an earlier test deployed must be gone."""
-    kept: Any = BackendDict
-    for backends in list(kept._instances):
-        backends.reset()
-
-
 @contextmanager
 def stacked(assembly: Path) -> Iterator[StackWorld]:
     """The stack, freshly deployed."""
     with LocalCloud() as cloud:
-        _forget_everything()
         deployment = deploy(cloud, assembly, STACK)
         # Before there is a router: it would fire everything that lies between.
         clock = VirtualClock()

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidegate.core.calendar import OnRunningJobs, Wanted, Wish, WishKind
+from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride, Wanted
 from tidegate.wire.calendar import Holidays, PreWarm, Schedules, Window, changes
 from tidegate.wire.cron import check_cron, check_time_zone, scheduler_expression
 
@@ -185,9 +185,11 @@ def test_what_will_happen_is_told_in_order():
     ]
 
 
-def test_wishes_are_told_among_them():
+def test_overrides_are_told_among_them():
     made_s = utc("2026-11-21T12:00")
-    kept = Wish("a", WishKind.KEEP_UP, made_s, made_s + 3600, made_s, "ada", "demo tonight")
+    kept = ScheduleOverride(
+        "a", OverrideKind.KEEP_UP, made_s, made_s + 3600, made_s, "ada", "demo tonight"
+    )
 
     first, second, *_ = changes(WARM, made_s, utc("2026-11-22T12:00"), [kept])
 

@@ -26,7 +26,7 @@ RECORDS: dict[str, Kind[Any]] = {
     "PendingOrder": records.ORDER,
     "Resting": records.RESTING,
     "Stuck": records.STUCK,
-    "Wish": records.WISH,
+    "ScheduleOverride": records.OVERRIDE,
 }
 BEFORE = json.loads(PREVIOUS.read_text())
 NOW = samples()

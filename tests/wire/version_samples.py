@@ -28,7 +28,7 @@ def kinds() -> dict[str, type]:
     """What head and functions tell each other, and what the ledger keeps between versions."""
     records = ("Order", "LaunchRecord", "NodeRecord", "PendingOrder", "Cordon", "Resting", "Stuck")
     found: dict[str, type] = {"Digest": Digest}
-    for module, names in ((actions, records), (calendar, ("Wish",))):
+    for module, names in ((actions, records), (calendar, ("ScheduleOverride",))):
         found |= {name: getattr(module, name) for name in names if hasattr(module, name)}
     return found
 

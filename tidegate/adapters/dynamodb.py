@@ -7,7 +7,7 @@
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in
     resting#<offering>
     stuck#<job id>
-    wish#<id>
+    override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
     learnt#<pool>
 
@@ -57,7 +57,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
-from tidegate.core.calendar import WISH_KEPT_S, Wish
+from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
@@ -69,9 +69,9 @@ from tidegate.wire.records import (
     LAUNCH,
     LEARNT,
     ORDER,
+    OVERRIDE,
     RESTING,
     STUCK,
-    WISH,
     decode,
     encode,
 )
@@ -117,7 +117,7 @@ class DynamoLedger:
         for item in items:
             by_kind.setdefault(item["sk"].split("#")[0], []).append(item)
         stuck = (decode(STUCK, item["body"]) for item in by_kind.get("stuck", ()))
-        wishes = (decode(WISH, item["body"]) for item in by_kind.get("wish", ()))
+        overrides = (decode(OVERRIDE, item["body"]) for item in by_kind.get("override", ()))
         since_s, seen = now_s - SEEN_COUNTS_S, by_kind.get("digest_seen", ())
         seen = [item for item in seen if float(item["seen_at_s"]) >= since_s]
         return LedgerView(
@@ -128,7 +128,7 @@ class DynamoLedger:
             # DynamoDB deletes expired items when it finds the time, up to days later.
             resting=self._remembered(by_kind.get("resting", ())),
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
-            wishes=tuple(one for one in wishes if now_s < one.until_s + WISH_KEPT_S),
+            overrides=tuple(one for one in overrides if now_s < one.until_s + OVERRIDE_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
             learnt=tuple(decode(LEARNT, one["body"]) for one in by_kind.get("learnt", ())),
         )
@@ -230,8 +230,12 @@ class DynamoLedger:
     def watch(self, stuck: Stuck) -> None:
         self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
 
-    def wish(self, wish: Wish) -> None:
-        self._remember(f"wish#{wish.wish_id}", encode(WISH, wish), wish.until_s + WISH_KEPT_S)
+    def override_hours(self, override: ScheduleOverride) -> None:
+        self._remember(
+            f"override#{override.override_id}",
+            encode(OVERRIDE, override),
+            override.until_s + OVERRIDE_KEPT_S,
+        )
 
     def learn(self, learnt: Learnt) -> None:
         self._remember(f"learnt#{learnt.pool}", encode(LEARNT, learnt), None)

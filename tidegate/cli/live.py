@@ -16,7 +16,7 @@ from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.functions import invoke, read_environment
 from tidegate.adapters.person import who
 from tidegate.core.actions import Launch, Plan
-from tidegate.core.calendar import Wanted, Wish
+from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
@@ -89,14 +89,14 @@ def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:
     return _decisions(file, _settings(file, make), make)
 
 
-def wishes(file: ClusterFile, clients: Clients | None = None) -> tuple[Wish, ...]:
+def overrides(file: ClusterFile, clients: Clients | None = None) -> tuple[ScheduleOverride, ...]:
     """What people want instead of what the calendar says, oldest first. Errors: as `live`."""
     make = _clients(file, clients)
     ledger = _ledger(_settings(file, make), make)
-    return tuple(sorted(ledger.view().wishes, key=lambda one: one.made_at_s))
+    return tuple(sorted(ledger.view().overrides, key=lambda one: one.made_at_s))
 
 
-def wish(file: ClusterFile, made: Wish, clients: Clients | None = None) -> Wanted:
+def override(file: ClusterFile, made: ScheduleOverride, clients: Clients | None = None) -> Wanted:
     """Write it down with who asks, and have the hours kept at once; what is wanted then.
 
     Errors: as `live`. Nothing is lost when the function cannot be called: it looks by itself
@@ -106,12 +106,12 @@ def wish(file: ClusterFile, made: Wish, clients: Clients | None = None) -> Wante
     settings = _settings(file, make)
     signed = replace(made, who=made.who or who(make("sts")))
     ledger = _ledger(settings, make)
-    ledger.wish(signed)
+    ledger.override_hours(signed)
     at = datetime.fromtimestamp(signed.made_at_s, UTC).isoformat()
     name = f"tidegate-{file.cluster.name}-schedule"
     invoke(make("lambda"), name, {"schedule": signed.kind.value, "at": at})
     shown_s = max(signed.from_s, SystemClock().now_s())
-    return file.calendar.wanted(shown_s, ledger.view().wishes)
+    return file.calendar.wanted(shown_s, ledger.view().overrides)
 
 
 def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:

@@ -13,6 +13,7 @@ from tidegate.cli.init_command import init
 from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
 from tidegate.cli.nodes import nodes
+from tidegate.cli.overrides import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, stop
 from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import plan
 from tidegate.cli.replay import replay
@@ -24,7 +25,6 @@ from tidegate.cli.status import status
 from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
-from tidegate.cli.wishes import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, stop
 
 app = typer.Typer(
     name="tidegate",

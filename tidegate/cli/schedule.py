@@ -1,4 +1,4 @@
-"""`tidegate schedule`: what will happen when, and who wished what."""
+"""`tidegate schedule`: what will happen when, and who overrode what."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tidegate.core.calendar import Wish
+    from tidegate.core.calendar import ScheduleOverride
     from tidegate.wire.calendar import Change, Schedules
 
 DAY_S = 86400.0
@@ -21,16 +21,16 @@ def schedule(
     context: typer.Context,
     cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
     next_: Annotated[str, typer.Option("--next", metavar="SPAN", help="How far, like 7d.")] = "7d",
-    cancel: Annotated[str, typer.Option(metavar="WISH", help="End this wish now.")] = "",
+    cancel: Annotated[str, typer.Option(metavar="ID", help="End this override now.")] = "",
     offline: Annotated[
-        bool, typer.Option("--offline", help="By the file alone: AWS is not asked for wishes.")
+        bool, typer.Option("--offline", help="By the file alone: AWS is not asked for overrides.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show when the cluster goes up and down, which nodes are ready when, and people's wishes."""
+    """Show when the cluster goes up and down, which nodes are ready, and overrides."""
     import time
 
-    from tidegate.cli.live import told, wishes
+    from tidegate.cli.live import overrides, told
     from tidegate.cli.shown import as_json
     from tidegate.core.durations import span_s
     from tidegate.wire.calendar import Schedules, changes
@@ -45,35 +45,37 @@ def schedule(
         file = load_cluster(cluster)
         if cancel:
             _cancel(context, cluster, cancel)
-        held = () if offline else wishes(file, context.obj)
+        held = () if offline else overrides(file, context.obj)
     schedules = file.schedules or Schedules("UTC")
     now_s = time.time()
-    open_wishes = [one for one in held if one.until_s > now_s]
-    found = list(changes(schedules, now_s, now_s + horizon_s, open_wishes))
+    open_overrides = [one for one in held if one.until_s > now_s]
+    found = list(changes(schedules, now_s, now_s + horizon_s, open_overrides))
     if json:
         typer.echo(as_json(found))
         return
-    _show(found, open_wishes, schedules)
+    _show(found, open_overrides, schedules)
 
 
-def _cancel(context: typer.Context, cluster: Path, wish_id: str) -> None:
+def _cancel(context: typer.Context, cluster: Path, override_id: str) -> None:
     import time
     from dataclasses import replace
 
-    from tidegate.cli.live import wish, wishes
+    from tidegate.cli.live import override, overrides
     from tidegate.core.errors import BadConfig
     from tidegate.wire.config import load_cluster
 
     file = load_cluster(cluster)
-    found = next((one for one in wishes(file, context.obj) if one.wish_id == wish_id), None)
+    found = next(
+        (one for one in overrides(file, context.obj) if one.override_id == override_id), None
+    )
     if found is None:
-        raise BadConfig(f"there is no wish {wish_id}; tidegate schedule lists them")
+        raise BadConfig(f"there is no override {override_id}; tidegate schedule lists them")
     now_s = time.time()
     ended = replace(found, until_s=min(found.until_s, now_s), from_s=min(found.from_s, now_s))
-    wish(file, ended, context.obj)
+    override(file, ended, context.obj)
 
 
-def _show(found: "list[Change]", held: "list[Wish]", schedules: "Schedules") -> None:
+def _show(found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Schedules") -> None:
     from tidegate.cli.shown import show, table
 
     made = table("from", "the cluster is", "nodes ready")
@@ -83,10 +85,10 @@ def _show(found: "list[Change]", held: "list[Wish]", schedules: "Schedules") -> 
     show(made)
     if not held:
         return
-    wished = table("wish", "from", "until", "who", "what, why")
+    listed = table("override", "from", "until", "who", "what, why")
     for one in held:
         jobs = f", jobs: {one.on_running_jobs}" if one.on_running_jobs else ""
         what = f"{one.kind}{jobs}{f': {one.why}' if one.why else ''}"
         from_, until = schedules.told(one.from_s), schedules.told(one.until_s)
-        wished.add_row(one.wish_id, from_, until, one.who, what)
-    show(wished)
+        listed.add_row(one.override_id, from_, until, one.who, what)
+    show(listed)

@@ -1,4 +1,4 @@
-"""What the calendar says about a cluster: up or stopped, until when, and who wished otherwise."""
+"""What the calendar says about a cluster: up or stopped, until when, and who overrode it."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ class OnRunningJobs(StrEnum):
     STOP = "stop"
 
 
-class WishKind(StrEnum):
+class OverrideKind(StrEnum):
     """What a person wants instead of what the calendar says."""
 
     KEEP_UP = "keep-up"
@@ -26,14 +26,14 @@ class WishKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One wish, for a while: it ends by itself. Of two that hold at once the younger counts.
+class ScheduleOverride:
+    """Other hours for a while; they end by themselves. Of two that hold at once the younger counts.
 
     `who`: the AWS identity that made it. `on_running_jobs` None: as the cluster file says.
     """
 
-    wish_id: str
-    kind: WishKind
+    override_id: str
+    kind: OverrideKind
     from_s: float
     until_s: float
     made_at_s: float
@@ -55,8 +55,8 @@ class Wish:
 # cluster without schedules is started once more; later a person has stopped it.
 STARTS_AFTER_STOP_S = 3600.0
 
-# Old wishes are shown for a while, then forgotten.
-WISH_KEPT_S = 24 * 3600.0
+# Old overrides are shown for a while, then forgotten.
+OVERRIDE_KEPT_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ ALWAYS_UP = Wanted(is_up=True, sentence="up: the cluster file has no schedules",
 
 @dataclass(frozen=True, slots=True)
 class AlwaysUp:
-    """The calendar of a cluster file without schedules; wishes of people count all the same."""
+    """The calendar of a cluster file without schedules; overrides of people count all the same."""
 
-    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
-        return overridden(ALWAYS_UP, wishes, now_s, _in_utc)
+    def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted:
+        return overridden(ALWAYS_UP, overrides, now_s, _in_utc)
 
 
 def _in_utc(at_s: float) -> str:
@@ -114,19 +114,19 @@ def _in_utc(at_s: float) -> str:
 
 def overridden(
     wanted: Wanted,
-    wishes: Collection[Wish],
+    overrides: Collection[ScheduleOverride],
     now_s: float,
     told: Callable[[float], str],
     policy: OnRunningJobs = OnRunningJobs.WAIT,
     wait_s: float = 0.0,
 ) -> Wanted:
-    """What should be now, as people wish it; `told` names a moment in the cluster's zone."""
-    held = [one for one in wishes if one.holds(now_s)]
+    """What should be now, as people override it; `told` names a moment in the cluster's zone."""
+    held = [one for one in overrides if one.holds(now_s)]
     if not held:
-        return _after_a_stop(wanted, wishes, now_s)
-    one = max(held, key=lambda each: (each.made_at_s, each.wish_id))
+        return _after_a_stop(wanted, overrides, now_s)
+    one = max(held, key=lambda each: (each.made_at_s, each.override_id))
     until = told(one.until_s)
-    if one.kind is WishKind.KEEP_UP:
+    if one.kind is OverrideKind.KEEP_UP:
         # It says that the cluster is up, not that its own pre-warming is off.
         sentence = f"up until {until}: kept up {one.by}"
         return replace(
@@ -154,12 +154,12 @@ def overridden(
     )
 
 
-def _after_a_stop(wanted: Wanted, wishes: Collection[Wish], now_s: float) -> Wanted:
-    """A head that a wish has stopped is started again when the wish is over."""
+def _after_a_stop(wanted: Wanted, overrides: Collection[ScheduleOverride], now_s: float) -> Wanted:
+    """A head that an override has stopped is started again when the override is over."""
     ended_s = [
         one.until_s
-        for one in wishes
-        if one.kind is WishKind.STOP
+        for one in overrides
+        if one.kind is OverrideKind.STOP
         and not one.keeps_head
         and one.until_s <= now_s < one.until_s + STARTS_AFTER_STOP_S
     ]

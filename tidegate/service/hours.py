@@ -56,7 +56,7 @@ class Hours:
         """
         self.bus.look(why)
         view = self.ledger.view()
-        wanted = self.calendar.wanted(self.clock.now_s(), view.wishes)
+        wanted = self.calendar.wanted(self.clock.now_s(), view.overrides)
         if wanted.keeps_head:
             return Kept(Did.NOTHING, f"{wanted.reason}, and the head is left as it is")
         state = self.head.state()

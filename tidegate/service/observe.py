@@ -50,7 +50,7 @@ def observe(
             (pool.name, templates[pool.name]) for pool in cluster.pools if pool.name in templates
         ),
         learnt=view.learnt,
-        wanted=calendar.wanted(now_s, view.wishes),
+        wanted=calendar.wanted(now_s, view.overrides),
     )
     return snapshot, notes
 

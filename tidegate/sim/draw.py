@@ -196,11 +196,14 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
     meddle = Happening("meddle", 0.0, chance.uniform(30.0, 400.0))
     luck = chance.random()
-    wishes = ("stop", "stop", "stop wait", "stop requeue", "stop stop", "keep-up")
-    wish = Happening(
-        "wish", chance.uniform(30.0, safety_s), chance.uniform(60.0, 700.0), chance.choice(wishes)
+    overrides = ("stop", "stop", "stop wait", "stop requeue", "stop stop", "keep-up")
+    override = Happening(
+        "override",
+        chance.uniform(30.0, safety_s),
+        chance.uniform(60.0, 700.0),
+        chance.choice(overrides),
     )
-    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle, (0.35, 0.47): wish}
+    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle, (0.35, 0.47): override}
     return tuple(each for (low, high), each in kinds.items() if low <= luck < high)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order
-from tidegate.core.calendar import OnRunningJobs, Wish, WishKind
+from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.ec2 import Market
 from tidegate.core.events import HealthCategory, HealthNotice, RebalanceRecommendation
 from tidegate.core.interruption import NEAR_S
@@ -51,7 +51,7 @@ class Happenings:
             "drain": self._drain,
             "pin": self._pin,
             "meddle": self._meddle,
-            "wish": self._wish,
+            "override": self._override,
         }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
@@ -162,21 +162,21 @@ class Happenings:
             job_id = slurm.submit(asked)
             self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
 
-    def _wish(self, happening: Happening) -> None:
+    def _override(self, happening: Happening) -> None:
         """`tidegate stop` or `keep-up` for a while; what becomes of running jobs may be said."""
         world = self.chaos.world
         kind, _, policy = happening.what.partition(" ")
         now_s = world.clock.now_s()
-        wish = Wish(
-            f"wish-{now_s:.0f}",
-            WishKind(kind),
+        override = ScheduleOverride(
+            f"override-{now_s:.0f}",
+            OverrideKind(kind),
             now_s,
             now_s + happening.for_s,
             now_s,
             "ada",
             on_running_jobs=OnRunningJobs(policy) if policy else None,
         )
-        world.ledger.wish(wish)
+        world.ledger.override_hours(override)
 
     def _resume(self, name: str) -> None:
         world = self.chaos.world

@@ -15,7 +15,7 @@ from tidegate.core.actions import (
     Resting,
     Stuck,
 )
-from tidegate.core.calendar import WISH_KEPT_S, Wish
+from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
 from tidegate.core.learnt import Learnt
@@ -44,7 +44,7 @@ class SimLedger:
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
-    all_wishes: dict[str, Wish] = field(default_factory=dict)
+    all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], float] = field(default_factory=dict)
     all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
@@ -71,8 +71,10 @@ class SimLedger:
                 stuck=tuple(
                     stuck for stuck in self.all_stuck.values() if now_s < stuck.is_forgotten_at_s
                 ),
-                wishes=tuple(
-                    one for one in self.all_wishes.values() if now_s < one.until_s + WISH_KEPT_S
+                overrides=tuple(
+                    one
+                    for one in self.all_overrides.values()
+                    if now_s < one.until_s + OVERRIDE_KEPT_S
                 ),
                 spent=tuple(Charge(*key, usd) for key, usd in self.all_spent.items()),
                 learnt=tuple(self.all_learnt.values()),
@@ -179,9 +181,9 @@ class SimLedger:
         with effect(self.faults, "watch"):
             self.all_stuck[stuck.job_id] = stuck
 
-    def wish(self, wish: Wish) -> None:
-        with effect(self.faults, "wish"):
-            self.all_wishes[wish.wish_id] = wish
+    def override_hours(self, override: ScheduleOverride) -> None:
+        with effect(self.faults, "override_hours"):
+            self.all_overrides[override.override_id] = override
 
     def learn(self, learnt: Learnt) -> None:
         with effect(self.faults, "learn"):

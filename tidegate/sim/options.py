@@ -3,7 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from tidegate.core.calendar import NOTICE_S, OnRunningJobs, Wanted, Wish, jobs_end_at_s, overridden
+from tidegate.core.calendar import (
+    NOTICE_S,
+    OnRunningJobs,
+    ScheduleOverride,
+    Wanted,
+    jobs_end_at_s,
+    overridden,
+)
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Limits, Pool, Rebalance
 from tidegate.core.slurm import Association
@@ -114,9 +121,9 @@ class Windows:
     policy: OnRunningJobs = OnRunningJobs.WAIT
     wait_s: float = 0.0
 
-    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
+    def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted:
         by_the_clock = self._by_the_clock(now_s)
-        return overridden(by_the_clock, wishes, now_s, str, self.policy, self.wait_s)
+        return overridden(by_the_clock, overrides, now_s, str, self.policy, self.wait_s)
 
     def _by_the_clock(self, now_s: float) -> Wanted:
         into_s = (now_s - self.begins_s) % self.day_s

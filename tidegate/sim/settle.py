@@ -57,8 +57,8 @@ def _kept(world: SimWorld) -> dict[str, str]:
 
 def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
     """A pool without the nodes that it keeps, where nothing limits it."""
-    wishes = tuple(world.ledger.all_wishes.values())
-    if not world.calendar.wanted(world.clock.now_s(), wishes).is_up:
+    overrides = tuple(world.ledger.all_overrides.values())
+    if not world.calendar.wanted(world.clock.now_s(), overrides).is_up:
         return None
     for pool in world.cluster.pools:
         most = max(pool.min_nodes, pool.headroom_nodes)

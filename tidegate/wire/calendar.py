@@ -15,8 +15,8 @@ from cronsim import CronSim
 from tidegate.core.calendar import (
     NOTICE_S,
     OnRunningJobs,
+    ScheduleOverride,
     Wanted,
-    Wish,
     jobs_end_at_s,
     overridden,
 )
@@ -89,11 +89,11 @@ class Schedules:
     wait_s: float = 0.0
     keeps_head: bool = False
 
-    def wanted(self, now_s: float, wishes: Collection[Wish] = ()) -> Wanted:
+    def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted:
         """What should be now. A window that starts and stops at once is up."""
         return overridden(
             self._by_the_clock(now_s),
-            wishes,
+            overrides,
             now_s,
             self.told,
             self.on_running_jobs,
@@ -215,20 +215,25 @@ class Change:
 
 
 def changes(
-    schedules: Schedules, from_s: float, until_s: float, wishes: Collection[Wish] = ()
+    schedules: Schedules,
+    from_s: float,
+    until_s: float,
+    overrides: Collection[ScheduleOverride] = (),
 ) -> Iterator[Change]:
     """What is wanted first, and each change of it before `until_s`."""
-    at_s, said = from_s, schedules.wanted(from_s, wishes)
+    at_s, said = from_s, schedules.wanted(from_s, overrides)
     yield Change(from_s, said)
-    while (at_s := _next_moment(schedules, at_s, wishes)) < until_s:
-        wanted = schedules.wanted(at_s, wishes)
+    while (at_s := _next_moment(schedules, at_s, overrides)) < until_s:
+        wanted = schedules.wanted(at_s, overrides)
         if wanted != said:
             yield Change(at_s, wanted)
         said = wanted
 
 
-def _next_moment(schedules: Schedules, at_s: float, wishes: Collection[Wish]) -> float:
-    bounds = [bound for one in wishes for bound in (one.from_s, one.until_s)]
+def _next_moment(
+    schedules: Schedules, at_s: float, overrides: Collection[ScheduleOverride]
+) -> float:
+    bounds = [bound for one in overrides for bound in (one.from_s, one.until_s)]
     moments = [*schedules.moments(at_s), *(bound for bound in bounds if bound > at_s)]
     return min(moments, default=float("inf"))
 

@@ -6,7 +6,7 @@ The same value always gives the same text, so that a repeated write is equal byt
 from pydantic import ValidationError
 
 from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
-from tidegate.core.calendar import Wish
+from tidegate.core.calendar import ScheduleOverride
 from tidegate.core.errors import BadEvent
 from tidegate.core.learnt import Learnt
 from tidegate.wire.kind import Kind
@@ -17,7 +17,7 @@ NODE = Kind(NodeRecord)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)
-WISH = Kind(Wish)
+OVERRIDE = Kind(ScheduleOverride)
 LEARNT = Kind(Learnt)
 
 

@@ -67,16 +67,16 @@ class Witness:
     def wanted_then(self) -> Wanted:
         """What the calendar and people wanted when the planner that acts now read of it."""
         view, at_s = self.view(), self.viewed_s.get(self.depth, self.now_s)
-        return self.world.calendar.wanted(at_s, view.wishes if view else ())
+        return self.world.calendar.wanted(at_s, view.overrides if view else ())
 
     def lately_ended_jobs(self) -> Iterator[Wanted]:
         """Stops within the last minutes that waited for running jobs no longer, the orders of
         which may still be on their way.
         """
-        wishes = tuple(self.world.ledger.all_wishes.values())
+        overrides = tuple(self.world.ledger.all_overrides.values())
         for ago_s in range(0, ORDERS_LAST_S, 20):
             at_s = self.now_s - ago_s
-            made = [wish for wish in wishes if wish.made_at_s <= at_s]
+            made = [override for override in overrides if override.made_at_s <= at_s]
             wanted = self.world.calendar.wanted(at_s, made)
             ends_at_s = wanted.jobs_end_at_s
             if not wanted.is_up and ends_at_s is not None and at_s >= ends_at_s - NOTICE_S:

@@ -24,7 +24,7 @@ def test_a_stopped_cluster_buys_nothing_and_says_who_stopped_it(town: Town) -> N
 
     assert result.exit_code == 0, result.output
     assert re.search(
-        r"stopped by \S+ \(a fire drill\), running jobs end by .* UTC \(wish \w{8}\)$",
+        r"stopped by \S+ \(a fire drill\), running jobs end by .* UTC \(override \w{8}\)$",
         result.output.strip(),
     )
     assert [one.split()[0] for one in town.invoked] == ["stop"]
@@ -48,9 +48,9 @@ def test_keep_up_is_younger_and_wins_and_cancelled_it_is_over(town: Town) -> Non
     assert "we need it" in listed
     assert "keep-up" in listed
 
-    wish_id = re.search(r"wish (\w{8})", kept.output)
-    assert wish_id
-    town.ask("schedule", "--cancel", wish_id[1])
+    override_id = re.search(r"override (\w{8})", kept.output)
+    assert override_id
+    town.ask("schedule", "--cancel", override_id[1])
     first, *_ = town.ask_json("schedule")
 
     assert not first["wanted"]["is_up"]
@@ -75,7 +75,7 @@ def test_without_an_end_a_stop_ends_when_the_schedules_start_the_cluster(town: T
         (("keep-up", "--until", "now"), "it would end before it begins"),
         (("keep-up", "--until", "99d"), "longer than 14 days"),
         (("schedule", "--next", "week"), "--next week is not a span"),
-        (("schedule", "--cancel", "1a2b3c4d"), "there is no wish 1a2b3c4d"),
+        (("schedule", "--cancel", "1a2b3c4d"), "there is no override 1a2b3c4d"),
     ],
 )
 def test_what_cannot_be_meant_changes_nothing(
@@ -87,7 +87,7 @@ def test_what_cannot_be_meant_changes_nothing(
     assert result.exit_code != 0
     assert complaint in said
     assert town.invoked == []
-    assert town.planner.work.control.ledger.view().wishes == ()
+    assert town.planner.work.control.ledger.view().overrides == ()
 
 
 def test_schedule_by_the_file_alone_asks_nobody(town: Town) -> None:

@@ -8,7 +8,7 @@ import typer
 from tidegate.core.calendar import OnRunningJobs
 
 if TYPE_CHECKING:
-    from tidegate.core.calendar import Wish
+    from tidegate.core.calendar import ScheduleOverride
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
 
@@ -36,14 +36,14 @@ def keep_up(
 ) -> None:
     """Keep the cluster up, or bring it up, whatever its schedules say; it ends by itself."""
     from tidegate.cli.live import told
-    from tidegate.core.calendar import WishKind
+    from tidegate.core.calendar import OverrideKind
     from tidegate.wire.config import load_cluster
 
     with told():
         file = load_cluster(cluster)
         now_s = _now_s()
         until_s = _moment_s(file, until, now_s)
-        made = _wish(WishKind.KEEP_UP, now_s, until_s, why)
+        made = _override(OverrideKind.KEEP_UP, now_s, until_s, why)
         _send(file, made, context.obj)
 
 
@@ -67,7 +67,7 @@ def stop(
     from dataclasses import replace
 
     from tidegate.cli.live import told
-    from tidegate.core.calendar import WishKind
+    from tidegate.core.calendar import OverrideKind
     from tidegate.wire.config import load_cluster
 
     with told():
@@ -75,7 +75,7 @@ def stop(
         now_s = _now_s()
         from_s = _moment_s(file, when, now_s)
         until_s = _moment_s(file, until, now_s) if until else _next_start_s(file, from_s)
-        made = _wish(WishKind.STOP, from_s, until_s, why)
+        made = _override(OverrideKind.STOP, from_s, until_s, why)
         _send(file, replace(made, on_running_jobs=jobs, keeps_head=keep_head), context.obj)
 
 
@@ -104,10 +104,10 @@ def _next_start_s(file: "ClusterFile", from_s: float) -> float:
     raise typer.BadParameter("no schedule starts the cluster again: say --until, like --until 8:00")
 
 
-def _wish(kind: str, from_s: float, until_s: float, why: str) -> "Wish":
+def _override(kind: str, from_s: float, until_s: float, why: str) -> "ScheduleOverride":
     import uuid
 
-    from tidegate.core.calendar import Wish, WishKind
+    from tidegate.core.calendar import OverrideKind, ScheduleOverride
 
     now_s = _now_s()
     if until_s <= max(from_s, now_s):
@@ -116,12 +116,14 @@ def _wish(kind: str, from_s: float, until_s: float, why: str) -> "Wish":
         days = LONGEST_S / 86400
         raise typer.BadParameter(f"longer than {days:.0f} days: change the cluster file instead")
     why = " ".join(why.split())[:200]
-    return Wish(uuid.uuid4().hex[:8], WishKind(kind), from_s, until_s, now_s, "", why)
+    return ScheduleOverride(
+        uuid.uuid4().hex[:8], OverrideKind(kind), from_s, until_s, now_s, "", why
+    )
 
 
-def _send(file: "ClusterFile", made: "Wish", clients: "Clients | None") -> None:
+def _send(file: "ClusterFile", made: "ScheduleOverride", clients: "Clients | None") -> None:
     """Write it down, and have the hours kept at once."""
-    from tidegate.cli.live import wish
+    from tidegate.cli.live import override
 
-    kept = wish(file, made, clients)
-    typer.echo(f"{file.cluster.name} will be {kept.sentence} (wish {made.wish_id})")
+    kept = override(file, made, clients)
+    typer.echo(f"{file.cluster.name} will be {kept.sentence} (override {made.override_id})")
