@@ -158,7 +158,7 @@ class Functions(Construct):
         queues, storage = around.queues, around.storage
         return (
             statements.ledger(storage.table.table_arn),
-            *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
+            *statements.read_newest("Digest", storage.bucket.bucket_arn, storage.digest_key),
             # As the import that it will be: cdk-nag names the wildcard below it by that.
             statements.keep_decisions(
                 Stack.of(storage).export_value(storage.bucket.bucket_arn), cluster
@@ -189,7 +189,7 @@ class Functions(Construct):
         queues, storage = self._around.queues, self._around.storage
         return (
             statements.notices(storage.table.table_arn),
-            *statements.read_digest(storage.bucket.bucket_arn, storage.digest_key),
+            *statements.read_newest("Digest", storage.bucket.bucket_arn, storage.digest_key),
             # Its orders are drain, signal, requeue and delete: urgent ones.
             statements.send("Send", queues.looks.queue_arn, queues.urgent.queue_arn),
             statements.receive("Notices", queues.interruptions.queue_arn),

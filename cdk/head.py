@@ -196,9 +196,7 @@ def agent_statements(
         statements.statement(
             "Digest", ["s3:PutObject"], [f"{storage.bucket.bucket_arn}/{storage.digest_key}"]
         ),
-        statements.statement(
-            "Verdicts", ["s3:GetObject"], [f"{storage.bucket.bucket_arn}/{storage.verdicts_key}"]
-        ),
+        *statements.read_newest("Verdicts", storage.bucket.bucket_arn, storage.verdicts_key),
         statements.statement(
             "TellOfDigest",
             ["events:PutEvents"],

@@ -107,11 +107,11 @@ def receive(sid: str, *queue_arns: str) -> iam.PolicyStatement:
     return statement(sid, actions, queue_arns)
 
 
-def read_digest(bucket_arn: str, key: str) -> Sequence[iam.PolicyStatement]:
+def read_newest(sid: str, bucket_arn: str, key: str) -> Sequence[iam.PolicyStatement]:
     """Without ListBucket, S3 answers AccessDenied instead of NoSuchKey before the first one."""
     return (
-        statement("Digest", ["s3:GetObject"], [f"{bucket_arn}/{key}"]),
-        statement("DigestIsThere", ["s3:ListBucket"], [bucket_arn]),
+        statement(sid, ["s3:GetObject"], [f"{bucket_arn}/{key}"]),
+        statement(f"{sid}IfAny", ["s3:ListBucket"], [bucket_arn]),
     )
 
 

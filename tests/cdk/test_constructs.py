@@ -129,7 +129,7 @@ def test_existing_head_s_role_gets_the_agent_s_rights_and_no_others(example):
     }
     assert actions == {
         *("s3:PutObject", "events:PutEvents", "sqs:ReceiveMessage", "sqs:DeleteMessage"),
-        *("ssm:GetParameter", "s3:GetObject"),
+        *("ssm:GetParameter", "s3:GetObject", "s3:ListBucket"),
     }
 
 

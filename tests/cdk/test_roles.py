@@ -33,7 +33,7 @@ ACTIONS = {
         *MOUNT,
         *("elasticfilesystem:ClientRootAccess", "events:PutEvents", "s3:PutObject"),
         *("secretsmanager:GetSecretValue", "sqs:DeleteMessage", "sqs:ReceiveMessage"),
-        *("s3:GetObject", "ssm:GetParameter"),
+        *("s3:GetObject", "s3:ListBucket", "ssm:GetParameter"),
     },
     "NodesRole": {*MOUNT, "events:PutEvents", "s3:GetObject", "secretsmanager:GetSecretValue"},
 }

@@ -22,6 +22,17 @@ def test_a_waiting_job_becomes_a_node_and_an_idle_node_ends(world):
     assert world.trouble() == []
 
 
+def test_the_head_may_ask_for_verdicts_before_there_are_any(world):
+    assert world.decisions.newest() is None
+
+    story.buy(world)
+
+    found = world.decisions.newest()
+    assert found
+    assert found.jobs
+    assert world.trouble() == []
+
+
 def test_a_notice_drains_the_node_and_the_job_gets_another_one(world):
     (node,) = story.buy(world)
     running = make.job(1, on=[node])

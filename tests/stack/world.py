@@ -24,6 +24,7 @@ from local.router.router import Router
 from tests import make
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
+from tidegate.adapters.decisions import S3Decisions
 from tidegate.core.actions import Order
 from tidegate.core.digest import Stamp
 from tidegate.core.slurm import Job, Node
@@ -90,6 +91,12 @@ class StackWorld:
             urgent_queue_url=self.queue_url("Urgent"),
             routine_queue_url=self.queue_url("Routine"),
         )
+
+    @property
+    def decisions(self) -> S3Decisions:
+        """As the head reads them."""
+        bucket = self.physical("AWS::S3::Bucket")
+        return S3Decisions(self.head("s3"), bucket, self.file.cluster.name)
 
     def physical(self, kind: str, part: str = "") -> str:
         """The physical id of the one resource of a type whose logical id ends with `part`."""
