@@ -208,9 +208,9 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
 
 
 def accounted(head: Machine, job_id: str) -> str:
-    """What accounting knows of a job; slurmctld tells it a little later."""
+    """What accounting knows of a job that runs; slurmctld tells it a little later."""
     line = f"sacct -nPX -j {job_id} -o JobID,State,User"
-    wait_for(lambda: run(head, line), 30)
+    wait_for(lambda: "|RUNNING|" in run(head, line), 30)
     return run(head, line)
 
 

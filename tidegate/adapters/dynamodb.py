@@ -35,12 +35,14 @@ from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
     commit_token,
+    epoch_update,
     is_own_commit,
     key,
     node,
     node_item,
     number,
     packed,
+    put_if_absent,
     spent,
     stamp,
     stamp_attributes,
@@ -145,7 +147,7 @@ class DynamoLedger:
         assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
         token = commit_token(self.planner, epoch, launches)
         launches = [record.kept() for record in launches]
-        writes = [self._epoch_update(epoch, token), *map(self._launch_put, launches)]
+        writes = [epoch_update(self.table, epoch, token), *map(self._launch_put, launches)]
         with aws_call():
             failed = tolerating(
                 # A repeat within ten minutes is answered by DynamoDB from its memory of the
@@ -326,44 +328,16 @@ class DynamoLedger:
                 return
         raise Throttled(f"DynamoDB left out items of {self.table} {GET_ATTEMPTS} times")
 
-    def _epoch_update(self, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
-        return {
-            "Update": {
-                "TableName": self.table,
-                "Key": packed(key("epoch")),
-                "UpdateExpression": "SET epoch = :next, committed_by = :token",
-                "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
-                "ExpressionAttributeValues": packed(
-                    {
-                        ":lineage": epoch.lineage,
-                        ":epoch": epoch.number,
-                        ":next": epoch.number + 1,
-                        ":token": token,
-                    }
-                ),
-                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-            }
-        }
-
     def _launch_put(self, record: LaunchRecord) -> "TransactWriteItemTypeDef":
         item = key(f"launch#{record.launch.launch_id}") | {
             "status": record.status.value,
             "body": encode(LAUNCH, record),
         }
-        return self._put_if_absent(item)
-
-    def _put_if_absent(self, item: Item) -> "TransactWriteItemTypeDef":
-        return {
-            "Put": {
-                "TableName": self.table,
-                "Item": packed(item),
-                "ConditionExpression": "attribute_not_exists(pk)",
-            }
-        }
+        return put_if_absent(self.table, item)
 
     def _put_nodes(self, nodes: Sequence[NodeRecord]) -> None:
         """Write nodes that are not there yet: all in one call, or where some are, one by one."""
-        writes = [self._put_if_absent(node_item(node)) for node in nodes]
+        writes = [put_if_absent(self.table, node_item(node)) for node in nodes]
         failed = tolerating(
             lambda: self.client.transact_write_items(TransactItems=writes), is_lost_race
         )

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -14,6 +14,9 @@ from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Phase
 from tidegate.core.digest import Stamp
 from tidegate.core.snapshot import Epoch
 from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, decode, encode
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
 PARTITION = "ledger"
 
@@ -35,6 +38,37 @@ def packed(item: Item) -> Item:
 
 def unpacked(item: Mapping[str, Any]) -> Item:
     return {name: from_dynamodb(value) for name, value in item.items()}
+
+
+def put_if_absent(table: str, item: Item) -> "TransactWriteItemTypeDef":
+    return {
+        "Put": {
+            "TableName": table,
+            "Item": packed(item),
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+    }
+
+
+def epoch_update(table: str, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
+    """The next epoch, if nobody has taken it since `epoch` was read."""
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": packed(key("epoch")),
+            "UpdateExpression": "SET epoch = :next, committed_by = :token",
+            "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
+            "ExpressionAttributeValues": packed(
+                {
+                    ":lineage": epoch.lineage,
+                    ":epoch": epoch.number,
+                    ":next": epoch.number + 1,
+                    ":token": token,
+                }
+            ),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
 
 
 def node_item(node: NodeRecord) -> Item:
