@@ -1,15 +1,42 @@
-"""Market files: prices and hazards by zone, and capacity that runs out."""
+"""Market files: prices and hazards by zone and time, and capacity that runs out."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from tests.replay.test_replay import EXACT, cluster, trace
 from tidegate.core.ec2 import Market, Offering
-from tidegate.sim.replay.market import BadMarket, capacities, with_market
+from tidegate.sim.replay.market import BadMarket, Conditions, conditions
+from tidegate.sim.replay.outcome import as_days
 from tidegate.sim.replay.run import replay
+from tidegate.sim.replay.state import EPOCH_S
+from tidegate.sim.replay.steps import Steps
 
 XLARGE = Offering("g5.xlarge", "us-east-1a", Market.SPOT)
+
+
+def of(files: dict[str, str], market: str = "spot", starts_at_s: float | None = None) -> Conditions:
+    return conditions(cluster(market=market), "us-east-1", files, starts_at_s)
+
+
+def history(
+    *entries: tuple[str, str], product: str = "Linux/UNIX", zone: str = "us-east-1a"
+) -> str:
+    """As `aws ec2 describe-spot-price-history` prints it: instants and prices of g5.xlarge."""
+    told: list[dict[str, Any]] = [
+        {
+            "AvailabilityZone": zone,
+            "InstanceType": "g5.xlarge",
+            "ProductDescription": product,
+            "SpotPrice": price,
+            "Timestamp": at,
+        }
+        for at, price in entries
+    ]
+    return json.dumps({"SpotPriceHistory": told})
 
 
 def test_prices_and_hazards_replace_those_of_the_cluster_file():
@@ -17,7 +44,7 @@ def test_prices_and_hazards_replace_those_of_the_cluster_file():
         "spot_prices.csv": "instance_type,zone,spot\ng5.xlarge,us-east-1a,0.25\n",
         "hazards.csv": "instance_type,zone,hazard_per_hour\ng5.xlarge,*,0.5\n",
     }
-    changed = with_market(cluster(market="spot"), files)
+    changed = of(files).cluster
 
     assert changed.prices[XLARGE] == 0.25
     assert changed.hazard_per_hour(XLARGE) == 0.5
@@ -27,9 +54,9 @@ def test_prices_and_hazards_replace_those_of_the_cluster_file():
 
 def test_nobody_gets_more_than_there_is():
     text = "instance_type,zone,market,nodes\ng5.xlarge,*,on-demand,1\n"
-    of = cluster()
-    few = replace(EXACT, capacity=capacities(of, {"capacity.csv": text}))
-    ended = replay(trace("0 600 1 1", "0 600 1 1"), of, few)
+    there = of({"capacity.csv": text}, "on-demand")
+    few = replace(EXACT, capacity=there.capacity)
+    ended = replay(trace("0 600 1 1", "0 600 1 1"), there.cluster, few)
 
     small = [m for m in ended.world.gone if m.instance_type.name == "g5.xlarge"]
     changes = [(m.launched_s, 1) for m in small]
@@ -39,6 +66,89 @@ def test_nobody_gets_more_than_there_is():
     assert ended.outcome.jobs_ended == 2
 
 
+def test_what_runs_out_for_a_while_is_bought_when_it_is_back():
+    text = "instance_type,zone,market,nodes,at_s\n"
+    text += "".join(f"g5.{size},*,on-demand,0,0\n" for size in ("xlarge", "12xlarge", "48xlarge"))
+    text += "g5.xlarge,*,on-demand,5,7200\n"
+    there = of({"capacity.csv": text}, "on-demand")
+    ended = replay(
+        trace("0 600 1 1"), there.cluster, replace(EXACT, capacity=there.capacity)
+    ).outcome
+
+    assert ended.jobs_ended == 1
+    assert 7200 < ended.waits.p50_s < 7200 + 1800
+
+
+def test_a_price_that_changes_is_billed_as_it_changes():
+    prices = history(("2026-03-02T02:00:00Z", "3.0"), ("2026-03-02T00:00:00+00:00", "0.5"))
+    market = of({"spot_price_history.json": prices})
+    ended = replay(
+        trace("0 10800 1 1"), market.cluster, replace(EXACT, prices=market.prices), "tidegate"
+    )
+
+    (machine,) = ended.world.gone
+    assert machine.ended_s is not None
+    from_s, to_s = machine.launched_s - EPOCH_S, machine.ended_s - EPOCH_S
+    dear_s = to_s - 7200
+    assert dear_s > 3600
+    assert ended.outcome.cost_usd == pytest.approx((0.5 * (7200 - from_s) + 3.0 * dear_s) / 3600)
+    assert sum(usd for _, usd in as_days(ended.world)) == pytest.approx(ended.outcome.cost_usd)
+
+
+def test_a_history_with_dates_meets_the_prices_of_its_own_days():
+    prices = history(("2026-03-02T00:00:00Z", "0.5"), ("2026-03-04T00:00:00Z", "0.75"))
+    third_s = datetime(2026, 3, 3, tzinfo=UTC).timestamp()
+
+    steps = of({"spot_price_history.json": prices}, starts_at_s=third_s).prices[XLARGE]
+
+    assert [steps.at(at_s) for at_s in (0, 86399, 86400)] == [0.5, 0.5, 0.75]
+
+
+def test_the_planner_knows_the_mean_of_prices_that_change():
+    prices = history(
+        ("2026-03-02T00:00:00Z", "1.0"),
+        ("2026-03-02T01:00:00Z", "2.0"),
+        ("2026-03-02T04:00:00Z", "9.0"),
+    )
+
+    assert of({"spot_price_history.json": prices}).cluster.prices[XLARGE] == pytest.approx(1.75)
+
+
+@pytest.mark.parametrize("different", [{"product": "Windows"}, {"zone": "us-east-1f"}])
+def test_prices_of_other_systems_and_zones_change_nothing(different):
+    text = history(("2026-03-02T00:00:00Z", "0.01"), **different)
+
+    assert of({"spot_price_history.json": text}) == of({})
+
+
+def test_spot_advisor_s_classes_become_interruptions_per_hour():
+    text = json.dumps(
+        {"spot_advisor": {"us-east-1": {"Linux": {"g5.xlarge": {"r": 2, "s": 60}}}}, "ranges": []}
+    )
+    hazards = of({"spot-advisor-data.json": text}).cluster.hazards
+
+    assert hazards[XLARGE] == pytest.approx(0.125 / 730)
+    assert replace(XLARGE, instance_type="g5.12xlarge") not in hazards
+
+
+def test_hazards_of_one_s_own_come_before_spot_advisor_s():
+    text = json.dumps({"spot_advisor": {"us-east-1": {"Linux": {"g5.xlarge": {"r": 2}}}}})
+    own = "instance_type,zone,hazard_per_hour\ng5.xlarge,*,0.5\n"
+
+    found = of({"spot-advisor-data.json": text, "hazards.csv": own})
+
+    assert found.cluster.hazards[XLARGE] == 0.5
+
+
+def test_steps_add_up_over_any_span():
+    steps = Steps(((10.0, 1.0), (20.0, 3.0), (20.0, 5.0)))
+
+    assert [steps.at(at_s) for at_s in (0, 10, 19.9, 20, 99)] == [1, 1, 1, 5, 5]
+    assert steps.sum(0, 30) == 20 * 1 + 10 * 5
+    assert steps.sum(15, 15) == 0
+    assert steps.mean == 1.0
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -46,14 +156,18 @@ def test_nobody_gets_more_than_there_is():
         ("hazards.csv", "instance_type,zone,hazard_per_hour\nx,y,often\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y,-1\n", "line 2"),
+        ("spot_prices.csv", "instance_type,zone,spot,at_s\nx,y,1,soon\n", "line 2: 'soon'"),
+        ("spot_price_history.json", "[]", "the file"),
+        ("spot_price_history.json", history(("now", "1")), "SpotPriceHistory.0.Timestamp"),
+        ("spot-advisor-data.json", '{"spot_advisor": {"a": {"b": {"c": {"r": 9}}}}}', r".*\.c\.r"),
     ],
 )
 def test_a_broken_market_file_is_named(name, text, said):
     with pytest.raises(BadMarket, match=f"{name}, {said}"):
-        with_market(cluster(), {name: text})
+        of({name: text})
 
 
 def test_a_market_that_does_not_exist_is_named():
     text = "instance_type,zone,market,nodes\nx,y,barter,1\n"
     with pytest.raises(BadMarket, match=r"capacity\.csv, line 2"):
-        capacities(cluster(), {"capacity.csv": text})
+        of({"capacity.csv": text})

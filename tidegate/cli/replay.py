@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tidegate.core.ec2 import Offering
-    from tidegate.core.pool import Cluster
     from tidegate.sim.replay.gate import Gate
+    from tidegate.sim.replay.market import Conditions
     from tidegate.sim.replay.run import Replayed
     from tidegate.sim.replay.trace import Trace
 
@@ -39,7 +38,7 @@ def replay(
     is_lenient: Annotated[bool, typer.Option("--lenient", help="Skip broken lines.")] = False,
     market: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="spot_prices.csv, hazards.csv, capacity.csv."),
+        typer.Option(metavar="DIR", help="Spot prices, hazards and capacity; see docs/replay.md."),
     ] = None,
     fail_if: Annotated[
         list[str] | None, typer.Option(help="Exit code 3 if so: 'cost_usd > 1.05 * baseline'.")
@@ -65,11 +64,10 @@ def replay(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was read; `held`: for each cluster what EC2 has of its offerings."""
+    """What was read; `markets`: each cluster in its market."""
 
     trace: "Trace"
-    clusters: "list[Cluster]"
-    held: "list[dict[Offering, int]]"
+    markets: "list[Conditions]"
     gates: "list[Gate]"
 
 
@@ -88,19 +86,16 @@ def _asked(
     """Everything that is read. What is wrong is told, and ends the command with 1."""
     from tidegate.core.errors import BadConfig
     from tidegate.sim.replay.gate import BadGate, Gate
-    from tidegate.sim.replay.market import BadMarket, capacities, with_market
+    from tidegate.sim.replay.market import BadMarket, conditions
     from tidegate.sim.replay.trace import BadTrace
     from tidegate.wire.config import load_cluster
 
     try:
         texts = _market_files(market)
-        clusters = [with_market(load_cluster(path).cluster, texts) for path in files]
-        return _Asked(
-            _read(history, is_lenient=is_lenient),
-            clusters,
-            [capacities(each, texts) for each in clusters],
-            [Gate(text) for text in gates],
-        )
+        clusters = [load_cluster(path) for path in files]
+        trace = _read(history, is_lenient=is_lenient)
+        markets = [conditions(c.cluster, c.region, texts, trace.starts_at_s) for c in clusters]
+        return _Asked(trace, markets, [Gate(text) for text in gates])
     except (BadConfig, BadTrace, BadMarket, BadGate) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error
@@ -116,12 +111,12 @@ def _played(
     return [
         play(
             asked.trace,
-            each,
-            Setting(boot_s=boot_s, error_sigma=sigma, seed=seed, capacity=capacity),
+            each.cluster,
+            Setting(boot_s, sigma, seed, each.prices, each.capacity),
             name,
-            progress=_progress(f"{each.name} {name}"),
+            progress=_progress(f"{each.cluster.name} {name}"),
         )
-        for each, capacity in zip(asked.clusters, asked.held, strict=True)
+        for each in asked.markets
         for name in names
     ]
 
@@ -144,14 +139,13 @@ def _tell(
 
 def _market_files(folder: Path | None) -> dict[str, str]:
     """The texts of a market's files, by name. Errors: BadMarket when the folder has none."""
-    from tidegate.sim.replay.market import BadMarket
+    from tidegate.sim.replay.market import FILES, BadMarket
 
     if folder is None:
         return {}
-    names = ("spot_prices.csv", "hazards.csv", "capacity.csv")
-    found = {name: (folder / name).read_text() for name in names if (folder / name).is_file()}
+    found = {name: (folder / name).read_text() for name in FILES if (folder / name).is_file()}
     if not found:
-        raise BadMarket(f"{folder}: none of {', '.join(names)} is there")
+        raise BadMarket(f"{folder}: none of {', '.join(FILES)} is there")
     return found
 
 

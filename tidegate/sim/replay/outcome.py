@@ -68,7 +68,7 @@ def billed_s(machine: Machine) -> float:
 
 
 def cost_usd(machine: Machine) -> float:
-    return machine.usd_per_hour * billed_s(machine) / HOUR_S
+    return machine.cost_usd(machine.launched_s, machine.launched_s + billed_s(machine))
 
 
 def bound_usd(runs: Sequence[Run], cluster: Cluster) -> float:
@@ -188,6 +188,7 @@ def as_days(world: World) -> list[tuple[int, float]]:
         while from_s < end_s:
             day = int(from_s // 86400)
             until_s = min(end_s, (day + 1) * 86400.0)
-            by_day[day] = by_day.get(day, 0.0) + each.usd_per_hour * (until_s - from_s) / HOUR_S
+            usd = each.cost_usd(from_s + EPOCH_S, until_s + EPOCH_S)
+            by_day[day] = by_day.get(day, 0.0) + usd
             from_s = until_s
     return sorted(by_day.items())

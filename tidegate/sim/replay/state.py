@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.ec2 import InstanceType, Offering
 from tidegate.core.slurm import Job, Shape
+from tidegate.sim.replay.steps import Steps
 from tidegate.sim.replay.trace import TraceJob
 
 # A Monday. The history's second 0.
@@ -47,7 +48,11 @@ class Run:
 
 @dataclass(eq=False)
 class Machine:
-    """A node from its purchase to its end. `owner`: which gang's gate it was bought behind."""
+    """A node from its purchase to its end.
+
+    `usd_per_hour`: what the planner takes for its price; `price`: what EC2 bills, in USD per
+    hour, where that changes.
+    """
 
     name: str
     pool: str
@@ -57,6 +62,7 @@ class Machine:
     launched_s: float
     joins_s: float
     features: tuple[str, ...]
+    price: Steps | None = None
     is_up: bool = False
     is_drain: bool = False
     drain_reason: str = ""
@@ -88,6 +94,12 @@ class Machine:
     def rank(self) -> tuple[int, str]:
         """Slurm fills the lowest weight first, and of equal ones the first that joined."""
         return self.weight, self.name
+
+    def cost_usd(self, from_s: float, to_s: float) -> float:
+        """What EC2 bills for the seconds from one moment to another."""
+        if self.price is None:
+            return self.usd_per_hour * (to_s - from_s) / 3600.0
+        return self.price.sum(from_s - EPOCH_S, to_s - EPOCH_S) / 3600.0
 
     @property
     def is_empty(self) -> bool:

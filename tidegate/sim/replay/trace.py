@@ -64,11 +64,13 @@ class Trace:
     """Jobs in the order of their submission, and what could not be read.
 
     `skipped`: lines that are no work to replay (steps, jobs that never ran), by reason.
+    `starts_at_s`: second 0 of the history, in seconds since 1970; None: it does not say.
     """
 
     jobs: tuple[TraceJob, ...]
     broken: tuple[Broken, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
+    starts_at_s: float | None = None
 
 
 class _Line(Exception):
@@ -128,10 +130,11 @@ def _read(rows: Iterable[list[str]], columns: list[str], *, is_sacct: bool) -> T
         except _Skip as reason:
             skipped[str(reason)] = skipped.get(str(reason), 0) + 1
     jobs.sort(key=lambda job: job.submit_s)
+    first_s = None
     if is_sacct and jobs:
         first_s = jobs[0].submit_s // 86400 * 86400
         jobs = [replace(job, submit_s=job.submit_s - first_s) for job in jobs]
-    return Trace(tuple(jobs), tuple(broken), tuple(sorted(skipped.items())))
+    return Trace(tuple(jobs), tuple(broken), tuple(sorted(skipped.items())), first_s)
 
 
 # -- CSV -------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tidegate.core.pool import Cluster, Pool
 from tidegate.core.slurm import Job, Shape
 from tidegate.sim.replay.slurm import Queue
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
+from tidegate.sim.replay.steps import Steps
 from tidegate.sim.replay.trace import TraceJob
 
 # From an event on the head to the planner's answer: digest, queue, function.
@@ -39,13 +40,15 @@ class Setting:
     """What a replay is played with. `boot_s` None: as each pool says.
 
     `error_sigma`: of time limits that the history lacks, the standard deviation of their
-    logarithm around the real duration.
+    logarithm around the real duration. `prices`: what EC2 bills where that changes. `capacity`:
+    the most nodes of an offering that EC2 has.
     """
 
     boot_s: float | None = None
     error_sigma: float = 1.0
     seed: int = 0
-    capacity: Mapping[Offering, int] = field(default_factory=dict)
+    prices: Mapping[Offering, Steps] = field(default_factory=dict)
+    capacity: Mapping[Offering, Steps] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +219,8 @@ class World:
         """Up to `count` nodes; fewer when EC2 has no more of the offering."""
         room = self.setting.capacity.get(offering)
         if room is not None:
-            count = min(count, room - sum(m.offering == offering for m in self.machines.values()))
+            held = sum(m.offering == offering for m in self.machines.values())
+            count = min(count, int(room.at(self.now_s - EPOCH_S)) - held)
         instance_type = next(t for t in pool.instance_types if t.name == offering.instance_type)
         bought: list[Machine] = []
         for _ in range(max(count, 0)):
@@ -227,6 +231,7 @@ class World:
                 offering=offering,
                 instance_type=instance_type,
                 usd_per_hour=self.cluster.prices[offering],
+                price=self.setting.prices.get(offering),
                 launched_s=self.now_s,
                 joins_s=self.now_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
