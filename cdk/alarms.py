@@ -80,7 +80,7 @@ class Alarms(Construct):
             )
 
     def _looks(self) -> None:
-        """The planner says itself when a look failed: the function's own result is success."""
+        """What the functions say of themselves: their own result is success."""
         self._alarm(
             "LookFailed",
             "no look of the planner succeeded for three minutes",
@@ -93,6 +93,11 @@ class Alarms(Construct):
             self._of_cluster("DigestAge", "Maximum", FIVE_MINUTES),
             above=SILENT_AFTER_S,
             periods=2,
+        )
+        self._alarm(
+            "BadEvents",
+            "an event or message came that no function could read",
+            self._of_cluster("BadEvents", "Sum", FIVE_MINUTES),
         )
 
     def _capacity(self) -> None:

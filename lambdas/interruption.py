@@ -42,14 +42,16 @@ def _read(made: Function[Interruptions], message: dict[str, Any]) -> events.Even
 
 def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
     done = made.work.handle(news)
-    made.count(
-        Interrupted=len(done.node_names),
-        Cordoned=len(done.cordoned),
-        DeadNodes=len(done.dead),
-        ForeignNotices=done.foreign,
-        SavedJobs=done.saved_jobs,
-        LostGpuHours=done.lost_gpu_hours,
-    )
+    figures = {
+        "Interrupted": len(done.node_names),
+        "Cordoned": len(done.cordoned),
+        "DeadNodes": len(done.dead),
+        "ForeignNotices": done.foreign,
+        "SavedJobs": done.saved_jobs,
+        "LostGpuHours": done.lost_gpu_hours,
+    }
+    # Other people's instances change their state all day; a metric costs by the hour.
+    made.count(**{name: value for name, value in figures.items() if value})
     if done.node_names or done.cordoned or done.lifted or done.dead:
         said = {
             "nodes": done.node_names,

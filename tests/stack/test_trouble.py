@@ -17,6 +17,7 @@ from tests.stack import story
 from tests.stack.world import MORNING, StackWorld
 from tidegate.core.actions import OrderKind
 from tidegate.core.pool import Timings
+from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 # All attempts that a client of ours makes.
 ATTEMPTS = 3
@@ -98,6 +99,22 @@ def assert_rings(world: StackWorld, alarm_name: str, queue: str) -> None:
     assert int(waiting) > alarm["Threshold"] == 0
     assert (alarm["EvaluationPeriods"], alarm["Period"]) == (1, 300)
     assert alarm["AlarmActions"] == [topic]
+
+
+def is_raised_by(world: StackWorld, alarm_name: str, invocation: Invocation) -> bool:
+    """Whether what CloudWatch reads out of this invocation's log is more than the alarm bears."""
+    alarm = alarmed_by(world, alarm_name)
+    (line,) = [json.loads(each) for each in invocation.lines if '"_aws":' in each]
+    (told,) = line["_aws"]["CloudWatchMetrics"]
+    watched = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+    counts = {each["Name"] for each in told["Metrics"]}
+
+    assert (told["Namespace"], alarm["Statistic"]) == (alarm["Namespace"], "Sum")
+    assert watched == {name: line[name] for names in told["Dimensions"] for name in names}
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+    assert alarm["AlarmActions"] == [world.physical("AWS::SNS::Topic")]
+    value = sum(line[alarm["MetricName"]]) if alarm["MetricName"] in counts else 0
+    return bool(value > alarm["Threshold"])
 
 
 @pytest.fixture
@@ -256,12 +273,26 @@ def test_a_notice_that_fails_for_good_lies_where_an_alarm_looks(warm: StackWorld
     assert_rings(warm, "DeadNotEmpty", "QueuesDead")
 
 
+def test_events_that_nobody_can_read_raise_an_alarm_and_lie_aside_at_last(warm: StackWorld):
+    (node,) = story.buy(warm)
+    set_visibility(warm, "Interruptions", 1)
+    story.warn(warm, node)
+    assert not is_raised_by(warm, "BadEvents", of(warm, "interruption")[-1])
+
+    warm.put("aws.ec2", SPOT_DETAIL_TYPE, {"instance-id": "; reboot"})
+    assert is_raised_by(warm, "BadEvents", of(warm, "interruption")[-1])
+
+    come_again(warm, 5)
+    (body,) = warm.dead_letters("QueuesDead")
+    assert json.loads(body)["detail"] == {"instance-id": "; reboot"}
+
+
 def test_a_look_that_nobody_can_read_lies_where_an_alarm_looks(warm: StackWorld):
     story.unreadable(warm)
 
     assert sorted(body[:8] for body in warm.dead_letters("DeadLooks"))[0] == "not JSON"
     assert_rings(warm, "DeadLooksNotEmpty", "DeadLooks")
-    assert metrics(of(warm, "planner")[-1])["BadEvents"] == 1
+    assert is_raised_by(warm, "BadEvents", of(warm, "planner")[-1])
     assert len(story.buy(warm)) == 1
 
 
