@@ -323,18 +323,32 @@ def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, 
     assert slurm.did("requeue") == [("1",), ("1",)]
 
 
-def test_an_undrain_ends_a_lasting_drain_of_the_same_reason(agent, slurm):
+@pytest.mark.parametrize("is_up", [True, False], ids=["a node that is up", "one that boots"])
+def test_an_undrain_ends_a_lasting_drain_of_the_same_reason(agent, slurm, is_up):
     """Otherwise a node that was closed while it booted would close again for a minute."""
     why = "tidegate: kept for larger jobs"
+    if is_up:
+        slurm.put("n1", "IDLE", "DYNAMIC_NORM")
     agent.on_orders([order(OrderKind.DRAIN, "n1", order_id="o-1", text=why)])
-    slurm.put("n1", "IDLE", "DYNAMIC_NORM")
     agent.tick()
-    assert slurm.nodes["n1"].state.is_drain
 
     agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2", text=why)])
+    if not is_up:
+        slurm.put("n1", "IDLE", "DYNAMIC_NORM")
     agent.tick()
 
     assert not slurm.nodes["n1"].state.is_drain
+
+
+def test_a_gate_that_opens_does_not_open_a_node_that_ec2_takes_back(agent, slurm):
+    """It joined drained, without a reason; the drain that came while it booted still counts."""
+    agent.on_orders([order(OrderKind.DRAIN, "n1", order_id="o-1", text="tidegate: EC2 reclaims")])
+    slurm.put("n1", "IDLE", "DRAIN", "DYNAMIC_NORM")
+    agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2")])
+
+    agent.tick()
+
+    assert slurm.nodes["n1"].reason == "tidegate: EC2 reclaims"
 
 
 def test_an_undrain_leaves_a_lasting_drain_of_another_reason(agent, slurm):

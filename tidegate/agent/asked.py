@@ -11,14 +11,13 @@ from tidegate.core.slurm import Job, Node, Reading
 class Carried:
     """What became of orders, one result per name of each.
 
-    `requeued`: jobs that now wait; `lasting`: drains to renew until their time is over, but not
-    of nodes that were `opened` since; `lifted`: an undrain that ends such drains of its reason.
+    `requeued`: jobs that now wait; `lasting`: drains to renew until their time is over;
+    `lifted`: an undrain that ends such drains of its reason.
     """
 
     results: tuple[OrderResult, ...]
     requeued: frozenset[str] = frozenset()
     lasting: tuple[Order, ...] = ()
-    opened: frozenset[str] = frozenset()
     lifted: Order | None = None
 
 

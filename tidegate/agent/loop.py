@@ -110,7 +110,6 @@ class Agent:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
             self._has_news = True
             self._lasting.add(carried.lasting, now_s)
-            self._lasting.end(carried.opened)
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
             self._requeued |= dict.fromkeys(

@@ -69,7 +69,7 @@ def undrain(order: Order, slurm: Slurm) -> Carried:
         # One command for all: a gang whose members open one by one loses them to small jobs.
         slurm.undrain(names)
     results = (_opened(order, node, names) for _, node in asked.pairs)
-    return Carried((*asked.settled, *results), opened=frozenset(names), lifted=order)
+    return Carried((*asked.settled, *results), lifted=order)
 
 
 def _opened(order: Order, node: Node, opened: Sequence[str]) -> OrderResult:
@@ -105,10 +105,6 @@ class Lasting:
     def add(self, orders: Iterable[Order], now_s: float) -> None:
         """`now_s`: when they had been carried out."""
         self._orders |= {name: (order, now_s) for order in orders for name in order.names}
-
-    def end(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._orders.pop(name, None)
 
     def lift(self, undrain: Order) -> None:
         """No more drains for the reason that this order takes back, also of nodes that boot."""
