@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-replay mutants contracts rights screens clean
+.PHONY: help setup demo test lint bench mutants contracts rights screens clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -10,8 +10,8 @@ help:
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
 	@echo "make mutants deliberate faults, and how soon the simulation finds each"
-	@echo "make bench-replay TRACES=FOLDER   what two weeks of public histories would cost"
-	@echo "make bench   how long and how well the planner plans, and how fast functions start"
+	@echo "make bench   every figure that the documents state; with TRACES=FOLDER also those of"
+	@echo "             the replays: what two weeks of public histories would cost"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
 	@echo "make screens  the documentation's screenshots and the reference of the cluster file"
@@ -30,12 +30,8 @@ test:
 lint:
 	@scripts/test.sh --lint
 
-bench-replay:
-	@test -n "$(TRACES)" || { echo "TRACES: the folder of the public histories"; exit 2; }
-	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.replay "$(TRACES)"
-
 bench:
-	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench $(TRACES)
 
 mutants:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutants

@@ -1,5 +1,9 @@
-"""`make bench`: every figure as a table and in bench.json."""
+"""`make bench`: every figure as a table and in bench.json.
 
+make bench TRACES=FOLDER     also what the public histories of that folder would cost
+"""
+
+import sys
 from pathlib import Path
 
 from bench import (
@@ -8,6 +12,7 @@ from bench import (
     interruption_real,
     interruption_storm,
     planner,
+    replay,
     simulate,
     synthesis,
     why,
@@ -23,6 +28,10 @@ def main() -> None:
     else:
         parts.append(interruption_real)
     measured = [figure for part in parts for figure in part.figures()]
+    if folders := sys.argv[1:]:
+        measured += replay.figures(Path(folders[0]))
+    else:
+        print("no replays: TRACES names no folder of public histories")
     print(table(measured))
     write(measured, Path(__file__).parents[1] / "bench.json")
 

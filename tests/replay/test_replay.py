@@ -59,7 +59,7 @@ def drawn(num_jobs: int) -> str:
 def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
     ended = replay(trace("0 3600 1 1"), cluster(), EXACT)
 
-    billed_s = 300 + 3600 + 60 + RELEASE_S
+    billed_s = 300 + 3600 + 120 + RELEASE_S
     assert ended.outcome.cost_usd == pytest.approx(billed_s / 3600, abs=0.01)
     assert ended.outcome.bound_usd == pytest.approx(1.0)
     assert 300 <= ended.outcome.waits.max_s <= 305
@@ -163,7 +163,7 @@ def test_the_models_idle_as_long_as_their_documents_say():
         assert machine.ended_s is not None
         after_s[policy] = machine.ended_s - ended.world.runs[0].ended_s
 
-    assert after_s["tidegate"] == pytest.approx(60 + RELEASE_S, abs=3)
+    assert after_s["tidegate"] == pytest.approx(120 + RELEASE_S, abs=3)
     assert after_s["karpenter"] == pytest.approx(60 + RELEASE_S, abs=31)
     assert after_s["parallelcluster"] == pytest.approx(600 + RELEASE_S, abs=3)
 

@@ -43,7 +43,7 @@ def test_what_is_left_out_has_the_defaults_of_core(tmp_path):
     cluster = load(tmp_path, GOOD).cluster
 
     pool = cluster.pools[0]
-    assert (pool.weight, pool.idle_s, pool.max_job_nodes, pool.labels) == (1, 60.0, 16, ())
+    assert (pool.weight, pool.idle_s, pool.max_job_nodes, pool.labels) == (1, 120.0, 16, ())
     assert (cluster.limits, pool.limits, cluster.timings) == (Limits(), Limits(), Timings())
 
 

@@ -87,5 +87,5 @@ def test_an_empty_list_of_budgets_bounds_nothing(tmp_path):
 def test_an_idle_time_may_be_left_to_what_is_seen(tmp_path):
     pool = load(tmp_path, good({"pools.t4.idle_s": "auto"})).cluster.pools[0]
 
-    assert (pool.is_idle_auto, pool.idle_s) == (True, 60.0)
+    assert (pool.is_idle_auto, pool.idle_s) == (True, 120.0)
     assert not load(tmp_path, GOOD).cluster.pools[0].is_idle_auto

@@ -74,7 +74,7 @@ class Pool:
     markets: tuple[Market, ...]
     weight: int = 1
     limits: Limits = Limits()
-    idle_s: float = 60.0
+    idle_s: float = 120.0
     max_job_nodes: int = 16
     labels: tuple[str, ...] = ()
     min_nodes: int = 0
