@@ -23,7 +23,8 @@ def bought(world: World) -> str:
 
 
 def counted(world: World) -> float:
-    return world.ledger.all_spent.get((day_of(world.clock.now_s()).name, "account nlp"), 0.0)
+    spent = world.ledger.all_spent.get((day_of(world.clock.now_s()).name, "account nlp"))
+    return spent.usd if spent else 0.0
 
 
 def test_a_launch_is_tagged_with_whose_it_is(world: World) -> None:

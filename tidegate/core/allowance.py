@@ -21,10 +21,11 @@ class Allowance:
         self._total: Counter[str] = Counter()
         self._leaving: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged:
-            if each.member.node is None and not is_leaving(each, snapshot):
+            goes = is_leaving(each, snapshot)
+            if each.member.node is None and not goes:
                 continue
             self._total[each.member.pool] += 1
-            if is_leaving(each, snapshot):
+            if goes:
                 self._leaving[each.member.pool].add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:

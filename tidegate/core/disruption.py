@@ -50,10 +50,13 @@ def retire(work: Work) -> None:
     """
     if not work.snapshot.wanted.is_up:
         return
+    found = list(outdated(work))
+    if not found:
+        return
     joined = Counter(
         bin.pool for bin in work.bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
     )
-    for each in outdated(work):
+    for each in found:
         pool = each.pool
         roll_is = how_far(work, each)
         if roll_is is not Roll.PROVEN and not (roll_is is Roll.UNTRIED and _try(work, each)):
@@ -126,6 +129,8 @@ def release_outdated(work: Work) -> None:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
     them; the others wait for a new one.
     """
+    if not work.outdated:
+        return
     bins = {each.name: each for each in work.bins.all}
     spare = spare_nodes(work)
     for each in work.outdated:

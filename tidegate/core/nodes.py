@@ -17,7 +17,7 @@ from tidegate.core.allowance import Allowance
 from tidegate.core.calendar import NOTICE_S
 from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
-from tidegate.core.members import Member, members
+from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
 from tidegate.core.snapshot import Snapshot
@@ -79,15 +79,15 @@ def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
 
 
 def _in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
-    open_records = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
-    return sorted(open_records, key=lambda r: r.launch.launch_id)
+    open_records = [r for r in snapshot.launches if r.status is LaunchStatus.RECORDED]
+    return sorted(open_records, key=lambda r: r.launch.launch_id) if open_records else []
 
 
 def end_released(work: Work) -> None:
     """Nodes that Slurm has already let go may end even while the head is silent."""
     released = [
         member.instance_id
-        for member in members(work.snapshot)
+        for member in work.fleet
         if member.record is not None
         and member.record.phase is Phase.RELEASED
         and member.instance is not None
@@ -101,7 +101,7 @@ def judge_nodes(work: Work) -> None:
     """What each node is good for, what it costs, and what room it has."""
     snapshot = work.snapshot
     in_doubt = frozenset(r.launch.launch_id for r in _in_doubt(snapshot))
-    work.judged = [judge(member, snapshot, in_doubt) for member in members(snapshot)]
+    work.judged = [judge(member, snapshot, in_doubt) for member in work.fleet]
     work.allowance = Allowance(snapshot, work.judged)
     for each in work.judged:
         _debit(work, each.member, in_doubt)

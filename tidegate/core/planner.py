@@ -6,7 +6,7 @@ nodes, then nodes in flight, then new ones), open complete gangs, keep what a po
 release the idle.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tidegate.core.actions import Plan
 from tidegate.core.buy import LAUNCHES_MAX, owned
@@ -14,6 +14,7 @@ from tidegate.core.disruption import release_outdated, retire
 from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
 from tidegate.core.idle import keep_warm, release_idle
+from tidegate.core.members import Member, members
 from tidegate.core.nodes import (
     bury,
     count_doubt,
@@ -66,7 +67,7 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     """
     stale = snapshot.staleness
     if stale:
-        work = Work(snapshot, launches_max)
+        work = Work(snapshot, launches_max, members(snapshot))
         for run in PASSES_IN_SILENCE:
             run(work)
         return Plan(work.sorted_actions(), (), (), (stale,))
@@ -83,13 +84,14 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
 
 def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
     """What a plan is made from: every pass has run. The snapshot has a digest."""
-    learns = lessons(snapshot)
-    work = _served(with_lessons(snapshot, learns), launches_max)
+    fleet = members(snapshot)
+    learns = lessons(snapshot, fleet)
+    work = _served(with_lessons(snapshot, learns), fleet, launches_max)
     work.actions.extend(learns)
     return work
 
 
-def _served(snapshot: Snapshot, launches_max: int) -> Work:
+def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Work:
     """The state after all passes.
 
     A job that gets no capacity holds no place under a cap of accounting: where there are caps,
@@ -97,7 +99,7 @@ def _served(snapshot: Snapshot, launches_max: int) -> Work:
     """
     passed_over = held_back(snapshot)
     for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
-        work = Work(snapshot, launches_max, passed_over)
+        work = Work(snapshot, launches_max, fleet, passed_over)
         for run in PASSES:
             run(work)
         refused = {key: work.unmet[key] for key in work.needed & work.unmet.keys()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 
 from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
@@ -30,10 +31,12 @@ class Refusals:
         self._snapshot = snapshot
         self._shelves = shelves
         self._usage = usage
-        self._resting = sorted(
-            (r for r in snapshot.resting if r.until_s > snapshot.now_s), key=lambda r: r.offering
-        )
-        self._unfit: dict[tuple[tuple[InstanceType, ...], Shape], WhyNot | None] = {}
+        self._unfit: dict[tuple[str, Shape], WhyNot | None] = {}
+
+    @cached_property
+    def _resting(self) -> list[Resting]:
+        found = (r for r in self._snapshot.resting if r.until_s > self._snapshot.now_s)
+        return sorted(found, key=lambda each: each.offering)
 
     def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
         """Every obstacle; those that pass (limits, rests) before those that do not."""
@@ -77,7 +80,7 @@ class Refusals:
         yield from self._others(need, pool, shelves)
 
     def _too_small(self, pool: Pool, shape: Shape) -> WhyNot | None:
-        key = pool.instance_types, shape
+        key = pool.name, shape
         if key not in self._unfit:
             self._unfit[key] = too_small(pool.instance_types, shape)
         found = self._unfit[key]

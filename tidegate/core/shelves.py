@@ -10,7 +10,7 @@ from math import log
 from tidegate.core.catalogue import Catalogue, Entry, entry, gres, vector
 from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.ec2 import Market, Offering
 from tidegate.core.fit import satisfies
 from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.reservations import Stock
@@ -99,20 +99,23 @@ class _Range:
 
     def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
         """Catalogues by hazard."""
-        key = (pool.instance_types, pool.zones, market)
+        key = (tuple(each.name for each in pool.instance_types), pool.zones, market)
         if key not in self._shared:
-            found: dict[float, dict[InstanceType, list[tuple[float, Offering]]]] = {}
+            types = {each.name: each for each in pool.instance_types}
+            found: dict[float, dict[str, list[tuple[float, Offering]]]] = {}
             for instance_type in pool.instance_types:
                 for zone in pool.zones:
                     offering = Offering(instance_type.name, zone, market)
                     usd = self.cluster.prices.get(offering)
                     if usd is not None and usd > 0 and offering not in self.resting:
                         hazard = _stepped(self.cluster.hazard_per_hour(offering))
-                        of_type = found.setdefault(hazard, {}).setdefault(instance_type, [])
+                        of_type = found.setdefault(hazard, {}).setdefault(instance_type.name, [])
                         of_type.append((usd, offering))
             self._shared[key] = {
-                hazard: Catalogue(tuple(sorted((entry(*e) for e in types.items()), key=_by_price)))
-                for hazard, types in found.items()
+                hazard: Catalogue(
+                    tuple(sorted((entry(types[n], z) for n, z in zones.items()), key=_by_price))
+                )
+                for hazard, zones in found.items()
             }
         return self._shared[key]
 

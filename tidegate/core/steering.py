@@ -46,7 +46,8 @@ def steer(work: Work) -> None:
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
         _open(work, paired, kinds, kept)
         _close(work, paired, kinds, kept)
-    _weigh(work, steered, kinds, kept)
+    if num_open > 1:
+        _weigh(work, steered, kinds, kept)
 
 
 def _has_any_order(member: Member, now_s: float) -> bool:

@@ -9,7 +9,7 @@ from tidegate.core.actions import LaunchStatus, Learn
 from tidegate.core.durations import clock
 from tidegate.core.ec2 import Template
 from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.core.members import members
+from tidegate.core.members import Member
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use, judge
 from tidegate.core.slurm import Reading
@@ -18,11 +18,14 @@ from tidegate.core.snapshot import Snapshot
 
 def newest(snapshot: Snapshot, pool: str) -> Template | None:
     """What the deployed stack makes nodes of the pool from; None: not known here."""
-    return dict(snapshot.templates).get(pool)
+    return next((template for name, template in snapshot.templates if name == pool), None)
 
 
 def learnt_of(snapshot: Snapshot, pool: str) -> Learnt:
-    return next((each for each in snapshot.learnt if each.pool == pool), Learnt(pool))
+    for each in snapshot.learnt:
+        if each.pool == pool:
+            return each
+    return Learnt(pool)
 
 
 def chosen(snapshot: Snapshot, pool: str) -> Template | None:
@@ -100,11 +103,11 @@ def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
     return judged.is_good is False and good is not None and made_from not in ("", good.digest)
 
 
-def lessons(snapshot: Snapshot) -> tuple[Learn, ...]:
+def lessons(snapshot: Snapshot, fleet: Iterable[Member]) -> tuple[Learn, ...]:
     """What this snapshot says of launches that nobody has noted yet."""
     recorded = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
     in_doubt = frozenset(record.launch.launch_id for record in recorded)
-    booted = [each for each in members(snapshot) if each.was_booting]
+    booted = [each for each in fleet if each.was_booting]
     judged = (judge(member, snapshot, in_doubt) for member in booted)
     news = [each for each in judged if each.is_good is not None]
     found: list[Learn] = []

@@ -21,6 +21,7 @@ from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
 from tidegate.core.limits import Usage
+from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind, Bins, Place
 from tidegate.core.pool import Pool, account_scope
 from tidegate.core.reconcile import Judged
@@ -122,14 +123,15 @@ class Outdated:
 class Work:
     """Nothing of it outlives the plan.
 
-    `passed_over`: jobs that an earlier attempt at this plan could not serve. `needed`: those
-    that capacity is sought for. `outdated`: idle nodes that go when no job takes them;
-    `replacing`: those whose pool needs a new one first; `tries`: pool -> the node that waits for
-    the first one of a new template.
+    `fleet`: every node that is ours. `passed_over`: jobs that an earlier attempt at this plan
+    could not serve. `needed`: those that capacity is sought for. `outdated`: idle nodes that go
+    when no job takes them; `replacing`: those whose pool needs a new one first; `tries`: pool ->
+    the node that waits for the first one of a new template.
     """
 
     snapshot: Snapshot
     launches_max: int
+    fleet: Sequence[Member]
     passed_over: Mapping[str, Unmet] = field(default_factory=dict)
     usage: Usage = field(init=False)
     shelves: Shelves = field(init=False)

@@ -157,6 +157,8 @@ class Worth:
         for need, jobs in kinds_running(digest.reading, cluster) if digest else ():
             expected = (cluster.expected_s(job.time_limit_s, job.account) for job in jobs)
             _add(found, need, sum(each or UNKNOWN_S for each in expected), len(jobs))
+        if len(found) < 2:
+            return list(found.values())
         ordered = sorted(found.items(), key=lambda item: (-item[1].count, repr(item[0])))
         return [kind for _, kind in ordered[:KINDS_MAX]]
 

@@ -45,7 +45,7 @@ class SimLedger:
     all_resting: dict[Offering, Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
-    all_spent: dict[tuple[str, str], float] = field(default_factory=dict)
+    all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
     all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
@@ -76,7 +76,7 @@ class SimLedger:
                     for one in self.all_overrides.values()
                     if now_s < one.until_s + OVERRIDE_KEPT_S
                 ),
-                spent=tuple(Charge(*key, usd) for key, usd in self.all_spent.items()),
+                spent=tuple(self.all_spent.values()),
                 learnt=tuple(self.all_learnt.values()),
             )
         for tell in self.on_view:
@@ -131,7 +131,9 @@ class SimLedger:
                 self.all_nodes[each.instance_id] = replace(node, ended_at_s=each.at_s)
                 for one in each.charges:
                     key = one.period, one.scope
-                    self.all_spent[key] = self.all_spent.get(key, 0.0) + one.usd
+                    before = self.all_spent.get(key)
+                    usd = one.usd + (before.usd if before else 0.0)
+                    self.all_spent[key] = Charge(*key, usd)
 
     def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
         with effect(self.faults, "interrupt_nodes"):

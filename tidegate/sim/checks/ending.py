@@ -48,6 +48,8 @@ class IdleNodesGo(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.idle_s: dict[str, float] = {}
+        kept = ((p, max(p.min_nodes, p.headroom_nodes)) for p in self.world.cluster.pools)
+        self.keeping = [(pool, count) for pool, count in kept if count]
 
     def passed(self, seconds: float) -> None:
         if not self.witness.is_head_well:
@@ -86,10 +88,9 @@ class IdleNodesGo(Check):
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there."""
         found: set[str] = set()
-        for pool in self.world.cluster.pools:
-            kept = max(pool.min_nodes, pool.headroom_nodes)
+        for pool, kept in self.keeping:
             here = [name for name in self.world.slurm.nodes if self._pool(name) is pool]
-            if kept and len(here) <= kept:
+            if len(here) <= kept:
                 found.update(here)
         return found
 
@@ -135,8 +136,9 @@ class RequeuedOnlyForAReason(Check):
                 continue
             if verb == "requeue" and not job.submit.is_requeueable:
                 raise self.broken(f"job {job_id} may not be requeued")
-            is_over = any(self.witness.lately_ended_jobs())
-            if not is_over and not any(self._goes(name) for name in job.node_names):
+            if any(self._goes(name) for name in job.node_names):
+                continue
+            if not any(self.witness.lately_ended_jobs()):
                 raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")
 
     def _goes(self, name: str) -> bool:

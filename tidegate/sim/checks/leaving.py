@@ -26,14 +26,20 @@ class BudgetsHold(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.going: defaultdict[str, dict[str, DisruptionReason]] = defaultdict(dict)
-        self.totals: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
+        self.totals = {pool.name: deque([(0.0, 0)]) for pool in self.world.cluster.pools}
 
     def passed(self, seconds: float) -> None:
-        """Remember how many nodes each pool had."""
-        for pool in self.world.cluster.pools:
-            totals = self.totals[pool.name]
-            totals.append((self.witness.now_s, len(self._nodes(pool.name))))
-            while totals[0][0] < self.witness.now_s - COUNTED_AGO_S:
+        """Remember how many nodes each pool had: when a count changed, and to what."""
+        counts = dict.fromkeys(self.totals, 0)
+        everything = self.world.compute.everything
+        for name in self.world.slurm.nodes:
+            if name in everything:
+                counts[everything[name].pool] += 1
+        now_s = self.witness.now_s
+        for pool, totals in self.totals.items():
+            if totals[-1][1] != counts[pool]:
+                totals.append((now_s, counts[pool]))
+            while len(totals) > 1 and totals[1][0] < now_s - COUNTED_AGO_S:
                 totals.popleft()
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
@@ -54,7 +60,7 @@ class BudgetsHold(Check):
         going[name] = reason
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
-        total = max((count for _, count in self.totals[pool.name]), default=0)
+        total = max(count for _, count in self.totals[pool.name])
         deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
         if deciding is not None and len(going) > deciding[0]:
             said = f"{deciding[1]} of {total}"
@@ -64,10 +70,6 @@ class BudgetsHold(Check):
         """Drained still, or out of Slurm and not yet ended."""
         node = self.world.slurm.nodes.get(name)
         return node.is_drain if node else self.world.compute.is_live(name)
-
-    def _nodes(self, pool: str) -> list[str]:
-        everything = self.world.compute.everything
-        return [n for n in self.world.slurm.nodes if n in everything and everything[n].pool == pool]
 
 
 class OneFirstNode(Check):

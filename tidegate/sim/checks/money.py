@@ -35,9 +35,9 @@ class SpendIsNodeTime(Check):
                 raise self.broken(f"{each.instance_id} ran {left_s:.0f} s more than is counted")
             usd += (each.ended_at_s - each.launched_at_s) / SECONDS_PER_HOUR * each.usd_per_hour
         counted = sum(
-            usd
-            for (period, scope), usd in ledger.all_spent.items()
-            if scope == CLUSTER_SCOPE and len(period) == MONTH_CHARS
+            each.usd
+            for each in ledger.all_spent.values()
+            if each.scope == CLUSTER_SCOPE and len(each.period) == MONTH_CHARS
         )
         if not isclose(counted, usd, rel_tol=1e-9, abs_tol=1e-9):
             raise self.broken(f"{counted:.6f} USD are counted, the nodes cost {usd:.6f}")

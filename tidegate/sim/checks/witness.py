@@ -226,8 +226,10 @@ class Checks:
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
+        registered = self.witness.registered
         for name in self.witness.world.slurm.nodes:
-            self.witness.registered.setdefault(name, now_s)
+            if name not in registered:
+                registered[name] = now_s
         for tell in self.hearers["passed"]:
             tell(now_s - self._seen_s)
         self._seen_s = now_s
