@@ -24,16 +24,16 @@ from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import Roll, drifted, learnt_of, roll
 from tidegate.core.work import Outdated, Work
 
-type Find = Callable[[Judged, Pool, Snapshot], str]
-"""Why a node should go, in words; "": it should not."""
+type Find = Callable[[Pool, Snapshot], Callable[[Judged], str] | None]
+"""What tells why a node of the pool should go, in words, "": it should not; None: none should."""
 
 
-def expired(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
+def expired(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
     most_s = pool.disruption.expire_after_s
-    age_s = snapshot.now_s - judged.member.launched_at_s
-    if most_s is None or age_s < most_s:
-        return ""
-    return f"expired: pool {pool.name} keeps nodes for {span(most_s)}"
+    if most_s is None:
+        return None
+    now_s, why = snapshot.now_s, f"expired: pool {pool.name} keeps nodes for {span(most_s)}"
+    return lambda judged: why if now_s - judged.member.launched_at_s >= most_s else ""
 
 
 PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
@@ -92,10 +92,9 @@ def _try(work: Work, each: Outdated) -> bool:
 
 def outdated(work: Work) -> Iterator[Outdated]:
     """Nodes that should go, reason by reason, the oldest first."""
-    if not any(j.use is Use.CAPACITY and not j.order for j in work.judged):
-        return
-    running = jobs_by_node(work.digest.reading.jobs)
-    for each in candidates(work):
+    found = list(candidates(work))
+    running = jobs_by_node(work.digest.reading.jobs) if found else {}
+    for each in found:
         jobs = running.get(each.node.name, ())
         if not kept_because(each.judged.member, each.pool, jobs, work.head_now_s):
             yield each
@@ -105,16 +104,16 @@ def candidates(work: Work) -> Iterator[Outdated]:
     """Nodes that have had their time, whatever holds them."""
     staying = [j for j in work.judged if j.use is Use.CAPACITY and not j.order]
     oldest_first = sorted(staying, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
+    pools = {pool.name: pool for pool in work.snapshot.cluster.pools}
     seen: set[str] = set()
     for reason, find in PASSES:
-        for judged in oldest_first:
-            node, pool = judged.member.node, work.snapshot.cluster.pool(judged.member.pool)
-            if node is None or pool is None:
-                continue
-            why = find(judged, pool, work.snapshot)
-            if why and node.name not in seen:
+        finds = {name: find(pool, work.snapshot) for name, pool in pools.items()}
+        for judged in oldest_first if any(finds.values()) else ():
+            node, tells = judged.member.node, finds.get(judged.member.pool)
+            why = tells(judged) if tells else ""
+            if why and node is not None and node.name not in seen:
                 seen.add(node.name)
-                yield Outdated(judged, node, pool, reason, why)
+                yield Outdated(judged, node, pools[judged.member.pool], reason, why)
 
 
 def jobs_by_node(jobs: tuple[Job, ...]) -> dict[str, list[Job]]:

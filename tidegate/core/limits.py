@@ -15,9 +15,9 @@ UNLIMITED = Limits()
 SLACK_USD = 0.001
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Load:
-    """What one node counts against the limits."""
+    """What one node counts against the limits. Never changed once made; not frozen, as `Member`."""
 
     gpus: int = 0
     vcpus: int = 0

@@ -8,9 +8,13 @@ from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Member:
-    """One instance id and its three views; at least `record` or `instance` is there."""
+    """One instance id and its three views; at least `record` or `instance` is there.
+
+    Never changed once made; not frozen, since each plan makes one for every node and a frozen
+    one takes three times as long.
+    """
 
     instance_id: str
     record: NodeRecord | None

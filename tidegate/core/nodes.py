@@ -143,8 +143,7 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
         return
     record = member.record
     usd = record.usd_per_hour if record else snapshot.cluster.prices.get(member.offering, 0.0)
-    found = snapshot.cluster.instance_type(member.offering.instance_type)
-    work.usage.debit(member.pool, 1, Load.of(found, usd))
+    work.usage.debit(member.pool, 1, work.load_of(member.offering.instance_type, usd))
 
 
 def _add_bin(work: Work, judged: Judged) -> None:

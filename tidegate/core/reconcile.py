@@ -62,10 +62,11 @@ class Use(Enum):
     NONE = auto()  # nothing to count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Judged:
     """The verdict on one member; `order` is what the head should do with the node, if any.
 
+    Never changed once made; not frozen, as `Member`.
     `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
     came out, told once or again and again; None: nothing to tell.
     """

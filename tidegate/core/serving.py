@@ -1,6 +1,7 @@
 """The queue: a place or a reason for every pending job, in Slurm's order."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
 
 from tidegate.core.blueprint import Blueprint
@@ -119,8 +120,9 @@ class _Purchase:
     def __init__(self, work: Work, groups: Sequence[Group]) -> None:
         self._work = work
         self._groups = [group for group in dict.fromkeys(groups) if group.waiting]
-        self._blueprint = Blueprint(work.shelves, work.usage)
         self._redraws = 0
+        if not self._groups:
+            return
         if work.snapshot.wanted.is_up:
             self._blueprint.draw(self._groups)
             if not work.gangs:
@@ -129,6 +131,10 @@ class _Purchase:
             stopped = (WhyNot(Why.STOPPED, work.snapshot.wanted.reason),)
             for group in self._groups:
                 group.refused, group.refused_because = stopped, told(stopped)
+
+    @cached_property
+    def _blueprint(self) -> Blueprint:
+        return Blueprint(self._work.shelves, self._work.usage)
 
     def complete(self, gangs: Sequence[Gang]) -> None:
         """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""

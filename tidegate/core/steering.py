@@ -17,7 +17,7 @@ from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind
 from tidegate.core.reconcile import CLOSED_REASON, Judged, Use
 from tidegate.core.work import Work
-from tidegate.core.worth import Kind, outlasts_s, usd_per_hour
+from tidegate.core.worth import outlasts_s, usd_per_hour
 
 # A closed node opens again only where the loss is so much smaller: no to and fro.
 REOPEN = 0.5
@@ -39,15 +39,15 @@ def steer(work: Work) -> None:
     num_open = sum(each.use is Use.CAPACITY for each in steered)
     if not steered or (num_open < 2 and not work.worth.is_mixed):
         return
-    kinds = work.worth.kinds(work.needs)
+    work.worth.count_kinds(work.needs)
     kept = _kept_pools(work)
     if work.worth.is_mixed:
         bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
-        _open(work, paired, kinds, kept)
-        _close(work, paired, kinds, kept)
+        _open(work, paired, kept)
+        _close(work, paired, kept)
     if num_open > 1:
-        _weigh(work, steered, kinds, kept)
+        _weigh(work, steered, kept)
 
 
 def _has_any_order(member: Member, now_s: float) -> bool:
@@ -72,7 +72,7 @@ def _kept_pools(work: Work) -> set[str]:
 type Pairs = Sequence[tuple[Judged, Bin]]
 
 
-def _open(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str]) -> None:
+def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
     held = {n for gang in work.gangs if not gang.is_there for n in gang.held_names}
     by_why: dict[str, list[str]] = {}
@@ -83,7 +83,7 @@ def _open(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str]
             why = "a job is worth it"
         elif found.pool in kept:
             why = f"pool {found.pool} keeps it in any case"
-        elif found.is_empty or _may_lose(work, found, kinds):
+        elif found.is_empty or _may_lose(work, found):
             continue
         else:
             why = "its jobs need it for long enough"
@@ -92,11 +92,11 @@ def _open(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str]
         work.send(OrderKind.UNDRAIN, tuple(names), CLOSED_REASON, only_if=("DRAIN",), why=why)
 
 
-def _may_lose(work: Work, found: Bin, kinds: Sequence[Kind]) -> bool:
-    return work.worth.lets_in(found) or work.worth.is_threatened(found, kinds, REOPEN)
+def _may_lose(work: Work, found: Bin) -> bool:
+    return work.worth.lets_in(found) or work.worth.is_threatened(found, REOPEN)
 
 
-def _close(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str]) -> None:
+def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
     there = {n for gang in work.gangs if gang.is_complete for n in gang.held_names}
     closing: list[str] = []
@@ -107,7 +107,7 @@ def _close(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str
             continue
         if each.use is Use.IN_FLIGHT and found.jobs:
             continue
-        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.worth.is_threatened(found, kinds):
+        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.worth.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
     if closing:
         work.send(OrderKind.DRAIN, tuple(closing), CLOSED_REASON, only_if=ANY_STATE)
@@ -116,10 +116,9 @@ def _close(work: Work, paired: Pairs, kinds: Sequence[Kind], kept: Container[str
         work.send(OrderKind.DRAIN, tuple(booting), CLOSED_REASON)
 
 
-def _weigh(
-    work: Work, steered: Sequence[Judged], kinds: Sequence[Kind], kept: Container[str]
-) -> None:
+def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
     """Tell Slurm what one more job would cost on each open node, where that has changed."""
+    kinds = work.worth.about
     count = sum(kind.count for kind in kinds)
     mean_s = sum(kind.total_s for kind in kinds) / count if count else UNKNOWN_S
     wanted: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """What nodes are made from: the newest template, or the last good one when the newest fails."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -87,12 +87,20 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
             yield f"pool {pool.name}: {said}, nothing is replaced by it"
 
 
-def drifted(judged: Judged, pool: Pool, snapshot: Snapshot) -> str:
-    """Why a node is not what its pool makes now, in words; "": it is, or nobody knows."""
-    template, made_from = chosen(snapshot, pool.name), judged.member.template
-    if template is None or not template.digest or made_from in ("", template.digest):
-        return ""
-    return f"drifted: made from template {made_from}, pool {pool.name} has {template.digest} now"
+def drifted(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
+    """What tells why a node is not what its pool makes now; None: nobody knows what that is."""
+    template = chosen(snapshot, pool.name)
+    if template is None or not template.digest:
+        return None
+    digest = template.digest
+
+    def why(judged: Judged) -> str:
+        made_from = judged.member.template
+        if made_from in ("", digest):
+            return ""
+        return f"drifted: made from template {made_from}, pool {pool.name} has {digest} now"
+
+    return why
 
 
 def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:

@@ -20,7 +20,7 @@ from tidegate.core.budgets import DisruptionReason
 from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
-from tidegate.core.limits import Usage
+from tidegate.core.limits import Load, Usage
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind, Bins, Place
 from tidegate.core.pool import Pool, account_scope
@@ -151,6 +151,7 @@ class Work:
     served: dict[str, Served] = field(default_factory=dict)
     unmet: dict[str, Unmet] = field(default_factory=dict)
     _num_orders: int = 0
+    _loads: dict[tuple[str, float], Load] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.usage = Usage(self.snapshot.cluster, used_up(self.snapshot))
@@ -170,6 +171,14 @@ class Work:
     def head_now_s(self) -> float:
         """The present on the head's clock."""
         return self.digest.written_at_s + self.snapshot.digest_age_s
+
+    def load_of(self, instance_type: str, usd_per_hour: float) -> Load:
+        """What a node of this type and price counts: found once for all that are alike."""
+        key = instance_type, usd_per_hour
+        if key not in self._loads:
+            found = self.snapshot.cluster.instance_type(instance_type)
+            self._loads[key] = Load.of(found, usd_per_hour)
+        return self._loads[key]
 
     def send(
         self,

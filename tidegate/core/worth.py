@@ -5,7 +5,7 @@ become idle keeps it, at many times the price of the node that boots for that jo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -52,7 +52,8 @@ class Worth:
     """What one plan knows of it. Nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
-    which jobs start now; `pending`: one need of each kind that waits.
+    which jobs start now; `pending`: one need of each kind that waits; `about`: the kinds that
+    wait or run.
     """
 
     snapshot: Snapshot
@@ -60,10 +61,12 @@ class Worth:
     closed: list[Bin] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
     pending: Sequence[Need] = ()
+    about: Sequence[Kind] = ()
     _spoiled: set[str] = field(default_factory=set)
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
     _own: dict[tuple[object, ...], float | None] = field(default_factory=dict)
+    _losers: dict[tuple[object, ...], list[tuple[Kind, float]]] = field(default_factory=dict)
 
     @cached_property
     def is_mixed(self) -> bool:
@@ -108,6 +111,8 @@ class Worth:
         if each.name not in self._risks:
             risks = (one for one in self.pending if each.holds(one) and not self.pays(each, one))
             self._risks[each.name] = list(risks)
+        if not self._risks[each.name]:
+            return False
         left = copy(each)
         if need is not None:
             left.jobs = []
@@ -124,30 +129,42 @@ class Worth:
             if each.name not in self._spoiled and each.holds(need) and not self.pays(each, need):
                 self._spoiled.add(each.name)
 
-    def is_threatened(self, each: Bin, kinds: Iterable[Kind], factor: float = 1.0) -> bool:
-        """Whether a job of one of these kinds would keep the node at a loss.
+    def is_threatened(self, each: Bin, factor: float = 1.0) -> bool:
+        """Whether a job of one of the kinds that are about would keep the node at a loss.
 
         `factor`: how many times the price of its own node that has to be.
         """
+        key = each.pool, each.offering, each.usd_per_hour, each.features
+        if key not in self._losers:
+            self._losers[key] = list(self._losing(each))
+        if not self._losers[key]:
+            return False
         lives_s = self.lives_s(each.name)
+        for kind, own_cost in self._losers[key]:
+            beside_s = 0.0 if kind.need.shape.is_exclusive else lives_s
+            if outlasts_s(kind.mean_s, beside_s) * each.usd_per_hour > factor * own_cost:
+                return True
+        return False
+
+    def _losing(self, each: Bin) -> Iterator[tuple[Kind, float]]:
+        """The kinds for which such a node is dear, and what a job of each costs on its own."""
         of = self.snapshot.cluster.instance_type(each.offering.instance_type)
-        for kind in kinds:
+        for kind in self.about if of else ():
             need = kind.need
             if of is None or each.pool not in need.pools or lacks(need.shape, of):
                 continue
             own_usd = self._own_usd(need, each.offering.market)
             if own_usd is None or self._is_like(each, own_usd):
                 continue
-            longer_s = outlasts_s(kind.mean_s, 0.0 if need.shape.is_exclusive else lives_s)
-            loss = longer_s * each.usd_per_hour
-            if loss > factor * self._own_cost(need, own_usd, kind.mean_s) and satisfies(
-                need.constraint, each.features
-            ):
-                return True
-        return False
+            if satisfies(need.constraint, each.features):
+                yield kind, self._own_cost(need, own_usd, kind.mean_s)
 
-    def kinds(self, needs: Iterable[Need]) -> list[Kind]:
-        """What waits and what runs, the most frequent first."""
+    def count_kinds(self, needs: Iterable[Need]) -> None:
+        """Find out what waits and what runs, the most frequent first."""
+        self.about = self._kinds(needs)
+        self._losers.clear()
+
+    def _kinds(self, needs: Iterable[Need]) -> list[Kind]:
         firsts = {need.kind: need for need in needs}
         counts = Counter(need.kind for need in needs)
         found: dict[tuple[object, ...], Kind] = {}
