@@ -6,7 +6,7 @@ Free of the CDK: the names may be tokens or plain text.
 from dataclasses import dataclass, replace
 
 from tidegate.core.pool import Pool
-from tidegate.wire.compat import INSTALLED_BRANCH, facts_of
+from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile, SlurmFile
 from tidegate.wire.node_models import GpuModel
 from userdata.render import (

@@ -21,6 +21,7 @@ from cdk.nodes import shared_names
 from cdk.proxy import with_proxy
 from cdk.queues import Queues
 from cdk.storage import Storage
+from cdk.user_data import judge_user_data
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import DIGEST_SOURCE
@@ -68,7 +69,8 @@ class Head(Construct):
             description="what the head runs; it looks here every minute",
         )
         self.role = self._role(file.cluster.name, storage, queues, events, bundle.bucket)
-        user_data = head_user_data(values, parameter.ref)
+        user_data = with_proxy(head_user_data(values, parameter.ref), file.network.proxy)
+        judge_user_data(self, user_data)
         self.instance = self._instance(file, network, image, user_data)
         acknowledge(
             self.instance,
@@ -122,7 +124,7 @@ class Head(Construct):
             subnet_id=network.subnets[file.head_zone],
             security_group_ids=[network.head_group_id],
             iam_instance_profile=profile.ref,
-            user_data=Fn.base64(with_proxy(user_data, file.network.proxy)),
+            user_data=Fn.base64(user_data),
             metadata_options=ec2.CfnInstance.MetadataOptionsProperty(
                 http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
             ),

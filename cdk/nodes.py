@@ -17,9 +17,10 @@ from cdk.images import ROOT_DEVICE, Images
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
+from cdk.user_data import judge_user_data
 from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
-from tidegate.wire.compat import facts_of
+from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from userdata.render import node_bundle, node_user_data
 
@@ -69,6 +70,7 @@ class Nodes(Construct):
         for pool in cluster.pools:
             image_id = images.of_nodes(pool.instance_types[0].arch)
             user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
+            judge_user_data(self, user_data)
             digest = ""
             for block in (None, *cluster.blocks(pool)):
                 data = self._data(

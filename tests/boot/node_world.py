@@ -130,10 +130,16 @@ FAULTS = {
         {STATE: "keeps=1"},
         wanting(power_limit_w=250),
     ),
+    "power_out_of_bounds": Fault(
+        "asked for 900 W, the GPU takes 100.00 to 300.00", values=wanting(power_limit_w=900)
+    ),
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
     "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),
+    "upgradable": Fault(
+        "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
+    ),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
@@ -183,7 +189,8 @@ def look_at(machine: Machine) -> dict[str, Any]:
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
     if machine.is_alive:
         line = (
-            f"cat {STATE} 2>/dev/null; findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
+            f"cat {STATE} /etc/local-held 2>/dev/null; "
+            "findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout

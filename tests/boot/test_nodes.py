@@ -84,6 +84,10 @@ def test_gpus_are_set_as_the_pool_asks(seen):
     )
 
 
+def test_driver_and_kernel_of_the_image_are_held(seen):
+    assert {"nvidia-driver-580-server", "linux-image-aws"} <= set(seen["upgradable"]["shown"])
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
 

@@ -1,20 +1,27 @@
 """Facts about GPUs, drivers and images, and what they say about cluster files."""
 
+from typing import Any
+
 import pytest
 import yaml
 
 from tests.cdk.made import ROOT
 from tests.wire.cluster_files import good
-from tidegate.wire.compat import facts_of, findings, load_compat
+from tidegate.wire.compat import findings
+from tidegate.wire.compat_facts import facts_of, is_older, load_compat
 from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
 
 RULES = {each["id"] for each in load_compat()["reject"]}
 
 
-def file_with(instance_type: str, image: str = "dlami") -> ClusterFile:
+def file_with(
+    instance_type: str, image: str = "dlami", gpu: object = None, **more: Any
+) -> ClusterFile:
     changes = {
+        **more,
         "image": image,
         "pools.t4.instance_types": [instance_type],
+        "pools.t4.gpu": gpu or {},
         "prices_usd_per_hour": {instance_type: {"on-demand": 9.0, "spot": 3.0}},
     }
     return parse_cluster(yaml.safe_dump(good(changes)), "test.yaml")
@@ -72,6 +79,57 @@ def test_efa_needs_types_with_alike_interfaces_and_a_way_out(instance_types, cha
     file = parse_cluster(yaml.safe_dump(good(change)), "test.yaml")
 
     assert [rule for rule, is_error in told(file) if is_error] == rules
+
+
+OWN = "ami-0123456789abcdef0"
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "image", "software", "found"),
+    [
+        ("p5.48xlarge", OWN, {"driver": "525.60.13", "cuda": "12.0"}, []),
+        ("p5.48xlarge", OWN, {"driver": "525.60.12"}, [("R01", True)]),
+        ("p5.48xlarge", OWN, {"driver": "570.10", "cuda": "13.0"}, [("R03", True)]),
+        ("p5.48xlarge", OWN, {"driver": "580.10", "cuda": "13.2"}, []),
+        ("p5.48xlarge", "dlami", {"cuda": "13.2"}, []),
+        ("p5.48xlarge", "dlami", {"cuda": "11.0"}, [("R03", True)]),
+        ("p3dn.24xlarge", OWN, {"cuda": "12.9"}, []),
+        ("p3dn.24xlarge", OWN, {"cuda": "13.0"}, [("R03", True)]),
+        ("p5.48xlarge", OWN, {"driver": "580.1", "fabric_manager": "580.2"}, [("R04", True)]),
+        ("p5.48xlarge", OWN, {"driver": "580.1", "fabric_manager": "580.1"}, []),
+        ("p5.4xlarge", OWN, {"driver": "580.1", "fabric_manager": "580.2"}, []),
+        ("p6-b200.48xlarge", OWN, {"kernel_module": "proprietary"}, [("R05", True)]),
+        ("p6-b200.48xlarge", OWN, {"kernel_module": "open"}, []),
+        ("p3dn.24xlarge", OWN, {"kernel_module": "open"}, [("R05", True)]),
+        ("g5.xlarge", OWN, {"driver": "535.10"}, [("R11", False)]),
+        ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.12.0", "efa_installer": "1.35.0"}, [("R08", True)]),
+        ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.12.0", "efa_installer": "1.34.0"}, []),
+        ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "nccl": "2.16.5"}, [("R08", True)]),
+        ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "nccl": "2.17.1"}, []),
+        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.50.0"}, [("R10", True)]),
+        ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.49.0"}, []),
+        ("g5.xlarge", OWN, {"os": "ubuntu20.04", "efa_installer": "1.45.1"}, [("R10", True)]),
+    ],
+)
+def test_versions_that_do_not_go_together_are_found(instance_type, image, software, found):
+    file = file_with(instance_type, image, software=software)
+
+    assert told(file) == found
+
+
+def test_a_libfabric_older_than_the_plugin_s_is_found():
+    software = {"aws_ofi_nccl": "1.21.1", "efa_installer": "1.43.2"}  # libfabric 2.1.0
+
+    assert told(file_with("g5.xlarge", OWN, software=software)) == []
+    rows = load_compat()["pairs"]["aws_ofi_nccl"]
+    assert is_older("1.21.9amzn1.0", rows[0]["libfabric_min_aws"])
+    assert not is_older("2.1.0amzn5.0", rows[0]["libfabric_min_aws"])
+
+
+def test_a_mode_in_which_no_program_runs_is_told():
+    file = file_with("g5.xlarge", gpu={"compute_mode": "prohibited"})
+
+    assert told(file) == [("R16", False)]
 
 
 def test_a_finding_names_pool_fact_and_source():

@@ -12,7 +12,7 @@ from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
 from tidegate.wire.models import ClusterModel
-from tidegate.wire.node_models import GpuModel
+from tidegate.wire.node_models import INSTALL, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.problems import Problem, problems_of, render
 from tidegate.wire.rules import problems_across
 from tidegate.wire.yaml_file import parse_yaml, read_yaml
@@ -41,6 +41,7 @@ class ClusterFile:
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
+    `software`: what the file itself says of the nodes' image and of jobs.
     """
 
     cluster: Cluster
@@ -64,6 +65,7 @@ class ClusterFile:
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
+    software: SoftwareModel = field(default_factory=SoftwareModel)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -141,8 +143,8 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         backup_days=model.backup_days,
         log_days=model.logs.retention_days,
         permissions_boundary=model.permissions_boundary,
-        image_id=model.image if model.image.startswith("ami-") else None,
-        installs_driver=model.image == "install",
+        image_id=model.image if model.image.startswith(OWN_IMAGE) else None,
+        installs_driver=model.image == INSTALL,
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),
@@ -155,6 +157,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         ),
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
+        software=model.software,
     )
 
 

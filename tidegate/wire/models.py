@@ -30,6 +30,7 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
+from tidegate.wire.node_models import SoftwareModel
 from tidegate.wire.pool_models import (
     LimitsModel,
     PaidMarket,
@@ -135,6 +136,9 @@ class ClusterModel(Section):
         default="dlami",
         description="dlami: AWS's with the GPU driver; install: plain Ubuntu, the driver is added;"
         " or the id of an image for head and nodes",
+    )
+    software: SoftwareModel = Field(
+        default=SoftwareModel(), description="what nodes' images and jobs hold, to be checked"
     )
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"

@@ -1,6 +1,6 @@
 """Says what is wrong with a file, in words: one line per problem, with its place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -69,6 +69,11 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean X?`, or "" when nothing comes near."""
     near = get_close_matches(wrong, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def and_(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:

@@ -5,109 +5,25 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-
-from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.wire.catalogue import USUAL_ARCH
-from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
-from tidegate.wire.models import PartitionModel, PriceModel, price_usd_per_hour
-from tidegate.wire.names import Region
-from tidegate.wire.node_models import GpuModel
-from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
-from tidegate.wire.problems import Place, Problem, did_you_mean
-from tidegate.wire.schedules_model import SchedulesModel
+from tidegate.wire.image_rules import IMAGE_RULES
+from tidegate.wire.models import price_usd_per_hour
+from tidegate.wire.parts import Parts, parts_of
+from tidegate.wire.pool_models import LimitsModel, PoolModel
+from tidegate.wire.problems import Place, Problem, and_, did_you_mean
+from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 
 # Every placeholder is a node that slurmctld walks in each pass.
 MAX_PLACEHOLDERS = 250
 MAX_SUMMANDS = 12
 
-_REGION: TypeAdapter[str] = TypeAdapter(Region)
-_NETWORK = TypeAdapter(NetworkModel)
-_HEAD = TypeAdapter(HeadModel)
-_EXISTING = TypeAdapter(ExistingModel)
-_LIMITS = TypeAdapter(LimitsModel)
-_SCHEDULES = TypeAdapter(SchedulesModel)
-_PARTITION = TypeAdapter(PartitionModel)
-_POOL = TypeAdapter(PoolModel)
-_RESERVATION = TypeAdapter(ReservationModel)
-_PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What is sound in the file. None: not there, or with problems of its own.
-
-    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well.
-    """
-
-    region: str | None
-    network: NetworkModel | None
-    head: HeadModel | None
-    existing: ExistingModel | None
-    limits: LimitsModel | None
-    schedules: SchedulesModel | None
-    partitions: Mapping[str, PartitionModel]
-    pools: Mapping[str, PoolModel]
-    prices: Mapping[str, PriceModel]
-    reservations: Mapping[int, ReservationModel]
-    is_every_reservation_sound: bool
-    is_own_image: bool
-    all_partitions: frozenset[str]
-    all_pools: frozenset[str]
-    all_priced: frozenset[str]
-
 
 def problems_across(data: Mapping[str, object]) -> list[Problem]:
     """Everything that is wrong between the parts of a file."""
-    parts = _parts(data)
-    return [problem for rule in RULES for problem in rule(parts)]
-
-
-def _parts(data: Mapping[str, object]) -> Parts:
-    partitions, pools = _mapping(data.get("partitions")), _mapping(data.get("pools"))
-    prices = _mapping(data.get("prices_usd_per_hour"))
-    reservations = _list(data.get("reservations"))
-    sound = {index: _sound(_RESERVATION, each) for index, each in enumerate(reservations)}
-    return Parts(
-        region=_sound(_REGION, data.get("region")),
-        network=_sound(_NETWORK, data.get("network", {})),
-        head=_sound(_HEAD, data.get("head", {})),
-        existing=_sound(_EXISTING, data.get("existing", {})),
-        limits=_sound(_LIMITS, data.get("limits", {})),
-        schedules=_sound(_SCHEDULES, schedules) if (schedules := data.get("schedules")) else None,
-        partitions=_all_sound(_PARTITION, partitions),
-        pools=_all_sound(_POOL, pools),
-        prices=_all_sound(_PRICE, prices),
-        reservations={index: each for index, each in sound.items() if each is not None},
-        is_every_reservation_sound=None not in sound.values(),
-        is_own_image=str(data.get("image", "")).startswith("ami-"),
-        all_partitions=frozenset(partitions),
-        all_pools=frozenset(pools),
-        all_priced=frozenset(prices),
-    )
-
-
-def _mapping(value: object) -> dict[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _sound[Part](model: TypeAdapter[Part], value: object) -> Part | None:
-    try:
-        return model.validate_python(value)
-    except ValidationError:
-        return None
-
-
-def _all_sound[Part](model: TypeAdapter[Part], values: Mapping[str, object]) -> dict[str, Part]:
-    found = {name: _sound(model, value) for name, value in values.items()}
-    return {name: part for name, part in found.items() if part is not None}
+    parts = parts_of(data)
+    return [*(problem for rule in RULES for problem in rule(parts)), *secrets_in(data)]
 
 
 def _partition_pools(parts: Parts) -> Iterator[Problem]:
@@ -139,27 +55,9 @@ def _default_partition(parts: Parts) -> Iterator[Problem]:
     defaults = [name for name, partition in parts.partitions.items() if partition.default]
     is_complete = len(parts.partitions) == len(parts.all_partitions)
     if len(defaults) > 1:
-        yield Problem(("partitions",), f"only one may be the default, now {_and(defaults)} are")
+        yield Problem(("partitions",), f"only one may be the default, now {and_(defaults)} are")
     elif not defaults and is_complete and len(parts.partitions) > 1:
         yield Problem(("partitions",), "one of them must have default: true")
-
-
-def _architectures(parts: Parts) -> Iterator[Problem]:
-    """A job's program runs on one architecture, and so does an image."""
-    for name, partition in parts.partitions.items():
-        pools = {pool: parts.pools[pool].arch for pool in partition.pools if pool in parts.pools}
-        if len(set(pools.values())) > 1:
-            told = _and([f"{pool} ({arch})" for pool, arch in pools.items()])
-            text = f"has {told}: Slurm would start a job on either; give each a partition"
-            yield Problem(("partitions", name, "pools"), text)
-    if not parts.is_own_image:
-        return
-    archs = {f"pool {name}": pool.arch for name, pool in parts.pools.items()}
-    if parts.head and parts.head.image is None:
-        archs["the head"] = USUAL_ARCH
-    if len(set(archs.values())) > 1:
-        told = _and([f"{what} ({arch})" for what, arch in archs.items()])
-        yield Problem(("image",), f"an image is of one architecture, but is for {told}")
 
 
 def _zones(parts: Parts) -> Iterator[Problem]:
@@ -204,15 +102,6 @@ def _labels(parts: Parts) -> Iterator[Problem]:
                 yield Problem(("pools", name, "labels", index), text)
 
 
-def _gpu_settings(parts: Parts) -> Iterator[Problem]:
-    """Settings of GPUs that no node has."""
-    for name, pool in parts.pools.items():
-        without = [each.name for each in pool.selected if each.gres != "gpu" or not each.gpus]
-        if without and pool.gpu != GpuModel():
-            text = f"{without[0]} has no NVIDIA GPU, so there is nothing to set"
-            yield Problem(("pools", name, "gpu"), text)
-
-
 def _placeholders(parts: Parts) -> Iterator[Problem]:
     """slurm.conf gets a group of placeholders for each instance type; pools share it."""
     groups: dict[str, int] = {}
@@ -238,7 +127,7 @@ def _prices(parts: Parts) -> Iterator[Problem]:
                     place: Place = ("prices_usd_per_hour", each.name, market.value)
                     missing.setdefault(place, []).append(name)
     for place, pools in missing.items():
-        yield Problem(place, f"missing, used by pool {_and(pools)}")
+        yield Problem(place, f"missing, used by pool {and_(pools)}")
 
 
 def _has_no_price(parts: Parts, instance_type: str, market: Market) -> bool:
@@ -357,12 +246,8 @@ def _size(each: InstanceType, key: str) -> float:
     return sizes[key]
 
 
-def _and(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 RULES = (
-    *(_partition_pools, _default_partition, _pre_warmed_pools, _architectures, _zones),
-    *(_existing, _labels, _placeholders, _gpu_settings),
+    *(_partition_pools, _default_partition, _pre_warmed_pools, _zones),
+    *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
 )

@@ -30,6 +30,7 @@ neuron_devices() {
 # What the pool asks for. Each setting is read back: a card may answer with success and keep its own.
 set_up() {
     if [[ -n $POWER_LIMIT_W ]]; then
+        takes_power
         nvidia-smi -pl "$POWER_LIMIT_W"
         holds power.limit "$POWER_LIMIT_W"
     fi
@@ -40,6 +41,16 @@ set_up() {
     if [[ -n $GPU_CLOCK_MHZ ]]; then
         nvidia-smi -lgc "$GPU_CLOCK_MHZ"
     fi
+}
+
+# The card's own bounds: one that is asked for less or more may clip it in silence.
+takes_power() {
+    local least most
+    while IFS=', ' read -r least most; do
+        if ((POWER_LIMIT_W < ${least%.*} || POWER_LIMIT_W > ${most%.*})); then
+            refuse "asked for $POWER_LIMIT_W W, the GPU takes $least to $most"
+        fi
+    done < <(nvidia-smi --query-gpu=power.min_limit,power.max_limit --format=csv,noheader,nounits)
 }
 
 # holds FIELD VALUE: on every GPU.

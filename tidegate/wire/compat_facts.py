@@ -1,0 +1,99 @@
+"""Facts on GPUs, drivers and images, from `tidegate/data/compat.yaml`.
+
+Every fact there names its source and how sure it is. What was only heard of (`unverified`) warns
+and never refuses.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from tidegate.wire.catalogue import load_catalogue
+
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+# What `image: install` brings: the long-term branch that all our GPUs know.
+INSTALLED_BRANCH = "580"
+# The default image of nodes; cdk/images.py looks it up.
+DEFAULT_IMAGE = "dlami-base-oss-ubuntu24.04"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What speaks against a pool. `rule`: of compat.yaml's list `reject`."""
+
+    rule: str
+    is_error: bool
+    place: str
+    text: str
+    source: str
+
+    def __str__(self) -> str:
+        kind = "error" if self.is_error else "warning"
+        return f"{self.place}: {kind} {self.rule}: {self.text} (source: {self.source})"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a node of an instance type must have. `min_driver`: "" where no source says.
+
+    `efa_interfaces`: the most it can have, over `network_cards` cards.
+    """
+
+    has_nvswitch: bool = False
+    min_driver: str = ""
+    efa_interfaces: int = 0
+    network_cards: int = 1
+
+
+@cache
+def load_compat() -> Mapping[str, Any]:
+    """The whole file; read once per process."""
+    text = (files("tidegate") / "data" / "compat.yaml").read_text(encoding="utf-8")
+    loaded: Mapping[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def facts_of(instance_type: str) -> NodeFacts:
+    """For launches and the health gate; little for types that the file does not know."""
+    row = load_compat()["instance_types"].get(instance_type)
+    if row is None:
+        known = load_catalogue().get(instance_type)
+        return NodeFacts(efa_interfaces=int(known is not None and known.instance_type.is_efa))
+    gpu = load_compat()["gpus"][row["gpu"]]
+    minimum = gpu.get("min_driver", {})
+    is_sure = minimum.get("conf") != "unverified"
+    return NodeFacts(
+        has_nvswitch=bool(gpu["fabric_manager"]) and row["count"] > 1,
+        min_driver=str(minimum.get("value", "")) if is_sure else "",
+        efa_interfaces=row["max_efa"],
+        network_cards=row["cards"],
+    )
+
+
+def is_sure(fact: Mapping[str, Any]) -> bool:
+    return fact["conf"] in ("seen", "derived")
+
+
+def is_older(version: str, minimum: object) -> bool:
+    """A branch alone stands for its newest driver; letters behind the numbers count nothing."""
+    have, need = _numbers(version), _numbers(str(minimum))
+    known = min(len(have), len(need))
+    return have[:known] < need[:known]
+
+
+def _numbers(version: str) -> list[int]:
+    """2.7.0 of libfabric's `2.7.0amzn2.0`, 1.21.1 of `1.21.1-aws`."""
+    found = _NUMBERS.match(version)
+    return [int(each) for each in found.group().split(".")] if found else []
+
+
+def sources(ids: list[str]) -> str:
+    """The sources' own titles."""
+    known = load_compat()["sources"]
+    return "; ".join(known[each] for each in ids) or "none"

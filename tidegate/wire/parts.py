@@ -1,0 +1,102 @@
+"""The parts of a cluster file that are sound in themselves, for the rules across them.
+
+A part with a mistake of its own is left out, not guessed at.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
+from tidegate.wire.models import PartitionModel, PriceModel
+from tidegate.wire.names import Region
+from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
+from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
+from tidegate.wire.schedules_model import SchedulesModel
+
+_REGION: TypeAdapter[str] = TypeAdapter(Region)
+_NETWORK = TypeAdapter(NetworkModel)
+_HEAD = TypeAdapter(HeadModel)
+_EXISTING = TypeAdapter(ExistingModel)
+_LIMITS = TypeAdapter(LimitsModel)
+_SCHEDULES = TypeAdapter(SchedulesModel)
+_PARTITION = TypeAdapter(PartitionModel)
+_POOL = TypeAdapter(PoolModel)
+_RESERVATION = TypeAdapter(ReservationModel)
+_PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
+_SOFTWARE = TypeAdapter(SoftwareModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is sound in the file. None: not there, or with problems of its own.
+
+    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well.
+    """
+
+    region: str | None
+    network: NetworkModel | None
+    head: HeadModel | None
+    existing: ExistingModel | None
+    limits: LimitsModel | None
+    schedules: SchedulesModel | None
+    partitions: Mapping[str, PartitionModel]
+    pools: Mapping[str, PoolModel]
+    prices: Mapping[str, PriceModel]
+    reservations: Mapping[int, ReservationModel]
+    is_every_reservation_sound: bool
+    image: str
+    software: SoftwareModel | None
+    all_partitions: frozenset[str]
+    all_pools: frozenset[str]
+    all_priced: frozenset[str]
+
+    @property
+    def is_own_image(self) -> bool:
+        return self.image.startswith(OWN_IMAGE)
+
+
+def parts_of(data: Mapping[str, object]) -> Parts:
+    partitions, pools = _mapping(data.get("partitions")), _mapping(data.get("pools"))
+    prices = _mapping(data.get("prices_usd_per_hour"))
+    reservations = _list(data.get("reservations"))
+    sound = {index: _sound(_RESERVATION, each) for index, each in enumerate(reservations)}
+    return Parts(
+        region=_sound(_REGION, data.get("region")),
+        network=_sound(_NETWORK, data.get("network", {})),
+        head=_sound(_HEAD, data.get("head", {})),
+        existing=_sound(_EXISTING, data.get("existing", {})),
+        limits=_sound(_LIMITS, data.get("limits", {})),
+        schedules=_sound(_SCHEDULES, schedules) if (schedules := data.get("schedules")) else None,
+        partitions=_all_sound(_PARTITION, partitions),
+        pools=_all_sound(_POOL, pools),
+        prices=_all_sound(_PRICE, prices),
+        reservations={index: each for index, each in sound.items() if each is not None},
+        is_every_reservation_sound=None not in sound.values(),
+        image=str(data.get("image", DLAMI)),
+        software=_sound(_SOFTWARE, data.get("software", {})),
+        all_partitions=frozenset(partitions),
+        all_pools=frozenset(pools),
+        all_priced=frozenset(prices),
+    )
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _sound[Part](model: TypeAdapter[Part], value: object) -> Part | None:
+    try:
+        return model.validate_python(value)
+    except ValidationError:
+        return None
+
+
+def _all_sound[Part](model: TypeAdapter[Part], values: Mapping[str, object]) -> dict[str, Part]:
+    found = {name: _sound(model, value) for name, value in values.items()}
+    return {name: part for name, part in found.items() if part is not None}
