@@ -26,7 +26,11 @@ SCOPE_PARTS = 5
 
 # Smithy's RPC over CBOR, which CloudWatch speaks.
 RPC_PATH = re.compile(r"/service/[^/]+/operation/(\w+)")
-INVOKE_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/invocations")
+FUNCTION_PATH = re.compile(r"/2015-03-31/functions/([^/]+)/(invocations|configuration)")
+FUNCTION_CALLS = {
+    ("POST", "invocations"): "Invoke",
+    ("GET", "configuration"): "GetFunctionConfiguration",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,10 @@ def _name_and_params(environ: Environ, service: str, path: str) -> tuple[str, Ma
         return target.split(".")[-1], json.loads(body_of(environ) or b"{}")
     if found := RPC_PATH.search(path):
         return found[1], {}
-    if service == "lambda" and (found := INVOKE_PATH.fullmatch(path)):
-        return "Invoke", {"FunctionName": found[1]}
+    if service == "lambda" and (found := FUNCTION_PATH.fullmatch(path)):
+        name = FUNCTION_CALLS.get((environ["REQUEST_METHOD"], found[2]))
+        if name:
+            return name, {"FunctionName": found[1]}
     form = dict(parse_qsl(body_of(environ).decode(errors="replace"), keep_blank_values=True))
     if "Action" not in form:
         raise NotModelledError(f"{service} request {environ['REQUEST_METHOD']} {path}")

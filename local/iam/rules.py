@@ -114,10 +114,10 @@ def _on_log_stream(call: Call) -> Iterator[Check]:
     yield Check(f"logs:{call.name}", call.arn(f"log-group:{group}:log-stream:{stream}"))
 
 
-def _invoke(call: Call) -> Iterator[Check]:
+def _on_function(call: Call) -> Iterator[Check]:
     name = call.params["FunctionName"]
     arn = name if name.startswith("arn:") else call.arn(f"function:{name}")
-    yield Check("lambda:InvokeFunction", arn)
+    yield Check("lambda:InvokeFunction" if call.name == "Invoke" else f"lambda:{call.name}", arn)
 
 
 def _table(service: str, rule: Rule, *names: str) -> dict[str, Rule]:
@@ -137,8 +137,8 @@ RULES: Mapping[str, Rule] = {
     **_table("secretsmanager", _on_secret, "GetSecretValue", "DescribeSecret", "PutSecretValue"),
     **_table("ssm", _on_parameters, "GetParameter", "GetParameters", "GetParametersByPath"),
     **_table("logs", _on_log_stream, "CreateLogGroup", "CreateLogStream", "PutLogEvents"),
-    **_table("cloudwatch", _on_all, "PutMetricData"),
-    **_table("lambda", _invoke, "Invoke"),
+    **_table("cloudwatch", _on_all, "DescribeAlarms", "PutMetricData"),
+    **_table("lambda", _on_function, "Invoke", "GetFunctionConfiguration"),
     # Always allowed, even against a deny: IAM user guide, GetCallerIdentity.
     **_table("sts", _nothing, "GetCallerIdentity"),
 }

@@ -72,14 +72,6 @@ class Town:
         )
         self.planner = function(planner, self.variables, self.cloud.client)
 
-    def use(self, text: str) -> None:
-        """Deploy another cluster file."""
-        self.file.write_text(text)
-        self.cloud.client("s3").put_object(
-            Bucket=self.names.bucket, Key="cluster.yaml", Body=text.encode()
-        )
-        self.planner = function(planner, self.variables, self.cloud.client)
-
     def client(self, service: str) -> Any:
         return self if service == "lambda" else self.cloud.client(service)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -29,6 +29,7 @@ from tidegate.core.actions import Order
 from tidegate.core.digest import Stamp
 from tidegate.core.slurm import Job, Node
 from tidegate.wire.config import ClusterFile, load_cluster
+from userdata.values import NODE_SOURCE
 
 CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
 NAME = "stacked"
@@ -56,18 +57,22 @@ class StackWorld:
     def head(self, service: str) -> Any:
         """A client with the credentials that the head's machine gets."""
         if service not in self._head:
-            observer = self.cloud.observer
-            roles = InstanceRoles(observer("ec2"), observer("iam"), observer("sts"))
-            given = roles.credentials_of(self.head_id)
-            make_client: Any = boto3.Session(
-                given.access_key_id, given.secret_access_key, given.token, region_name=REGION
-            ).client
-            self._head[service] = make_client(
-                service,
-                endpoint_url=self.cloud.endpoint_url,
-                config=client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S),
-            )
+            self._head[service] = self.machine(self.head_id, service)
         return self._head[service]
+
+    def machine(self, instance_id: str, service: str) -> Any:
+        """A client with the credentials that an instance gets."""
+        observer = self.cloud.observer
+        roles = InstanceRoles(observer("ec2"), observer("iam"), observer("sts"))
+        given = roles.credentials_of(instance_id)
+        make_client: Any = boto3.Session(
+            given.access_key_id, given.secret_access_key, given.token, region_name=REGION
+        ).client
+        return make_client(
+            service,
+            endpoint_url=self.cloud.endpoint_url,
+            config=client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S),
+        )
 
     def restart_head(self) -> None:
         """The head's agent starts anew, on whatever instance is the head now."""
@@ -130,6 +135,25 @@ class StackWorld:
         self.cloud.observer("events").put_events(Entries=[entry])
         self.router.settle()
 
+    def tell_of_boot(self, instance_id: str, kind: str, **members: object) -> None:
+        """What a node says of its boot, under its own role (`put_event` in userdata/lib.sh)."""
+        detail = {"instance-id": instance_id, "role": "node", **members}
+        entry = {
+            "EventBusName": self.deployment.stack_name,
+            "Source": NODE_SOURCE,
+            "DetailType": kind,
+            "Detail": json.dumps(detail),
+        }
+        answer = self.machine(instance_id, "events").put_events(Entries=[entry])
+        assert not answer["FailedEntryCount"], answer
+        self.router.settle()
+
+    def age_digest(self, by_s: float) -> None:
+        """S3 has had the head's last report for so much longer."""
+        backend: Any = self.router.deployed.place.backend("s3")
+        stored = backend.get_object(self.bus.bucket, self.bus.digest_key)
+        stored.last_modified -= timedelta(seconds=by_s)
+
     def orders(self) -> list[Order]:
         """The orders that wait for the head; taken and acknowledged."""
         bus = self.bus
@@ -185,12 +209,15 @@ class StackWorld:
 
 
 @contextmanager
-def stacked(assembly: Path) -> Iterator[StackWorld]:
-    """The stack, freshly deployed."""
+def stacked(
+    assembly: Path, file: Path = CLUSTER_FILE, *, starts: datetime | None = MORNING
+) -> Iterator[StackWorld]:
+    """The stack, freshly deployed. `starts` None: at this machine's own time."""
     with LocalCloud() as cloud:
         deployment = deploy(cloud, assembly, STACK)
         # Before there is a router: it would fire everything that lies between.
         clock = VirtualClock()
-        clock.jump_to(MORNING)
+        if starts:
+            clock.jump_to(starts)
         with Router(cloud, clock=clock) as router:
-            yield StackWorld(cloud, deployment, router, load_cluster(CLUSTER_FILE))
+            yield StackWorld(cloud, deployment, router, load_cluster(file))

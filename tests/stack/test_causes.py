@@ -1,0 +1,175 @@
+"""A new user in front of a broken cluster: `why` or `status` names the cause.
+
+The stack's own template is deployed, its functions run under their own roles, the head and the
+nodes speak under theirs, and who asks has the rights of docs/commands.md.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from local.assembly import synthesize
+from tests.make import job
+from tests.stack.person import ROLE, needed, terminal
+from tests.stack.world import StackWorld, stacked
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.slurm import Job
+from tidegate.wire.events import BOOT_DETAIL_TYPE, STATE_DETAIL_TYPE
+
+CLUSTER_FILE = Path(__file__).with_name("broken.yaml")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A deployed cluster, and somebody who asks about it."""
+
+    world: StackWorld
+    ask: Callable[..., Result]
+
+    def asked(self, *words: str) -> tuple[int, str]:
+        """The exit code of a command, and what it says in one line."""
+        result = self.ask(*words)
+        assert max(map(len, result.output.splitlines())) <= 100
+        return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """One deployment for all: a partition for each thing that is broken."""
+    assembly = synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
+    with stacked(assembly, CLUSTER_FILE, starts=None) as world:
+        yield Desk(world, terminal(world, CLUSTER_FILE))
+
+
+@pytest.fixture(autouse=True)
+def as_it_should(desk: Desk) -> Iterator[None]:
+    """Whatever is broken, nothing of ours fails, and nobody lacks a right."""
+    yield
+    assert desk.world.trouble() == []
+
+
+def of(job_id: int, partition: str, **more: Any) -> Job:
+    return replace(job(job_id, **more), partitions=(partition,))
+
+
+def gives_up(world: StackWorld, name: str, stage: str, tail: str) -> None:
+    """What a node says on its way out, and EC2 of its end."""
+    world.tell_of_boot(name, BOOT_DETAIL_TYPE, stage=stage, tail=tail)
+    world.cloud.observer("ec2").terminate_instances(InstanceIds=[name])
+    world.put("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": name, "state": "shutting-down"})
+
+
+def keeps_failing(world: StackWorld, wanted: Job, stage: str, tail: str) -> None:
+    """Every node that is bought for the job gives up, until none is left to buy."""
+    before = set(world.nodes())
+    for _ in range(4):
+        world.report([wanted])
+        if not (found := set(world.nodes()) - before):
+            return
+        for name in found:
+            gives_up(world, name, stage, tail)
+    raise AssertionError("the planner goes on to buy nodes that fail")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "stage", "tail"),
+    [
+        (
+            of(11, "driver"),
+            "driver",
+            "nvidia-smi: driver 470 is older than the 535 that CUDA 12 needs",
+        ),
+        (of(12, "efs"), "shared", "mount.nfs4: Connection timed out: fs-0a1b is not reachable"),
+    ],
+    ids=["driver", "efs"],
+)
+def test_a_wrong_driver_or_a_file_system_that_cannot_be_mounted(
+    desk: Desk, wanted: Job, stage: str, tail: str
+) -> None:
+    keeps_failing(desk.world, wanted, stage, tail)
+
+    code, said = desk.asked("why", wanted.job_id)
+
+    assert code == 3, said
+    assert said.startswith(f"job {wanted.job_id} waits: ")
+    assert f"stage {stage} failed on i-" in said
+    assert tail in said
+    assert tail in desk.asked("status")[1]
+
+
+def test_a_limit_that_is_too_low(desk: Desk) -> None:
+    desk.world.report([of(13, "small", nodes=9)])
+
+    code, said = desk.asked("why", "13")
+
+    assert code == 3, said
+    assert said.startswith("job 13 waits: pool small is limited to 8 GPUs, 0 are used and 9 more")
+
+
+def test_no_capacity_anywhere(desk: Desk) -> None:
+    dry = {Offering("g5.xlarge", zone, Market.SPOT) for zone in ("us-east-1a", "us-east-1b")}
+    desk.world.cloud.capacity.dry.update(dry)
+    wanted = of(14, "dry", gpu_type="a10g")
+    for _ in range(2):  # the first look ends while there is more to try, and asks for another
+        desk.world.report([wanted])
+
+    code, said = desk.asked("why", "14")
+
+    assert code == 3, said
+    assert "rest after EC2 refused them, the next try is at " in said
+    assert "InsufficientInstanceCapacity" in said
+
+
+def test_an_agent_that_is_dead(desk: Desk) -> None:
+    desk.world.report([of(15, "small")])
+    desk.world.age_digest(by_s=3600)
+
+    code, said = desk.asked("status")
+
+    assert code == 3, said
+    assert "! the head was last heard 36" in said
+    assert "the head was last heard 36" in desk.asked("why", "15")[1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (of(16, "small", gpus=64), "job 16 waits: g4dn.12xlarge has 4 GPUs, the job asks 64"),
+        (of(17, "small", reason="JobHeldUser"), "release it: scontrol release 17"),
+    ],
+    ids=["impossible", "held"],
+)
+def test_a_job_that_can_never_run_and_one_that_is_held(desk: Desk, wanted: Job, says: str) -> None:
+    desk.world.report([wanted])
+
+    code, said = desk.asked("why", wanted.job_id)
+
+    assert code == 3, said
+    assert says in said
+
+
+def test_a_budget_that_is_spent(desk: Desk) -> None:
+    first = of(18, "rich", gpu_type="a10g", account="broke")
+    desk.world.report([first])
+    time.sleep(0.1)  # its node costs more than that
+    desk.world.report([first, of(19, "rich", gpu_type="a10g", account="broke", nodes=2)])
+
+    code, said = desk.asked("why", "19")
+
+    assert code == 3, said
+    assert said.startswith("job 19 waits: the budget of account broke, 0.00 USD per day, is spent")
+    assert "! the budget of account broke" in desk.asked("status")[1]
+
+
+def test_nobody_needs_more_rights_than_the_page_says(desk: Desk) -> None:
+    desk.world.report([of(20, "small")])
+    for words in (("why", "20"), ("status",), ("nodes",), ("events",)):
+        assert desk.asked(*words)[0] in (0, 3)
+
+    used = {each.action for each in desk.world.cloud.authorizer.log.used if ROLE in each.principal}
+    assert used == needed()
