@@ -62,7 +62,8 @@ FAULTS_OF_DOING = (
         "a notice is not remembered",
         (
             "service/interruptions.py",
-            "        self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s))",
+            "        self.ledger.interrupt_nodes("
+            "reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)",
             "        pass",
         ),
     ),

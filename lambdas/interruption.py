@@ -47,8 +47,8 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
         "Cordoned": len(done.cordoned),
         "DeadNodes": len(done.dead),
         "ForeignNotices": done.foreign,
-        "SavedJobs": done.saved_jobs,
-        "LostGpuHours": done.lost_gpu_hours,
+        "SavedJobs": done.toll.saved_jobs,
+        "LostGpuHours": done.toll.lost_gpu_hours,
     }
     # Other people's instances change their state all day; a metric costs by the hour.
     made.count(**{name: value for name, value in figures.items() if value})
@@ -59,8 +59,8 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
             "lifted": done.lifted,
             "dead": done.dead,
             "foreign": done.foreign,
-            "saved_jobs": done.saved_jobs,
-            "lost_gpu_hours": done.lost_gpu_hours,
+            "saved_jobs": done.toll.saved_jobs,
+            "lost_gpu_hours": done.toll.lost_gpu_hours,
             "trouble": done.trouble,
         }
         made.logger.info("interruption", extra={"interruption": said})

@@ -6,6 +6,7 @@ runs on both. Each method states its errors; expected outcomes come back as valu
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from tidegate.core.actions import (
@@ -14,12 +15,14 @@ from tidegate.core.actions import (
     Ended,
     LaunchRecord,
     LaunchStatus,
+    Losses,
     NodeRecord,
     Order,
     PendingOrder,
     Phase,
     Resting,
     Stuck,
+    Toll,
 )
 from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.digest import Digest, Stamp
@@ -85,11 +88,15 @@ class Compute(Protocol):
         ...
 
 
+NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerView:
     """One consistent-enough read of the ledger: the epoch is read first.
 
-    `digest_seen` None: none was acted on in the last ten minutes. `spent`: what ended nodes cost.
+    `digest_seen` None: none was acted on in the last ten minutes. `spent`: what ended nodes cost;
+    `losses`: what AWS's taking some of them back did to jobs, by month.
     """
 
     epoch: Epoch
@@ -100,6 +107,7 @@ class LedgerView:
     stuck: tuple[Stuck, ...] = ()
     overrides: tuple[ScheduleOverride, ...] = ()
     spent: tuple[Charge, ...] = ()
+    losses: tuple[Losses, ...] = ()
     learnt: tuple[Learnt, ...] = ()
 
 
@@ -132,14 +140,19 @@ class Ledger(Protocol):
         ...
 
     def charge(self, ended: Sequence[Ended]) -> None:
-        """Note when nodes stopped to cost, and add what they cost to the counters.
+        """Note when nodes stopped to cost; add that and their tolls to the counters.
 
         Each node counts once, however often this is repeated; unknown ones do not count.
         """
         ...
 
-    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
-        """Note when EC2 reclaims these nodes; those that are known and not past that."""
+    def interrupt_nodes(
+        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+    ) -> frozenset[str]:
+        """Note when EC2 reclaims these nodes; those that are known and not past that.
+
+        The first toll of a node stays, also one of nothing.
+        """
         ...
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:

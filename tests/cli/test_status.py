@@ -1,12 +1,14 @@
 """`status`, `nodes` and `events`, of a cluster in the local cloud that has looked."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Town
 from tests.make import job, node
+from tidegate.core.actions import Toll
 from tidegate.core.ec2 import Market, Offering
 
 
@@ -45,6 +47,17 @@ def test_status_has_an_exit_code_for_what_needs_a_look(town: Town) -> None:
     assert result.exit_code == 3
     assert f"! node {name} is DOWN: Not responding" in result.output
     assert town.ask_json("status")["needs_a_look"] == [f"node {name} is DOWN: Not responding"]
+
+
+def test_status_tells_what_aws_took_back_this_month(town: Town) -> None:
+    name = bought(town)
+    assert "taken back" not in town.ask("status").output
+
+    ledger = town.planner.work.control.ledger
+    ledger.interrupt_nodes({name: time.time() + 120}, {name: Toll(2.54, 3)})
+
+    said = "taken back by AWS this month: 1 node; 3 jobs saved, 2.5 GPU-hours lost"
+    assert said in town.ask("status").output
 
 
 def test_a_head_that_never_reported_needs_a_look(town: Town) -> None:

@@ -18,7 +18,6 @@ from tidegate.core.interruption import (
     orders_for,
     reclaim_at_s,
     saves,
-    toll,
 )
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
@@ -188,21 +187,6 @@ def test_maintenance_becomes_a_reclaim_ten_minutes_before(
     cordon: Cordon | None, expected: float | None
 ) -> None:
     assert reclaim_at_s(replace(record(), cordon=cordon), NOW_S) == expected
-
-
-def test_jobs_lose_what_they_computed_since_they_began_unless_they_can_save() -> None:
-    hour_ago_s = NOW_S - 3600
-    jobs = reading(
-        job(1, on=["i-1"], gpus=4, started_at_s=hour_ago_s),
-        job(2, on=["i-1"], gpus=1, started_at_s=hour_ago_s, comment="tidegate:ckpt=USR1@20"),
-        job(3, on=["i-2", "i-3"], gpus=2, started_at_s=hour_ago_s),
-        job(4, on=["i-4"], gpus=8, started_at_s=hour_ago_s),
-        job(5, on=["i-1"], gpus=8),
-    )
-
-    assert toll(["i-1", "i-2"], [], jobs, NOW_S) == 4 + 2 * 2
-    assert toll([], ["i-1"], jobs, NOW_S) == 4 + 1
-    assert toll(["i-1"], [], None, NOW_S) == 0
 
 
 def test_an_offering_rests_longer_with_each_loss_and_a_storm_is_one() -> None:

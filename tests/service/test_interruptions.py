@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.make import instance, job, node, record
 from tests.service.conftest import World
-from tidegate.core.actions import Launch, OrderKind, Phase
+from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
 from tidegate.core.ec2 import InstanceState
-from tidegate.core.events import HealthCategory, HealthNotice, StateChange
+from tidegate.core.events import HealthCategory, HealthNotice, SpotInterruption, StateChange
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
@@ -96,3 +96,48 @@ def test_a_new_warning_cordons_a_node_that_outlived_an_older_one() -> None:
     world.control().interrupt([maintenance(world, in_s=None)])
 
     assert world.ledger.all_nodes["i-1"].is_cordoned(world.clock.now_s())
+
+
+def warning(world: World, name: str = "i-1") -> SpotInterruption:
+    return SpotInterruption(name, world.clock.now_s())
+
+
+def world_with_a_gang() -> World:
+    """Two nodes, and a job on both that has computed for an hour on 2 x 1 GPU."""
+    world = World()
+    began_s = world.clock.now_s() - 3600
+    for name in ("i-1", "i-2"):
+        world.compute.everything[name] = replace(instance(name), launched_at_s=began_s)
+        world.ledger.all_nodes[name] = record(name)
+    gang = job(7, nodes=2, on=["i-1", "i-2"], started_at_s=began_s)
+    world.report([gang], [node(n, state="MIXED", gpus_alloc=1) for n in ("i-1", "i-2")])
+    return world
+
+
+def test_a_gangs_loss_counts_once_however_its_nodes_are_announced() -> None:
+    world = world_with_a_gang()
+    control = world.control()
+
+    first = control.interrupt([warning(world)])
+    again = control.interrupt([warning(world)])
+    other = control.interrupt([warning(world, "i-2")])
+    died = control.interrupt([ENDS])
+
+    assert first.toll == Toll(2.0, 1)
+    assert (again.toll, other.toll, died.toll) == (Toll(), Toll(), Toll())
+    assert [each.toll for each in world.ledger.all_nodes.values()] == [Toll(2.0, 1), Toll()]
+
+
+def test_what_a_reclaim_cost_is_in_the_months_sum_when_its_node_has_ended() -> None:
+    world = world_with_a_gang()
+    world.control().interrupt([warning(world)])
+    ended = replace(world.compute.everything["i-1"], state=InstanceState.TERMINATED)
+    world.compute.everything["i-1"] = ended
+    world.clock.advance(120)
+    world.report([], [node("i-2")])
+
+    for _ in range(3):
+        world.look()
+
+    (sums,) = world.ledger.view().losses
+    assert sums == Losses(sums.month, 1, 2.0, 1)

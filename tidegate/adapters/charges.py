@@ -2,13 +2,14 @@
 
     spent#2026-11-21    an attribute for each scope, in USD; DynamoDB's numbers are decimal
     spent#2026-11       the same for a month
+    lost#2026-11        nodes that AWS took back, and what that did to jobs
 
 A node's end and what it adds to the counters are one transaction on the condition that the node
 has not ended before: whatever is repeated counts once.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import batched
 from typing import TYPE_CHECKING
 
@@ -21,9 +22,9 @@ from tidegate.adapters.aws_errors import (
     tolerating,
 )
 from tidegate.adapters.ledger_items import key, number, packed
-from tidegate.core.actions import Ended
+from tidegate.core.actions import Ended, Toll
 from tidegate.core.errors import Throttled
-from tidegate.core.spend import kept_until_s
+from tidegate.core.spend import kept_until_s, month_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 # DynamoDB takes 100 items in a transaction; a node that ran for a year adds to 16 counters.
 CHUNK = 80
 
-# A billionth of a dollar; sums of rounded numbers are exact in decimals.
+# A billionth of a dollar or GPU-hour; sums of rounded numbers are exact in decimals.
 DIGITS = 9
 
 
@@ -50,7 +51,11 @@ def charge(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> None
 
 def _is_counted(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> bool:
     """All of them now, or the only one before; False: one of several was, or a rival writes."""
-    writes = [*(_end(table, each) for each in ended), *_counters(table, ended)]
+    writes = [
+        *(_end(table, each) for each in ended),
+        *_counters(table, ended),
+        *_tolls(table, ended),
+    ]
     with aws_call():
         failed = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
     if not isinstance(failed, ClientError):
@@ -78,6 +83,32 @@ def _counters(table: str, ended: Sequence[Ended]) -> list["TransactWriteItemType
         for one in each.charges:
             sums[one.period][one.scope] += one.usd
     return [_counter(table, period, scopes) for period, scopes in sorted(sums.items())]
+
+
+def _tolls(table: str, ended: Sequence[Ended]) -> Iterator["TransactWriteItemTypeDef"]:
+    """One write per month in which AWS took nodes back."""
+    sums: defaultdict[str, list[Toll]] = defaultdict(list)
+    for each in ended:
+        if each.toll:
+            sums[month_of(each.at_s).name].append(each.toll)
+    for month, tolls in sorted(sums.items()):
+        lost_gpu_hours = round(sum(toll.lost_gpu_hours for toll in tolls), DIGITS)
+        yield {
+            "Update": {
+                "TableName": table,
+                "Key": packed(key(f"lost#{month}")),
+                "UpdateExpression": "SET expires_at = :expires_at "
+                "ADD nodes :nodes, lost_gpu_hours :lost_gpu_hours, saved_jobs :saved_jobs",
+                "ExpressionAttributeValues": packed(
+                    {
+                        ":expires_at": int(kept_until_s(month)),
+                        ":nodes": len(tolls),
+                        ":lost_gpu_hours": number(lost_gpu_hours),
+                        ":saved_jobs": sum(toll.saved_jobs for toll in tolls),
+                    }
+                ),
+            }
+        }
 
 
 def _counter(table: str, period: str, scopes: dict[str, float]) -> "TransactWriteItemTypeDef":

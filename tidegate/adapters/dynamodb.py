@@ -4,11 +4,13 @@
     epoch                       lineage, epoch, committed_by
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status
-    node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in
+    node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
+                                toll
     resting#<offering>
     stuck#<job id>
     override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
+    lost#<month>                nodes, lost_gpu_hours, saved_jobs (`charges.py`)
     learnt#<pool>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
@@ -38,6 +40,7 @@ from tidegate.adapters.ledger_items import (
     epoch_update,
     is_own_commit,
     key,
+    losses,
     node,
     node_item,
     number,
@@ -58,6 +61,7 @@ from tidegate.core.actions import (
     Phase,
     Resting,
     Stuck,
+    Toll,
 )
 from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
@@ -65,7 +69,7 @@ from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
-from tidegate.ports import Clock, LedgerView
+from tidegate.ports import NO_TOLLS, Clock, LedgerView
 from tidegate.wire.records import (
     CORDON,
     LAUNCH,
@@ -132,6 +136,7 @@ class DynamoLedger:
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
             overrides=tuple(one for one in overrides if now_s < one.until_s + OVERRIDE_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
+            losses=tuple(losses(item) for item in by_kind.get("lost", ())),
             learnt=tuple(decode(LEARNT, one["body"]) for one in by_kind.get("learnt", ())),
         )
 
@@ -192,8 +197,10 @@ class DynamoLedger:
     def charge(self, ended: Sequence[Ended]) -> None:
         charge(self.client, self.table, ended)
 
-    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
-        return interrupt(self.client, self.table, reclaim_at_s)
+    def interrupt_nodes(
+        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+    ) -> frozenset[str]:
+        return interrupt(self.client, self.table, reclaim_at_s, tolls)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():

@@ -8,7 +8,8 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
 from tidegate.adapters.ledger_items import key, number, packed
-from tidegate.core.actions import Phase
+from tidegate.core.actions import Phase, Toll
+from tidegate.wire.records import TOLL, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -19,7 +20,10 @@ CHUNK = 100
 
 
 def interrupt(
-    client: "DynamoDBClient", table: str, reclaim_at_s: Mapping[str, float]
+    client: "DynamoDBClient",
+    table: str,
+    reclaim_at_s: Mapping[str, float],
+    tolls: Mapping[str, Toll],
 ) -> frozenset[str]:
     """Note when EC2 takes these nodes back; those that could be noted. Errors: as `aws_call`.
 
@@ -28,7 +32,9 @@ def interrupt(
     """
     noted: set[str] = set()
     for chunk in batched(sorted(reclaim_at_s.items()), CHUNK, strict=False):
-        updates = {name: _update(table, name, at_s) for name, at_s in chunk}
+        updates = {
+            name: _update(table, name, at_s, tolls.get(name, Toll())) for name, at_s in chunk
+        }
         with aws_call():
             if _together(client, updates.values()):
                 noted.update(updates)
@@ -48,14 +54,19 @@ def _alone(client: "DynamoDBClient", update: "UpdateTypeDef") -> bool:
     return not isinstance(answer, ClientError)
 
 
-def _update(table: str, instance_id: str, reclaim_at_s: float) -> "UpdateTypeDef":
+def _update(table: str, instance_id: str, reclaim_at_s: float, toll: Toll) -> "UpdateTypeDef":
     return {
         "TableName": table,
         "Key": packed(key(f"node#{instance_id}")),
         "UpdateExpression": "SET phase = :phase, reclaim_at_s = :reclaim_at_s, "
-        "interrupted_in = if_not_exists(interrupted_in, phase)",
+        "interrupted_in = if_not_exists(interrupted_in, phase), "
+        "toll = if_not_exists(toll, :toll)",
         "ConditionExpression": "attribute_exists(pk) AND phase <= :phase",
         "ExpressionAttributeValues": packed(
-            {":phase": int(Phase.INTERRUPTED), ":reclaim_at_s": number(reclaim_at_s)}
+            {
+                ":phase": int(Phase.INTERRUPTED),
+                ":reclaim_at_s": number(reclaim_at_s),
+                ":toll": encode(TOLL, toll),
+            }
         ),
     }

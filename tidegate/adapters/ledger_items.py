@@ -10,10 +10,13 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Phase
+from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, Phase
 from tidegate.core.digest import Stamp
 from tidegate.core.snapshot import Epoch
-from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, decode, encode
+from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
@@ -85,6 +88,8 @@ def node_item(node: NodeRecord) -> Item:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:
         item["interrupted_in"] = int(node.interrupted_in)
+    if node.toll is not None:
+        item["toll"] = encode(TOLL, node.toll)
     return item
 
 
@@ -99,6 +104,7 @@ def node(item: Item) -> NodeRecord:
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
+        toll=decode(TOLL, item["toll"]) if "toll" in item else None,
     )
 
 
@@ -108,6 +114,12 @@ def spent(item: Item) -> Iterator[Charge]:
     for name, usd in item.items():
         if name not in ("pk", "sk", "expires_at"):
             yield Charge(period, name, float(usd))
+
+
+def losses(item: Item) -> Losses:
+    """The counters of one month."""
+    month = item["sk"].removeprefix("lost#")
+    return Losses(month, int(item["nodes"]), float(item["lost_gpu_hours"]), int(item["saved_jobs"]))
 
 
 def stamp_attributes(stamp: Stamp) -> Item:
@@ -126,6 +138,27 @@ def is_own_commit(failed: ClientError, token: str) -> bool:
     """Whether the epoch that barred the commit was moved by the same commit before."""
     epoch_item = unpacked(cancellation_reasons(failed)[0].get("Item", {}))
     return bool(epoch_item) and epoch_item["committed_by"] == token
+
+
+def epoch_update(table: str, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
+    """Move the epoch on, unless somebody has."""
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": packed(key("epoch")),
+            "UpdateExpression": "SET epoch = :next, committed_by = :token",
+            "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
+            "ExpressionAttributeValues": packed(
+                {
+                    ":lineage": epoch.lineage,
+                    ":epoch": epoch.number,
+                    ":next": epoch.number + 1,
+                    ":token": token,
+                }
+            ),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
 
 
 def commit_token(planner: str, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:

@@ -66,6 +66,12 @@ def _tail(found: Overview) -> Iterator[str]:
     for budget in found.budgets:
         spent = f"{budget.usd:.2f} of {budget.budget_usd:.2f} USD"
         yield f"spent by {budget.scope} this {budget.per}: {spent}"
+    if lost := found.losses.nodes:
+        nodes = f"{lost} node{'s' if lost > 1 else ''}"
+        hours = f"{found.losses.lost_gpu_hours:.1f} GPU-hours lost"
+        yield (
+            f"taken back by AWS this month: {nodes}; {found.losses.saved_jobs} jobs saved, {hours}"
+        )
     for each in found.resting[:RESTING_SHOWN]:
         is_ours = each.code in BOOT_FAILURES
         words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"

@@ -113,13 +113,24 @@ class Cordon:
 
 
 @dataclass(frozen=True, slots=True)
+class Toll:
+    """What running jobs lost with a node that AWS took back, and how many were saved in time."""
+
+    lost_gpu_hours: float = 0.0
+    saved_jobs: int = 0
+
+    def plus(self, other: "Toll") -> "Toll":
+        return Toll(self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs)
+
+
+@dataclass(frozen=True, slots=True)
 class NodeRecord:
     """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
 
     `account`: that of the job it was launched for. `ended_at_s`: when it stopped to cost; what
     it has cost is in the ledger's counters since then.
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
-    it away or it ended by itself.
+    it away or it ended by itself; `toll`: what that did to jobs, counted when AWS first said so.
     """
 
     instance_id: str
@@ -137,6 +148,7 @@ class NodeRecord:
     ended_at_s: float | None = None
     template: str = ""
     interrupted_in: Phase | None = None
+    toll: Toll | None = None
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -152,12 +164,23 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """The tolls of all nodes that AWS took back in a month ("2026-11")."""
+
+    month: str
+    nodes: int
+    lost_gpu_hours: float
+    saved_jobs: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
-    """A node that costs nothing more, and what it has cost."""
+    """A node that costs nothing more, and what it has cost. `toll`: of one that AWS took back."""
 
     instance_id: str
     at_s: float
     charges: tuple[Charge, ...]
+    toll: Toll | None = None
 
 
 @dataclass(frozen=True, slots=True)

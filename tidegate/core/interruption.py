@@ -126,25 +126,6 @@ def after_loss(
     return Resting(offering, now_s + rest_s, losses, TAKEN_BACK, "EC2 reclaims instances here")
 
 
-def toll(
-    reclaimed: Collection[str], dead: Collection[str], reading: Reading | None, now_s: float
-) -> float:
-    """The GPU-hours that running jobs lose with these nodes, by the last digest.
-
-    A job that asked for a checkpoint loses nothing where there is time for it.
-    """
-    lost_s = 0.0
-    for job in reading.jobs if reading else ():
-        is_hit = not set(dead).isdisjoint(job.node_names)
-        is_warned = not set(reclaimed).isdisjoint(job.node_names)
-        if job.started_at_s is None or not job.is_running:
-            continue
-        if is_hit or (is_warned and checkpoint(job) is None):
-            gpus = job.shape.gpus * len(job.node_names)
-            lost_s += gpus * max(0.0, now_s - job.started_at_s)
-    return lost_s / 3600
-
-
 def saves(
     notices: Collection[Notice],
     reading: Reading | None,

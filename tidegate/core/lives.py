@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tidegate.core.actions import NodeRecord, Toll
 from tidegate.core.answer import boots_for_s
 from tidegate.core.durations import clock
 from tidegate.core.members import Member, members
@@ -67,7 +68,7 @@ def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot, ahead: Prospect
 def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     record, pool = member.record, seen.cluster.pool(member.pool)
     if record and record.reclaim_at_s is not None:
-        return f"EC2 takes it back at {clock(record.reclaim_at_s)}"
+        return f"EC2 takes it back at {clock(record.reclaim_at_s)}{_toll(record)}"
     if record and not record.phase.is_alive:
         return "released by Slurm: it is being terminated"
     if record and record.cordon and record.cordon.holds(seen.now_s):
@@ -87,6 +88,12 @@ def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     if jobs or member.node.state.is_busy:
         return f"its jobs end, and {_patience(pool)} without another"
     return f"{_patience(pool)} idle, when no job needs it and pool {pool.name} has its minimum"
+
+
+def _toll(record: NodeRecord) -> str:
+    if record.toll is None or record.toll == Toll():
+        return ""
+    return f"; {record.toll.saved_jobs} jobs saved, {record.toll.lost_gpu_hours:.1f} GPU-hours lost"
 
 
 def _patience(pool: Pool) -> str:

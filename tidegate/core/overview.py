@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tidegate.core.actions import Losses
 from tidegate.core.durations import clock
 from tidegate.core.limits import Load
 from tidegate.core.lost import Gpus, gpus, lost_nodes
@@ -12,6 +13,7 @@ from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import spending, used_up
 from tidegate.core.templates import troubles
+from tidegate.core.toll import losses
 from tidegate.core.verdicts import Verdicts
 
 
@@ -82,6 +84,7 @@ class Overview:
     usd_per_hour: float
     limits: tuple[tuple[str, float, float], ...]
     budgets: tuple[BudgetNow, ...]
+    losses: Losses
     resting: tuple[RestingNow, ...]
     alarms: tuple[AlarmNow, ...] | None
     needs_a_look: tuple[str, ...]
@@ -129,6 +132,7 @@ def overview(
             BudgetNow(each.scope, each.per, round(each.usd, 4), each.budget_usd, each.ends_at_s)
             for each in spending(seen)
         ),
+        losses=losses(seen),
         resting=_resting(seen),
         alarms=None if alarms is None else tuple(alarms),
         needs_a_look=(*notes, *_troubles(seen), *map(_firing, alarms or ())),

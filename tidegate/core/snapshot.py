@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.core.actions import Charge, LaunchRecord, NodeRecord, Resting, Stuck
+from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, Resting, Stuck
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance, Template
@@ -29,6 +29,7 @@ class Snapshot:
     """One observation. `digest_age_s` is measured on the receiver's clock.
 
     `spent`: what nodes that have ended cost in this day and month, and maybe in earlier ones.
+    `losses`: of nodes that AWS took back and that have ended, by month.
     `templates`: what new nodes of each pool are made from, by the deployed stack.
     """
 
@@ -44,6 +45,7 @@ class Snapshot:
     wanted: Wanted = ALWAYS_UP
     stuck: tuple[Stuck, ...] = ()
     spent: tuple[Charge, ...] = ()
+    losses: tuple[Losses, ...] = ()
     templates: tuple[tuple[str, Template], ...] = ()
     learnt: tuple[Learnt, ...] = ()
 

@@ -150,7 +150,7 @@ class Applier:
         for record in snapshot.nodes if ours else ():
             if record.instance_id in ours and record.ended_at_s is None:
                 at_s = ended_at_s(record, snapshot.now_s)
-                ended.append(Ended(record.instance_id, at_s, charges(record, at_s)))
+                ended.append(Ended(record.instance_id, at_s, charges(record, at_s), record.toll))
         if ended:
             self.ledger.charge(ended)
 

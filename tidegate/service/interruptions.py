@@ -6,8 +6,9 @@ Replacing the nodes is the next look's work.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase
+from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase, Toll
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, subjects
 from tidegate.core.interruption import (
@@ -16,7 +17,6 @@ from tidegate.core.interruption import (
     order_for_nodes,
     orders_for,
     saves,
-    toll,
 )
 from tidegate.core.policy import (
     Answer,
@@ -30,8 +30,11 @@ from tidegate.core.policy import (
 )
 from tidegate.core.pool import Cluster, Rebalance
 from tidegate.core.slurm import Reading
+from tidegate.core.toll import tolls
 from tidegate.ports import Bus, Clock, Ledger
 from tidegate.service.boot_failures import boot_failures, rest_failed
+
+NO_TOLL = Toll()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,7 @@ class Interrupted:
     """What a batch of news did, by nodes that are ours; `foreign`: how many were not.
 
     `lifted`: AWS took back why they were cordoned; the next look opens them.
-    `saved_jobs`: jobs that are requeued or signalled in time; `lost_gpu_hours`: what running
-    jobs lose that asked for no checkpoint. `trouble`: why jobs could not be saved at once.
+    `toll`: of all that are news now. `trouble`: why jobs could not be saved at once.
     """
 
     node_names: tuple[str, ...] = ()
@@ -48,8 +50,7 @@ class Interrupted:
     lifted: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
     foreign: int = 0
-    saved_jobs: int = 0
-    lost_gpu_hours: float = 0.0
+    toll: Toll = NO_TOLL
     trouble: str = ""
 
 
@@ -90,7 +91,8 @@ class Interruptions:
         reading, trouble = self._reading()
         saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
         self.bus.send_orders(saving)
-        self._mark(found, records, orders)
+        each = self._tolls(found, records, reading)
+        self._mark(found, records, orders, each)
         self.bus.look("EC2 or AWS Health takes nodes away")
         return Interrupted(
             node_names=tuple(sorted(notice.instance_id for notice in found.notices)),
@@ -98,8 +100,7 @@ class Interruptions:
             lifted=tuple(sorted(found.lifted)),
             dead=tuple(sorted(found.dead)),
             foreign=foreign,
-            saved_jobs=len({name for order in saving for name in order.names}),
-            lost_gpu_hours=self._lost_gpu_hours(found, records, reading),
+            toll=reduce(Toll.plus, each.values(), NO_TOLL),
             trouble=trouble,
         )
 
@@ -172,11 +173,15 @@ class Interruptions:
         return (received.digest.reading if received else None), ""
 
     def _mark(
-        self, found: _Sorted, records: Mapping[str, NodeRecord], orders: Sequence[Order]
+        self,
+        found: _Sorted,
+        records: Mapping[str, NodeRecord],
+        orders: Sequence[Order],
+        tolls: Mapping[str, Toll],
     ) -> None:
         now_s = self.clock.now_s()
         reclaim_at_s = {notice.instance_id: notice.reclaim_at_s for notice in found.notices}
-        self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s))
+        self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)
         for name, cordon in (found.cordons | found.lifted).items():
             self.ledger.cordon_node(name, cordon)
         for order in orders:
@@ -198,17 +203,22 @@ class Interruptions:
             if resting := after_loss(offering, known.get(offering), now_s, timings):
                 self.ledger.rest(resting)
 
-    def _lost_gpu_hours(
+    def _tolls(
         self, found: _Sorted, records: Mapping[str, NodeRecord], reading: Reading | None
-    ) -> float:
-        """A node that was announced before is not counted again when it dies."""
-        unannounced = {name for name in found.dead if records[name].phase < Phase.INTERRUPTED}
-        fresh = {
-            notice.instance_id
-            for notice in found.notices
-            if records[notice.instance_id].phase < Phase.INTERRUPTED
-        }
-        return toll(fresh, unannounced, reading, self.clock.now_s())
+    ) -> dict[str, Toll]:
+        """Of the nodes that are announced for the first time.
+
+        A gang that lost another node before was counted with that one.
+        """
+        taken = {notice.instance_id for notice in found.notices}
+        fresh = {n for n in taken | found.dead.keys() if records[n].phase < Phase.INTERRUPTED}
+        jobs = reading.jobs if reading else ()
+        beside = {name for job in jobs if fresh & set(job.node_names) for name in job.node_names}
+        others = self.ledger.nodes(sorted(beside - records.keys()))
+        known = (*records.values(), *others)
+        announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
+        dead = fresh & found.dead.keys()
+        return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
 
 
 def _by_reason(kind: OrderKind, reasons: Mapping[str, str], not_after_s: float) -> Iterator[Order]:

@@ -46,6 +46,7 @@ def observe(
         resting=view.resting,
         stuck=view.stuck,
         spent=view.spent,
+        losses=view.losses,
         templates=tuple(
             (pool.name, templates[pool.name]) for pool in cluster.pools if pool.name in templates
         ),

@@ -9,18 +9,21 @@ from tidegate.core.actions import (
     Ended,
     LaunchRecord,
     LaunchStatus,
+    Losses,
     NodeRecord,
     PendingOrder,
     Phase,
     Resting,
     Stuck,
+    Toll,
 )
 from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
-from tidegate.ports import Clock, LedgerView
+from tidegate.core.spend import month_of
+from tidegate.ports import NO_TOLLS, Clock, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
@@ -46,6 +49,7 @@ class SimLedger:
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
+    all_tolls: dict[str, tuple[int, Toll]] = field(default_factory=dict)
     all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
 
@@ -77,6 +81,10 @@ class SimLedger:
                     if now_s < one.until_s + OVERRIDE_KEPT_S
                 ),
                 spent=tuple(self.all_spent.values()),
+                losses=tuple(
+                    Losses(month, nodes, toll.lost_gpu_hours, toll.saved_jobs)
+                    for month, (nodes, toll) in self.all_tolls.items()
+                ),
                 learnt=tuple(self.all_learnt.values()),
             )
         for tell in self.on_view:
@@ -134,8 +142,13 @@ class SimLedger:
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
+                if each.toll:
+                    nodes, toll = self.all_tolls.get(month := month_of(each.at_s).name, (0, Toll()))
+                    self.all_tolls[month] = (nodes + 1, toll.plus(each.toll))
 
-    def interrupt_nodes(self, reclaim_at_s: Mapping[str, float]) -> frozenset[str]:
+    def interrupt_nodes(
+        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+    ) -> frozenset[str]:
         with effect(self.faults, "interrupt_nodes"):
             known = {name: self.all_nodes.get(name) for name in reclaim_at_s}
             noted = {
@@ -150,6 +163,7 @@ class SimLedger:
                     phase=Phase.INTERRUPTED,
                     reclaim_at_s=reclaim_at_s[name],
                     interrupted_in=first_in,
+                    toll=node.toll or tolls.get(name, Toll()),
                 )
         return frozenset(noted)
 

@@ -5,7 +5,15 @@ The same value always gives the same text, so that a repeated write is equal byt
 
 from pydantic import ValidationError
 
-from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Stuck
+from tidegate.core.actions import (
+    Cordon,
+    LaunchRecord,
+    NodeRecord,
+    PendingOrder,
+    Resting,
+    Stuck,
+    Toll,
+)
 from tidegate.core.calendar import ScheduleOverride
 from tidegate.core.errors import BadEvent
 from tidegate.core.learnt import Learnt
@@ -14,6 +22,7 @@ from tidegate.wire.kind import Kind
 LAUNCH = Kind(LaunchRecord)
 CORDON = Kind(Cordon)
 NODE = Kind(NodeRecord)
+TOLL = Kind(Toll)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)

@@ -135,6 +135,17 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "ended_at_s": "when it stopped to cost",
         "template": "digest of what it is made from; empty: not known",
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
+        "toll": "what that did to running jobs, if AWS took it away",
+    },
+    "Toll": {
+        "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
+        "saved_jobs": "jobs that were signalled or requeued in time",
+    },
+    "Losses": {
+        "month": "a month like 2026-11, in UTC",
+        "nodes": "nodes that AWS took back and that have ended",
+        "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
+        "saved_jobs": "jobs that were signalled or requeued in time",
     },
     "Charge": {
         "period": "a day like 2026-11-21, or a month like 2026-11, in UTC",
@@ -216,6 +227,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "wanted": "what the calendar says",
         "stuck": "jobs that Slurm does not start beside idle nodes",
         "spent": "what nodes that ended have cost in this day and month",
+        "losses": "what jobs lost with nodes that AWS took back",
         "templates": "what new nodes of each pool are made from",
         "learnt": "how launches of each pool fared",
     },

@@ -1,0 +1,92 @@
+"""What jobs lose with nodes that AWS takes back, and how many are saved: each counts once."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import NOW_S, digest, job, record, snapshot
+from tidegate.core.actions import Losses, Phase, Toll
+from tidegate.core.lives import lives
+from tidegate.core.slurm import Job, Reading
+from tidegate.core.toll import losses, tolls
+
+HOUR_AGO_S = NOW_S - 3600
+CHECKPOINT = "tidegate:ckpt=USR1@20"
+
+
+def reading(*jobs: Job) -> Reading:
+    return digest(jobs).reading
+
+
+def running(*on: str, gpus: int = 1, comment: str = "", is_requeueable: bool = True) -> Job:
+    return job(
+        7,
+        on=on,
+        gpus=gpus,
+        started_at_s=HOUR_AGO_S,
+        comment=comment,
+        is_requeueable=is_requeueable,
+    )
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_requeueable", "warned", "died"),
+    [
+        ("", True, Toll(4.0, 1), Toll(4.0, 0)),
+        ("", False, Toll(4.0, 0), Toll(4.0, 0)),
+        (CHECKPOINT, True, Toll(0.0, 1), Toll(4.0, 0)),
+        (CHECKPOINT, False, Toll(0.0, 1), Toll(4.0, 0)),
+    ],
+)
+def test_a_job_loses_what_it_computed_unless_there_is_time_to_save_it(
+    comment: str, is_requeueable: bool, warned: Toll, died: Toll
+) -> None:
+    jobs = reading(running("i-1", gpus=4, comment=comment, is_requeueable=is_requeueable))
+
+    assert tolls(["i-1"], [], jobs, NOW_S) == {"i-1": warned}
+    assert tolls([], ["i-1"], jobs, NOW_S) == {"i-1": died}
+
+
+def test_a_gang_counts_at_the_first_of_its_nodes_with_all_its_gpus() -> None:
+    jobs = reading(running("i-3", "i-2", "i-1", gpus=2))
+
+    found = tolls(["i-3", "i-2"], [], jobs, NOW_S)
+
+    assert found == {"i-2": Toll(6.0, 1), "i-3": Toll()}
+
+
+def test_a_gang_does_not_count_again_with_its_next_node() -> None:
+    jobs = reading(running("i-1", "i-2"), running("i-2"))
+
+    assert tolls(["i-2"], [], jobs, NOW_S, announced=["i-1"]) == {"i-2": Toll(1.0, 1)}
+
+
+def test_jobs_elsewhere_and_those_that_wait_lose_nothing() -> None:
+    jobs = reading(running("i-9"), job(5), job(6, on=["i-1"]))
+
+    assert tolls(["i-1"], [], jobs, NOW_S)["i-1"].lost_gpu_hours == 0
+    assert tolls(["i-1"], [], None, NOW_S) == {"i-1": Toll()}
+
+
+def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end() -> None:
+    leaving = record("i-1", phase=Phase.INTERRUPTED)
+    nodes = [
+        replace(leaving, toll=Toll(1.5, 2)),
+        replace(leaving, instance_id="i-2", toll=Toll(9.0, 9), ended_at_s=NOW_S),
+        record("i-3"),
+    ]
+    seen = replace(
+        snapshot(records=nodes),
+        losses=(Losses("2001-01", 50, 50.0, 50), Losses("2027-01", 2, 10.0, 3)),
+    )
+
+    assert losses(seen) == Losses("2027-01", 3, 11.5, 5)
+
+
+def test_nodes_tells_what_a_reclaim_costs() -> None:
+    leaving = record("i-1", phase=Phase.INTERRUPTED)
+    leaving = replace(leaving, reclaim_at_s=NOW_S + 60, toll=Toll(1.5, 2))
+
+    (life,) = lives(snapshot(records=[leaving]))
+
+    assert life.ends.endswith("; 2 jobs saved, 1.5 GPU-hours lost")
