@@ -53,27 +53,6 @@ def put_if_absent(table: str, item: Item) -> "TransactWriteItemTypeDef":
     }
 
 
-def epoch_update(table: str, epoch: Epoch, token: str) -> "TransactWriteItemTypeDef":
-    """The next epoch, if nobody has taken it since `epoch` was read."""
-    return {
-        "Update": {
-            "TableName": table,
-            "Key": packed(key("epoch")),
-            "UpdateExpression": "SET epoch = :next, committed_by = :token",
-            "ConditionExpression": "lineage = :lineage AND epoch = :epoch",
-            "ExpressionAttributeValues": packed(
-                {
-                    ":lineage": epoch.lineage,
-                    ":epoch": epoch.number,
-                    ":next": epoch.number + 1,
-                    ":token": token,
-                }
-            ),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-    }
-
-
 def node_item(node: NodeRecord) -> Item:
     item = key(f"node#{node.instance_id}") | {
         "body": encode(NODE, node),
