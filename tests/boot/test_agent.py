@@ -3,9 +3,6 @@
 agent_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +10,9 @@ import pytest
 
 from cdk.agent_package import agent_package
 from local.namespaces import can_enter
+from tests.worlds import seen_in
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 
@@ -23,16 +21,7 @@ type Seen = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.boot.agent_world", str(agent_package(ROOT))],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: Seen = json.loads(done.stdout)
+    found: Seen = seen_in("boot.agent_world", str(agent_package(ROOT)), timeout_s=300)
     return found
 
 

@@ -5,9 +5,6 @@ node_world.py runs in namespaces and says what happened; the tests look at that.
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +13,10 @@ from local.namespaces import can_enter
 from tests.boot.node_world import FAULTS
 from tests.e2e.boot_world import LOCAL_NODE
 from tests.userdata.bundles import graph_of
+from tests.worlds import seen_in
 from tidegate.wire.console import boot_lines
 from userdata.render import node_bundle
 
-ROOT = Path(__file__).parent.parent.parent
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 KILLS = 50
@@ -28,16 +25,7 @@ type Seen = dict[str, Any]
 
 
 def world(*words: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.boot.node_world", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    return seen_in("boot.node_world", *words, timeout_s=400)
 
 
 @pytest.fixture(scope="module")
