@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.figures import Figure
+from bench.figures import Figure, table
 from cdk.packaging import own_code_package
 
 ROOT = Path(__file__).parents[1]
@@ -53,3 +53,10 @@ def figures() -> Iterator[Figure]:
             times = [import_cpu_s(Path(folder), module) for _ in range(ROUNDS)]
             label = f"cold import of {name}, CPU, best of {ROUNDS}"
             yield Figure(label, round(min(times) * 1000), "ms", IMPORT_MOST_MS)
+        # For scale: says how fast this machine is at the moment.
+        times = [import_cpu_s(Path(folder), "boto3") for _ in range(ROUNDS)]
+        yield Figure("import of boto3 alone, CPU, for scale", round(min(times) * 1000), "ms")
+
+
+if __name__ == "__main__":
+    print(table(list(figures())))

@@ -4,6 +4,7 @@ Without Docker: uv takes the wheels for Lambda's own platform. The same sources 
 bytes, so that a deployment without a change changes nothing.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -73,20 +74,30 @@ def _build(root: Path, zip_file: Path, *, wheels: Path | None = None) -> None:
             copy = own / file.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
+        _store_methods(own)
         _compile(own)
         _zip(zip_file, [own, *([wheels] if wheels else [])])
 
 
+def _store_methods(folder: Path) -> None:
+    """The methods of dataclasses as bytecode: a quarter of a cold start."""
+    _python(folder, "-B", "-c", "from lambdas.precompiled import store; store()")
+
+
 def _compile(folder: Path) -> None:
     """Bytecode that Python never compares with the source: half of a cold start."""
+    modules = ("-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash")
+    _python(folder, *modules, "-s", str(folder), "-p", TASK_ROOT, str(folder))
+
+
+def _python(folder: Path, *arguments: str) -> None:
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"),
-            *("-s", str(folder), "-p", TASK_ROOT, str(folder)),
-        ],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
     )
     assert not done.returncode, done.stdout + done.stderr
 
