@@ -5,7 +5,9 @@ Free of the CDK: the names may be tokens or plain text.
 
 from dataclasses import dataclass, replace
 
+from tidegate.core.ec2 import InstanceType
 from tidegate.core.pool import Pool
+from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile, SlurmFile
 from tidegate.wire.node_models import GpuModel
@@ -70,9 +72,10 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
             each.name,
             each.vcpus,
             each.slurm_memory_mib,
-            each.gpus,
+            each.gpus // instances_of(each),
             each.gpu_type,
             weight=1 + each.gpus,
+            instances=instances_of(each),
             gres_name=each.gres,
             has_nvswitch=facts_of(each.name).has_nvswitch,
             efa_devices=facts_of(each.name).efa_interfaces if has_efa else 0,
@@ -80,6 +83,12 @@ def shapes(pool: Pool, *, has_efa: bool = False) -> tuple[NodeShape, ...]:
         )
         for each in pool.instance_types
     )
+
+
+def instances_of(instance_type: InstanceType) -> int:
+    """Of each GPU that is partitioned (MIG); 1 of one that is whole."""
+    whole = load_catalogue()[instance_type.name].instance_type.gpus
+    return max(1, instance_type.gpus // whole) if whole else 1
 
 
 # 23.11's main scheduler starts nothing where there are no accounts, and leaves it to backfill,
@@ -119,6 +128,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
+        has_task_prolog=bool(file.efa) or any(each.mig or each.mps for each in file.gpu.values()),
         settings=_settings(file.slurm),
         cgroup=file.slurm.cgroup,
         static=file.slurm.static,
@@ -144,8 +154,15 @@ def gpu_settings(model: GpuModel) -> GpuSettings:
     return GpuSettings(
         power_limit_w=model.power_limit_w or 0,
         clock_mhz=model.clock_mhz or 0,
-        compute_mode=(model.compute_mode or "").upper().replace("-", "_"),
+        compute_mode=(model.compute_mode or _mode_for(model)).upper().replace("-", "_"),
+        mig=model.mig or "",
+        has_mps=model.mps,
     )
+
+
+def _mode_for(model: GpuModel) -> str:
+    """With MPS only its server may use a GPU, so that no program runs beside it."""
+    return "exclusive-process" if model.mps else ""
 
 
 def _shared(file: ClusterFile, names: SharedNames) -> Shared:

@@ -75,7 +75,10 @@ _NODE_STAGES = (
     "node/users",
     "node/gpu",
     "node/fabric",
+    "node/mig",
+    "node/mps",
     "node/efa",
+    "node/task_env",
     "node/scratch",
     "node/containers",
     "node/health",
@@ -126,6 +129,8 @@ def node_bundle(values: NodeValues) -> Bundle:
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
         "COMPUTE_MODE": values.gpu.compute_mode,
+        "MIG": values.gpu.mig,
+        "MPS": "yes" if values.gpu.has_mps else "",
         **_settings_of_both(values.munge, values.shared),
     }
     return pack(_NODE_STAGES, settings, {name: read(f"node/{name}") for name in _NODE_FILES})
@@ -315,6 +320,7 @@ def _shape_line(shape: NodeShape) -> str:
     gpus = f"{shape.gpus} {shape.gpu_type or '-'}"
     needs = (
         f"{int(shape.has_nvswitch)} {shape.efa_devices} {shape.min_driver or '-'} {shape.gres_name}"
+        f" {shape.instances}"
     )
     return f"{shape.instance_type} {shape.cpus} {shape.memory_mib} {gpus} {shape.weight} {needs}"
 

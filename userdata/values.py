@@ -22,7 +22,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _INSTANCE_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
 _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
-_GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}|")
+_GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}|")
+_MIG = re.compile(r"(?:[1-7]g\.[0-9]{1,3}gb(?:[+-][a-z.]+)?)?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
@@ -90,7 +91,8 @@ class NodeShape:
     lower-case GRES type, "" when there is no GPU. `weight` is Slurm's: lower is used first.
     `gres_name`: gpu, or neuron for AWS's own accelerators. `has_nvswitch`: needs the fabric
     manager. `efa_devices`: that must be there, 0 for a pool that does not use them.
-    `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown.
+    `min_driver`: the oldest NVIDIA driver that knows the GPU, "" if unknown. `instances`: of
+    each GPU that is partitioned (MIG), 1 of one that is whole; `gpu_type` is then theirs.
     """
 
     instance_type: str
@@ -103,6 +105,7 @@ class NodeShape:
     has_nvswitch: bool = False
     efa_devices: int = 0
     min_driver: str = ""
+    instances: int = 1
 
     def __post_init__(self) -> None:
         _check("instance_type", self.instance_type, _INSTANCE_TYPE)
@@ -110,13 +113,15 @@ class NodeShape:
         _check("gres_name", self.gres_name, _GPU_TYPE)
         _check("min_driver", self.min_driver, _OPTIONAL_VERSION)
         _check_positive("cpus, memory_mib, weight", self.cpus, self.memory_mib, self.weight)
+        _check_positive("instances", self.instances)
         if (self.gpus > 0) != bool(self.gpu_type):
             raise ValueError(f"{self.instance_type}: gpus and gpu_type go together")
 
     @property
     def gres(self) -> str:
         """The node's GRES in Slurm's words, "" without a GPU."""
-        return f"{self.gres_name}:{self.gpu_type}:{self.gpus}" if self.gpus else ""
+        devices = self.gpus * self.instances
+        return f"{self.gres_name}:{self.gpu_type}:{devices}" if devices else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +140,19 @@ class NodePool:
 class GpuSettings:
     """What a pool wants of its GPUs; 0 or "" leaves the card's own.
 
-    `compute_mode`: nvidia-smi's words, like EXCLUSIVE_PROCESS.
+    `compute_mode`: nvidia-smi's words, like EXCLUSIVE_PROCESS. `mig`: the profile into which
+    every GPU is cut. `has_mps`: a Multi-Process Service for each job.
     """
 
     power_limit_w: int = 0
     clock_mhz: int = 0
     compute_mode: str = ""
+    mig: str = ""
+    has_mps: bool = False
 
     def __post_init__(self) -> None:
         _check("compute_mode", self.compute_mode, _COMPUTE_MODE)
+        _check("mig", self.mig, _MIG)
         if min(self.power_limit_w, self.clock_mhz) < 0:
             raise ValueError("power_limit_w, clock_mhz: must not be below 0")
 
@@ -291,9 +300,10 @@ class SlurmConfValues:
 
     `head_host`: the name by which nodes reach the head; its first label becomes the head's
     own host name. `max_nodes`: the most live nodes the cluster may have. `accounting`: by
-    a slurmdbd on the head. `settings` and `cgroup`: keys and values for
-    slurm.conf and cgroup.conf, which take the place of our defaults of the same key. `static`:
-    lines of slurm.conf for nodes and partitions that are somebody else's.
+    a slurmdbd on the head. `has_task_prolog`: nodes add to the environment of tasks. `settings`
+    and `cgroup`: keys and values for slurm.conf and cgroup.conf, which take the place of our
+    defaults of the same key. `static`: lines of slurm.conf for nodes and partitions that are
+    somebody else's.
     """
 
     cluster: str
@@ -302,6 +312,7 @@ class SlurmConfValues:
     partitions: tuple[SlurmPartition, ...]
     max_nodes: int
     accounting: bool = False
+    has_task_prolog: bool = False
     slurmctld_port: int = 6817
     state_dir: str = "/var/spool/slurmctld"
     settings: tuple[tuple[str, str], ...] = ()

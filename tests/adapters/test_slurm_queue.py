@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tidegate.adapters import slurm_queue
 from tidegate.adapters.slurm_queue import FIELDS
+from tidegate.adapters.slurm_shape import Gpus, gpus
 from tidegate.adapters.slurm_text import ParseError
 from tidegate.core.slurm import Job, Shape, Spread
 
@@ -301,6 +302,11 @@ def test_the_guess_of_the_backfill_scheduler_is_no_begin_time():
 
 def test_a_job_in_a_reservation_says_so():
     assert one(Reservation="maint").reservation == "maint"
+
+
+@pytest.mark.parametrize("text", ["gres:gpu:a100_1g.10gb:3", "gres/gpu:a100_1g.10gb:3"])
+def test_instances_of_a_partitioned_gpu_are_asked_for_by_their_type(text):
+    assert gpus(text) == Gpus(3, "a100_1g.10gb")
 
 
 def test_no_row_is_an_empty_queue():

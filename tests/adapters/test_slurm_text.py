@@ -54,6 +54,17 @@ def test_a_reason_cannot_pretend_a_state():
     assert found.reason == "a State=DOWN RealMemory=7"
 
 
+def test_instances_of_a_partitioned_gpu_are_devices_of_their_own_type():
+    line = (
+        "NodeName=i-01 CPUAlloc=0 CPUTot=96 RealMemory=1000 AllocMem=0 State=IDLE+DYNAMIC_NORM "
+        "Gres=gpu:a100_1g.5gb:56 GresUsed=gpu:a100_1g.5gb:2(IDX:0,12)"
+    )
+
+    found = slurm_text.nodes(line)[0]
+
+    assert (found.gpus, found.gpu_type, found.gpus_alloc) == (56, "a100_1g.5gb", 2)
+
+
 def test_static_nodes_are_left_out_and_no_nodes_are_none():
     line = "NodeName=a CPUAlloc=0 CPUTot=4 RealMemory=1 AllocMem=0 State=IDLE"
 

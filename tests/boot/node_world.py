@@ -96,6 +96,10 @@ DRIVERLESS = {
 HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
 
+MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
+MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
+MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
+
 FAULTS = {
     "healthy": Fault(),
     "gpu_missing": Fault("health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on", gpus=3),
@@ -133,6 +137,13 @@ FAULTS = {
     "power_out_of_bounds": Fault(
         "asked for 900 W, the GPU takes 100.00 to 300.00", values=wanting(power_limit_w=900)
     ),
+    "mig": Fault("", MIG, MIG_NODE),
+    "mig_tool_missing": Fault("the image has no nvidia-mig-parted", values=MIG_NODE),
+    "mig_instance_gone": Fault(
+        "28 MIG instances expected, gres.conf has 24", {**MIG, STATE: "mig_lost=1"}, MIG_NODE
+    ),
+    "mps": Fault("", MPS, wanting(has_mps=True)),
+    "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
@@ -184,7 +195,29 @@ def ended(machine: Machine) -> bool:
     return not machine.is_alive or READY in machine.console.read_text()
 
 
-def look_at(machine: Machine) -> dict[str, Any]:
+# What a job asks for, by case.
+JOBS = {"mig": "--gres=gpu:a10g_1g.3gb:9", "mps": "--gres=gpu:2", "efa_there": "-n1"}
+TELLS = (
+    'env | grep -E "^(CUDA|FI_|NCCL|SLURM_JOB_GPUS|SLURM_STEP_GPUS)" | sort;'
+    ' cat "$CUDA_MPS_PIPE_DIRECTORY/control" 2>/dev/null; true'
+)
+
+
+def told_by_job(machine: Machine, asked_for: str) -> list[str]:
+    """What a task of an ordinary user finds; then what is left when its job has ended."""
+    asked = [f"--nodelist={machine.spec.instance_id}", *asked_for.split()]
+    job = ["runuser", "-u", "games", "--", "srun", "-D/", "-t1", *asked, "bash", "-c", TELLS]
+    done = machine.run(job)
+    wait_for(lambda: not machine.run(["sh", "-c", "ls /run/tidegate/mps"]).stdout.strip(), 5)
+    left = machine.run(["sh", "-c", "ls /run/tidegate/mps; pgrep -fc mps-daemo[n]"])
+    return [
+        *done.stdout.splitlines(),
+        *done.stderr.splitlines()[-2:],
+        f"left:{left.stdout.strip()}",
+    ]
+
+
+def look_at(name: str, machine: Machine) -> dict[str, Any]:
     wait_for(lambda: ended(machine), END_S)
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
     if machine.is_alive:
@@ -194,6 +227,7 @@ def look_at(machine: Machine) -> dict[str, Any]:
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
+        found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["sick"] = sickened(machine) if not machine.spec.files else ""
     return found
 
@@ -217,7 +251,7 @@ def faults(stage: Stage, head: Machine) -> dict[str, Any]:
     for names in batched(FAULTS, AT_ONCE, strict=False):
         machines = {n: stage.world.boot(stage.spec(FAULTS[n], n)) for n in names}
         for name, machine in machines.items():
-            seen[name] = look_at(machine)
+            seen[name] = look_at(name, machine)
             seen[name]["in_slurm"] = machine.spec.instance_id in show_nodes(head)
             stage.world.power_off(machine.spec.instance_id)
     return seen

@@ -76,6 +76,24 @@ def test_driver_and_kernel_of_the_image_are_held(seen):
     assert {"nvidia-driver-580-server", "linux-image-aws"} <= set(seen["upgradable"]["shown"])
 
 
+def test_a_job_sees_the_mig_instances_that_slurm_gave_it(seen):
+    first_nine = [*(f"MIG-0-{number}" for number in range(7)), "MIG-1-0", "MIG-1-1"]
+
+    assert f"CUDA_VISIBLE_DEVICES={','.join(first_nine)}" in seen["mig"]["job"]
+
+
+def test_a_job_has_a_service_of_its_own_for_its_gpus_which_ends_with_it(seen):
+    *told, left = seen["mps"]["job"]
+
+    assert "CUDA_MPS_PIPE_DIRECTORY=/run/tidegate/mps/" in told[0]
+    assert told[-1] == "5 0,1 -f"  # the job's user, its GPUs
+    assert left == "left:0"
+
+
+def test_nccl_takes_efa_without_being_told(seen):
+    assert {"FI_PROVIDER=efa", "NCCL_SOCKET_IFNAME=^lo,docker"} <= set(seen["efa_there"]["job"])
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
 

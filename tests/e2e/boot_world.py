@@ -61,6 +61,7 @@ LOCAL_SLURM = replace(
         ("MpiDefault", "none"),
     ),
     cgroup=(("CgroupPlugin", "cgroup/v1"),),
+    has_task_prolog=True,
 )
 LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=20)
 

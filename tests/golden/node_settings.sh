@@ -1,9 +1,9 @@
 ROLE=node
 HEAD=head.ec2.internal:6817
 METADATA_USERS=root
-SHAPES='g4dn.xlarge 4 15564 1 t4 1 0 0 - gpu
-g4dn.12xlarge 48 186777 4 t4 1 0 0 - gpu
-g5.12xlarge 48 186777 4 a10g 2 0 0 - gpu'
+SHAPES='g4dn.xlarge 4 15564 1 t4 1 0 0 - gpu 1
+g4dn.12xlarge 48 186777 4 t4 1 0 0 - gpu 1
+g5.12xlarge 48 186777 4 a10g 2 0 0 - gpu 1'
 POOLS='gpu team-ml,fast
 cheap -'
 REGISTER_WAIT_S=120
@@ -14,6 +14,8 @@ DRIVER_BRANCH=''
 POWER_LIMIT_W=''
 GPU_CLOCK_MHZ=''
 COMPUTE_MODE=''
+MIG=''
+MPS=''
 MUNGE_WAIT_S=120
 SHARED_DIR=/shared
 SHARED_WAIT_S=300

@@ -8,7 +8,7 @@ import yaml
 from tests.cdk.made import ROOT
 from tests.wire.cluster_files import good
 from tidegate.wire.compat import findings
-from tidegate.wire.compat_facts import facts_of, is_older, load_compat
+from tidegate.wire.compat_facts import facts_of, load_compat
 from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
 
 RULES = {each["id"] for each in load_compat()["reject"]}
@@ -106,6 +106,13 @@ OWN = "ami-0123456789abcdef0"
         ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.12.0", "efa_installer": "1.34.0"}, []),
         ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "nccl": "2.16.5"}, [("R08", True)]),
         ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "nccl": "2.17.1"}, []),
+        (
+            "g5.xlarge",
+            OWN,
+            {"aws_ofi_nccl": "1.21.1", "libfabric": "1.21.9amzn1.0"},
+            [("R08", True)],
+        ),
+        ("g5.xlarge", OWN, {"aws_ofi_nccl": "1.21.1", "efa_installer": "1.43.2"}, []),
         ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.50.0"}, [("R10", True)]),
         ("g5.xlarge", OWN, {"os": "al2", "efa_installer": "1.49.0"}, []),
         ("g5.xlarge", OWN, {"os": "ubuntu20.04", "efa_installer": "1.45.1"}, [("R10", True)]),
@@ -117,13 +124,33 @@ def test_versions_that_do_not_go_together_are_found(instance_type, image, softwa
     assert told(file) == found
 
 
-def test_a_libfabric_older_than_the_plugin_s_is_found():
-    software = {"aws_ofi_nccl": "1.21.1", "efa_installer": "1.43.2"}  # libfabric 2.1.0
+@pytest.mark.parametrize(
+    ("instance_type", "mig", "software", "rules"),
+    [
+        ("p4d.24xlarge", "1g.5gb", {"driver": "450.80.02"}, []),
+        ("p4d.24xlarge", "1g.18gb", {}, ["R02"]),
+        ("p5.48xlarge", "1g.10gb", {"driver": "525.60.13"}, ["R02"]),
+        ("p5.48xlarge", "1g.10gb", {"driver": "525.85.12"}, []),
+        ("g5.xlarge", "1g.5gb", {}, ["R02"]),
+        ("g7e.2xlarge", "1g.24gb+me", {}, []),
+    ],
+)
+def test_a_mig_profile_is_one_that_gpu_and_driver_have(instance_type, mig, software, rules):
+    file = file_with(instance_type, OWN, gpu={"mig": mig}, software=software)
 
-    assert told(file_with("g5.xlarge", OWN, software=software)) == []
-    rows = load_compat()["pairs"]["aws_ofi_nccl"]
-    assert is_older("1.21.9amzn1.0", rows[0]["libfabric_min_aws"])
-    assert not is_older("2.1.0amzn5.0", rows[0]["libfabric_min_aws"])
+    assert [rule for rule, is_error in told(file) if is_error] == rules
+
+
+def test_mig_on_an_image_that_may_lack_the_tool_is_told():
+    assert ("R19", False) in told(file_with("p4d.24xlarge", gpu={"mig": "1g.5gb"}))
+    assert told(file_with("p4d.24xlarge", OWN, gpu={"mig": "1g.5gb"})) == []
+
+
+def test_mps_with_programs_beside_it_is_told():
+    gpu = {"mps": True, "compute_mode": "default"}
+
+    assert told(file_with("g5.xlarge", gpu=gpu)) == [("R16", False)]
+    assert told(file_with("g5.xlarge", gpu={"mps": True})) == []
 
 
 def test_a_mode_in_which_no_program_runs_is_told():

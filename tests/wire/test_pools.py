@@ -103,6 +103,22 @@ def test_what_a_pattern_means_but_cannot_have_is_told(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("profile", "devices", "gpu_type"),
+    [
+        ("1g.5gb", 56, "a100_1g.5gb"),
+        ("3g.20gb", 16, "a100_3g.20gb"),
+        ("1g.5gb+me", 8, "a100_1g.5gb.me"),
+    ],
+)
+def test_with_mig_each_instance_of_a_gpu_is_a_device(tmp_path, profile, devices, gpu_type):
+    change = {"pools.t4.instance_types": ["p4d.24xlarge"], "pools.t4.gpu": {"mig": profile}}
+
+    (cut,) = load(tmp_path, good(change)).cluster.pools[0].instance_types
+
+    assert (cut.gpus, cut.gpu_type, cut.gres) == (devices, gpu_type, "gpu")
+
+
 def test_a_pool_says_what_it_keeps_and_refuses(tmp_path):
     change = {
         "pools.t4.min_nodes": 2,

@@ -13,23 +13,23 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     """Everything that speaks against the file's pools on its image, errors first."""
     has = software_of(file)
     pools = file.cluster.pools
-    cards = [card for pool in pools for card in _cards(pool)]
+    cards = [card for pool in pools for card in _cards(pool, file.gpu[pool.name])]
     found = [each for card in cards for each in card_rules(card, has)]
-    found += [each for pool in pools for each in _counts(pool)]
+    found += [each for pool in pools if not file.gpu[pool.name].mig for each in _counts(pool)]
     found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
-    found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu)]
+    found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu, file)]
     found += software_rules(has)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
 
 
-def _cards(pool: Pool) -> Iterator[Card]:
+def _cards(pool: Pool, gpu: GpuModel) -> Iterator[Card]:
     """The pool's instance types with NVIDIA GPUs that the facts know."""
     types, gpus = load_compat()["instance_types"], load_compat()["gpus"]
     for each in pool.instance_types:
         if row := types.get(each.name):
             has_nvswitch = facts_of(each.name).has_nvswitch
             place = f"pools.{pool.name}: {each.name}"
-            yield Card(place, row["gpu"], gpus[row["gpu"]], has_nvswitch)
+            yield Card(place, row["gpu"], gpus[row["gpu"]], has_nvswitch, gpu.mig or "")
 
 
 def _counts(pool: Pool) -> Iterator[Finding]:
@@ -41,7 +41,13 @@ def _counts(pool: Pool) -> Iterator[Finding]:
             yield Finding("R13", False, place, text, sources(["moto521"]))
 
 
-def _shared(pool: str, gpu: GpuModel) -> Iterator[Finding]:
+def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
+    if gpu.mps and gpu.compute_mode == "default":
+        text = "with mps: programs that miss the server run beside it, not through it"
+        yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["mps"]))
+    if gpu.mig and not file.image_id:
+        text = "the image must hold nvidia-mig-parted; AWS's is not known to"
+        yield Finding("R19", False, f"pools.{pool}.gpu.mig", text, sources(["dlami"]))
     if gpu.compute_mode == "prohibited":
         text = "prohibited: no program may use the GPU"
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["nvsmi"]))

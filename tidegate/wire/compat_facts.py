@@ -76,6 +76,13 @@ def facts_of(instance_type: str) -> NodeFacts:
     )
 
 
+def mig_instances(instance_type: str, profile: str) -> int:
+    """Into how many instances of a profile each GPU of a type is cut; 0: none that we know."""
+    row = load_compat()["instance_types"].get(instance_type)
+    mig = load_compat()["gpus"][row["gpu"]].get("mig") if row else None
+    return int(mig["profiles"].get(profile, 0)) if mig else 0
+
+
 def is_sure(fact: Mapping[str, Any]) -> bool:
     return fact["conf"] in ("seen", "derived")
 

@@ -19,12 +19,13 @@ from tidegate.wire.node_models import SoftwareModel
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A kind of GPU in a pool. `place`: pool and instance type."""
+    """A kind of GPU in a pool. `place`: pool and instance type. `mig`: the profile asked for."""
 
     place: str
     name: str
     facts: Mapping[str, Any]
     has_nvswitch: bool
+    mig: str = ""
 
 
 def software_of(file: ClusterFile) -> SoftwareModel:
@@ -47,6 +48,8 @@ def card_rules(card: Card, has: SoftwareModel) -> Iterator[Finding]:
         yield from _branch_refused(card, has.driver)
     if has.kernel_module:
         yield from _module_flavour(card, has.kernel_module)
+    if card.mig:
+        yield from _mig(card, has.driver)
     if has.cuda:
         yield from _cuda_of_card(card, has.cuda)
     if card.has_nvswitch and has.driver and has.fabric_manager not in (None, has.driver):
@@ -93,6 +96,21 @@ def _module_flavour(card: Card, flavour: str) -> Iterator[Finding]:
     is_error = is_impossible and is_sure(fact)
     text = f"{card.name} wants the {fact['value']} kernel module, the image has the {flavour} one"
     yield Finding("R05", is_error, card.place, text, sources(fact["src"]))
+
+
+def _mig(card: Card, driver: str | None) -> Iterator[Finding]:
+    facts, least = card.facts.get("mig"), card.facts.get("mig_min_driver")
+    if not facts:
+        text = f"{card.name} cannot be partitioned (MIG)"
+        yield Finding("R02", True, card.place, text, sources(["migsup"]))
+        return
+    if card.mig not in facts["profiles"]:
+        known = ", ".join(facts["profiles"]) or "no profile that we know"
+        text = f"{card.name} has no MIG profile {card.mig}; it has {known}"
+        yield Finding("R02", is_sure(facts), card.place, text, sources(facts["src"]))
+    if driver and least and is_older(driver, least["value"]):
+        text = f"MIG on {card.name} needs driver {least['value']}, the image has {driver}"
+        yield Finding("R02", is_sure(least), card.place, text, sources(least["src"]))
 
 
 def _cuda_of_card(card: Card, cuda: str) -> Iterator[Finding]:
@@ -149,9 +167,9 @@ def _plugin(has: SoftwareModel) -> Iterator[Finding]:
             text = f"{has.aws_ofi_nccl} needs NCCL {least}, jobs have {has.nccl}"
             yield Finding("R08", is_sure(each), place, text, told)
         least = str(each.get("libfabric_min_aws") or each.get("libfabric_min", ""))
-        fabric = _libfabric(has.efa_installer)
+        fabric = has.libfabric or _libfabric(has.efa_installer)
         if least and fabric and is_older(fabric, least):
-            text = f"{has.aws_ofi_nccl} needs libfabric {least}, EFA's installer brings {fabric}"
+            text = f"{has.aws_ofi_nccl} needs libfabric {least}, the image has {fabric}"
             yield Finding("R08", is_sure(each), place, text, told)
 
 

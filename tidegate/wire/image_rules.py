@@ -38,6 +38,18 @@ def _gpu_settings(parts: Parts) -> Iterator[Problem]:
             yield Problem(("pools", name, "gpu"), text)
 
 
+def _layouts(parts: Parts) -> Iterator[Problem]:
+    """The planner knows one shape of an instance type, and so do the placeholders."""
+    seen: dict[str, str] = {}
+    for name, pool in parts.pools.items():
+        for each in pool.selected:
+            other = seen.setdefault(each.name, name)
+            if parts.pools[other].gpu.mig != pool.gpu.mig:
+                text = f"{each.name} is cut in another way in pool {other}; a type has one layout"
+                yield Problem(("pools", name, "gpu", "mig"), text)
+                break
+
+
 def _software(parts: Parts) -> Iterator[Problem]:
     """What AWS's and Canonical's images hold is known; only an image of one's own may say it."""
     if parts.is_own_image or not parts.software:
@@ -47,4 +59,4 @@ def _software(parts: Parts) -> Iterator[Problem]:
         yield Problem(("software", name), text)
 
 
-IMAGE_RULES = (_architectures, _gpu_settings, _software)
+IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software)

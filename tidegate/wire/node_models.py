@@ -1,9 +1,12 @@
 """What a pool wants of its nodes beside the hardware, and what their image holds."""
 
-from typing import Annotated, Literal
+from dataclasses import replace
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from tidegate.core.ec2 import InstanceType
+from tidegate.wire.compat_facts import mig_instances
 from tidegate.wire.section import PositiveCount, Section
 
 type ComputeMode = Literal["default", "exclusive-process", "prohibited"]
@@ -15,6 +18,13 @@ DLAMI = "dlami"
 INSTALL = "install"
 OWN_IMAGE = "ami-"
 
+MigProfile = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-7]g\.[0-9]{1,3}gb([+-][a-z]+(\.all)?)?$",
+        json_schema_extra={"x-expected": "a MIG profile like 1g.10gb"},
+    ),
+]
 Version = Annotated[
     str,
     Field(
@@ -33,9 +43,46 @@ class GpuModel(Section):
     clock_mhz: PositiveCount | None = Field(
         default=None, description="MHz at which a GPU's cores are held"
     )
+    mig: MigProfile | None = Field(
+        default=None,
+        description="every GPU is cut into as many instances of this MIG profile as it holds,"
+        " like 1g.10gb; each is a device of GRES type like a100_1g.10gb",
+    )
+    mps: bool = Field(
+        default=False,
+        description="a Multi-Process Service (MPS) for each job, so that its programs share GPUs",
+    )
     compute_mode: ComputeMode | None = Field(
         default=None, description="how many processes share a GPU, in nvidia-smi's words"
     )
+
+    @model_validator(mode="after")
+    def _shares_one_way(self) -> Self:
+        if self.mig and self.mps:
+            raise ValueError("mig and mps: choose one")
+        return self
+
+    def cut(self, instance_type: InstanceType) -> InstanceType:
+        """The type as Slurm sees it: with MIG, an instance of a GPU is a device.
+
+        A profile that the GPU does not have leaves it whole; rule R02 refuses it.
+        """
+        count = mig_instances(instance_type.name, self.mig) if self.mig else 0
+        if not count or not self.mig:
+            return instance_type
+        return replace(
+            instance_type,
+            gpus=instance_type.gpus * count,
+            gpu_type=mig_type(instance_type.gpu_type, self.mig),
+        )
+
+
+def mig_type(gpu_type: str, profile: str) -> str:
+    """The GRES type of a MIG instance.
+
+    As Slurm's AutoDetect names it: a type that begins with a digit would be read as a count.
+    """
+    return f"{gpu_type}_{profile.replace('+', '.')}"
 
 
 class SoftwareModel(Section):
@@ -50,6 +97,9 @@ class SoftwareModel(Section):
         default=None, description="NVIDIA's fabric manager, for machines with NVSwitch"
     )
     efa_installer: Version | None = Field(default=None, description="EFA's installer, like 1.50.0")
+    libfabric: Version | None = Field(
+        default=None, description="where it is not that of EFA's installer"
+    )
     aws_ofi_nccl: Version | None = Field(
         default=None, description="NCCL's plugin for EFA, like 1.21.1"
     )

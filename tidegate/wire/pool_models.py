@@ -33,7 +33,9 @@ PrepaidMarket = Literal[Market.RESERVED, Market.CAPACITY_BLOCK]
 class LimitsModel(Section):
     """Never exceeded, not even for a moment; what is left out has no limit."""
 
-    gpus: PositiveCount | None = Field(default=None, description="GPUs at the same time")
+    gpus: PositiveCount | None = Field(
+        default=None, description="GPUs at the same time; with gpu.mig, instances of them"
+    )
     vcpus: PositiveCount | None = Field(default=None, description="vCPUs at the same time")
     memory_gib: PositiveNumber | None = Field(
         default=None, description="GiB of memory at the same time"
@@ -211,7 +213,8 @@ class PoolModel(Section):
 
     @property
     def selected(self) -> tuple[InstanceType, ...]:
-        return self.selection().instance_types
+        """As Slurm sees them: with MIG, devices are instances of GPUs."""
+        return tuple(self.gpu.cut(each) for each in self.selection().instance_types)
 
     @property
     def paid_markets(self) -> tuple[Market, ...]:

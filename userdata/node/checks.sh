@@ -97,6 +97,20 @@ check_fabric() {
     fi
 }
 
+# /etc/tidegate/mig has a line for each instance: its UUID, in the order of gres.conf.
+check_mig() {
+    local listed uuid
+    [[ -n $MIG ]] || return 0
+    listed=$(timeout 60 nvidia-smi -L) || return 2
+    while read -r uuid; do
+        [[ $listed == *"$uuid"* ]] || { echo "the MIG instance $uuid is gone"; return 1; }
+    done </etc/tidegate/mig
+    (($(wc -l </etc/tidegate/mig) == ACCELERATORS)) || {
+        echo "$ACCELERATORS MIG instances expected, gres.conf has $(wc -l </etc/tidegate/mig)"
+        return 1
+    }
+}
+
 # Devices of EFA can appear late on p5en.
 check_efa() {
     local seen try

@@ -16,6 +16,7 @@ apply() {
     # more for eight GPUs.
     timeout 120 nvidia-smi -pm 1
     set_up
+    [[ -z $MIG ]] || return 0 # the stage mig says what there is
     ((GPUS > 1)) || files=/dev/nvidia0
     echo "Name=gpu Type=$GPU_TYPE File=$files" >/etc/slurm/gres.node.conf
 }

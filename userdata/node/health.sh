@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: gpu fabric efa scratch containers shared lustre owner_rule munge
+# needs: gpu fabric mig mps efa scratch containers shared lustre owner_rule munge
 # time_limit_s: 300
 # The gate before Slurm. It fails closed: a sick node costs more jobs than a missing one, and a
 # check that cannot be made counts as failed. Then the checks that go on: Slurm's
@@ -10,7 +10,7 @@ source files/checks.sh
 
 apply() {
     local check
-    for check in $(checks_of_gpus pci gpus driver xid ecc rows throttle fabric) \
+    for check in $(checks_of_gpus pci gpus driver xid ecc rows throttle fabric mig) \
         check_neurons check_efa check_shared check_disk check_owner_rule check_clock; do
         # One that another try could not mend ends the node at once.
         "$check" || exit "$WRONG_CONFIGURATION"

@@ -9,13 +9,13 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres labels
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels
     row_of "$INSTANCE_TYPE" "$SHAPES"
-    read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver gres <<<"$ROW"
+    read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances <<<"$ROW"
     put_fact CPUS "$cpus"
     put_fact MEMORY_MIB "$memory_mib"
     put_fact GRES "$gres"
-    put_fact ACCELERATORS "$gpus"
+    put_fact ACCELERATORS "$((gpus * instances))"
     put_fact GPUS "$([[ $gres != gpu ]] && echo 0 || echo "$gpus")"
     put_fact GPU_TYPE "$gpu_type"
     put_fact WEIGHT "$weight"

@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# needs: shape
+# What every task finds in its environment, by Slurm's TaskProlog: the shell that submits is on the
+# head, so a node's /etc/profile.d would never be read. What the job itself has set stays.
+
+readonly PROLOG=/etc/tidegate/task-prolog ENVIRONMENT=/etc/tidegate/task.env
+
+# NCCL and MPI take EFA without being told, and no bridge of a container for their first handshake.
+environment() {
+    ((EFA == 0)) ||
+        printf '%s\n' FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_FORK_SAFE=1 \
+            'NCCL_SOCKET_IFNAME=^lo,docker'
+}
+
+prolog() {
+    cat <<'END_OF_PROLOG'
+#!/bin/bash
+# Runs as the job's user; lines `export NAME=VALUE` become the task's environment.
+while IFS='=' read -r name value; do
+    [[ -v $name ]] || echo "export $name=$value"
+done </etc/tidegate/task.env
+devices=${SLURM_STEP_GPUS:-${SLURM_JOB_GPUS:-}}
+if [[ -s /etc/tidegate/mig && -n $devices ]]; then
+    mapfile -t uuids </etc/tidegate/mig
+    chosen=
+    for device in ${devices//,/ }; do
+        chosen+=,${uuids[device]}
+    done
+    echo "export CUDA_VISIBLE_DEVICES=${chosen#,}"
+fi
+if [[ -d /run/tidegate/mps/$SLURM_JOB_ID ]]; then
+    echo "export CUDA_MPS_PIPE_DIRECTORY=/run/tidegate/mps/$SLURM_JOB_ID"
+fi
+exit 0
+END_OF_PROLOG
+}
+
+check() {
+    [[ -x $PROLOG ]] && has_file "$PROLOG" "$(prolog)" && cmp -s "$ENVIRONMENT" <(environment)
+}
+
+apply() {
+    environment | put_file "$ENVIRONMENT" 644
+    prolog | put_file "$PROLOG" 755
+}
