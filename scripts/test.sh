@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All checks: lint, format, types, shell, tests. Everything runs even when something fails
-# before it; pytest comes last and lists what could not run here.
+# All checks: lint, format, types, shell, tests. Everything runs even when something else
+# fails; pytest lists what could not run here.
 #
 #   scripts/test.sh tests/wire      the arguments go to pytest
 #   scripts/test.sh --lint          everything but pytest
@@ -26,24 +26,39 @@ shell_scripts() {
         xargs -0 awk 'FNR == 1 && (/^#!.*sh( |$)/ || FILENAME ~ /\.sh$/) {print FILENAME} {nextfile}'
 }
 
+# pytest tells it at its end.
+command -v shellcheck >/dev/null || export TIDEGATE_NOT_RUN="shellcheck: is not installed"
+
 check_shell() {
-    if ! command -v shellcheck >/dev/null; then
-        export TIDEGATE_NOT_RUN="shellcheck: is not installed"
-        return 0
-    fi
-    shell_scripts | xargs shellcheck --external-sources --source-path=SCRIPTDIR
+    [[ -n ${TIDEGATE_NOT_RUN:-} ]] ||
+        shell_scripts | xargs shellcheck --external-sources --source-path=SCRIPTDIR
 }
 
-check ruff ruff check --quiet
-check format ruff format --check --quiet
-check mypy mypy
-# The head runs the agent on its own Python.
-check "mypy for Python 3.12" mypy --python-version 3.12 tidegate/agent
-check shellcheck check_shell
-if [[ ${1:-} != --lint ]]; then
-    # Most of the real path waits; a file stays in one process, with the daemons that it started.
-    check pytest pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
+lint() {
+    check ruff ruff check --quiet
+    check format ruff format --check --quiet
+    check mypy mypy
+    # The head runs the agent on its own Python.
+    check "mypy for Python 3.12" mypy --python-version 3.12 tidegate/agent
+    check shellcheck check_shell
+    [[ ${#failed[@]} -eq 0 ]] || echo "failed: ${failed[*]}"
+    return "${#failed[@]}"
+}
+
+if [[ ${1:-} == --lint ]]; then
+    lint
+    exit
 fi
+
+# Most of the real path waits, so the linters run beside it; what they say comes last. A file
+# stays in one process, with the daemons that it started.
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+lint >"$said" 2>&1 &
+linting=$!
+check pytest pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder "$@"
+wait "$linting" || failed+=(lint)
+cat "$said"
 
 if [[ ${#failed[@]} -gt 0 ]]; then
     echo "failed: ${failed[*]}"
