@@ -93,8 +93,8 @@ FAULTS_OF_DOING = (
         "a PLANNED node is deleted",
         (
             "core/slurm.py",
-            "        return bool(self.words & BUSY_WORDS)",
-            '        return bool(self.words & BUSY_WORDS - {"PLANNED"})',
+            "        return not BUSY_WORDS.isdisjoint(self.words)",
+            '        return not (BUSY_WORDS - {"PLANNED"}).isdisjoint(self.words)',
         ),
     ),
     mutant(

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
@@ -180,7 +179,8 @@ class Agent:
                 return None
             self._has_news = False
         # Each attempt has its own number: the store may hold an attempt that seemed to fail.
-        self._stamp = replace(self._stamp, sequence=self._stamp.sequence + 1)
+        stamp = self._stamp
+        self._stamp = Stamp(stamp.head_instance_id, stamp.agent_started_at_s, stamp.sequence + 1)
         digest = Digest(self._cluster, self._stamp, now_s, reading, results)
         try:
             self._bus.put_digest(digest)

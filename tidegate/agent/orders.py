@@ -53,7 +53,7 @@ class Worker:
             if valid.names:
                 good.append(valid)
         done = self._do(good) if good else Carried(())
-        return replace(done, results=(*results, *done.results))
+        return replace(done, results=(*results, *done.results)) if results else done
 
     def _do(self, batch: Sequence[Order]) -> Carried:
         first = batch[0]
@@ -123,9 +123,11 @@ def _valid(order: Order, now_s: float) -> tuple[Order, tuple[OrderResult, ...]]:
         detail = f"{order.text[:40]!r} is no signal that Slurm knows by name."
         return _refused(order, OrderOutcome.FAILED, detail)
     names = tuple(dict.fromkeys(order.names))
-    bad = tuple(name for name in names if not is_good(name))
-    return replace(order, names=tuple(name for name in names if is_good(name))), tuple(
-        result(order, name[:80], OrderOutcome.FAILED, f"This is not {what}.") for name in bad
+    good = tuple(name for name in names if is_good(name))
+    return order if good == order.names else replace(order, names=good), tuple(
+        result(order, name[:80], OrderOutcome.FAILED, f"This is not {what}.")
+        for name in names
+        if not is_good(name)
     )
 
 

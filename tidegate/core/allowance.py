@@ -1,6 +1,6 @@
 """What budgets leave over in one plan: how many more nodes each pool may lose now."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 
 from tidegate.core.actions import OrderKind
@@ -18,7 +18,7 @@ class Allowance:
 
     def __init__(self, snapshot: Snapshot, judged: Iterable[Judged]) -> None:
         self._snapshot = snapshot
-        self._total: Counter[str] = Counter()
+        self._total: defaultdict[str, int] = defaultdict(int)
         self._leaving: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged:
             goes = is_leaving(each, snapshot)

@@ -103,6 +103,8 @@ def outdated(work: Work) -> Iterator[Outdated]:
 def candidates(work: Work) -> Iterator[Outdated]:
     """Nodes that have had their time, whatever holds them."""
     staying = [j for j in work.judged if j.use is Use.CAPACITY and not j.order]
+    if not staying:
+        return
     oldest_first = sorted(staying, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
     pools = {pool.name: pool for pool in work.snapshot.cluster.pools}
     seen: set[str] = set()

@@ -21,10 +21,14 @@ def keep_warm(work: Work) -> None:
     wanted = work.snapshot.wanted
     if not wanted.is_up:
         return
-    for pool in sorted(work.snapshot.cluster.pools, key=lambda p: (-p.weight, p.name)):
+    is_new_first = bool(work.replacing or work.tries)
+    keeping = [
+        pool
+        for pool in work.snapshot.cluster.pools
+        if is_new_first or pool.headroom_nodes or least_nodes(work, pool)
+    ]
+    for pool in sorted(keeping, key=lambda p: (-p.weight, p.name)):
         least = least_nodes(work, pool)
-        if not (least or pool.headroom_nodes or work.replacing or work.tries):
-            continue
         why = f"pool {pool.name} keeps at least {least} nodes"
         if least > pool.min_nodes:
             why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"

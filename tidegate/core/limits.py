@@ -87,6 +87,8 @@ class Usage:
 
     def closed(self, pool: str) -> WhyNot | None:
         """The spent budget of the pool or the cluster, if there is one."""
+        if not self.used_up:
+            return None
         return self.used_up.get(CLUSTER_SCOPE) or self.used_up.get(pool_scope(pool))
 
     def nodes(self, pool: str) -> int:

@@ -8,7 +8,7 @@ from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
 from tidegate.core.demand import Need
 from tidegate.core.durations import clock
-from tidegate.core.ec2 import InstanceType
+from tidegate.core.ec2 import InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.learnt import DOUBT_AFTER
 from tidegate.core.limits import Load, Usage
@@ -142,21 +142,23 @@ class Refusals:
             types = [
                 each
                 for each in pool.instance_types
-                if satisfies(need.constraint, pool.features(each.name, market))
+                if not need.constraint
+                or satisfies(need.constraint, pool.features(each.name, market))
             ]
             if not types:
                 said = f"pool {pool.name} on {market} does not meet {need.constraint!r}"
                 yield WhyNot(Why.CONSTRAINT, said, pool.name)
                 continue
-            fitting = {each.name for each in types if not lacks(need.shape, each)}
+            fitting = [each.name for each in types if not lacks(need.shape, each)]
             if not fitting:
                 said = f"pool {pool.name} on {market}: no type that meets {need.constraint!r} is "
                 yield WhyNot(Why.TOO_SMALL, f"{said}large enough", pool.name)
                 continue
-            for _, offering in pool.offerings():
-                is_asked = offering.market is market and offering.instance_type in fitting
+            for offering in (
+                Offering(name, zone, market) for name in fitting for zone in pool.zones
+            ):
                 is_priced = self._snapshot.cluster.prices.get(offering, 0.0) > 0
-                if is_asked and not is_priced and offering not in resting:
+                if not is_priced and offering not in resting:
                     said = f"the price of {offering} is not known"
                     yield WhyNot(Why.NO_PRICE, said, pool.name, str(offering))
             if pool.is_min_types_strict and len(fitting) < pool.min_types:

@@ -6,6 +6,7 @@ from typing import Self
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
 # deleting such a node crashes slurmctld 22.05.
 BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})
+DOWN_WORDS = frozenset({"DOWN", "FAIL", "INVAL", "INVALID_REG"})
 
 # Every word of `scontrol show node` in 22.05 and 24.11.
 KNOWN_WORDS = BUSY_WORDS | {
@@ -47,11 +48,11 @@ class NodeState:
     @property
     def is_busy(self) -> bool:
         """A job runs, ends or is promised here."""
-        return bool(self.words & BUSY_WORDS)
+        return not BUSY_WORDS.isdisjoint(self.words)
 
     @property
     def is_down(self) -> bool:
-        return bool(self.words & {"DOWN", "FAIL", "INVAL", "INVALID_REG"})
+        return not DOWN_WORDS.isdisjoint(self.words)
 
     @property
     def is_idle(self) -> bool:

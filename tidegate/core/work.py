@@ -158,7 +158,6 @@ class Work:
         self.shelves = Shelves(self.snapshot)
         self.shop = Shop(self.shelves, self.usage, self.launches_max)
         self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
-        self.allowance = Allowance(self.snapshot, ())
         self.worth = Worth(self.snapshot, self.shelves)
 
     @property

@@ -64,6 +64,7 @@ class SimCompute:
     requests: list[FleetRequest] = field(default_factory=list)
     terminated: list[tuple[str, ...]] = field(default_factory=list)
     everything: dict[str, Instance] = field(default_factory=dict)
+    _living: dict[str, Instance] = field(default_factory=dict)
     _hidden_until_s: dict[str, float] = field(default_factory=dict)
     _ended_at_s: dict[str, float] = field(default_factory=dict)
     _answers: dict[str, tuple[FleetRequest, FleetResult]] = field(default_factory=dict)
@@ -101,13 +102,10 @@ class SimCompute:
 
     def live(self) -> tuple[Instance, ...]:
         """What really exists, whatever `instances()` shows yet."""
-        return tuple(
-            one for one in self.everything.values() if one.state is not InstanceState.TERMINATED
-        )
+        return tuple(self._living.values())
 
     def is_live(self, instance_id: str) -> bool:
-        one = self.everything.get(instance_id)
-        return one is not None and one.state is not InstanceState.TERMINATED
+        return instance_id in self._living
 
     def hide(self, instance_id: str, seconds: float) -> None:
         """Describe leaves this one out for a while: EC2 is eventually consistent."""
@@ -119,6 +117,7 @@ class SimCompute:
             return
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.everything[instance_id] = ended
+        del self._living[instance_id]
         if self.ending_s:
             self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
@@ -201,7 +200,7 @@ class SimCompute:
             template=tags.get(TEMPLATE_TAG, ""),
         )
         running = replace(instance, state=InstanceState.RUNNING)
-        self.everything[instance.instance_id] = running
+        self.everything[instance.instance_id] = self._living[instance.instance_id] = running
         if self.describe_lag_s:
             self.hide(instance.instance_id, self.describe_lag_s)
         for tell in self.on_launch:

@@ -37,9 +37,9 @@ class SimHead:
     @property
     def is_up(self) -> bool:
         """Whether slurmctld and the agent can run on it."""
-        if not self.exists or self.clock.now_s() < self.crashed_until_s:
+        if not self.exists or (self.crashed_until_s and self.clock.now_s() < self.crashed_until_s):
             return False
-        return (self._state if self._state not in _CHANGES else self._now()) is _UP
+        return self._state is _UP or self._now() is _UP
 
     def next_change_s(self) -> float:
         """When a change that is under way is over; infinity when none is."""

@@ -63,7 +63,6 @@ def _rows(table: Table) -> list[Job]:
     """The queue as squeue shows it: the pending tasks of an array are one row."""
     rows: dict[str, Job] = {}
     counts: Counter[str] = Counter()
-    running = Counter(job.array_job_id for job in table.active.values() if job.state == "RUNNING")
     for job in table.active.values():
         row = _row(job, table)
         if job.state == "PENDING" and job.array_job_id and not job.requeues:
@@ -73,17 +72,19 @@ def _rows(table: Table) -> list[Job]:
             rows[job.job_id] = row
     for job_id, count in counts.items():
         rows[job_id] = replace(rows[job_id], job_id=job_id, count=count)
-    return [_capped(row, table, running[row.job_id]) for row in rows.values()]
+    return [_capped(row, table) for row in rows.values()]
 
 
-def _capped(row: Job, table: Table, running: int) -> Job:
+def _capped(row: Job, table: Table) -> Job:
     """What the agent makes of an array's %limit."""
-    first = table.jobs.get(f"{row.job_id}_0")
+    first = table.jobs.get(f"{row.job_id}_0") if row.array_job_id and row.is_pending else None
     throttle = first.submit.throttle if first else 0
-    count = max(0, min(row.count, throttle - running))
-    if not throttle or not row.is_pending or count == row.count:
+    if not throttle:
         return row
-    return replace(row, count=count)
+    active = table.active.values()
+    running = sum(job.array_job_id == row.job_id and job.state == "RUNNING" for job in active)
+    count = max(0, min(row.count, throttle - running))
+    return row if count == row.count else replace(row, count=count)
 
 
 def _row(job: SimJob, table: Table) -> Job:

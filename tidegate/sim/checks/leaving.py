@@ -26,10 +26,14 @@ class BudgetsHold(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.going: defaultdict[str, dict[str, DisruptionReason]] = defaultdict(dict)
+        self.changes = -1  # of Slurm's table, when the nodes were counted
         self.totals = {pool.name: deque([(0.0, 0)]) for pool in self.world.cluster.pools}
 
     def passed(self, seconds: float) -> None:
         """Remember how many nodes each pool had: when a count changed, and to what."""
+        if self.world.slurm.table.changes == self.changes:
+            return
+        self.changes = self.world.slurm.table.changes
         counts = dict.fromkeys(self.totals, 0)
         everything = self.world.compute.everything
         for name in self.world.slurm.nodes:
@@ -39,8 +43,6 @@ class BudgetsHold(Check):
         for pool, totals in self.totals.items():
             if totals[-1][1] != counts[pool]:
                 totals.append((now_s, counts[pool]))
-            while len(totals) > 1 and totals[1][0] < now_s - COUNTED_AGO_S:
-                totals.popleft()
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb != "drain" or not self.world.in_hand:
@@ -60,7 +62,10 @@ class BudgetsHold(Check):
         going[name] = reason
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
-        total = max(count for _, count in self.totals[pool.name])
+        totals = self.totals[pool.name]
+        while len(totals) > 1 and totals[1][0] < self.witness.now_s - COUNTED_AGO_S:
+            totals.popleft()
+        total = max(count for _, count in totals)
         deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
         if deciding is not None and len(going) > deciding[0]:
             said = f"{deciding[1]} of {total}"

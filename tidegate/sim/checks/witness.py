@@ -173,6 +173,7 @@ class Checks:
     kinds: Sequence[type[Check]]
     hearers: dict[str, list[Callable[..., None]]] = field(default_factory=dict)
     _seen_s: float = 0.0
+    _changes: int = -1  # of Slurm's table, when its nodes were looked at
 
     def install(self) -> None:
         """Hear of everything; each event goes only to the checks that override it."""
@@ -226,10 +227,12 @@ class Checks:
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
-        registered = self.witness.registered
-        for name in self.witness.world.slurm.nodes:
-            if name not in registered:
-                registered[name] = now_s
+        table, registered = self.witness.world.slurm.table, self.witness.registered
+        if table.changes != self._changes:
+            self._changes = table.changes
+            for name in table.nodes:
+                if name not in registered:
+                    registered[name] = now_s
         for tell in self.hearers["passed"]:
             tell(now_s - self._seen_s)
         self._seen_s = now_s
