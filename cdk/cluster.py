@@ -35,7 +35,7 @@ from cdk.queues import Queues
 from cdk.schedules import Hours
 from cdk.storage import Storage
 from tidegate.core.ec2 import CLUSTER_TAG
-from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
+from tidegate.wire.config import ClusterFile, deployed_text, load_cluster, parse_cluster
 from tidegate.wire.deployment import Metrics
 from tidegate.wire.models import ClusterModel
 
@@ -45,7 +45,7 @@ type Outputs = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A cluster as it is described: `text` is what the functions read, `file` what it means."""
+    """A cluster as it is described: `text` as it was written, `file` what it means."""
 
     file: ClusterFile
     text: str
@@ -250,10 +250,10 @@ class TidegateAutoscaler(_Parts):
 
 
 def _file_asset(scope: Construct, source: Source) -> Asset:
-    """The cluster file as it is deployed; its name in S3 is its content's hash."""
+    """The cluster file as the functions read it; its name in S3 is its content's hash."""
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "cluster.yaml"
-        file.write_text(source.text)
+        file = Path(folder) / "cluster.json"
+        file.write_text(deployed_text(source.text, source.file.cluster.name))
         return Asset(scope, "ClusterFile", path=str(file))
 
 

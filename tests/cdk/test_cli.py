@@ -85,7 +85,7 @@ def test_bootstrap_deploy_change_diff_destroy_and_deploy_again(endpoint, tmp_pat
     deployed = client(endpoint, "s3").get_object(
         Bucket=after["TIDEGATE_CLUSTER_BUCKET"], Key=after["TIDEGATE_CLUSTER_KEY"]
     )
-    assert deployed["Body"].read() == file.read_bytes()
+    assert json.load(deployed["Body"]) == yaml.safe_load(file.read_text())
 
     kept = {name: what_is_there(endpoint)[name] for name in KEPT}
     cdk(endpoint, tmp_path, "destroy", "--force", STACK, "--app", str(second))

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateDat
 from cdk.packages import Packages
 from tests.cdk.made import ROOT, Stack, joined, new_app, written
 from tidegate.core.errors import BadConfig
+from tidegate.wire.config import parse_deployed
 from tidegate.wire.models import ClusterModel
 
 EXAMPLE = ROOT / "docs" / "example-app" / "platform_app.py"
@@ -61,12 +63,12 @@ def test_functions_read_what_the_program_described(example):
     (path,) = [
         file["source"]["path"]
         for file in asset["files"].values()
-        if file["source"]["path"].endswith(".yaml")
+        if re.fullmatch(r"asset\.[0-9a-f]+\.json", file["source"]["path"])
     ]
 
-    text = (example["Training"].folder / path).read_text()
-    assert Source.read(example["Training"].folder / path).file.cluster.name == "training"
-    assert json.loads(text)["limits"] == {"gpus": 32, "usd_per_hour": 150.0}
+    cluster = parse_deployed((example["Training"].folder / path).read_text(), path).cluster
+    assert cluster.name == "training"
+    assert (cluster.limits.gpus, cluster.limits.usd_per_hour) == (32, 150.0)
 
 
 def test_every_role_is_below_the_boundary(example):

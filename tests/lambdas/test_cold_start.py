@@ -15,13 +15,13 @@ from cdk.packaging import own_code_package
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = ("planner", "interruption", "schedule", "reconcile")
 
-# Each of them is in the functions' package for a reason; boto3, holidays and the like load later
-# or never.
+# Each of them is in the functions' package for a reason; boto3, yaml, holidays and the like
+# load later or never.
 LIBRARIES = {
     *("aws_lambda_powertools", "jmespath"),
     *("botocore", "certifi", "dateutil", "six", "urllib3"),
     *("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"),
-    *("cronsim", "yaml"),
+    "cronsim",
 }
 
 # How nodes are chosen, which only the planner does.

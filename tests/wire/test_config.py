@@ -1,5 +1,6 @@
 """What a cluster file becomes, and what people read when it is wrong."""
 
+import json
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Limits, Timings
 from tidegate.wire.calendar import Schedules, Window
-from tidegate.wire.config import load_cluster
+from tidegate.wire.config import deployed_text, load_cluster, parse_deployed
 from tidegate.wire.deployment import Existing, Head, Metrics, Network
 from tidegate.wire.models import ClusterModel, TimingsModel
 
@@ -283,3 +284,23 @@ def test_every_name_of_the_schema_has_a_description():
     ]
 
     assert nameless == []
+
+
+@pytest.mark.parametrize("path", sorted(CLUSTERS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_functions_read_what_was_written(path):
+    written = path.read_text()
+
+    deployed = deployed_text(written, "dev")
+
+    assert json.loads(deployed)["name"] == path.stem
+    assert parse_deployed(deployed, "deployed") == load_cluster(path)
+    assert parse_deployed(written, "deployed by hand") == load_cluster(path)
+
+
+def test_a_deployed_file_that_is_wrong_is_told_whole():
+    text = deployed_text(yaml.safe_dump(good({"slurm.version": "9", "region": "x"})), "dev")
+
+    with pytest.raises(BadConfig, match=r"(?s)s3://b/k: 2 problems.*region.*slurm.version"):
+        parse_deployed(text, "s3://b/k")
+    with pytest.raises(BadConfig, match="s3://b/k: must be a mapping"):
+        parse_deployed("[1]", "s3://b/k")

@@ -1,5 +1,9 @@
-"""The cluster file: reads it, checks it whole, and makes a `Cluster` of it."""
+"""The cluster file: reads it, checks it whole, and makes a `Cluster` of it.
 
+YAML is loaded where it is read: functions start without it.
+"""
+
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +19,6 @@ from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import INSTALL, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.problems import Problem, problems_of, render
 from tidegate.wire.rules import problems_across
-from tidegate.wire.yaml_file import parse_yaml, read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,35 @@ class ClusterFile:
 
 def load_cluster(path: Path | str) -> ClusterFile:
     """Read and check a cluster file. Errors: BadConfig, whose message lists every problem."""
+    from tidegate.wire.yaml_file import read_yaml
+
     return _checked(*read_yaml(Path(path)), name=path)
 
 
 def parse_cluster(text: str, name: str) -> ClusterFile:
     """Check a cluster file that was read before, called `name`. Errors: as `load_cluster`."""
+    from tidegate.wire.yaml_file import parse_yaml
+
     return _checked(*parse_yaml(text, name), name=name)
+
+
+def deployed_text(text: str, name: str) -> str:
+    """A cluster file as functions read it: JSON, without comments. Errors: BadConfig."""
+    from tidegate.wire.yaml_file import parse_yaml
+
+    data, _ = parse_yaml(text, name)
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_deployed(text: str, name: str) -> ClusterFile:
+    """Check what `deployed_text` wrote, or YAML. Errors: as `load_cluster`."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return parse_cluster(text, name)
+    if not isinstance(data, dict):
+        raise BadConfig(f"{name}: must be a mapping of names to values")
+    return _checked(data, [], name=name)
 
 
 def _checked(data: dict[str, object], problems: list[Problem], *, name: object) -> ClusterFile:

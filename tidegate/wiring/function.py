@@ -11,7 +11,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tidegate.adapters.clients import client
 from tidegate.adapters.cluster_file import read_cluster_file
-from tidegate.wire.config import ClusterFile, parse_cluster
+from tidegate.wire.config import ClusterFile, parse_deployed
 from tidegate.wire.deployment import Metrics
 from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric, unit_of
 from tidegate.wire.settings import FunctionSettings
@@ -68,7 +68,7 @@ def function[Work](
     lazy = _lazily(clients)
     name = f"s3://{settings.cluster_bucket}/{settings.cluster_key}"
     text = read_cluster_file(lazy("s3"), settings.cluster_bucket, settings.cluster_key)
-    file = parse_cluster(text, name)
+    file = parse_deployed(text, name)
     metrics = EphemeralMetrics(
         namespace=environment.get("POWERTOOLS_METRICS_NAMESPACE", NAMESPACE), service=SERVICE
     )
