@@ -7,7 +7,8 @@ from constructs import Construct
 
 from cdk.queues import KEPT, Queues
 from tidegate.wire.events import (
-    BOOT_DETAIL_TYPE,
+    BOOT_FAILED_DETAIL_TYPE,
+    BOOT_READY_DETAIL_TYPE,
     DIGEST_DETAIL_TYPE,
     DIGEST_SOURCE,
     HEALTH_DETAIL_TYPE,
@@ -57,7 +58,9 @@ class Events(Construct):
         self._tell(
             "Boot",
             queues,
-            events.EventPattern(source=[NODE_SOURCE], detail_type=[BOOT_DETAIL_TYPE]),
+            events.EventPattern(
+                source=[NODE_SOURCE], detail_type=[BOOT_FAILED_DETAIL_TYPE, BOOT_READY_DETAIL_TYPE]
+            ),
             bus=self.bus,
         )
         for name, detail_types in EC2_NEWS.items():

@@ -24,10 +24,22 @@ def on_events(made: Function[Interruptions], event: Event) -> Answer:
         if isinstance(each, events.UnknownEvent | events.Look):
             made.count(BadEvents=1)
             made.logger.warning(f"an event of no use here: {str(each)[:1000]}")
+        elif isinstance(each, events.NodeReady):
+            _tell_of_boot(made, each.instance_id, each.plan_id, stages=each.stages, s=each.took_s)
         else:
+            if isinstance(each, events.BootFailed):
+                _tell_of_boot(made, each.instance_id, each.plan_id, failed=each.stage)
             news.append(each)
     _handle(made, news)
     return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
+
+
+def _tell_of_boot(
+    made: Function[Interruptions], instance_id: str, plan_id: str, **more: object
+) -> None:
+    """`more`: seconds of each stage and of all, or the stage that failed."""
+    said = {"instance_id": instance_id, "plan_id": plan_id, **more}
+    made.logger.info("boot", extra={"boot": said})
 
 
 def _read(made: Function[Interruptions], message: dict[str, Any]) -> events.Event:
@@ -62,6 +74,7 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
             "saved_jobs": done.toll.saved_jobs,
             "lost_gpu_hours": done.toll.lost_gpu_hours,
             "trouble": done.trouble,
+            "plan_ids": done.plan_ids,
         }
         made.logger.info("interruption", extra={"interruption": said})
 

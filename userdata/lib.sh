@@ -109,11 +109,14 @@ aws_json() {
         --data-binary "$body" "$(endpoint "$1")/"
 }
 
-# put_event KIND MEMBERS: a hint on the cluster's bus about this machine.
+# put_event KIND MEMBERS: a hint on the cluster's bus about this machine, with the id of the plan
+# that bought it. Asks for both itself: the runner began before any stage had found out a fact.
 put_event() {
-    local detail
-    [[ -n ${BUS:-} && -n ${INSTANCE_ID:-} ]] || return 0
-    detail="{\"instance-id\": \"$INSTANCE_ID\", \"role\": \"$ROLE\", $2}"
+    local id launch detail
+    [[ -n ${BUS:-} ]] || return 0
+    id=$(imds instance-id) || return
+    launch=$(imds tags/instance/tidegate:launch 2>/dev/null || true)
+    detail="{\"instance-id\": \"$id\", \"role\": \"$ROLE\", \"plan_id\": $(quoted "${launch%-*}"), $2}"
     aws_json events AWSEvents.PutEvents <<EOF_EVENT >/dev/null
 {"Entries": [{"Source": "tidegate.node", "DetailType": "$1", "EventBusName": "$BUS",
               "Detail": $(quoted "$detail")}]}

@@ -46,6 +46,7 @@ XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
 # Nobody waits longer for a case.
 END_S = 25.0
 AT_ONCE = 3
+BUS, PLAN_ID = "tidegate-local", "1f0c9a3e-412"
 FABRIC = replace(A10GX4, has_nvswitch=True)
 
 
@@ -167,7 +168,7 @@ class Stage:
 
     def spec(self, fault: Fault, name: str = "") -> MachineSpec:
         self.number += 1
-        values = replace(fault.values, munge=self.cloud.munge)
+        values = replace(fault.values, munge=self.cloud.munge, bus=BUS)
         if name == "tampered":
             values = replace(values, register_wait_s=19)
         data = data_of_node(self.cloud, values)
@@ -185,7 +186,7 @@ class Stage:
             A10GX4.instance_type,
             data,
             gpus=fault.gpus,
-            tags={"tidegate:pool": "gpu"},
+            tags={"tidegate:pool": "gpu", "tidegate:launch": f"{PLAN_ID}-3"},
             files=fault.files,
             disks=tuple(disks),
         )
@@ -253,8 +254,34 @@ def faults(stage: Stage, head: Machine) -> dict[str, Any]:
         for name, machine in machines.items():
             seen[name] = look_at(name, machine)
             seen[name]["in_slurm"] = machine.spec.instance_id in show_nodes(head)
+            seen[name]["id"] = machine.spec.instance_id
             stage.world.power_off(machine.spec.instance_id)
+    events = told(stage.cloud)
+    for node in seen.values():
+        node["told"] = [each for each in events if each["detail"]["instance-id"] == node["id"]]
     return seen
+
+
+def listen(cloud: Cloud) -> None:
+    """The cluster's bus, all of whose events go to a queue."""
+    sqs, events = cloud.client("sqs"), cloud.client("events")
+    url = sqs.create_queue(QueueName=BUS)["QueueUrl"]
+    asked = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    events.create_event_bus(Name=BUS)
+    pattern = json.dumps({"source": ["tidegate.node"]})
+    events.put_rule(Name="all", EventBusName=BUS, EventPattern=pattern)
+    target = {"Id": "queue", "Arn": asked["Attributes"]["QueueArn"]}
+    events.put_targets(Rule="all", EventBusName=BUS, Targets=[target])
+
+
+def told(cloud: Cloud) -> list[dict[str, Any]]:
+    """The events that nodes have put."""
+    sqs = cloud.client("sqs")
+    url = sqs.get_queue_url(QueueName=BUS)["QueueUrl"]
+    events: list[dict[str, Any]] = []
+    while found := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+        events += [json.loads(each["Body"]) for each in found]
+    return events
 
 
 def digests(machine: Machine) -> str:
@@ -311,6 +338,7 @@ def publish_helper(cloud: Cloud) -> None:
 def scenario(verb: str, times: int) -> Any:
     cloud = start_cloud()
     publish_helper(cloud)
+    listen(cloud)
     with World(WorldSettings(AWS_PORT)) as world:
         hypervisor = Hypervisor(cloud.ec2, world)
         hypervisor.start()

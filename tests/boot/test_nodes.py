@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from local.namespaces import can_enter
-from tests.boot.node_world import FAULTS
+from tests.boot.node_world import FAULTS, PLAN_ID
 from tests.e2e.boot_world import LOCAL_NODE
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
+from tidegate.core.events import BootFailed, NodeReady
 from tidegate.wire.console import boot_lines
+from tidegate.wire.events import parse_event
 from userdata.render import node_bundle
 
 WHY_NOT = can_enter()
@@ -60,6 +62,18 @@ def test_a_node_tells_its_stages_and_their_times_on_the_console(seen):
     assert sorted(stages) == sorted(graph_of(node_bundle(LOCAL_NODE)))
     assert all(re.fullmatch(r"stage \w+ (apply|skip) [\d.]+ s, try 1", each) for each in lines[:3])
     assert lines[-1].startswith("ready after ")
+
+
+def test_a_node_says_on_the_bus_how_its_boot_went_and_which_plan_bought_it(seen):
+    (ready,) = [parse_event(json.dumps(each)) for each in seen["healthy"]["told"]]
+    (failed,) = [parse_event(json.dumps(each)) for each in seen["gpu_missing"]["told"]]
+
+    assert isinstance(ready, NodeReady)
+    assert isinstance(failed, BootFailed)
+    assert ready.stages.keys() == graph_of(node_bundle(LOCAL_NODE)).keys()
+    assert 0 < max(ready.stages.values()) <= ready.took_s < 60
+    assert (failed.stage, "3 are on" in failed.said) == ("health", True)
+    assert {ready.plan_id, failed.plan_id} == {PLAN_ID}
 
 
 def test_a_node_that_falls_ill_drains_itself_with_the_prefix(seen):

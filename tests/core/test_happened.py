@@ -7,7 +7,7 @@ from tidegate.core.happened import happened, is_about
 
 LAUNCH = "launch 2 x g4dn.xlarge/us-east-1a/spot at 0.2 USD per hour for job 7_3, 12, all or none:"
 ROUND = {
-    "epoch": "abcd-7",
+    "plan_id": "abcd-7",
     "decisions": [
         f"{LAUNCH} nothing fits, and this is the cheapest in pool t4",
         "release i-1, i-12: idle for 60 s",

@@ -31,9 +31,7 @@ UNUSED_IN_DEMO = UNUSED | {
         for service in ("ssm", "ssmmessages", "ec2messages")
     },
     "BackupsRole ": "AWS's own policy for AWS Backup, which does not exist locally",
-    "HeadRole events:PutEvents": "no boot fails in the demo",
     "HeadRole s3:ListBucket": "the planner may look before the head's first notes",
-    "NodesRole events:PutEvents": "no boot fails in the demo",
     "FunctionsPlannerRole s3:ListBucket": "the head may report before the first look",
     "FunctionsReconcileRole dynamodb:PutItem": "the planner meets the new ledger first",
     # Whichever of the two comes first when the head can be stopped or started does it.

@@ -19,7 +19,7 @@ from tests.stack.person import ROLE, needed, terminal
 from tests.stack.world import StackWorld, stacked
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.slurm import Job
-from tidegate.wire.events import BOOT_DETAIL_TYPE, STATE_DETAIL_TYPE
+from tidegate.wire.events import BOOT_FAILED_DETAIL_TYPE, STATE_DETAIL_TYPE
 
 CLUSTER_FILE = Path(__file__).with_name("broken.yaml")
 
@@ -59,7 +59,7 @@ def of(job_id: int, partition: str, **more: Any) -> Job:
 
 def gives_up(world: StackWorld, name: str, stage: str, tail: str) -> None:
     """What a node says on its way out, and EC2 of its end."""
-    world.tell_of_boot(name, BOOT_DETAIL_TYPE, stage=stage, tail=tail)
+    world.tell_of_boot(name, BOOT_FAILED_DETAIL_TYPE, stage=stage, tail=tail)
     world.cloud.observer("ec2").terminate_instances(InstanceIds=[name])
     world.put("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": name, "state": "shutting-down"})
 

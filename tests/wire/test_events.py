@@ -15,6 +15,7 @@ from tidegate.core.events import (
     HealthCategory,
     HealthNotice,
     Look,
+    NodeReady,
     RebalanceRecommendation,
     ReservationInterruption,
     SpotInterruption,
@@ -255,6 +256,22 @@ def test_a_detail_with_any_field_replaced_is_an_event_or_a_bad_one(
     detail = event["detail"] | {field: data.draw(JSON)}
     with suppress(BadEvent):
         parse_event(json.dumps(event | {"detail": detail}))
+
+
+def test_a_node_that_is_ready_says_how_long_each_stage_took() -> None:
+    stages = [
+        {"stage": "identity", "how": "apply", "at_ms": 20, "ms": 80, "tries": 1},
+        {"stage": "gpu", "how": "skip", "at_ms": 100, "ms": 1900, "tries": 2},
+    ]
+    detail: dict[str, Any] = {"instance-id": OURS, "role": "node", "stages": stages}
+    event = {"detail-type": "NodeReady", "source": "tidegate.node", "detail": detail}
+
+    read = parse_event(json.dumps(event | {"detail": detail | {"plan_id": "ab-1"}}))
+
+    assert read == NodeReady(OURS, "ab-1", {"identity": 0.08, "gpu": 1.9}, 2.0)
+    for wrong in ({"stages": stages * 30}, {"plan_id": "x" * 101}, {"stages": [{"stage": "gpu"}]}):
+        with pytest.raises(BadEvent):
+            parse_event(json.dumps(event | {"detail": detail | wrong}))
 
 
 def test_a_node_that_gives_up_says_in_which_stage_and_the_end_of_its_log() -> None:

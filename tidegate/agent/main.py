@@ -19,6 +19,7 @@ from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
 from tidegate.agent.watch import Waker
+from tidegate.core.actions import plan_of
 from tidegate.core.errors import BadConfig, TidegateError
 from tidegate.wiring.agent import agent_bus, agent_decisions
 
@@ -38,6 +39,8 @@ class JsonLines(logging.Formatter):
         }
         if order_id := getattr(record, "order_id", None):
             line["order_id"] = order_id
+            if plan_id := plan_of(order_id):
+                line["plan_id"] = plan_id
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line)

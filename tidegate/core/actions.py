@@ -1,5 +1,6 @@
 """What a plan may hold: launches, orders to the head, terminations, and what gets nothing."""
 
+import re
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
@@ -12,6 +13,8 @@ STUCK_KEPT_S = 3 * 3600.0
 
 # DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
 JOBS_KEPT_MAX = 1_000
+
+_OF_PLAN = re.compile(r"(\w+-\d+)-o?\d+")
 
 
 class OrderKind(StrEnum):
@@ -29,6 +32,15 @@ class OrderKind(StrEnum):
     @property
     def is_urgent(self) -> bool:
         return self in (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE)
+
+
+def plan_of(own_id: str) -> str:
+    """The plan that a launch ("1f0c9a3e-412-0") or an order ("1f0c9a3e-412-o3") is of.
+
+    "": it is of none, like orders after a notice of EC2.
+    """
+    found = _OF_PLAN.fullmatch(own_id)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True, slots=True)

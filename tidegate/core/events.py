@@ -1,5 +1,6 @@
 """What arrives at the functions, as plain values: each may come late, twice, or never."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -85,6 +86,17 @@ class BootFailed:
     instance_id: str
     stage: str
     said: str
+    plan_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReady:
+    """A node has booted, all in all in `took_s`; `stages`: seconds of each. For the log only."""
+
+    instance_id: str
+    plan_id: str
+    stages: Mapping[str, float]
+    took_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ type News = (
     | HealthNotice
     | BootFailed
 )
-type Event = Look | News | UnknownEvent
+type Event = Look | News | NodeReady | UnknownEvent
 
 
 def subjects(news: News) -> tuple[str, ...]:

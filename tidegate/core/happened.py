@@ -29,7 +29,7 @@ def happened(records: Iterable[Mapping[str, Any]], cluster: Cluster) -> Iterator
         at_s, look_id = float(record["at_s"]), str(record["look_id"])
         for part in record["rounds"]:
             for kind, text, pools, jobs in _round(part, cluster):
-                yield Happened(at_s, str(part["epoch"]), kind, text, pools, jobs)
+                yield Happened(at_s, str(part["plan_id"]), kind, text, pools, jobs)
         if record["trouble"]:
             yield Happened(at_s, look_id, "trouble", str(record["trouble"]))
 

@@ -66,7 +66,7 @@ def done_record(looked: Looked, at_s: float) -> dict[str, object] | None:
     rounds = [_round_record(each) for each in looked.rounds]
     if not looked.trouble and not any(each[name] for each in rounds for name in DONE):
         return None
-    look_id = rounds[-1]["epoch"] if rounds else "none"
+    look_id = rounds[-1]["plan_id"] if rounds else "none"
     return {"at_s": at_s, "look_id": look_id, "rounds": rounds, "trouble": _cut(looked.trouble)}
 
 
@@ -102,7 +102,7 @@ def _round_record(done: Round) -> dict[str, object]:
         for one in outcome.refused
     )
     return {
-        "epoch": str(done.snapshot.epoch),
+        "plan_id": str(done.snapshot.epoch),
         "digest": digest.stamp.sequence if digest else None,
         "is_stale": outcome.is_stale,
         "calendar": done.snapshot.wanted.sentence,

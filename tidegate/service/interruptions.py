@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, PendingOrder, Phase, Toll
+from tidegate.core.actions import (
+    Cordon,
+    NodeRecord,
+    Order,
+    OrderKind,
+    PendingOrder,
+    Phase,
+    Toll,
+    plan_of,
+)
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, subjects
 from tidegate.core.interruption import (
@@ -43,6 +52,7 @@ class Interrupted:
 
     `lifted`: AWS took back why they were cordoned; the next look opens them.
     `toll`: of all that are news now. `trouble`: why jobs could not be saved at once.
+    `plan_ids`: the plans that bought the nodes.
     """
 
     node_names: tuple[str, ...] = ()
@@ -52,6 +62,7 @@ class Interrupted:
     foreign: int = 0
     toll: Toll = NO_TOLL
     trouble: str = ""
+    plan_ids: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -102,6 +113,7 @@ class Interruptions:
             foreign=foreign,
             toll=reduce(Toll.plus, each.values(), NO_TOLL),
             trouble=trouble,
+            plan_ids=tuple(sorted({plan_of(one.launch_id) for one in records.values()} - {""})),
         )
 
     def _sort(self, news: Sequence[News], records: Mapping[str, NodeRecord]) -> _Sorted:

@@ -19,7 +19,8 @@ from tidegate.wire.events.looks import (
 )
 
 __all__ = [
-    "BOOT_DETAIL_TYPE",
+    "BOOT_FAILED_DETAIL_TYPE",
+    "BOOT_READY_DETAIL_TYPE",
     "DIGEST_DETAIL_TYPE",
     "DIGEST_SOURCE",
     "HEALTH_DETAIL_TYPE",
@@ -37,7 +38,8 @@ REBALANCE_DETAIL_TYPE = rebalance.DETAIL_TYPE
 RESERVATION_DETAIL_TYPES = (reservation.DETAIL_TYPE, reservation.EARLIER_DETAIL_TYPE)
 STATE_DETAIL_TYPE = state.DETAIL_TYPE
 HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
-BOOT_DETAIL_TYPE = boot.DETAIL_TYPE
+BOOT_FAILED_DETAIL_TYPE = boot.FAILED_DETAIL_TYPE
+BOOT_READY_DETAIL_TYPE = boot.READY_DETAIL_TYPE
 
 _PARSERS: Mapping[str, Callable[[object], Event]] = {
     DIGEST_DETAIL_TYPE: parse_digest_put,
@@ -46,7 +48,8 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
     **dict.fromkeys(RESERVATION_DETAIL_TYPES, reservation.parse),
     STATE_DETAIL_TYPE: state.parse,
     HEALTH_DETAIL_TYPE: health.parse,
-    BOOT_DETAIL_TYPE: boot.parse,
+    BOOT_FAILED_DETAIL_TYPE: boot.parse_failed,
+    BOOT_READY_DETAIL_TYPE: boot.parse_ready,
 }
 
 

@@ -1,31 +1,64 @@
-"""A node gave up while it booted, and powers itself off.
+"""A node is ready, or gave up while it booted and powers itself off.
 
 Schema: ours, `put_event` in userdata/lib.sh. A hint: the node's own role puts it.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tidegate.core.events import BootFailed
+from tidegate.core.events import BootFailed, NodeReady
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
-DETAIL_TYPE = "BootstrapFailed"
+FAILED_DETAIL_TYPE = "BootstrapFailed"
+READY_DETAIL_TYPE = "NodeReady"
 SAID_MAX_CHARS = 300
+STAGES_MAX = 50
+
+type _Word = Annotated[str, Field(max_length=100)]
 
 
 class _Detail(InstanceDetail):
-    stage: str = Field(max_length=100)
+    plan_id: _Word = ""
+
+
+class _FailedDetail(_Detail):
+    stage: _Word
     tail: str = ""
 
 
 class _Failure(Wire):
     source: Literal["tidegate.node"]
-    detail: _Detail
+    detail: _FailedDetail
 
 
-def parse(fields: object) -> BootFailed:
+class _Stage(Wire):
+    """A line of the node's stages.jsonl; both times in milliseconds, `at_ms` since the boot."""
+
+    stage: _Word
+    at_ms: int = Field(ge=0)
+    ms: int = Field(ge=0)
+
+
+class _ReadyDetail(_Detail):
+    stages: tuple[_Stage, ...] = Field(max_length=STAGES_MAX)
+
+
+class _Ready(Wire):
+    source: Literal["tidegate.node"]
+    detail: _ReadyDetail
+
+
+def parse_failed(fields: object) -> BootFailed:
     """Errors: pydantic.ValidationError."""
     detail = _Failure.model_validate(fields).detail
     said = " ".join(detail.tail.split())[-SAID_MAX_CHARS:]
-    return BootFailed(detail.instance_id, detail.stage, said)
+    return BootFailed(detail.instance_id, detail.stage, said, detail.plan_id)
+
+
+def parse_ready(fields: object) -> NodeReady:
+    """Errors: pydantic.ValidationError."""
+    detail = _Ready.model_validate(fields).detail
+    stages = {each.stage: each.ms / 1000 for each in detail.stages}
+    took_ms = max((each.at_ms + each.ms for each in detail.stages), default=0)
+    return NodeReady(detail.instance_id, detail.plan_id, stages, took_ms / 1000)
