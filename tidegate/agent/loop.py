@@ -147,6 +147,8 @@ class Agent:
 
         It sets them again when the old run has ended, hence here and not only in the order.
         """
+        if not self._requeued:
+            return False
         now_s = self._clock.now_s()
         queue = {job.job_id: job for job in reading.jobs}
         with self._lock:

@@ -25,7 +25,7 @@ def simulate(
     from tidegate.sim.draw import draw
     from tidegate.sim.report import Tally, command, failure
     from tidegate.sim.shrink import narrowed, shrink
-    from tidegate.sim.story import Story
+    from tidegate.sim.story import Story, many
 
     first, end = _range(seeds)
     kinds, numbers, size = _faults(faults), _jobs(jobs), _size(size)
@@ -34,7 +34,8 @@ def simulate(
     cpu_from_s = time.process_time()
     for seed in range(first, end):
         options = narrowed(draw(seed, kinds, size), numbers, until)
-        ended = Story(options, keeps_all=trace).play()
+        with many():
+            ended = Story(options, keeps_all=trace).play()
         tally.add(ended)
         if ended.broken:
             short = shrink(ended, size) if shrinks else ended

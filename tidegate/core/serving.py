@@ -32,6 +32,7 @@ def serve_queue(work: Work) -> None:
     needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
     work.unmet.update({each.job_id: each for each in unmet})
     work.needs = needs
+    work.worth.needs = needs
     work.worth.pending = tuple({need.kind: need for need in needs}.values())
     work.needed = frozenset(each.job_id for each in needs)
     work.bins.sort()

@@ -22,6 +22,9 @@ HAZARD_STEP = 4.0
 # How many ranges are kept: planners that overlap see different offerings rest.
 RANGES_KEPT = 4
 
+# So many catalogues are shared by the ranges of one cluster before they are made anew.
+CATALOGUES_KEPT = 200
+
 
 @dataclass(slots=True, eq=False)
 class Shelf:
@@ -81,14 +84,19 @@ class _Range:
     """What the pools of a cluster sell by the hour, without the offerings that rest.
 
     It depends on nothing else, so that plans share it: to sort hundreds of offerings costs
-    more than most plans. Pools that sell the same things share their catalogues.
+    more than most plans. Pools that sell the same things share their catalogues, and so do
+    ranges between which only offerings of other markets came to rest.
     """
 
-    def __init__(self, cluster: Cluster, resting: frozenset[Offering]) -> None:
+    def __init__(
+        self, cluster: Cluster, resting: frozenset[Offering], like: "_Range | None"
+    ) -> None:
         self.cluster = cluster
         self.resting = resting
         self._shelves: dict[tuple[str, Market], tuple[Shelf, ...]] = {}
         self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+        if like is not None and len(like._shared) < CATALOGUES_KEPT:
+            self._shared = like._shared
 
     def shelves(self, pool: Pool, market: Market) -> tuple[Shelf, ...]:
         key = pool.name, market
@@ -99,7 +107,8 @@ class _Range:
 
     def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
         """Catalogues by hazard."""
-        key = (tuple(each.name for each in pool.instance_types), pool.zones, market)
+        resting = frozenset(each for each in self.resting if each.market is market)
+        key = (tuple(each.name for each in pool.instance_types), pool.zones, market, resting)
         if key not in self._shared:
             types = {each.name: each for each in pool.instance_types}
             found: dict[float, dict[str, list[tuple[float, Offering]]]] = {}
@@ -107,7 +116,7 @@ class _Range:
                 for zone in pool.zones:
                     offering = Offering(instance_type.name, zone, market)
                     usd = self.cluster.prices.get(offering)
-                    if usd is not None and usd > 0 and offering not in self.resting:
+                    if usd is not None and usd > 0 and offering not in resting:
                         hazard = _stepped(self.cluster.hazard_per_hour(offering))
                         of_type = found.setdefault(hazard, {}).setdefault(instance_type.name, [])
                         of_type.append((usd, offering))
@@ -125,11 +134,14 @@ _RANGES: deque[_Range] = deque(maxlen=RANGES_KEPT)
 
 def _range_of(cluster: Cluster, resting: frozenset[Offering]) -> _Range:
     """The range of these very pools and prices: to compare them would cost more than it saves."""
+    like: _Range | None = None
     for kept in _RANGES:
         is_theirs = kept.cluster.pools is cluster.pools and kept.cluster.prices is cluster.prices
-        if is_theirs and kept.resting == resting and kept.cluster.hazards == cluster.hazards:
-            return kept
-    _RANGES.appendleft(_Range(cluster, resting))
+        if is_theirs and kept.cluster.hazards == cluster.hazards:
+            like = kept
+            if kept.resting == resting:
+                return kept
+    _RANGES.appendleft(_Range(cluster, resting, like))
     return _RANGES[0]
 
 

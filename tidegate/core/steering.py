@@ -39,7 +39,6 @@ def steer(work: Work) -> None:
     num_open = sum(each.use is Use.CAPACITY for each in steered)
     if not steered or (num_open < 2 and not work.worth.is_mixed):
         return
-    work.worth.count_kinds(work.needs)
     kept = _kept_pools(work)
     if work.worth.is_mixed:
         bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}

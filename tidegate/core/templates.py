@@ -34,8 +34,10 @@ def chosen(snapshot: Snapshot, pool: str) -> Template | None:
     After its pool's threshold of failed launches the last good template is used again.
     """
     template, learnt = newest(snapshot, pool), learnt_of(snapshot, pool)
+    if template is None or not learnt.failed or not template.digest:
+        return template
     found = snapshot.cluster.pool(pool)
-    if template is None or found is None or not template.digest:
+    if found is None:
         return template
     is_bad = learnt.failures(template) >= found.disruption.roll_back_after
     return learnt.good if is_bad and learnt.good else template

@@ -5,7 +5,7 @@ become idle keeps it, at many times the price of the node that boots for that jo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -52,8 +52,8 @@ class Worth:
     """What one plan knows of it. Nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
-    which jobs start now; `pending`: one need of each kind that waits; `about`: the kinds that
-    wait or run.
+    which jobs start now; `needs`: what waits; `pending`: one of each kind of
+    them.
     """
 
     snapshot: Snapshot
@@ -61,7 +61,7 @@ class Worth:
     closed: list[Bin] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
     pending: Sequence[Need] = ()
-    about: Sequence[Kind] = ()
+    needs: Sequence[Need] = ()
     _spoiled: set[str] = field(default_factory=set)
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
@@ -159,12 +159,10 @@ class Worth:
             if satisfies(need.constraint, each.features):
                 yield kind, self._own_cost(need, own_usd, kind.mean_s)
 
-    def count_kinds(self, needs: Iterable[Need]) -> None:
-        """Find out what waits and what runs, the most frequent first."""
-        self.about = self._kinds(needs)
-        self._losers.clear()
-
-    def _kinds(self, needs: Iterable[Need]) -> list[Kind]:
+    @cached_property
+    def about(self) -> list[Kind]:
+        """What waits and what runs, the most frequent first."""
+        needs = self.needs
         firsts = {need.kind: need for need in needs}
         counts = Counter(need.kind for need in needs)
         found: dict[tuple[object, ...], Kind] = {}

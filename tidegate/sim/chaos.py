@@ -89,24 +89,24 @@ class Chaos:
             stream(seed, name).random if getattr(rates, name) else _never
             for name in ("throttle", "lost", "kill", "twice")
         )
-        actors = self.world.actors
+        kill, twice, throttle, lost = rates.kill, rates.twice, rates.throttle, rates.lost
+        actors, kill_agent = self.world.actors, kill / AGENT_IS_HARDIER
 
         def passes(point: str) -> None:
             if self.is_over or not actors:
                 return
-            actor = actors[-1]
-            hardness = AGENT_IS_HARDIER if actor == "agent" else 1.0
-            if rates.kill and die() * hardness < rates.kill:
+            is_agent = actors[-1] == "agent"
+            if kill and die() < (kill_agent if is_agent else kill):
                 self.note("kill")
                 raise Killed(f"killed {point}")
-            if rates.twice and len(actors) == 1 and actor != "agent" and double() < rates.twice:
+            if twice and len(actors) == 1 and not is_agent and double() < twice:
                 self.note("twice")
                 self._overtake(double())
             if point.startswith("before"):
-                if rates.throttle and refuse() < rates.throttle:
+                if throttle and refuse() < throttle:
                     self.note("throttle")
                     raise refusal(f"slow down, {point}")
-            elif rates.lost and lose() < rates.lost:
+            elif lost and lose() < lost:
                 self.note("lost")
                 raise refusal(f"no answer {point}")
 

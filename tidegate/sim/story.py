@@ -1,5 +1,6 @@
 """One seed from its first submission to the last instance, under all checks."""
 
+import gc
 import logging
 import traceback
 from collections import Counter, deque
@@ -27,6 +28,7 @@ NO_CRASH = "NoCrash"
 NO_CRASH_SENTENCE = "Planner, service and agent raise nothing that nobody expects."
 TRACE_KEPT = 60
 EVENTS_MAX = 200_000
+GARBAGE_MAX = 20_000  # objects that a collection of the youngest waits for
 
 
 @dataclass(slots=True)
@@ -199,6 +201,17 @@ def _look_lines(looked: Looked) -> list[str]:
     if looked.trouble:
         lines.append(f"look failed: {looked.trouble}")
     return lines
+
+
+@contextmanager
+def many() -> Iterator[None]:
+    """Around many stories: a story leaves little garbage and is soon over, so look seldom."""
+    before = gc.get_threshold()
+    gc.set_threshold(GARBAGE_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager

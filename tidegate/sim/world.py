@@ -153,7 +153,8 @@ class SimWorld:
     def next_event(self, at_s: float | None = None) -> None:
         """Jump to the next event, which is at `at_s` (None: find out), and let it happen."""
         at_s = self.next_event_s() if at_s is None else at_s
-        self.clock.set(max(at_s, self.clock.now_s()))
+        if at_s > self.clock.now:
+            self.clock.now = at_s
         self.num_events += 1
         self._machines()
         self._follow_head()
@@ -161,11 +162,11 @@ class SimWorld:
             self.slurm.step()
             self._register_waiting()
             self._take_orders((True, False))
-            if self._tick_due_s() <= self.clock.now_s():
+            if self._tick_due_s() <= self.clock.now:
                 self._tick()
         if self._news:
             self._interrupt()
-        if self.clock.now_s() >= self._locked_until_s and self.bus.take_looks():
+        if self.bus.looks and self.clock.now >= self._locked_until_s and self.bus.take_looks():
             self.look()
         for tell in self.on_event:
             tell()
@@ -175,7 +176,7 @@ class SimWorld:
         heapq.heappush(self._due, (at_s, next(self._numbers), happen))
 
     def _machines(self) -> None:
-        while self._due and self._due[0][0] <= self.clock.now_s():
+        while self._due and self._due[0][0] <= self.clock.now:
             heapq.heappop(self._due)[2]()
 
     # -- the functions ---------------------------------------------------------------------
@@ -323,8 +324,9 @@ class SimWorld:
 
     def _follow_head(self) -> None:
         """Slurmctld keeps its state on the head's volume; the agent begins anew."""
-        if self.head.is_up is not self._was_head_up:
-            self._was_head_up = self.slurm.is_up = self.head.is_up
+        is_up = self.head.is_up
+        if is_up is not self._was_head_up:
+            self._was_head_up = self.slurm.is_up = is_up
             if self.head.is_up:
                 self.slurm.restart()
             self.restart_agent()
