@@ -56,7 +56,7 @@ FAULTS_OF_PLANS = (
         "an unavailable mark is ignored",
         (
             "core/shelves.py",
-            "usd is not None and usd > 0 and offering not in self.resting",
+            "usd is not None and usd > 0 and offering not in resting",
             "usd is not None and usd > 0",
         ),
     ),
