@@ -11,6 +11,7 @@ from bench import (
     interruption,
     interruption_real,
     interruption_storm,
+    letting_go,
     planner,
     replay,
     simulate,
@@ -24,9 +25,9 @@ from tests.contracts.real_slurm import why_not_here
 def main() -> None:
     parts = [planner, cold_start, synthesis, interruption, why, simulate, interruption_storm]
     if reason := why_not_here():
-        print(f"no interruptions on real Slurm: {reason}")
+        print(f"nothing on real Slurm: {reason}")
     else:
-        parts.append(interruption_real)
+        parts += [interruption_real, letting_go]
     measured = [figure for part in parts for figure in part.figures()]
     if folders := sys.argv[1:]:
         measured += replay.figures(Path(folders[0]))

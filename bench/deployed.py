@@ -25,7 +25,7 @@ from tests.contracts.real_slurm import eventually
 from tests.stack.world import StackWorld
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.agent.loop import Agent
+from tidegate.agent.loop import HEARTBEAT_S, Agent
 from tidegate.agent.run import Service
 from tidegate.agent.watch import Waker
 from tidegate.ports import Slurm
@@ -33,7 +33,6 @@ from tidegate.wire.config import load_cluster
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 CLUSTER_FILE = Path(__file__).with_name("storm.yaml")
-STACK = "tidegate-storm"
 LOOK_FOR_NODES_S = 0.5
 # PutEvents takes ten.
 EVENTS_AT_ONCE = 10
@@ -157,7 +156,11 @@ def _warning(name: str) -> dict[str, Any]:
 
 @contextmanager
 def live(
-    slurm: Slurm, log: Path, boot: Callable[[Sequence[str]], None] | None = None
+    slurm: Slurm,
+    log: Path,
+    boot: Callable[[Sequence[str]], None] | None = None,
+    cluster_file: Path = CLUSTER_FILE,
+    heartbeat_s: float = HEARTBEAT_S,
 ) -> Iterator[Live]:
     """The stack, deployed; `boot` makes instances that the planner has bought join Slurm.
 
@@ -168,15 +171,17 @@ def live(
         TemporaryDirectory(prefix="tidegate-bench-") as out,
         LocalCloud() as cloud,
     ):
-        deployment = deploy(cloud, synthesize(CLUSTER_FILE, Path(out)), STACK)
+        file = load_cluster(cluster_file)
+        assembly = synthesize(cluster_file, Path(out))
+        deployment = deploy(cloud, assembly, f"tidegate-{file.cluster.name}")
         with Router(cloud) as router:
-            world = StackWorld(cloud, deployment, router, load_cluster(CLUSTER_FILE))
+            world = StackWorld(cloud, deployment, router, file)
             made = Live(world, timed, threading.Event())
             made.boots.set()
             if boot is None:
                 _switch_planner_off(world)
             router.start()
-            with _agent(made, log), _booting(made, boot) if boot else nullcontext():
+            with _agent(made, log, heartbeat_s), _booting(made, boot) if boot else nullcontext():
                 yield made
 
 
@@ -188,7 +193,7 @@ def _switch_planner_off(world: StackWorld) -> None:
 
 
 @contextmanager
-def _agent(made: Live, log: Path) -> Iterator[None]:
+def _agent(made: Live, log: Path, heartbeat_s: float) -> Iterator[None]:
     world, clock = made.world, SystemClock()
     agent = Agent(
         slurm=made.slurm,
@@ -197,6 +202,7 @@ def _agent(made: Live, log: Path) -> Iterator[None]:
         cluster=world.file.cluster.name,
         head_instance_id=world.head_id,
         agent_started_at_s=clock.now_s(),
+        heartbeat_s=heartbeat_s,
     )
     with Waker(log) as waker:
         service = Service(agent, world.bus, waker)

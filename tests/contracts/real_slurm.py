@@ -118,7 +118,7 @@ class RealSlurm:
         """Boot dynamic nodes and wait until Slurm shows them."""
         for name in names:
             self._joined += 1
-            conf = f"CPUs=48 RealMemory=180000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
+            conf = f"CPUs=48 RealMemory=187000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
             conf += " State=DRAIN" * is_drained
             script = str(self.folder / SCRIPT.name)
             number = str(self._joined)
