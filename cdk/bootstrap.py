@@ -189,6 +189,7 @@ def head_values(
         data_volume=data_volume,
         installs=(file.head.image_id or file.image_id) is None,
         data_dir=DATA_DIR,
+        containers=file.containers,
     )
 
 
@@ -204,6 +205,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         bus=shared.bus,
         installs=file.image_id is None,
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
+        containers=file.containers,
         gpu=gpu_settings(file.gpu[pool.name]),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

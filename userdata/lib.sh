@@ -65,6 +65,14 @@ has_file() {
     [[ -e $1 ]] && cmp -s "$1" <(printf '%s\n' "$2")
 }
 
+# pyxis: where the plugin of Slurm is that brings --container-image; nothing when it is not there.
+pyxis() {
+    local file
+    for file in /usr/{,local/}lib/{,*/}slurm*/spank_pyxis.so; do
+        [[ ! -e $file ]] || { echo "$file"; return; }
+    done
+}
+
 # Metadata, IMDSv2 only.
 imds() {
     [[ -n ${IMDS_TOKEN:-} ]] ||

@@ -129,6 +129,7 @@ def node_bundle(values: NodeValues) -> Bundle:
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
         "COMPUTE_MODE": values.gpu.compute_mode,
+        "CONTAINERS": values.containers,
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
         **_settings_of_both(values.munge, values.shared),
@@ -150,6 +151,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "DATA_DIR": values.data_dir,
         "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
+        "CONTAINERS": values.containers,
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
         "PROGRAMS": " ".join((_PROGRAMS, "slurmctld", *(each[0] for each in accounting))),
         "PACKAGES": " ".join((_PACKAGES, "slurmctld", *(each[1] for each in accounting)))

@@ -24,6 +24,7 @@ _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
 _GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}|")
 _MIG = re.compile(r"(?:[1-7]g\.[0-9]{1,3}gb(?:[+-][a-z.]+)?)?")
+_CONTAINERS = re.compile(r"(?:pyxis)?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
@@ -212,7 +213,7 @@ class NodeValues:
     tags `tidegate:pool` and `tidegate:gate`. `head_host`: a name that keeps pointing at
     the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
     the image may lack programs, which then come from its repositories. `driver_branch`: of the
-    NVIDIA driver to install, like 580; "" when the image has one.
+    NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
     """
 
     cluster: str
@@ -228,6 +229,7 @@ class NodeValues:
     spot_poll_s: float = 5.0
     installs: bool = False
     driver_branch: str = ""
+    containers: str = ""
     gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:
@@ -235,6 +237,7 @@ class NodeValues:
         _check("head_host", self.head_host, _HOST)
         _check("bus", self.bus, _OPTIONAL_WORD)
         _check("driver_branch", self.driver_branch, _OPTIONAL_NUMBER)
+        _check("containers", self.containers, _CONTAINERS)
         _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 
@@ -363,8 +366,10 @@ class HeadValues:
     data_dir: str = "/srv/tidegate"
     export_to: str = ""
     installs: bool = False
+    containers: str = ""
 
     def __post_init__(self) -> None:
+        _check("containers", self.containers, _CONTAINERS)
         _check_each("agent_env", (name for name, _ in self.agent_env), _ENV_NAME)
         for name, value in self.agent_env:
             _check(f"agent_env {name}", value, _ENV_VALUE)

@@ -247,6 +247,12 @@ def updated(
     wait_for(lambda: not any(line.startswith("cheap") for line in partitions(head)), 60)
     seen["at_end"] = partitions(head)
     seen["node"] = node_id in show_nodes(head)
+    run(head, "mkdir -p /usr/lib/slurm && touch /usr/lib/slurm/spank_pyxis.so")
+    less = replace(less, containers="pyxis")
+    data_of_head(stage.cloud, less)
+    plugins = "grep -s pyxis /etc/slurm/plugstack.conf"
+    wait_for(lambda: head.run(["sh", "-c", plugins]).stdout, 20)
+    seen["plugins"] = head.run(["sh", "-c", plugins]).stdout.strip()
     broken = replace(less.slurm, settings=(*less.slurm.settings, ("SchedulerType", "nonsense")))
     data_of_head(stage.cloud, replace(less, slurm=broken))
     seen["said"] = said(head, "does not start with the new slurm.conf", 40)

@@ -41,6 +41,7 @@ from userdata.render import GpuSettings, NodeValues, node_bundle
 STUBS = Path(__file__).parent / "stubs"
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
 STATE = "/etc/local-gpu"
+ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
 KERNEL_LOG = "/etc/local-kernel-log"
 XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
 # Nobody waits longer for a case.
@@ -100,6 +101,10 @@ INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
 MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
+PYXIS = dict.fromkeys(
+    ("/usr/bin/enroot", "/usr/bin/nvidia-container-cli", "/usr/lib/slurm/spank_pyxis.so"),
+    "#!/bin/sh\n",
+)
 
 FAULTS = {
     "healthy": Fault(),
@@ -145,6 +150,10 @@ FAULTS = {
     ),
     "mps": Fault("", MPS, wanting(has_mps=True)),
     "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
+    "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers="pyxis")),
+    "pyxis_missing": Fault(
+        "the image lacks enroot", values=replace(LOCAL_NODE, containers="pyxis")
+    ),
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
@@ -223,7 +232,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
     if machine.is_alive:
         line = (
-            f"cat {STATE} /etc/local-held 2>/dev/null; "
+            f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
             "findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()

@@ -82,6 +82,10 @@ def test_a_partition_that_waits_to_go_restarts_nothing(seen):
     assert not seen["updates"]["restarts_again"]
 
 
+def test_pyxis_comes_to_nodes_by_the_head_s_configuration(seen):
+    assert seen["updates"]["plugins"] == "optional /usr/lib/slurm/spank_pyxis.so"
+
+
 def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):
     assert seen["updates"]["said"]
     assert seen["updates"]["after_broken"]

@@ -108,6 +108,10 @@ def test_nccl_takes_efa_without_being_told(seen):
     assert {"FI_PROVIDER=efa", "NCCL_SOCKET_IFNAME=^lo,docker"} <= set(seen["efa_there"]["job"])
 
 
+def test_unpacked_containers_are_each_user_s_own(seen):
+    assert "/var/lib/enroot/data-$(id" in seen["pyxis"]["shown"]
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
 

@@ -8,6 +8,7 @@ STATE_DIR=/var/spool/slurmctld
 DATA_DIR=/srv/tidegate
 EXPORT_TO=''
 UPDATE_POLL_S=60
+CONTAINERS=''
 ACCOUNTING=''
 PROGRAMS='curl munge munged mount.efs nft scontrol slurmctld'
 PACKAGES=''

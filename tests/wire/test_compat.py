@@ -146,6 +146,11 @@ def test_mig_on_an_image_that_may_lack_the_tool_is_told():
     assert told(file_with("p4d.24xlarge", OWN, gpu={"mig": "1g.5gb"})) == []
 
 
+def test_pyxis_needs_an_image_that_holds_it():
+    assert told(file_with("g5.xlarge", containers="pyxis")) == [("R20", True)]
+    assert told(file_with("g5.xlarge", OWN, containers="pyxis")) == []
+
+
 def test_mps_with_programs_beside_it_is_told():
     gpu = {"mps": True, "compute_mode": "default"}
 

@@ -44,6 +44,7 @@ class ClusterFile:
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
+    `containers`: pyxis, or "" for what the image has.
     `software`: what the file itself says of the nodes' image and of jobs.
     """
 
@@ -68,6 +69,7 @@ class ClusterFile:
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
+    containers: str = ""
     software: SoftwareModel = field(default_factory=SoftwareModel)
 
     @property
@@ -183,6 +185,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         ),
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
+        containers=model.containers or "",
         software=model.software,
     )
 

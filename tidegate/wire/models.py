@@ -30,7 +30,7 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
-from tidegate.wire.node_models import SoftwareModel
+from tidegate.wire.node_models import Containers, SoftwareModel
 from tidegate.wire.pool_models import (
     LimitsModel,
     PaidMarket,
@@ -139,6 +139,11 @@ class ClusterModel(Section):
     )
     software: SoftwareModel = Field(
         default=SoftwareModel(), description="what nodes' images and jobs hold, to be checked"
+    )
+    containers: Containers | None = Field(
+        default=None,
+        description="pyxis: containers by srun --container-image, with an image of your own that"
+        " holds enroot and pyxis",
     )
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"

@@ -10,8 +10,13 @@
 
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
 
+# Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
+has_plugins() {
+    [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf "optional $(pyxis)"
+}
+
 check() {
-    [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
+    has_plugins && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
         cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]]
 }
 
@@ -32,6 +37,8 @@ merged() {
 
 apply() {
     local new is_changed=
+    [[ $CONTAINERS != pyxis || -n $(pyxis) ]] ||
+        refuse "the head's image lacks spank_pyxis.so, which containers: pyxis needs"
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
@@ -40,6 +47,10 @@ apply() {
         is_changed=1
         cp -p "$CONF" "$CONF.before"
         cp -p /etc/slurm/cgroup.conf /etc/slurm/cgroup.conf.before
+    fi
+    if ! has_plugins; then
+        is_changed=1
+        put_file /etc/slurm/plugstack.conf 644 <<<"optional $(pyxis)"
     fi
     put_file "$CONF" 644 <<<"$new"
     put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf
