@@ -1,8 +1,8 @@
-"""From the decision to let a node go to its end, on real Slurm: `python -m bench.letting_go` (root).
+"""From the decision to let a node go to its end: `python -m bench.letting_go` (root).
 
-Through the deployed stack in the local cloud: the look that decides, the guarded order, its result
-in a digest, and the look that terminates. On AWS the latency of EventBridge, SQS and Lambda comes on
-top, three times.
+On real Slurm, through the deployed stack in the local cloud: the look that decides, the guarded
+order, its result in a digest, and the look that terminates. On AWS the latency of EventBridge,
+SQS and Lambda comes on top, three times.
 """
 
 import json

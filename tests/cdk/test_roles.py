@@ -205,7 +205,7 @@ def test_function_reads_the_one_cluster_file_and_writes_its_own_log(dev: Stack, 
     (file,) = resources(statement(dev, role, "ClusterFile"))
     (log,) = resources(statement(dev, role, "Logs"))
 
-    assert file.endswith(".yaml")
+    assert file.endswith(".json")
     assert log.endswith(f":log-group:/tidegate/dev/{name}:*")
 
 

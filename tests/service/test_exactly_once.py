@@ -204,7 +204,7 @@ def test_a_fleet_that_shows_only_in_part_is_not_taken_for_whole(world: World) ->
     world.break_with(no_faults)
     late = next(iter(world.compute.everything))
     shown = world.compute.everything[late]
-    world.compute.everything[late] = replace(shown, launched_at_s=world.clock.now_s() + 60)
+    world.compute.put(replace(shown, launched_at_s=world.clock.now_s() + 60))
     world.clock.advance(50.0)
     world.report([GANG])
 

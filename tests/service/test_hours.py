@@ -57,7 +57,7 @@ class Night:
 
     def has_instance(self, state: InstanceState) -> None:
         one = replace(instance("i-1", state=state), launched_at_s=self.world.clock.now_s())
-        self.world.compute.everything["i-1"] = one
+        self.world.compute.put(one)
 
     def put_head(self, state: InstanceState) -> None:
         """Bring the head there by the way that EC2 knows."""

@@ -14,9 +14,7 @@ ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
 
 def world_with_a_node() -> World:
     world = World()
-    world.compute.everything["i-1"] = replace(
-        instance("i-1"), launched_at_s=world.clock.now_s() - 100
-    )
+    world.compute.put(replace(instance("i-1"), launched_at_s=world.clock.now_s() - 100))
     world.ledger.all_nodes["i-1"] = record("i-1")
     world.report([job(7, on=["i-1"])], [node("i-1", state="MIXED", gpus_alloc=1)])
     return world
@@ -45,7 +43,7 @@ def test_a_dead_node_that_describe_shows_is_not_ordered_out_again() -> None:
     world = world_with_a_node()
     world.control().interrupt([ENDS])
     ending = replace(world.compute.everything["i-1"], state=InstanceState.SHUTTING_DOWN)
-    world.compute.everything["i-1"] = ending
+    world.compute.put(ending)
 
     world.look()
 
@@ -107,7 +105,7 @@ def world_with_a_gang() -> World:
     world = World()
     began_s = world.clock.now_s() - 3600
     for name in ("i-1", "i-2"):
-        world.compute.everything[name] = replace(instance(name), launched_at_s=began_s)
+        world.compute.put(replace(instance(name), launched_at_s=began_s))
         world.ledger.all_nodes[name] = record(name)
     gang = job(7, nodes=2, on=["i-1", "i-2"], started_at_s=began_s)
     world.report([gang], [node(n, state="MIXED", gpus_alloc=1) for n in ("i-1", "i-2")])
@@ -132,7 +130,7 @@ def test_what_a_reclaim_cost_is_in_the_months_sum_when_its_node_has_ended() -> N
     world = world_with_a_gang()
     world.control().interrupt([warning(world)])
     ended = replace(world.compute.everything["i-1"], state=InstanceState.TERMINATED)
-    world.compute.everything["i-1"] = ended
+    world.compute.put(ended)
     world.clock.advance(120)
     world.report([], [node("i-2")])
 

@@ -62,7 +62,7 @@ def running_world() -> World:
     world = World()
     now_s = world.clock.now_s()
     for name in ("i-1", "i-2"):
-        world.compute.everything[name] = replace(instance(name), launched_at_s=now_s - 100)
+        world.compute.put(replace(instance(name), launched_at_s=now_s - 100))
         world.ledger.all_nodes[name] = record(name)
     world.report(
         [
@@ -176,7 +176,7 @@ def test_the_drain_is_on_its_way_before_the_digest_is_read() -> None:
 def test_an_order_to_an_adopted_node_is_remembered() -> None:
     world = World()
     launched_at_s = world.clock.now_s() - 2000
-    world.compute.everything["i-1"] = replace(instance("i-1"), launched_at_s=launched_at_s)
+    world.compute.put(replace(instance("i-1"), launched_at_s=launched_at_s))
     idle = replace(node("i-1"), last_busy_at_s=0.0)
     for _ in range(3):
         world.clock.advance(1.0)

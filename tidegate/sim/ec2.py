@@ -107,6 +107,14 @@ class SimCompute:
     def is_live(self, instance_id: str) -> bool:
         return instance_id in self._living
 
+    def put(self, instance: Instance) -> None:
+        """EC2 has this one from now on, in this state, whoever launched it."""
+        self.everything[instance.instance_id] = instance
+        if instance.state is InstanceState.TERMINATED:
+            self._living.pop(instance.instance_id, None)
+        else:
+            self._living[instance.instance_id] = instance
+
     def hide(self, instance_id: str, seconds: float) -> None:
         """Describe leaves this one out for a while: EC2 is eventually consistent."""
         self._hidden_until_s[instance_id] = self.clock.now_s() + seconds
@@ -116,8 +124,7 @@ class SimCompute:
         if not self.is_live(instance_id):
             return
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
-        self.everything[instance_id] = ended
-        del self._living[instance_id]
+        self.put(ended)
         if self.ending_s:
             self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
@@ -200,7 +207,7 @@ class SimCompute:
             template=tags.get(TEMPLATE_TAG, ""),
         )
         running = replace(instance, state=InstanceState.RUNNING)
-        self.everything[instance.instance_id] = self._living[instance.instance_id] = running
+        self.put(running)
         if self.describe_lag_s:
             self.hide(instance.instance_id, self.describe_lag_s)
         for tell in self.on_launch:

@@ -11,8 +11,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from tidegate.wire.catalogue import load_catalogue
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -54,6 +52,8 @@ class NodeFacts:
 @cache
 def load_compat() -> Mapping[str, Any]:
     """The whole file; read once per process."""
+    import yaml  # functions start without it
+
     text = (files("tidegate") / "data" / "compat.yaml").read_text(encoding="utf-8")
     loaded: Mapping[str, Any] = yaml.safe_load(text)
     return loaded
