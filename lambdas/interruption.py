@@ -59,6 +59,7 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
         "Cordoned": len(done.cordoned),
         "DeadNodes": len(done.dead),
         "ForeignNotices": done.foreign,
+        "BootFailed": done.boot_failed,
         "SavedJobs": done.toll.saved_jobs,
         "LostGpuHours": done.toll.lost_gpu_hours,
     }

@@ -179,6 +179,7 @@ ALARMS = {
     "LookFailed": ("Tidegate", "LookFailed", 0, 3),
     "AgentSilent": ("Tidegate", "DigestAge", 300, 2),
     "BootFailed": ("Tidegate", "BootFailed", 0, 1),
+    "BadEvents": ("Tidegate", "BadEvents", 0, 1),
     "NearLimit": ("Tidegate", "LimitUsed", 89.9, 5),
     "GpusUnused": ("Tidegate", "GpuUse", 10, 6),
     "LostCapacity": ("Tidegate", "LostNodes", 0, 3),

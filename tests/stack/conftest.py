@@ -6,12 +6,19 @@ from pathlib import Path
 import pytest
 
 from local.assembly import synthesize
+from tests.stack.broken import CLUSTER_FILE as BROKEN_FILE
 from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
 
 
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
+
+
+@pytest.fixture(scope="session")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The assembly of a cluster in which much can be broken."""
+    return synthesize(BROKEN_FILE, tmp_path_factory.mktemp("cdk.out"))
 
 
 @pytest.fixture

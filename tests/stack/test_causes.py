@@ -6,22 +6,17 @@ nodes speak under theirs, and who asks has the rights of docs/commands.md.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import Result
 
-from local.assembly import synthesize
-from tests.make import job
+from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
 from tests.stack.world import StackWorld, stacked
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.slurm import Job
-from tidegate.wire.events import BOOT_FAILED_DETAIL_TYPE, STATE_DETAIL_TYPE
-
-CLUSTER_FILE = Path(__file__).with_name("broken.yaml")
 
 
 @dataclass(frozen=True)
@@ -39,10 +34,9 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(broken: Path) -> Iterator[Desk]:
     """One deployment for all: a partition for each thing that is broken."""
-    assembly = synthesize(CLUSTER_FILE, tmp_path_factory.mktemp("cdk.out"))
-    with stacked(assembly, CLUSTER_FILE, starts=None) as world:
+    with stacked(broken, CLUSTER_FILE, starts=None) as world:
         yield Desk(world, terminal(world, CLUSTER_FILE))
 
 
@@ -51,17 +45,6 @@ def as_it_should(desk: Desk) -> Iterator[None]:
     """Whatever is broken, nothing of ours fails, and nobody lacks a right."""
     yield
     assert desk.world.trouble() == []
-
-
-def of(job_id: int, partition: str, **more: Any) -> Job:
-    return replace(job(job_id, **more), partitions=(partition,))
-
-
-def gives_up(world: StackWorld, name: str, stage: str, tail: str) -> None:
-    """What a node says on its way out, and EC2 of its end."""
-    world.tell_of_boot(name, BOOT_FAILED_DETAIL_TYPE, stage=stage, tail=tail)
-    world.cloud.observer("ec2").terminate_instances(InstanceIds=[name])
-    world.put("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": name, "state": "shutting-down"})
 
 
 def keeps_failing(world: StackWorld, wanted: Job, stage: str, tail: str) -> None:

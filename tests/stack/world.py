@@ -5,6 +5,7 @@ The test plays the head and its nodes: it reports digests under the head's deplo
 
 import json
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ from tidegate.core.actions import Order
 from tidegate.core.digest import Stamp
 from tidegate.core.slurm import Job, Node
 from tidegate.wire.config import ClusterFile, load_cluster
+from tidegate.wire.events import encode_look
 from userdata.values import NODE_SOURCE
 
 CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
@@ -122,6 +124,15 @@ class StackWorld:
         digest = make.digest(jobs, nodes, sequence=self.sequence, **more)
         stamp = Stamp(self.head_id, self.started_at_s, self.sequence)
         self.bus.put_digest(replace(digest, cluster=NAME, stamp=stamp))
+        self.router.settle()
+
+    def look(self) -> None:
+        """The planner looks, although the head has said nothing."""
+        self.cloud.observer("sqs").send_message(
+            QueueUrl=self.queue_url("QueuesLooks"),
+            MessageBody=encode_look("a test", look_id=uuid.uuid4().hex, at="now"),
+            MessageGroupId=NAME,
+        )
         self.router.settle()
 
     def put(self, source: str, kind: str, detail: object, *, bus: str = "default") -> None:

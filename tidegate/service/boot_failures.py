@@ -36,12 +36,18 @@ def boot_failures(
 
 def rest_failed(
     ledger: Ledger, failures: Mapping[Offering, Refusal], now_s: float, timings: Timings
-) -> None:
-    """The first failure counts for all nodes of an offering until it is tried again."""
+) -> int:
+    """How many offerings rest now that did not before.
+
+    The first failure counts for all nodes of an offering until it is tried again.
+    """
     known = {each.offering: each for each in ledger.resting(list(failures))} if failures else {}
+    new = 0
     for offering, failure in sorted(failures.items()):
         before = known.get(offering)
         is_resting = before and before.until_s > now_s and before.code in BOOT_FAILURES
         if not is_resting:
             made = rested(failure, before, now_s, timings, factor=BROKEN_REST_FACTOR)
             ledger.rest(made)
+            new += 1
+    return new

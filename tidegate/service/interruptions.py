@@ -50,7 +50,8 @@ NO_TOLL = Toll()
 class Interrupted:
     """What a batch of news did, by nodes that are ours; `foreign`: how many were not.
 
-    `lifted`: AWS took back why they were cordoned; the next look opens them.
+    `lifted`: AWS took back why they were cordoned; the next look opens them. `boot_failed`: how
+    many offerings rest now because a node of them did not boot.
     `toll`: of all that are news now. `trouble`: why jobs could not be saved at once.
     `plan_ids`: the plans that bought the nodes.
     """
@@ -60,6 +61,7 @@ class Interrupted:
     lifted: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
     foreign: int = 0
+    boot_failed: int = 0
     toll: Toll = NO_TOLL
     trouble: str = ""
     plan_ids: tuple[str, ...] = ()
@@ -94,9 +96,9 @@ class Interruptions:
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
         failures = boot_failures(news, found.dead, records)
-        rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
+        failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (found.notices or found.cordons or found.lifted or found.dead):
-            return Interrupted(foreign=foreign)
+            return Interrupted(foreign=foreign, boot_failed=failed)
         orders = self._orders(found)
         self.bus.send_orders(orders)
         reading, trouble = self._reading()
@@ -111,6 +113,7 @@ class Interruptions:
             lifted=tuple(sorted(found.lifted)),
             dead=tuple(sorted(found.dead)),
             foreign=foreign,
+            boot_failed=failed,
             toll=reduce(Toll.plus, each.values(), NO_TOLL),
             trouble=trouble,
             plan_ids=tuple(sorted({plan_of(one.launch_id) for one in records.values()} - {""})),
