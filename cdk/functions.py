@@ -203,7 +203,7 @@ class Functions(Construct):
             statements.send("Send", queues.looks.queue_arn, queues.dead.queue_arn),
             statements.describe_instances(),
             statements.start_and_stop_head(self, self._around.file.cluster.name),
-            *statements.use_key_for_volumes(self, storage.kms_key),
+            *statements.lend_key_to_ec2(self, storage.kms_key),
         )
 
 

@@ -231,28 +231,36 @@ def use_key_for_secrets(scope: Construct, key_arn: str | None) -> Sequence[iam.P
 
 
 def use_key_for_volumes(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:
-    """What launching or starting instances takes whose volumes have a key that is not AWS's.
+    """What launching instances takes whose volumes have a key that is not AWS's.
 
     Source: EBS user guide, "How Amazon EBS encryption works", permissions for IAM users.
     """
     if key_arn is None:
         return ()
-    via = {"kms:ViaService": _via(scope, "ec2")}
     actions = ("Decrypt", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom")
     return (
         statement(
             "VolumesKey",
             [f"kms:{each}" for each in (*actions, "ReEncryptTo")],
             [key_arn],
-            {"StringEquals": via},
+            {"StringEquals": {"kms:ViaService": _via(scope, "ec2")}},
         ),
-        statement(
-            "VolumesKeyForEc2",
-            ["kms:CreateGrant"],
-            [key_arn],
-            {"StringEquals": via, "Bool": {"kms:GrantIsForAWSResource": "true"}},
-        ),
+        *lend_key_to_ec2(scope, key_arn),
     )
+
+
+def lend_key_to_ec2(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:
+    """What starting instances takes whose volumes have a key that is not AWS's: no more.
+
+    Source: the same page; the rights that AWS's own Instance Scheduler asks for.
+    """
+    if key_arn is None:
+        return ()
+    condition = {
+        "StringEquals": {"kms:ViaService": _via(scope, "ec2")},
+        "Bool": {"kms:GrantIsForAWSResource": "true"},
+    }
+    return (statement("VolumesKeyForEc2", ["kms:CreateGrant"], [key_arn], condition),)
 
 
 def _via(scope: Construct, service: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from moto.ec2.exceptions import EC2ClientError
 
+from local.iam import kms_rules
 from local.iam.launches import fleet_launches, request_tags, run_launch, tagging, tags_context
 from local.iam.patterns import NotModelledError
 from local.iam.requests import Call, Check
@@ -33,12 +34,19 @@ def checks_of(call: Call) -> Sequence[Check]:
         # No Describe call has resources of its own.
         return [Check(f"ec2:{call.name}", "*", {"ec2:Region": call.region})]
     if call.name in ON_INSTANCES:
-        return [_on(call, instance_id) for instance_id in call.params["InstanceIds"]]
+        return list(_on_instances(call))
     if call.name in ("CreateTags", "DeleteTags"):
         return list(_on_tags(call))
     if call.name in ("CreateFleet", "RunInstances"):
         return _launching(call)
     raise NotModelledError(f"ec2:{call.name}")
+
+
+def _on_instances(call: Call) -> Iterator[Check]:
+    for instance_id in call.params["InstanceIds"]:
+        yield _on(call, instance_id)
+        if call.name == "StartInstances":
+            yield from kms_rules.of_start(call, instance_id)
 
 
 def _on(call: Call, resource_id: str) -> Check:

@@ -14,6 +14,7 @@ from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
+from local.iam import kms_rules
 from local.iam.requests import Call, Check
 
 # These exist only once the launch has succeeded, so that policies name them by type alone.
@@ -61,6 +62,9 @@ class Launch:
             path = f"parameter/{parameter.removeprefix('/')}"
             arn = self.call.arn(path, service="ssm", account=owner)
             yield Check("ssm:GetParameters", arn, is_launch=True)
+        for mapping in self.data.get("BlockDeviceMappings") or ():
+            if key_arn := (mapping.get("Ebs") or {}).get("KmsKeyId"):
+                yield from kms_rules.of_new_volume(self.call, key_arn)
 
     def _existing(self) -> Iterator[str]:
         """What the launch uses, as "type/id"."""

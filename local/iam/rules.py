@@ -9,7 +9,7 @@ from typing import Any
 
 from moto.secretsmanager.models import secretsmanager_backends
 
-from local.iam import ec2_rules, s3_rules
+from local.iam import ec2_rules, kms_rules, s3_rules
 from local.iam.patterns import NotModelledError
 from local.iam.requests import Call, Check
 
@@ -83,16 +83,17 @@ def _on_buses(call: Call) -> Iterator[Check]:
 
 
 def _on_secret(call: Call) -> Iterator[Check]:
-    yield Check(f"secretsmanager:{call.name}", _secret_arn(call, call.params["SecretId"]))
-
-
-def _secret_arn(call: Call, secret_id: str) -> str:
     """A secret's ARN ends in six random characters, whichever way the call names it."""
+    secret_id = call.params["SecretId"]
     secrets = secretsmanager_backends[call.account][call.region].secrets
     secret: Any = secrets.get(secret_id)
-    if secret is not None:
-        return str(secret.arn)
-    return secret_id if secret_id.startswith("arn:") else call.arn(f"secret:{secret_id}")
+    if secret is None:
+        arn = secret_id if secret_id.startswith("arn:") else call.arn(f"secret:{secret_id}")
+        yield Check(f"secretsmanager:{call.name}", arn)
+        return
+    yield Check(f"secretsmanager:{call.name}", str(secret.arn))
+    if secret.kms_key_id and call.name == "GetSecretValue":
+        yield kms_rules.of_secret(call, secret.kms_key_id)
 
 
 def parameter_arn(call: Call, name: str) -> str:
@@ -112,6 +113,10 @@ def _on_parameters(call: Call) -> Iterator[Check]:
 def _on_log_stream(call: Call) -> Iterator[Check]:
     group, stream = call.params["logGroupName"], call.params.get("logStreamName", "")
     yield Check(f"logs:{call.name}", call.arn(f"log-group:{group}:log-stream:{stream}"))
+
+
+def _on_log_group(call: Call) -> Iterator[Check]:
+    yield Check(f"logs:{call.name}", call.arn(f"log-group:{call.params['logGroupName']}:*"))
 
 
 def _on_function(call: Call) -> Iterator[Check]:
@@ -137,6 +142,8 @@ RULES: Mapping[str, Rule] = {
     **_table("secretsmanager", _on_secret, "GetSecretValue", "DescribeSecret", "PutSecretValue"),
     **_table("ssm", _on_parameters, "GetParameter", "GetParameters", "GetParametersByPath"),
     **_table("logs", _on_log_stream, "CreateLogGroup", "CreateLogStream", "PutLogEvents"),
+    **_table("logs", _on_log_group, "DescribeLogStreams"),
+    **_table("logs", _on_all, "DescribeLogGroups"),
     **_table("cloudwatch", _on_all, "DescribeAlarms", "PutMetricData"),
     **_table("lambda", _on_function, "Invoke", "GetFunctionConfiguration"),
     # Always allowed, even against a deny: IAM user guide, GetCallerIdentity.

@@ -56,16 +56,27 @@ def test_head_and_nodes_may_only_read_secrets_with_it(stacks: dict[str, Stack], 
     assert joined(via).startswith("secretsmanager.")
 
 
-@pytest.mark.parametrize("role", ["PlannerRole", "ScheduleRole", "ReconcileRole"])
-def test_who_launches_or_starts_may_use_it_through_ec2_alone(stacks: dict[str, Stack], role: str):
-    found = rights(stacks["tidegate-dev"], role)
+def test_the_planner_may_use_it_through_ec2_alone(stacks: dict[str, Stack]):
+    found = rights(stacks["tidegate-dev"], "PlannerRole")
 
     assert set(found) == {"VolumesKey", "VolumesKeyForEc2"}
     assert "kms:GenerateDataKeyWithoutPlaintext" in found["VolumesKey"]["Action"]
-    assert found["VolumesKeyForEc2"]["Action"] == "kms:CreateGrant"
-    assert found["VolumesKeyForEc2"]["Condition"]["Bool"] == {"kms:GrantIsForAWSResource": "true"}
-    for each in found.values():
-        assert joined(each["Condition"]["StringEquals"]["kms:ViaService"]).startswith("ec2.")
+    via = found["VolumesKey"]["Condition"]["StringEquals"]["kms:ViaService"]
+    assert joined(via).startswith("ec2.")
+    assert_lent_to_ec2(found["VolumesKeyForEc2"])
+
+
+@pytest.mark.parametrize("role", ["ScheduleRole", "ReconcileRole"])
+def test_who_starts_the_head_may_lend_it_to_ec2_and_no_more(stacks: dict[str, Stack], role: str):
+    (only,) = rights(stacks["tidegate-dev"], role).values()
+
+    assert_lent_to_ec2(only)
+
+
+def assert_lent_to_ec2(found: dict[str, Any]) -> None:
+    assert found["Action"] == "kms:CreateGrant"
+    assert found["Condition"]["Bool"] == {"kms:GrantIsForAWSResource": "true"}
+    assert joined(found["Condition"]["StringEquals"]["kms:ViaService"]).startswith("ec2.")
 
 
 def test_the_interruption_function_has_no_use_for_it(stacks: dict[str, Stack]):

@@ -1,13 +1,13 @@
-"""Whether anybody notices when a function lacks a right that the template grants it.
+"""Whether anybody notices when a role lacks a right that the template grants it.
 
-`python -m tests.stack.rights` (`make rights`) tells the whole story once for each granted
-action of each function, with that action taken out of the deployed role; ends with 1 when one
-was not missed.
+`python -m tests.stack.rights` (`make rights`) tells a whole story once for each granted
+action, with that action taken out of the deployed role: that of the functions, and for the roles
+of machines and for a KMS key of one's own that of `machines`. Ends with 1 when one was not missed.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,8 @@ from rich.table import Table
 from local.assembly import synthesize
 from local.iam.authorizer import Grant
 from local.iam.roles import role_arns
-from tests.stack import story
-from tests.stack.world import CLUSTER_FILE, StackWorld, stacked
+from tests.stack import machines, story
+from tests.stack.world import CLUSTER_FILE, StackWorld, stacked, strict_file
 
 # Rights of moments that the story does not have -> which those are.
 UNUSED = {
@@ -31,6 +31,11 @@ UNUSED = {
     "FunctionsReconcileRole ec2:StartInstances": "the cron starts the head",
     "FunctionsInterruptionRole s3:ListBucket": "no notice comes before the first digest",
     "HoursRole sqs:SendMessage": "Scheduler could deliver every event",
+}
+
+# The same in the cluster of a stricter account, whose story is `machines`.
+UNUSED_OF_STRICT = {
+    "FunctionsReconcileRole kms:CreateGrant": "the cron starts the head",
 }
 
 # moto and the functions' processes share two cores well enough.
@@ -53,12 +58,37 @@ class Right:
 
 def function_rights(world: StackWorld) -> list[Right]:
     """Those of the functions, and of the role under which schedules start them."""
+    return [each for each in _rights(world) if is_of_functions(each.role)]
+
+
+def strict_rights(world: StackWorld) -> list[Right]:
+    """Those that come with a stricter account's cluster, and those of machines."""
+    return [
+        each
+        for each in _rights(world)
+        if not is_of_functions(each.role) or each.grant.action.startswith("kms:")
+    ]
+
+
+def is_of_functions(role: str) -> bool:
+    return role.startswith(("Functions", "Hours"))
+
+
+def _rights(world: StackWorld) -> list[Right]:
+    """All but those of AWS's own managed policies, which nobody here can change."""
     return [
         Right(role, grant)
         for role, arn in role_arns(world.deployment.resources).items()
-        if role.startswith(("Functions", "Hours"))
         for grant in world.cloud.authorizer.grants(arn)
+        if not grant.statement.startswith(("AWS", "Amazon"))
     ]
+
+
+def unused(world: StackWorld, rights: Sequence[Right]) -> set[str]:
+    """Those of the rights that no request has needed so far."""
+    arns = {each.grant.role_arn for each in rights}
+    idle = {grant for arn in arns for grant in world.cloud.authorizer.unused_grants(arn)}
+    return {str(each) for each in rights if each.grant in idle}
 
 
 def withdraw(world: StackWorld, right: Right) -> None:
@@ -79,31 +109,53 @@ def _without(statements: Sequence[dict[str, Any]], sid: str, action: str) -> Ite
             yield {**each, "Action": left}
 
 
-def told_without(assembly: Path, right: Right) -> list[str]:
+def told_without(told: "Told", right: Right) -> list[str]:
     """What goes wrong in the story without this right."""
-    with stacked(assembly) as world:
+    with stacked(told.assembly) as world:
         withdraw(world, right)
-        missing = list(story.whole(world))
-        return [*missing, *world.trouble()]
+        return [*told.story(world), *world.trouble()]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A cluster, which rights of it are tried, and the story that needs them.
+
+    `unused`: rights of moments that the story does not have.
+    """
+
+    assembly: Path
+    rights: Callable[[StackWorld], list[Right]]
+    story: Callable[[StackWorld], story.Missing]
+    unused: Mapping[str, str]
+
+    def unnoticed(self, table: Table) -> int:
+        """Try each right and add it to the table; how many nobody missed."""
+        with stacked(self.assembly) as world:
+            rights = self.rights(world)
+        found = 0
+        with ProcessPoolExecutor(NUM_PROCESSES) as pool:
+            wrongs = pool.map(told_without, [self] * len(rights), rights)
+            for right, wrong in zip(rights, wrongs, strict=True):
+                why = self.unused.get(str(right), "")
+                found += not wrong and not why
+                said = "; ".join(each[:SAID_CHARS] for each in wrong[:2])
+                table.add_row(str(right), right.grant.statement, said or f"NOTHING {why}")
+        return found
 
 
 def main() -> int:
     console = Console()
+    table = Table("role and action", "statement", "what goes wrong without it")
     with TemporaryDirectory() as folder:
-        assembly = synthesize(CLUSTER_FILE, Path(folder))
-        with stacked(assembly) as world:
-            rights = function_rights(world)
-        table = Table("role and action", "statement", "what goes wrong without it")
-        unnoticed = 0
-        with ProcessPoolExecutor(NUM_PROCESSES) as pool:
-            found = pool.map(told_without, [assembly] * len(rights), rights)
-            for right, wrong in zip(rights, found, strict=True):
-                why = UNUSED.get(str(right), "")
-                unnoticed += not wrong and not why
-                said = "; ".join(each[:SAID_CHARS] for each in wrong[:2])
-                table.add_row(str(right), right.grant.statement, said or f"NOTHING {why}")
-        console.print(table)
-    console.print(f"{len(rights)} rights, {unnoticed} that nobody misses")
+        place = Path(folder)
+        strict = synthesize(strict_file(place), place / "strict")
+        stories = (
+            Told(synthesize(CLUSTER_FILE, place / "all"), function_rights, story.whole, UNUSED),
+            Told(strict, strict_rights, machines.whole, UNUSED_OF_STRICT),
+        )
+        unnoticed = sum(each.unnoticed(table) for each in stories)
+    console.print(table)
+    console.print(f"{table.row_count} rights, {unnoticed} that nobody misses")
     return 1 if unnoticed else 0
 
 

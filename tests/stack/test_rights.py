@@ -1,16 +1,24 @@
 """Nothing is granted that nobody uses, and what is granted is missed when it is taken away.
 
-`make rights` tries the second with every right of every function.
+`make rights` tries the second with every right.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from local.iam.roles import role_arns
-from tests.stack import story
-from tests.stack.rights import UNUSED, function_rights, withdraw
-from tests.stack.world import StackWorld
+from local.assembly import synthesize
+from tests.stack import machines, story
+from tests.stack.rights import (
+    UNUSED,
+    UNUSED_OF_STRICT,
+    function_rights,
+    strict_rights,
+    unused,
+    withdraw,
+)
+from tests.stack.world import StackWorld, stacked, strict_file
 
 type Chapter = Callable[[StackWorld], story.Missing]
 
@@ -18,16 +26,58 @@ type Chapter = Callable[[StackWorld], story.Missing]
 def test_no_function_has_a_right_that_the_story_does_not_use(world: StackWorld):
     assert list(story.whole(world)) == []
 
-    roles = role_arns(world.deployment.resources)
-    unused = {
-        f"{role} {grant.action}"
-        for role, arn in roles.items()
-        if role.startswith(("Functions", "Hours"))
-        for grant in world.cloud.authorizer.unused_grants(arn)
-    }
-
-    assert unused == UNUSED.keys()
+    assert unused(world, function_rights(world)) == UNUSED.keys()
     assert world.trouble() == []
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("strict")
+    return synthesize(strict_file(folder), folder / "cdk.out")
+
+
+def test_no_machine_and_no_key_has_a_right_that_their_story_does_not_use(strict: Path):
+    with stacked(strict) as world:
+        assert list(machines.whole(world)) == []
+
+        assert unused(world, strict_rights(world)) == UNUSED_OF_STRICT.keys()
+        assert world.trouble() == []
+
+
+WITHOUT = {
+    "FunctionsScheduleRole kms:CreateGrant": "the head is stopped in the morning",
+    "NodesRole kms:Decrypt": "NodesRole: no Munge key",
+    "HeadRole s3:ListBucket": "no word that nothing is decided yet",
+    "HeadRole elasticfilesystem:ClientRootAccess": "HeadRole: no ClientRootAccess",
+    "NetworkOwnFlowRole logs:DescribeLogGroups": "flow logs: no groups",
+}
+
+
+def test_each_right_of_a_machine_and_of_a_key_is_missed(strict: Path):
+    """Several at once: each is missed at another place."""
+    with stacked(strict) as world:
+        rights = {str(each): each for each in strict_rights(world)}
+        for name in WITHOUT:
+            withdraw(world, rights[name])
+
+        told = "\n".join(machines.whole(world))
+
+        assert [missing for missing in WITHOUT.values() if missing not in told] == []
+        denied = {name: f"denied: {name.split()[1]}" for name in WITHOUT}
+        assert set(denied.values()) <= set(world.trouble())
+
+
+def test_without_its_right_on_the_key_the_planner_buys_nothing(strict: Path):
+    with stacked(strict) as world:
+        (found,) = [
+            each
+            for each in strict_rights(world)
+            if str(each) == "FunctionsPlannerRole kms:CreateGrant"
+        ]
+        withdraw(world, found)
+
+        assert story.buy(world) == []
+        assert "denied: kms:CreateGrant" in world.trouble()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import boto3
+import yaml
 
 from local.cloud import REGION, LocalCloud
 from local.deploy import Deployment, deploy
@@ -36,6 +37,10 @@ from userdata.values import NODE_SOURCE
 CLUSTER_FILE = Path(__file__).with_name("cluster.yaml")
 NAME = "stacked"
 STACK = f"tidegate-{NAME}"
+
+# What the file says for a cluster of a stricter account.
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
+STRICT = {"kms_key": KEY, "network": {"flow_logs": "rejected"}}
 
 # A Tuesday far enough in the future; the file's night is from 20:00 to 20:30 in Tokyo.
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -67,9 +72,18 @@ class StackWorld:
         observer = self.cloud.observer
         roles = InstanceRoles(observer("ec2"), observer("iam"), observer("sts"))
         given = roles.credentials_of(instance_id)
-        make_client: Any = boto3.Session(
-            given.access_key_id, given.secret_access_key, given.token, region_name=REGION
-        ).client
+        return self._client(service, given.access_key_id, given.secret_access_key, given.token)
+
+    def assumed(self, role_arn: str, service: str) -> Any:
+        """A client of an AWS service that acts under a role of the cluster."""
+        given = self.cloud.observer("sts").assume_role(RoleArn=role_arn, RoleSessionName="service")
+        keys = given["Credentials"]
+        return self._client(
+            service, keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"]
+        )
+
+    def _client(self, service: str, key_id: str, secret: str, token: str) -> Any:
+        make_client: Any = boto3.Session(key_id, secret, token, region_name=REGION).client
         return make_client(
             service,
             endpoint_url=self.cloud.endpoint_url,
@@ -217,6 +231,14 @@ class StackWorld:
             for line in each.lines
             if '"look":' in line
         ]
+
+
+def strict_file(folder: Path) -> Path:
+    """The same cluster file with a key of its own and flow logs."""
+    described = yaml.load(CLUSTER_FILE.read_text(), Loader=yaml.BaseLoader)
+    file = folder / "strict.yaml"
+    file.write_text(yaml.safe_dump({**described, **STRICT}))
+    return file
 
 
 @contextmanager

@@ -1,0 +1,113 @@
+"""What head, nodes and the network do under roles of their own, call by call.
+
+Their scripts run in the boot tests and in `make demo`; here it is about their rights.
+"""
+
+from collections.abc import Callable, Iterator
+
+from botocore.exceptions import ClientError
+from moto.core.models import DEFAULT_ACCOUNT_ID
+
+from local.iam.roles import role_arns
+from tests.stack import story
+from tests.stack.world import NAME, StackWorld
+from tidegate.core.errors import TidegateError
+
+BUNDLE = f"bundle-of-{NAME}.tgz"
+FLOWS = f"/tidegate/{NAME}/flows"
+
+
+def whole(world: StackWorld) -> story.Missing:
+    """A head and a node boot, a night passes, and the network tells of its traffic."""
+    yield from _tried("no word that nothing is decided yet", world.decisions.newest)
+    yield from story.opening(world)
+    yield from boot(world, world.head_id, "HeadRole")
+    yield from _tried(
+        "no word on the head's own files",
+        lambda: world.head("ssm").get_parameter(Name=f"/tidegate/{NAME}/head"),
+    )
+    nodes = story.buy(world)
+    for node in nodes:
+        yield from boot(world, node, "NodesRole")
+        story.warn(world, node)
+    if not nodes:
+        yield "no node for a waiting job"
+    yield from _tried("no order taken", lambda: _take_orders(world))
+    yield from _tried("nothing of what was decided", world.decisions.newest)
+    yield from story.night(world)
+    yield from flows(world)
+
+
+def boot(world: StackWorld, instance_id: str, role: str) -> story.Missing:
+    """The Munge key, the scripts, the shared files, and the word that it is ready."""
+    secret, bucket = _kept(world, "AWS::SecretsManager::Secret"), _bundles(world)
+    get: dict[str, Callable[[], object]] = {
+        f"{role}: no Munge key": lambda: world.machine(
+            instance_id, "secretsmanager"
+        ).get_secret_value(SecretId=secret),
+        f"{role}: no scripts": lambda: world.machine(instance_id, "s3").get_object(
+            Bucket=bucket, Key=BUNDLE
+        ),
+        f"{role}: no word of its boot": lambda: world.tell_of_boot(instance_id, "NodeReady"),
+    }
+    for missing, call in get.items():
+        yield from _tried(missing, call)
+    files = _kept(world, "AWS::EFS::FileSystem")
+    arn = f"arn:aws:elasticfilesystem:us-east-1:{DEFAULT_ACCOUNT_ID}:file-system/{files}"
+    wants = ("ClientMount", "ClientWrite", *(("ClientRootAccess",) if role == "HeadRole" else ()))
+    for want in wants:
+        if not world.cloud.authorizer.allows(_role(world, role), f"elasticfilesystem:{want}", arn):
+            yield f"{role}: no {want} of the shared files"
+
+
+def flows(world: StackWorld) -> story.Missing:
+    """A delivery of flow logs, as the VPC user guide describes it."""
+    role, service = _role(world, "FlowRole"), "vpc-flow-logs.amazonaws.com"
+    if not world.cloud.authorizer.trusts(role, service, {"aws:SourceAccount": DEFAULT_ACCOUNT_ID}):
+        yield "the network may not deliver flow logs"
+    logs = world.assumed(role, "logs")
+    stream = {"logGroupName": FLOWS, "logStreamName": "eni-1-reject"}
+    event = {"timestamp": int(world.started_at_s * 1000), "message": "REJECT OK"}
+    get: dict[str, Callable[[], object]] = {
+        "flow logs: no groups": logs.describe_log_groups,
+        "flow logs: no stream": lambda: logs.create_log_stream(**stream),
+        "flow logs: no list of streams": lambda: logs.describe_log_streams(logGroupName=FLOWS),
+        "flow logs: no records": lambda: logs.put_log_events(**stream, logEvents=[event]),
+    }
+    for missing, call in get.items():
+        yield from _tried(missing, call)
+
+
+def _take_orders(world: StackWorld) -> None:
+    assert world.orders(), "none was there"
+
+
+def _tried(missing: str, call: Callable[[], object]) -> Iterator[str]:
+    try:
+        call()
+    except (ClientError, TidegateError, AssertionError) as error:
+        yield f"{missing}: {error}"
+
+
+def _role(world: StackWorld, name: str) -> str:
+    (arn,) = [
+        arn
+        for role, arn in role_arns(world.deployment.resources).items()
+        if role.endswith(name) and not role.startswith("Functions")
+    ]
+    return arn
+
+
+def _bundles(world: StackWorld) -> str:
+    """A bundle lies in the bucket of the deployment's assets."""
+    (found,) = {
+        each["Environment"]["Variables"]["TIDEGATE_CLUSTER_BUCKET"]
+        for each in world.cloud.observer("lambda").list_functions()["Functions"]
+    }
+    world.cloud.observer("s3").put_object(Bucket=found, Key=BUNDLE, Body=b"")
+    return str(found)
+
+
+def _kept(world: StackWorld, kind: str) -> str:
+    (found,) = world.deployment.physical_ids(kind)
+    return found
