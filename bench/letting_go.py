@@ -43,12 +43,12 @@ class Leaving:
         jobs = [job for job in self.slurm.port.read().jobs if job.job_id == job_id]
         return next((name for job in jobs if job.is_running for name in job.node_names), "")
 
-    def decided_at_s(self, name: str) -> float | None:
-        """When the look began that ordered the node's release."""
+    def decided_at_s(self, name: str) -> float:
+        """When the look began that ordered the node's release; 0: none has."""
         for run in self.made.world.router.invocations:
             if any(_releases(line, name) for line in run.lines):
                 return run.at_s
-        return None
+        return 0.0
 
     def num_looks(self) -> int:
         return len(self.made.world.looks())
