@@ -1,6 +1,7 @@
 """Every kind of news has one answer, whatever its time; of several the strongest counts."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -55,9 +56,17 @@ def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
             health(HealthCategory.SCHEDULED_CHANGE),
             Cordon(f"AWS Health: {CODE}", NOW_S, NEXT_WEEK_S),
         ),
-        (health(HealthCategory.SCHEDULED_CHANGE, is_over=True), Lift(f"AWS Health: {CODE}")),
+        (health(HealthCategory.SCHEDULED_CHANGE, is_over=True), Lift(f"AWS Health: {CODE}", NOW_S)),
         (health(HealthCategory.ISSUE), Cordon(f"AWS Health: {CODE}", NOW_S)),
-        (health(HealthCategory.ISSUE, is_over=True), Lift(f"AWS Health: {CODE}")),
+        (
+            replace(health(HealthCategory.ISSUE), said_at_s=NOW_S - 60),
+            Cordon(f"AWS Health: {CODE}", NOW_S - 60),
+        ),
+        (
+            replace(health(HealthCategory.ISSUE, is_over=True), said_at_s=NOW_S + 9_999),
+            Lift(f"AWS Health: {CODE}", NOW_S),
+        ),
+        (health(HealthCategory.ISSUE, is_over=True), Lift(f"AWS Health: {CODE}", NOW_S)),
         (health(HealthCategory.ACCOUNT_NOTIFICATION, is_over=True), Nothing()),
         (health(HealthCategory.ACCOUNT_NOTIFICATION), Nothing()),
         (health(HealthCategory.INVESTIGATION), Nothing()),
@@ -87,7 +96,7 @@ def test_what_a_rebalance_recommendation_does_is_the_pools_own_choice() -> None:
 def test_the_strongest_answer_counts_whichever_comes_first() -> None:
     weak_to_strong: list[Answer] = [
         Nothing(),
-        Lift("another reason"),
+        Lift("another reason", NOW_S),
         Cordon("rebalance", NOW_S, lifts_at_s=NOW_S + 1_800),
         Cordon("rebalance", NOW_S, lifts_at_s=NOW_S + 3_600),
         Cordon("issue", NOW_S),
@@ -103,6 +112,6 @@ def test_the_strongest_answer_counts_whichever_comes_first() -> None:
 
 
 def test_what_is_over_is_over_although_its_begin_comes_in_the_same_batch() -> None:
-    begins, ends = Cordon("issue", NOW_S), Lift("issue")
+    begins, ends = Cordon("issue", NOW_S), Lift("issue", NOW_S)
 
     assert strongest(begins, ends) == strongest(ends, begins) == ends

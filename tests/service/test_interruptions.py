@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.make import instance, job, node, record
 from tests.service.conftest import World
 from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
@@ -92,6 +94,31 @@ def test_a_new_warning_cordons_a_node_that_outlived_an_older_one() -> None:
     world.control().interrupt([replace(first, is_over=True)])
 
     world.control().interrupt([maintenance(world, in_s=None)])
+
+    assert world.ledger.all_nodes["i-1"].is_cordoned(world.clock.now_s())
+
+
+@pytest.mark.parametrize("in_s", [86_400, None], ids=["maintenance", "issue"])
+def test_an_end_that_comes_before_its_begin_is_not_forgotten(in_s: float | None) -> None:
+    world = world_with_a_node()
+    begin = replace(maintenance(world, in_s=in_s), said_at_s=world.clock.now_s() - 60)
+    end = replace(begin, said_at_s=world.clock.now_s() - 30, is_over=True)
+
+    early = world.control().interrupt([end])
+    late = world.control().interrupt([begin])
+    world.clock.advance(10)
+    anew = world.control().interrupt([replace(begin, said_at_s=world.clock.now_s())])
+
+    assert (early.lifted, late.cordoned, anew.cordoned) == ((), (), ("i-1",))
+    assert sum(order.kind is OrderKind.DRAIN for order in world.bus.orders) == 1
+
+
+def test_an_end_of_something_else_leaves_a_cordon_that_holds() -> None:
+    world = world_with_a_node()
+    world.control().interrupt([maintenance(world, in_s=86_400)])
+    other = replace(maintenance(world, in_s=None), code="AWS_EC2_SOMETHING_ELSE", is_over=True)
+
+    world.control().interrupt([other])
 
     assert world.ledger.all_nodes["i-1"].is_cordoned(world.clock.now_s())
 

@@ -145,6 +145,7 @@ def test_a_health_event_names_all_its_instances_and_nothing_else() -> None:
         HealthCategory.SCHEDULED_CHANGE,
         "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED",
         1465139409.0,
+        said_at_s=123.0,
     )
 
 

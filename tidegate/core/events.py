@@ -67,6 +67,7 @@ class HealthNotice:
     """AWS Health has something to say of instances: maintenance, retirement, trouble.
 
     `code`: like AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED. `is_over`: it tells the end of it.
+    `said_at_s`: when AWS said so, if that is known.
     """
 
     instance_ids: tuple[str, ...]
@@ -74,6 +75,7 @@ class HealthNotice:
     code: str
     starts_at_s: float | None = None
     is_over: bool = False
+    said_at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

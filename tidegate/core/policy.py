@@ -39,9 +39,10 @@ class Dead:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """AWS takes back what it said: a cordon for this reason is over."""
+    """AWS takes back what it said until then: a cordon for this reason is over."""
 
     reason: str
+    at_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,14 @@ def _on_state(state: InstanceState) -> Answer:
 def _on_health(notice: HealthNotice, now_s: float) -> Answer:
     """A cordon; near its end the planner saves the jobs, see `interruption.reclaim_at_s`."""
     reason = f"AWS Health: {notice.code}"
+    said_at_s = now_s if notice.said_at_s is None else min(notice.said_at_s, now_s)
     match notice.category:
         case HealthCategory.SCHEDULED_CHANGE | HealthCategory.ISSUE if notice.is_over:
-            return Lift(reason)
+            return Lift(reason, said_at_s)
         case HealthCategory.SCHEDULED_CHANGE:
-            return Cordon(reason, now_s, notice.starts_at_s)
+            return Cordon(reason, said_at_s, notice.starts_at_s)
         case HealthCategory.ISSUE:
-            return Cordon(reason, now_s)
+            return Cordon(reason, said_at_s)
         case HealthCategory.ACCOUNT_NOTIFICATION | HealthCategory.INVESTIGATION:
             return Nothing()
         case _:

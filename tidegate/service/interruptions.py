@@ -69,11 +69,12 @@ class Interrupted:
 
 @dataclass(slots=True)
 class _Sorted:
-    """The answers of a batch, by what they ask for."""
+    """The answers of a batch, by what they ask for. `over`: ended before their begin has come."""
 
     notices: list[Notice] = field(default_factory=list)
     cordons: dict[str, Cordon] = field(default_factory=dict)
     lifted: dict[str, Cordon] = field(default_factory=dict)
+    over: dict[str, Cordon] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -98,6 +99,7 @@ class Interruptions:
         failures = boot_failures(news, found.dead, records)
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (found.notices or found.cordons or found.lifted or found.dead):
+            self._cordon(found.over)
             return Interrupted(foreign=foreign, boot_failed=failed)
         orders = self._orders(found)
         self.bus.send_orders(orders)
@@ -140,13 +142,16 @@ class Interruptions:
                     found.dead[instance_id] = reason
                 case Cordon():
                     before = records[instance_id].cordon
-                    holds = before is not None and before.holds(now_s)
-                    cordon = tighter(before, answer) if before and holds else answer
-                    found.cordons[instance_id] = cordon
-                case Lift(reason=reason):
+                    if before is None or not _has_been_lifted(before, answer, now_s):
+                        holds = before is not None and before.holds(now_s)
+                        cordon = tighter(before, answer) if before and holds else answer
+                        found.cordons[instance_id] = cordon
+                case Lift(reason=reason, at_s=at_s):
                     before = records[instance_id].cordon
                     if before and before.reason == reason:
-                        found.lifted[instance_id] = replace(before, lifts_at_s=now_s)
+                        found.lifted[instance_id] = replace(before, lifts_at_s=at_s)
+                    elif before is None or not before.holds(now_s):
+                        found.over[instance_id] = Cordon(reason, at_s, lifts_at_s=at_s)
                 case Nothing():
                     pass
         return found
@@ -197,8 +202,7 @@ class Interruptions:
         now_s = self.clock.now_s()
         reclaim_at_s = {notice.instance_id: notice.reclaim_at_s for notice in found.notices}
         self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)
-        for name, cordon in (found.cordons | found.lifted).items():
-            self.ledger.cordon_node(name, cordon)
+        self._cordon(found.cordons | found.lifted | found.over)
         for order in orders:
             if order.kind is OrderKind.DELETE:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
@@ -218,6 +222,10 @@ class Interruptions:
             if resting := after_loss(offering, known.get(offering), now_s, timings):
                 self.ledger.rest(resting)
 
+    def _cordon(self, cordons: Mapping[str, Cordon]) -> None:
+        for name, cordon in cordons.items():
+            self.ledger.cordon_node(name, cordon)
+
     def _tolls(
         self, found: _Sorted, records: Mapping[str, NodeRecord], reading: Reading | None
     ) -> dict[str, Toll]:
@@ -234,6 +242,12 @@ class Interruptions:
         announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
         dead = fresh & found.dead.keys()
         return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
+
+
+def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:
+    """The end of it came first."""
+    is_same = before.reason == said.reason and not before.holds(now_s)
+    return is_same and before.lifts_at_s is not None and said.since_s < before.lifts_at_s
 
 
 def _by_reason(kind: OrderKind, reasons: Mapping[str, str], not_after_s: float) -> Iterator[Order]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from tidegate.core.events import HealthCategory, HealthNotice
 from tidegate.wire.events.envelope import Wire
@@ -49,12 +49,14 @@ class _Detail(Wire):
 
 class _Notice(Wire):
     source: Literal["aws.health"]
+    time: AwareDatetime | None = None
     detail: _Detail
 
 
 def parse(fields: object) -> HealthNotice:
     """Events of other services than EC2 are about no instance. Errors: ValidationError."""
-    detail = _Notice.model_validate(fields).detail
+    notice = _Notice.model_validate(fields)
+    detail = notice.detail
     named = dict.fromkeys(one.entity for one in detail.entities if _INSTANCE.fullmatch(one.entity))
     return HealthNotice(
         tuple(named) if detail.service == "EC2" else (),
@@ -62,4 +64,5 @@ def parse(fields: object) -> HealthNotice:
         detail.code,
         detail.starts_at.timestamp() if detail.starts_at else None,
         is_over=detail.status == "closed",
+        said_at_s=notice.time.timestamp() if notice.time else None,
     )
