@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.make import T4
-from tests.sim import test_nights
+from tests.sim import test_nights, test_world
 from tests.sim.test_nights import SCHEDULES, START_S, STOP_S, is_over, world
 from tests.sim.test_world import one_gpu, states
 from tidegate.core.calendar import AlwaysUp, OnRunningJobs, OverrideKind, ScheduleOverride
@@ -131,6 +131,21 @@ def test_after_that_a_person_may_stop_the_head_for_good() -> None:
 
     assert came_back
     assert not w.head.is_up
+
+
+def test_a_stop_that_begins_later_reaches_the_nodes_within_a_minute() -> None:
+    """By the head's own reports: nothing fires at that moment, and reconcile does not run here."""
+    w = world(calendar=AlwaysUp())
+    w.slurm.submit(one_gpu(duration_s=LONG_S))
+    test_world.run(w, 600)
+    override(w, OverrideKind.STOP, 940, 1800)
+
+    test_world.run(w, 335)
+    before = [node.is_drain for node in w.slurm.nodes.values()]
+    test_world.run(w, 5 + 61)
+
+    assert before == [False]
+    assert [node.is_drain for node in w.slurm.nodes.values()] == [True]
 
 
 def test_the_younger_override_counts() -> None:
