@@ -7,15 +7,9 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.image_names import UBUNTUS_WORDS, parent_image
 
-# Sources: Canonical, "Find Ubuntu images with SSM"; AWS Deep Learning AMIs, release notes of
-# the base image with the NVIDIA driver for Ubuntu 24.04.
-UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
-HEAD_IMAGE = UBUNTU.format("amd64")
-NODE_IMAGE = (
-    "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
-)
-UBUNTUS_WORDS = {"x86_64": "amd64"}
+HEAD_IMAGE = parent_image("x86_64", installs_driver=True)
 ROOT_DEVICE = "/dev/sda1"  # Ubuntu's
 
 
@@ -46,9 +40,7 @@ class Images(Construct):
     def of_nodes(self, arch: str) -> str:
         """The image of nodes of this architecture, in EC2's word for it."""
         if arch not in self._of_nodes:
-            found = UBUNTU.format(UBUNTUS_WORDS.get(arch, arch))
-            if not self._file.installs_driver:
-                found = NODE_IMAGE.format(arch)
+            found = parent_image(arch, installs_driver=self._file.installs_driver)
             id = "NodeImage" if arch in UBUNTUS_WORDS else f"NodeImage{arch.capitalize()}"
             self._of_nodes[arch] = self._file.image_id or self._newest(id, found)
         return self._of_nodes[arch]

@@ -23,7 +23,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "tidegate.adapters": ("tidegate.wire", "tidegate.ports", CORE),
     "tidegate.wiring": (*BELOW_WIRING, CORE),
     "tidegate.agent": ENTRY,
-    "tidegate.cli": (*ENTRY, "tidegate.sim"),
+    # `image plan` bakes what a boot would do.
+    "tidegate.cli": (*ENTRY, "tidegate.sim", "userdata"),
     # The simulator runs the real agent.
     "tidegate.sim": ("tidegate.agent", "tidegate.service", "tidegate.ports", CORE),
     "lambdas": ENTRY,

@@ -127,7 +127,6 @@ try_stage() {
 main() {
     local took_ms
     trap 'give_up runner $?' EXIT
-    mkdir -p "$LOG_DIR" "$RUN_DIR"
     # Stages of a runner that was killed live on and hold this lock until they end.
     exec 9>"$RUN_DIR/lock"
     flock -w 300 9
@@ -152,6 +151,7 @@ enter() {
 }
 
 boot_started_ms=${BOOT_STARTED_MS:-0}
+mkdir -p "$LOG_DIR" "$RUN_DIR"
 read_graph
 case ${1:-all} in
     start | restart) enter "$1" ;;

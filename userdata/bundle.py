@@ -53,9 +53,14 @@ class Bundle:
         return hashlib.sha256(self.archive).hexdigest()
 
 
+def read(path: str) -> str:
+    """A file of this folder."""
+    return (HERE / path).read_text()
+
+
 def read_stage(path: str) -> Stage:
     """`path`: "node/gpu". Raises ValueError for a stage that does not say what it needs."""
-    text = (HERE / f"{path}.sh").read_text()
+    text = read(f"{path}.sh")
     header = dict(_HEADER.findall(text))
     if "needs" not in header:
         raise ValueError(f"{path}.sh: a stage says what it `# needs:`")
@@ -92,7 +97,7 @@ def pack(
 ) -> Bundle:
     """The bundle of these stages. `files`: what lies in its folder `files`."""
     stages = in_order(map(read_stage, paths))
-    entries: dict[str, str | bytes] = {name: (HERE / name).read_text() for name in RUNNER}
+    entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
     entries |= {f"stages/{stage.name}.sh": stage.text for stage in stages}
     entries |= {f"files/{name}": content for name, content in files.items()}
     entries["graph"] = "".join(f"{stage.row(settings)}\n" for stage in stages)

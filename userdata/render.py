@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import jinja2
 
-from userdata.bundle import HERE, Bundle, assignments, pack
+from userdata.bundle import Bundle, assignments, pack, read
+from userdata.packages import ACCOUNTING, HEAD, NODE_PACKAGES, NODE_PROGRAMS, PACKAGES, PROGRAMS
 from userdata.values import (
     BundleAt,
     GpuSettings,
@@ -104,11 +105,6 @@ _HEAD_STAGES = (
     "head/login",
 )
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
-# Ubuntu's names. The EFS mount helper is in AWS's repository, which the stage adds.
-_PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
-# Program, package.
-_ACCOUNTING = (("slurmdbd", "slurmdbd"), ("mariadbd", "mariadb-server"))
-_PROGRAMS = "curl munge munged mount.efs nft scontrol"
 
 
 def node_bundle(values: NodeValues) -> Bundle:
@@ -121,10 +117,8 @@ def node_bundle(values: NodeValues) -> Bundle:
         "POOLS": "\n".join(_pool_line(pool) for pool in values.pools),
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
-        "PROGRAMS": f"{_PROGRAMS} lspci setpriv slurmd",
-        "PACKAGES": f"{_PACKAGES} libnss-extrausers mdadm pciutils slurmd xfsprogs"
-        if values.installs
-        else "",
+        "PROGRAMS": NODE_PROGRAMS,
+        "PACKAGES": NODE_PACKAGES if values.installs else "",
         "DRIVER_BRANCH": values.driver_branch,
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
@@ -139,7 +133,7 @@ def node_bundle(values: NodeValues) -> Bundle:
 
 def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
-    accounting = _ACCOUNTING if values.slurm.accounting else ()
+    added = (*HEAD, *(ACCOUNTING if values.slurm.accounting else ()))
     settings = {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
@@ -153,10 +147,8 @@ def head_bundle(values: HeadValues) -> Bundle:
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "CONTAINERS": values.containers,
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
-        "PROGRAMS": " ".join((_PROGRAMS, "slurmctld", *(each[0] for each in accounting))),
-        "PACKAGES": " ".join((_PACKAGES, "slurmctld", *(each[1] for each in accounting)))
-        if values.installs
-        else "",
+        "PROGRAMS": " ".join((PROGRAMS, *(each[0] for each in added))),
+        "PACKAGES": " ".join((PACKAGES, *(each[1] for each in added))) if values.installs else "",
         **_settings_of_both(values.munge, values.shared),
     }
     files = {
@@ -347,7 +339,3 @@ def _code(path: str) -> str:
     """Without its first line, which is for shellcheck, and without indents, to stay small."""
     lines = read(f"{path}.sh").splitlines()[1:]
     return "".join(f"{line.lstrip()}\n" for line in lines if "# shellcheck" not in line)
-
-
-def read(path: str) -> str:
-    return (HERE / path).read_text()

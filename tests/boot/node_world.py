@@ -36,6 +36,7 @@ from tests.e2e.boot_world import (
     wait_for,
 )
 from tests.userdata.values import A10GX4, SHARED
+from userdata.image import ImageValues, image_component
 from userdata.render import GpuSettings, NodeValues, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
@@ -96,6 +97,7 @@ DRIVERLESS = {
 }
 # AWS's repository with the mount helper.
 HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
+BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
 
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
@@ -256,8 +258,25 @@ def reason(machine: Machine) -> str:
     return machine.run(asked).stdout.strip()
 
 
-def faults(stage: Stage, head: Machine) -> dict[str, Any]:
+def bake(stage: Stage) -> dict[str, Any]:
+    """The steps of an image's component, run where a driver and the mount helper are missing."""
+    files = {**DRIVERLESS, "/etc/munge/munge.key": "x" * 32}
+    spec = replace(stage.spec(Fault(files=files)), user_data="#!/bin/sh\ntouch /is-up\n", gpus=0)
+    machine = stage.world.boot(spec)
+    wait_for(lambda: not machine.run(["test", "-e", "/is-up"]).returncode, 10)
     seen: dict[str, Any] = {}
+    phases: Any = image_component(BAKED)["phases"]
+    for step in (step for phase in phases for step in phase["steps"]):
+        script = "\n".join(step["inputs"]["commands"])
+        done = machine.run(["bash", "-c", script])
+        seen[step["name"]] = (done.returncode, (done.stdout + done.stderr)[-300:])
+    seen["left"] = machine.run(["ls", "/etc/munge", "/opt/tidegate"]).stdout.split()
+    stage.world.power_off(machine.spec.instance_id)
+    return seen
+
+
+def faults(stage: Stage, head: Machine) -> dict[str, Any]:
+    seen: dict[str, Any] = {"bake": bake(stage)}
     for names in batched(FAULTS, AT_ONCE, strict=False):
         machines = {n: stage.world.boot(stage.spec(FAULTS[n], n)) for n in names}
         for name, machine in machines.items():

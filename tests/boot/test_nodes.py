@@ -112,6 +112,16 @@ def test_unpacked_containers_are_each_user_s_own(seen):
     assert "/var/lib/enroot/data-$(id" in seen["pyxis"]["shown"]
 
 
+def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
+    *steps, left = seen["bake"].items()
+
+    assert [name for name, (code, _) in steps if code] == [], steps
+    assert [name for name, _ in steps] == [
+        *("unpack", "quiesce", "packages", "driver", "tidy", "complete")
+    ]
+    assert left == ("left", ["/etc/munge:", "/opt/tidegate:"])
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
 

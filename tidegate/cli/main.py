@@ -9,6 +9,7 @@ from tidegate.cli.cost_command import cost
 from tidegate.cli.diff_command import diff
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
+from tidegate.cli.image import image
 from tidegate.cli.init_command import init
 from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
@@ -108,6 +109,7 @@ app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)
 app.add_typer(node, name="node")
+app.add_typer(image, name="image")
 
 
 if __name__ == "__main__":

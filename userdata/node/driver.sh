@@ -23,6 +23,8 @@ apply() {
         -o Acquire::Retries=3 install --no-install-recommends $(driver_packages)
     # shellcheck disable=SC2046
     apt-mark hold $(driver_packages) linux-image-aws linux-headers-aws
+    # An image is baked on a machine that may have no GPU.
+    [[ $ROLE != image ]] || return 0
     modprobe nvidia
     modprobe nvidia-uvm
 }

@@ -1,0 +1,69 @@
+"""`tidegate image plan`."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.wire.cluster_files import good
+from tidegate.cli.main import app
+
+OWN = "ami-0123456789abcdef0"
+
+
+def planned(tmp_path: Path, *options: str, **change: object) -> tuple[int, str]:
+    file = tmp_path / "demo.yaml"
+    file.write_text(yaml.safe_dump(good({key.replace("__", "."): v for key, v in change.items()})))
+    done = CliRunner().invoke(app, ["image", "plan", str(file), *options])
+    return done.exit_code, done.output
+
+
+def test_a_component_is_printed_with_its_parent_and_the_next_steps(tmp_path):
+    code, text = planned(tmp_path, image="install")
+
+    assert code == 0
+    assert yaml.safe_load(text)["name"] == "tidegate-demo"
+    assert "parent image /aws/service/canonical/ubuntu/server/24.04" in text
+    assert "command -v nvidia-smi" in text
+    assert "command -v slurmctld" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "needs"),
+    [
+        ({"pools__t4__gpu": {"mps": True}}, "nvidia-cuda-mps-control: gpu.mps of a pool"),
+        ({"containers": "pyxis"}, "enroot: containers: pyxis"),
+        ({"pools__t4__efa": True}, "/opt/amazon/efa_installed_packages: efa of a pool"),
+    ],
+)
+def test_what_the_file_asks_for_and_no_stage_brings_is_named(tmp_path, change, needs):
+    code, text = planned(tmp_path, image=OWN, **change)
+
+    assert code == 0
+    assert f"# Add a component that installs {needs}" in text
+
+
+def test_a_head_with_an_image_of_its_own_needs_nothing_in_this_one(tmp_path):
+    _, text = planned(tmp_path, head={"image": OWN})
+
+    assert "slurmctld ||" not in text
+
+
+def test_pools_of_two_architectures_need_two_images(tmp_path):
+    arm = {
+        "instance_types": ["g5g.xlarge"],
+        "zones": ["us-east-1a"],
+        "capacity_types": ["on-demand"],
+    }
+    change: dict[str, object] = {"partitions__arm": {"pools": ["arm"]}, "pools__arm": arm}
+    change["partitions__gpu"] = {"pools": ["t4"], "default": True}
+
+    code, text = planned(tmp_path, **change)
+    assert (code, "say --pool" in text) == (1, True)
+
+    code, text = planned(tmp_path, "--pool", "arm", **change)
+    assert (code, "/arm64/" in text) == (0, True)
+
+    code, text = planned(tmp_path, "--pool", "amr", **change)
+    assert (code, "no pool named amr" in text) == (1, True)

@@ -1,0 +1,108 @@
+"""`tidegate image plan`: how to bake an image that holds what nodes would install at their boot."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tidegate.wire.config import ClusterFile
+
+EXAMPLES = "tidegate image plan clusters/dev.yaml >component.yaml"
+
+image = typer.Typer(help="Images of your own for nodes.", no_args_is_help=True)
+
+_HEAD = """\
+# What nodes of {cluster} would install at their boot, as a component of EC2 Image Builder.
+# 1. aws imagebuilder create-component --name tidegate-{cluster} --semantic-version 1.0.0 \\
+#        --platform Linux --data file://THIS_FILE
+# 2. a recipe of this component with the parent image {parent}
+#    (the id is in the SSM parameter of that name), on an instance of the pool's architecture
+# 3. image: ami-... in the cluster file, and under software: what the image holds
+{missing}"""
+
+
+@image.callback()
+def root() -> None:
+    """Images of your own for nodes."""
+
+
+@image.command(epilog=EXAMPLES)
+def plan(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cluster file.")],
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="For the architecture of this pool.")
+    ] = None,
+) -> None:
+    """Print the EC2 Image Builder component that bakes an image for the cluster's nodes."""
+    import yaml
+
+    from tidegate.core.errors import BadConfig
+    from tidegate.wire.compat_facts import INSTALLED_BRANCH
+    from tidegate.wire.config import load_cluster
+    from tidegate.wire.image_names import parent_image
+    from userdata.image import ImageValues, image_component
+
+    try:
+        read = load_cluster(file)
+        arch = _arch(read, pool)
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    wanted = dict(_wanted(read))
+    values = ImageValues(
+        cluster=read.cluster.name,
+        parent=parent_image(arch, installs_driver=read.installs_driver),
+        for_head=_for_head(read, arch),
+        driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
+        programs=tuple(name for name in wanted if "/" not in name),
+        files=tuple(name for name in wanted if "/" in name),
+    )
+    missing = "".join(
+        f"# Add a component that installs {name}: {why}\n" for name, why in wanted.items()
+    )
+    head = _HEAD.format(cluster=values.cluster, parent=values.parent, missing=missing)
+    typer.echo(
+        head + yaml.safe_dump(image_component(values), sort_keys=False, width=1 << 20), nl=False
+    )
+
+
+def _arch(file: "ClusterFile", pool: str | None) -> str:
+    from tidegate.core.errors import BadConfig
+
+    found = {each.name: each.instance_types[0].arch for each in file.cluster.pools}
+    if pool and pool not in found:
+        raise BadConfig(f"no pool named {pool}; known here: {', '.join(found)}")
+    archs = {found[pool]} if pool else set(found.values())
+    if len(archs) > 1:
+        raise BadConfig("the pools are of several architectures: say --pool, one image for each")
+    return archs.pop()
+
+
+def _for_head(file: "ClusterFile", arch: str) -> tuple[tuple[str, str], ...]:
+    """The head is launched from `image` too, unless it has one of its own."""
+    from tidegate.wire.catalogue import USUAL_ARCH
+    from userdata.packages import ACCOUNTING, HEAD
+
+    if file.head.image_id or arch != USUAL_ARCH:
+        return ()
+    return (*HEAD, *(ACCOUNTING if file.slurm.accounting else ()))
+
+
+def _wanted(file: "ClusterFile") -> "Iterator[tuple[str, str]]":
+    """What the file asks for that no stage installs, and which setting asks."""
+    settings = file.gpu.values()
+    if any(each.mig for each in settings):
+        yield "nvidia-mig-parted", "gpu.mig of a pool"
+    if any(each.mps for each in settings):
+        yield "nvidia-cuda-mps-control", "gpu.mps of a pool"
+    if file.efa:
+        yield "/opt/amazon/efa_installed_packages", "efa of a pool"
+    if file.lustre:
+        yield "mount.lustre", "lustre"
+    if file.containers:
+        yield "enroot", "containers: pyxis"
+        yield "nvidia-container-cli", "containers: pyxis"
+        yield "/usr/lib/*/slurm*/spank_pyxis.so", "containers: pyxis"
