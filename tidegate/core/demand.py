@@ -247,10 +247,10 @@ class _Demand:
         ]
 
     def _held(self, job: Job) -> str:
-        if job.begins_at_s:
+        if job.begins_at_s and job.reason == "BeginTime":
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
             return holds(job, boot_s, self.head_now_s)
-        # All that `holds` looks at in a job without a begin time.
+        # All that `holds` looks at in a job that may begin: every job in Slurm's queue has a time.
         key = job.reason, job.constraint, job.unreadable, job.reservation, job.count > 0
         if key not in self._sentences:
             self._sentences[key] = holds(job)

@@ -10,7 +10,8 @@ from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
 from tidegate.core.slurm import Association
 from tidegate.sim.clock import START_S
-from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals
+from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals, with_begin
+from tidegate.sim.draw_money import with_budget
 from tidegate.sim.options import (
     FAULTS,
     Happening,
@@ -55,6 +56,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
     cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
+    cluster = with_budget(stream(seed, "budget"), cluster)
     calm = WorldOptions(
         seed=seed,
         size=size,
@@ -62,7 +64,10 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_calendar(chance, safety_s),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight),
+        arrivals=with_begin(
+            stream(seed, "begin"),
+            draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight),
+        ),
         operator=_operator(stream(seed, "operator"), safety_s),
         faults=frozenset(),
         rates=Rates(),

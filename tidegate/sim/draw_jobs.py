@@ -1,5 +1,7 @@
 """What the users of a drawn world submit."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tidegate.core.ec2 import InstanceType
@@ -38,6 +40,18 @@ def draw_arrivals(
         arrivals.append(_arrival(chance, number, at_s, submit))
         at_s += chance.choice((0.0, 0.0, 5.0, 60.0, safety_s / 4))
     return tuple(arrivals)
+
+
+def with_begin(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """A few may start only later; a node takes 300 s to boot, as their pools say."""
+    found: list[Arrival] = []
+    for each in arrivals:
+        if chance.random() < 0.06:
+            begins = replace(each.submit, begin_after_s=round(chance.uniform(100.0, 700.0)))
+            found.append(replace(each, submit=begins))
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _arrival(chance: Random, number: int, at_s: float, submit: Submit) -> Arrival:

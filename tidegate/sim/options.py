@@ -188,13 +188,19 @@ class WorldOptions:
             (
                 f"seed {self.seed}: a {self.size} world{calendar}",
                 f"pools: {pools}",
-                f"cluster limits: {limits(self.cluster.limits)}",
+                f"cluster limits: {limits(self.cluster.limits)}{self._budgets()}",
                 f"{len(self.arrivals)} submissions, {len(self.associations)} caps of accounting, "
                 f"{self.safety_s:.0f} s with faults",
                 f"faults: {', '.join(sorted(self.faults)) or 'none'}"
                 + (f" ({rates})" if rates else ""),
             )
         )
+
+    def _budgets(self) -> str:
+        said = (
+            f"{scope} {each.usd_per_day} USD a day" for scope, each in self.cluster.budgets.items()
+        )
+        return "".join(f", budget of {each}" for each in said)
 
 
 def limits(of: Limits) -> str:

@@ -58,7 +58,8 @@ def _kept(world: SimWorld) -> dict[str, str]:
 def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
     """A pool without the nodes that it keeps, where nothing limits it."""
     overrides = tuple(world.ledger.all_overrides.values())
-    if not world.calendar.wanted(world.clock.now_s(), overrides).is_up:
+    is_up = world.calendar.wanted(world.clock.now_s(), overrides).is_up
+    if not is_up or world.cluster.budgets:
         return None
     for pool in world.cluster.pools:
         most = max(pool.min_nodes, pool.headroom_nodes)
@@ -71,9 +72,10 @@ def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
 def never_runs(asked: Submit, world: SimWorld) -> bool:
     """Whether no empty cluster within all limits could ever start this job.
 
-    Nodes that a pool keeps may stand within a limit for ever, so that it says yes there as well.
+    Nodes that a pool keeps may stand within a limit for ever, and a budget may be spent, so that
+    it says yes there as well.
     """
-    if asked.is_held or _keeps_within_limits(world.cluster):
+    if asked.is_held or world.cluster.budgets or _keeps_within_limits(world.cluster):
         return True
     table = world.slurm.table
     if asked.shape.gpus and any(_is_over(asked, cap) for cap in _caps(asked, world)):

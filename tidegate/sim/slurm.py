@@ -69,7 +69,8 @@ class SimSlurm:
         for task in range(max(asked.array, 1)):
             task_id = f"{job_id}_{task}" if asked.array else job_id
             job = SimJob(asked, task_id, job_id if asked.array else "")
-            job.eligible_at_s = self.clock.now_s()
+            job.eligible_at_s = self.clock.now_s() + asked.begin_after_s
+            job.reason = "BeginTime" if asked.begin_after_s else "None"
             self.jobs[task_id] = self.table.active[task_id] = job
         self.table.changed()
         self.table.main_pass()

@@ -15,7 +15,7 @@ class Submit:
 
     `array`: number of tasks; `throttle`: its %limit; `node_name`: -w; `is_held`: -H;
     `licences`: how many of the cluster's licences it holds while it runs (-L).
-    `signal`: its script's `--signal`.
+    `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS.
     """
 
     user: str
@@ -36,6 +36,7 @@ class Submit:
     is_held: bool = False
     licences: int = 0
     signal: str = ""
+    begin_after_s: float = 0.0
 
 
 @dataclass(slots=True)

@@ -88,7 +88,7 @@ def _capped(row: Job, table: Table) -> Job:
 
 
 def _row(job: SimJob, table: Table) -> Job:
-    state = job.submit, job.state, job.reason, job.node_names
+    state = job.submit, job.state, job.reason, job.node_names, job.eligible_at_s
     if job.row is None or job.row[0] != state:
         job.row = state, _job_row(job, table)
     return job.row[1]
@@ -113,6 +113,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         comment=asked.comment,
         node_names=job.node_names,
         signal=asked.signal if job.starts else "",
+        begins_at_s=job.eligible_at_s if job.state == "PENDING" else None,
         is_requeueable=asked.is_requeueable,
         licences=((LICENCE, asked.licences),) if asked.licences else (),
         required_nodes=(asked.node_name,) if asked.node_name else (),

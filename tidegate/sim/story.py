@@ -144,8 +144,9 @@ class Story:
         )
         rests_s = 10 * (8 * timings.rest_max_s + timings.boot_bound_s)
         share = calendar.day_s / calendar.up_s if calendar else 1.0
+        begins_s = sum(each.submit.begin_after_s for each in self.options.arrivals)
         overrides_s = sum(each.for_s for each in self.options.operator if each.kind == "override")
-        return (2 * works_s + rests_s + overrides_s + 3600.0) * share + (
+        return (2 * works_s + rests_s + begins_s + overrides_s + 3600.0) * share + (
             calendar.day_s if calendar else 0.0
         )
 

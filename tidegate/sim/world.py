@@ -55,8 +55,9 @@ class SimWorld:
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
     `actors`: who runs now, the innermost last; `in_hand`: the orders that the agent carries
-    out now and since when on its clock. `on_begin` hears of each look, `on_interrupted` of
-    news that were acted on, `on_event` of every event that is over.
+    out now and since when on its clock. `on_begin` hears of each look, `on_news` of news
+    that reach the interruption function, `on_interrupted` of those that were acted on,
+    `on_event` of every event that is over.
     """
 
     cluster: Cluster
@@ -74,6 +75,7 @@ class SimWorld:
     on_begin: list[Callable[[], None]] = field(default_factory=list)
     on_orders: list[Callable[[Sequence[Order]], None]] = field(default_factory=list)
     on_results: list[Callable[[tuple[OrderResult, ...]], None]] = field(default_factory=list)
+    on_news: list[Callable[[Sequence[News]], None]] = field(default_factory=list)
     on_interrupted: list[Callable[[Sequence[News]], None]] = field(default_factory=list)
     actors: list[str] = field(default_factory=list)
     in_hand: list[tuple[Sequence[Order], float]] = field(default_factory=list)
@@ -219,6 +221,8 @@ class SimWorld:
         news, self._news = tuple(self._news), []
         with self._acting("interruption") as survived:
             try:
+                for tell in self.on_news:
+                    tell(news)
                 self.control.interrupt(news)
                 for tell in self.on_interrupted:
                     tell(news)

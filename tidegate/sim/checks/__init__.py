@@ -5,6 +5,7 @@ from tidegate.sim.checks.buying import (
     LimitsHold,
     NoDoubleBuy,
     NoFutileLaunches,
+    NothingBeforeItsTime,
     NothingWhileBlind,
     NothingWhileStopped,
     RecordedFirst,
@@ -22,7 +23,7 @@ from tidegate.sim.checks.ending import (
     RequeuedOnlyForAReason,
 )
 from tidegate.sim.checks.leaving import BudgetsHold, OneFirstNode
-from tidegate.sim.checks.money import SpendIsNodeTime
+from tidegate.sim.checks.money import NothingOverBudget, SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
     OperatorsKeepNodes,
@@ -42,6 +43,7 @@ CHECKS: tuple[type[Check], ...] = (
     RequeuedOnlyForAReason,
     LimitsHold,
     SpendIsNodeTime,
+    NothingOverBudget,
     CapsKept,
     GangsWhole,
     DrainedInTime,
@@ -51,6 +53,7 @@ CHECKS: tuple[type[Check], ...] = (
     RestingNotTried,
     RefusalsRemembered,
     NoFutileLaunches,
+    NothingBeforeItsTime,
     NothingWhileStopped,
     NothingWhileBlind,
     OrdersGuarded,

@@ -233,6 +233,25 @@ class RefusalsRemembered(Check):
                 raise self.broken(f"{offering} was refused {ago_s:.0f} s ago and is tried again")
 
 
+class NothingBeforeItsTime(Check):
+    """No node is bought for a job that may begin only after the node would have booted."""
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or not self.witness.is_new(request):
+            return
+        if not self.witness.chaos.was_calm_since(1.0, "clock"):  # the head told other times
+            return
+        for_jobs = set(record.launch.for_jobs)
+        jobs = self.world.slurm.jobs.values()
+        begins = [j.eligible_at_s for j in jobs if not for_jobs.isdisjoint(_ids(j))]
+        boot_s = max(pool.boot_s for pool in self.world.cluster.pools)
+        early_s = min(begins, default=0.0) - record.created_at_s - boot_s
+        if early_s > 1.0:
+            names = ", ".join(sorted(for_jobs))
+            raise self.broken(f"{request.client_token} for job {names} comes {early_s:.0f} s early")
+
+
 class NothingWhileStopped(Check):
     """Nothing is bought while the calendar says that the cluster is stopped."""
 
@@ -317,6 +336,10 @@ class NoFutileLaunches(Check):
                     "which did not start"
                 )
             return
+
+
+def _ids(job: SimJob) -> tuple[str, str]:
+    return job.job_id, job.array_job_id or job.job_id
 
 
 def _under(cap: Association, job: Job) -> bool:

@@ -2,13 +2,14 @@
 
 from math import isclose
 
-from tidegate.core.ec2 import Instance
+from tidegate.core.ec2 import FleetRequest, Instance
 from tidegate.core.pool import CLUSTER_SCOPE
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 
 SECONDS_PER_HOUR = 3600.0
 MONTH_CHARS = len("2026-11")
+COUNTED_LATE_S = 180.0
 
 
 class SpendIsNodeTime(Check):
@@ -41,3 +42,37 @@ class SpendIsNodeTime(Check):
         )
         if not isclose(counted, usd, rel_tol=1e-9, abs_tol=1e-9):
             raise self.broken(f"{counted:.6f} USD are counted, the nodes cost {usd:.6f}")
+
+
+class NothingOverBudget(Check):
+    """Nothing new is bought minutes after the cluster's budget of the day was spent."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._ended_at_s: dict[str, float] = {}
+
+    def ended(self, instance: Instance) -> None:
+        self._ended_at_s[instance.instance_id] = self.witness.now_s
+
+    def requested(self, request: FleetRequest) -> None:
+        record, budget = (
+            self.witness.record_of(request),
+            self.world.cluster.budgets.get(CLUSTER_SCOPE),
+        )
+        if budget is None or record is None or not self.witness.is_new(request):
+            return
+        # What ended while nobody could look, or is not in the ledger yet, counts a little later.
+        spent = self._spent(record.created_at_s - COUNTED_LATE_S)
+        if budget.usd_per_day is not None and spent > budget.usd_per_day:
+            said = (
+                f"{spent:.3f} USD of {budget.usd_per_day} were spent {COUNTED_LATE_S:.0f} s before"
+            )
+            raise self.broken(f"{request.client_token} is asked for, {said}")
+
+    def _spent(self, until_s: float) -> float:
+        prices, found = self.world.cluster.prices, 0.0
+        for name, one in self.world.compute.everything.items():
+            ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
+            hours = max(ends_at_s - one.launched_at_s, 0.0) / SECONDS_PER_HOUR
+            found += hours * prices[one.offering]
+        return found

@@ -173,6 +173,7 @@ class Checks:
     kinds: Sequence[type[Check]]
     hearers: dict[str, list[Callable[..., None]]] = field(default_factory=dict)
     _seen_s: float = 0.0
+    _known: frozenset[str] = frozenset()  # to the ledger, when the news came
     _changes: int = -1  # of Slurm's table, when its nodes were looked at
 
     def install(self) -> None:
@@ -196,6 +197,7 @@ class Checks:
             (witness.chaos.on_reclaim, "reclaimed"),
         ):
             hooks.extend(self.hearers[event])
+        world.on_news.append(self._hears)
         world.on_interrupted.append(self._noticed)
         world.on_event.append(self._passed)
         self._seen_s = world.clock.now_s()
@@ -216,10 +218,14 @@ class Checks:
             tell(request)
         self.witness.tokens.add(request.client_token)
 
+    def _hears(self, news: Sequence[News]) -> None:
+        self._known = frozenset(self.witness.world.ledger.all_nodes)
+
     def _noticed(self, news: Sequence[News]) -> None:
+        """News of a node that the ledger learns of only meanwhile are no use to anybody."""
         known, now_s = self.witness.world.ledger.all_nodes, self.witness.now_s
         for one in news:
-            if isinstance(one, SpotInterruption) and one.instance_id in known:
+            if isinstance(one, SpotInterruption) and one.instance_id in self._known:
                 self.witness.noticed.setdefault(one.instance_id, now_s)
             for name in subjects(one):
                 if name in known and known[name].cordon is not None:

@@ -1,0 +1,117 @@
+"""Deliberate faults around what comes and goes by rule: hints, age, templates, budgets, hours."""
+
+from bench.mutant import mutant
+
+FAULTS_OF_LEAVING = (
+    # -- hints of AWS ------------------------------------------------------------------------
+    mutant(
+        "a hint of AWS is not heeded",
+        (
+            "service/interruptions.py",
+            "            *_by_reason(OrderKind.DRAIN, cordons, joined_by_s),\n",
+            "",
+        ),
+        (
+            "core/reconcile.py",
+            "    if record.cordon and record.cordon.holds(now_s):",
+            "    if False:",
+        ),
+    ),
+    mutant(
+        "a rebalance recommendation is taken for a reclaim",
+        (
+            "core/policy.py",
+            "            return Cordon(reason, now_s, lifts_at_s=now_s + REBALANCE_HOLDS_S)",
+            "            return Reclaim(now_s + timings.spot_notice_s, reason)",
+        ),
+    ),
+    # -- age and templates -------------------------------------------------------------------
+    mutant(
+        "nodes expire in half their time",
+        (
+            "core/disruption.py",
+            "if now_s - judged.member.launched_at_s >= most_s else",
+            "if now_s - judged.member.launched_at_s >= most_s / 2 else",
+        ),
+    ),
+    mutant(
+        "nodes never expire",
+        ("core/disruption.py", "    if most_s is None:", "    if most_s is None or True:"),
+    ),
+    mutant(
+        "a new template is rolled out before one node of it has joined",
+        (
+            "core/templates.py",
+            "    return Roll.TRIED if is_tried else Roll.UNTRIED",
+            "    return Roll.PROVEN",
+        ),
+    ),
+    mutant(
+        "a first node of a new template is bought at every look",
+        (
+            "core/templates.py",
+            "    return Roll.TRIED if is_tried else Roll.UNTRIED",
+            "    return Roll.UNTRIED",
+        ),
+    ),
+    # -- spending ----------------------------------------------------------------------------
+    mutant(
+        "what living nodes cost is not counted as spent",
+        (
+            "core/spend.py",
+            "    for each in (*seen.spent, *living):",
+            "    for each in seen.spent:",
+        ),
+    ),
+    mutant(
+        "a spent budget stops nothing",
+        ("core/spend.py", "        if each.usd >= each.budget_usd:", "        if False:"),
+    ),
+    mutant(
+        "a node that ended is counted twice",
+        (
+            "service/apply.py",
+            "            if record.instance_id in ours and record.ended_at_s is None:",
+            "            if record.instance_id in ours:",
+        ),
+        (
+            "sim/ledger.py",
+            "                if node is None or node.ended_at_s is not None:",
+            "                if node is None:",
+        ),
+    ),
+    # -- steering ----------------------------------------------------------------------------
+    mutant(
+        "a dear node is closed although the job that starts there is worth it",
+        (
+            "core/steering.py",
+            "        if each.is_closed or is_used or found.pool in kept:",
+            "        if each.is_closed or found.pool in kept:",
+        ),
+    ),
+    mutant(
+        "closed nodes are never opened",
+        (
+            "core/steering.py",
+            "        if not each.is_closed or found.name in held:",
+            "        if True:",
+        ),
+    ),
+    # -- hours -------------------------------------------------------------------------------
+    mutant(
+        "an override never ends",
+        (
+            "core/calendar.py",
+            "        return self.from_s <= now_s < self.until_s",
+            "        return self.from_s <= now_s",
+        ),
+    ),
+    mutant(
+        "a begin time is ignored",
+        (
+            "core/demand.py",
+            '        return "" if wait_s <= boot_s else',
+            '        return "" if wait_s <= 1e9 else',
+        ),
+    ),
+)
