@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,19 +58,8 @@ def main() -> int:
 def judged(mutant: Mutant) -> Verdict:
     """Simulate the product with this fault until it is found."""
     began_s = time.monotonic()
-    with TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "tidegate", Path(folder, "tidegate"), ignore=_no_caches)
-        for edit in mutant.edits:
-            _apply(edit, Path(folder))
-        ran = subprocess.run(
-            [sys.executable, "-m", "tidegate.cli.main", "simulate", "--seeds", SEEDS],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=TIME_OUT_S,
-            check=False,
-        )
+    with copy_with(mutant) as run:
+        ran = run("simulate", "--seeds", SEEDS)
     took_s = time.monotonic() - began_s
     found = FOUND.search(ran.stdout)
     if found:
@@ -76,6 +67,31 @@ def judged(mutant: Mutant) -> Verdict:
     said = f"{ran.stdout[-2000:]}{ran.stderr[-2000:]}"
     assert ran.returncode == 0, f"{mutant.name}: exit code {ran.returncode}: {said}"
     return Verdict(mutant, -1, "", "", took_s)
+
+
+type Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@contextmanager
+def copy_with(mutant: Mutant) -> Iterator[Run]:
+    """A copy of the product with this fault; yields what runs its command `tidegate`."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "tidegate", Path(folder, "tidegate"), ignore=_no_caches)
+        for edit in mutant.edits:
+            _apply(edit, Path(folder))
+
+        def run(*words: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [sys.executable, "-m", "tidegate.cli.main", *words],
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+                timeout=TIME_OUT_S,
+                check=False,
+            )
+
+        yield run
 
 
 def fits(edit: Edit, root: Path = ROOT) -> bool:
