@@ -8,6 +8,7 @@ from tests.make import instance, job, node, record
 from tests.service.conftest import World
 from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
 from tidegate.core.ec2 import InstanceState
+from tidegate.core.errors import Throttled
 from tidegate.core.events import HealthCategory, HealthNotice, SpotInterruption, StateChange
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
@@ -166,3 +167,21 @@ def test_what_a_reclaim_cost_is_in_the_months_sum_when_its_node_has_ended() -> N
 
     (sums,) = world.ledger.view().losses
     assert sums == Losses(sums.month, 1, 2.0, 1)
+
+
+def test_a_ledger_that_tells_nothing_of_a_gangs_other_nodes_puts_no_notice_off() -> None:
+    world = world_with_a_gang()
+    asked: list[str] = []
+
+    def refuse_the_second(point: str) -> None:
+        asked.append(point)
+        if asked.count("before nodes") == 2 and point == "before nodes":
+            raise Throttled("slow down")
+
+    world.break_with(refuse_the_second)
+
+    done = world.control().interrupt([warning(world)])
+
+    assert asked.count("before nodes") == 2
+    assert done.toll == Toll(2.0, 1)
+    assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED

@@ -4,7 +4,7 @@ Drains and deletes go out before anything else is read or written: two minutes a
 Replacing the nodes is the next look's work.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -222,6 +222,13 @@ class Interruptions:
             if resting := after_loss(offering, known.get(offering), now_s, timings):
                 self.ledger.rest(resting)
 
+    def _known(self, names: Collection[str]) -> tuple[NodeRecord, ...]:
+        """A toll that is counted twice is better than a notice that is put off."""
+        try:
+            return self.ledger.nodes(sorted(names)) if names else ()
+        except TidegateError:
+            return ()
+
     def _cordon(self, cordons: Mapping[str, Cordon]) -> None:
         for name, cordon in cordons.items():
             self.ledger.cordon_node(name, cordon)
@@ -237,8 +244,7 @@ class Interruptions:
         fresh = {n for n in taken | found.dead.keys() if records[n].phase < Phase.INTERRUPTED}
         jobs = reading.jobs if reading else ()
         beside = {name for job in jobs if fresh & set(job.node_names) for name in job.node_names}
-        others = self.ledger.nodes(sorted(beside - records.keys()))
-        known = (*records.values(), *others)
+        known = (*records.values(), *self._known(beside - records.keys()))
         announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
         dead = fresh & found.dead.keys()
         return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
