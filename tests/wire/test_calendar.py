@@ -162,6 +162,31 @@ def test_nodes_are_bought_before_they_are_to_be_ready(when, is_up, warm):
     assert (wanted.is_up, wanted.warm_nodes) == (is_up, warm)
 
 
+def test_nothing_is_made_ready_on_a_holiday():
+    free = replace(WARM, holidays=Holidays(dates=frozenset({date(2026, 11, 23)})))
+
+    assert not free.wanted(utc("2026-11-23T07:50")).is_up
+    assert free.wanted(utc("2026-11-30T07:50")).warm_nodes == {"t4": 2}
+
+
+@pytest.mark.parametrize("first", [2, 3])
+def test_of_two_that_make_a_pool_ready_the_larger_counts(first):
+    both = [PreWarm("0 8 * * MON", {"t4": n}, 3600.0, 1200.0) for n in (first, 5 - first)]
+
+    wanted = replace(WARM, pre_warm=tuple(both)).wanted(utc("2026-11-23T08:30"))
+
+    assert wanted.warm_nodes == {"t4": 3}
+
+
+def test_of_several_windows_the_last_stop_is_when_jobs_were_told():
+    schedules = replace(TWO, on_running_jobs=OnRunningJobs.REQUEUE)
+
+    wanted = schedules.wanted(utc("2026-11-20T18:01"))
+
+    assert wanted.since_s == utc("2026-11-20T18:00")
+    assert wanted.jobs_end_at_s == utc("2026-11-20T18:02")
+
+
 def test_pre_warming_alone_never_stops_a_cluster():
     alone = Schedules("UTC", pre_warm=WARM.pre_warm)
 
