@@ -276,7 +276,7 @@ def bake(stage: Stage) -> dict[str, Any]:
 
 
 def faults(stage: Stage, head: Machine) -> dict[str, Any]:
-    seen: dict[str, Any] = {"bake": bake(stage)}
+    seen: dict[str, Any] = {}
     for names in batched(FAULTS, AT_ONCE, strict=False):
         machines = {n: stage.world.boot(stage.spec(FAULTS[n], n)) for n in names}
         for name, machine in machines.items():
@@ -287,7 +287,7 @@ def faults(stage: Stage, head: Machine) -> dict[str, Any]:
     events = told(stage.cloud)
     for node in seen.values():
         node["told"] = [each for each in events if each["detail"]["instance-id"] == node["id"]]
-    return seen
+    return seen | {"bake": bake(stage)}
 
 
 def listen(cloud: Cloud) -> None:
