@@ -13,6 +13,25 @@ slurmd_conf() {
     [[ $GATE != drain ]] || printf ' State=DRAIN'
 }
 
+# What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
+readonly HOOKS=/usr/tidegate-bin/true
+
+hooks() {
+    cat <<'END_OF_HOOKS'
+#!/bin/bash
+# Tidegate's Prolog and Epilog: the scripts of a folder by their names, until one fails. slurm.conf
+# says /usr/*bin/true, so that machines that are not Tidegate's run the true that does nothing.
+case ${SLURM_SCRIPT_CONTEXT:-} in
+    prolog_slurmd) folder=/etc/tidegate/prolog.d ;;
+    epilog_slurmd) folder=/etc/tidegate/epilog.d ;;
+    *) exit 0 ;;
+esac
+for script in "$folder"/*.sh; do
+    [[ ! -x $script ]] || "$script" || exit
+done
+END_OF_HOOKS
+}
+
 write_slurmd_service() {
     install -d -m 755 /etc/systemd/system/slurmd.service.d
     # The packaged unit starts only where there is a slurm.conf; a configless node has none.
@@ -31,7 +50,7 @@ EOF_UNIT
 }
 
 check() {
-    systemctl is-active --quiet slurmd && is_registered
+    has_file "$HOOKS" "$(hooks)" && systemctl is-active --quiet slurmd && is_registered
 }
 
 # INVAL: slurmctld knows the node and finds fault with it.
@@ -43,6 +62,8 @@ is_registered() {
 
 apply() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
+    install -d "${HOOKS%/*}"
+    hooks | put_file "$HOOKS" 755
     write_slurmd_service
     touch "$MAY_START"
     systemctl start slurmd
