@@ -59,6 +59,7 @@ class StackWorld:
     file: ClusterFile
     sequence: int = 0
     started_at_s: float = field(default_factory=time.time)
+    bus_kind: type[AwsBus] = AwsBus
     _head: dict[str, Any] = field(default_factory=dict)
 
     def head(self, service: str) -> Any:
@@ -102,7 +103,7 @@ class StackWorld:
 
     @property
     def bus(self) -> AwsBus:
-        return AwsBus(
+        return self.bus_kind(
             self.head("s3"),
             self.head("events"),
             self.head("sqs"),

@@ -27,6 +27,8 @@ RECORDS: dict[str, Kind[Any]] = {
     "Resting": records.RESTING,
     "Stuck": records.STUCK,
     "ScheduleOverride": records.OVERRIDE,
+    "Toll": records.TOLL,
+    "Learnt": records.LEARNT,
 }
 BEFORE = json.loads(PREVIOUS.read_text())
 NOW = samples()

@@ -16,7 +16,7 @@ from typing import Any, TypeAliasType, Union, get_args, get_origin, get_type_hin
 
 from pydantic import TypeAdapter
 
-from tidegate.core import actions, calendar
+from tidegate.core import actions, calendar, learnt
 from tidegate.core.digest import Digest
 
 PREVIOUS = Path(__file__).parent / "previous_version.json"
@@ -28,7 +28,11 @@ def kinds() -> dict[str, type]:
     """What head and functions tell each other, and what the ledger keeps between versions."""
     records = ("Order", "LaunchRecord", "NodeRecord", "PendingOrder", "Cordon", "Resting", "Stuck")
     found: dict[str, type] = {"Digest": Digest}
-    for module, names in ((actions, records), (calendar, ("ScheduleOverride",))):
+    for module, names in (
+        (actions, (*records, "Toll")),
+        (calendar, ("ScheduleOverride",)),
+        (learnt, ("Learnt",)),
+    ):
         found |= {name: getattr(module, name) for name in names if hasattr(module, name)}
     return found
 
