@@ -84,6 +84,16 @@ def test_the_version_is_shown():
     assert run("--version").output.startswith("tidegate 0.")
 
 
+def test_a_shell_completes_commands_and_options():
+    def completed(line: str) -> set[str]:
+        words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+        asked = {"_TIDEGATE_COMPLETE": "complete_bash", **words}
+        return set(CliRunner().invoke(app, [], env=asked, prog_name="tidegate").output.split())
+
+    assert completed("tidegate sta") == {"status"}
+    assert {"--cluster", "--json", "--watch"} <= completed("tidegate status --")
+
+
 def test_the_command_starts_without_loading_what_it_may_not_need():
     heavy = ("pydantic", "boto3", "botocore", "yaml", "rich", "jinja2")
     code = f"import sys, tidegate.cli.main; print([m for m in {heavy} if m in sys.modules])"

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 
@@ -154,21 +153,6 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 @pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
 def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
     assert town.ask(*words).exit_code == 2
-
-
-def test_each_command_of_the_docs_can_be_typed(town: Town) -> None:
-    bought(town)
-    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
-    lines = [line for line in page.splitlines() if line.startswith("    tidegate ")]
-
-    for line in lines:
-        words = line.partition("|")[0].partition("#")[0].split()[1:]
-        words = [each for each in words if each not in ("--cluster", "clusters/dev.yaml")]
-        # The one has no end, the other is of a node that is not there.
-        if "--watch" not in words and words[:2] != ["node", "log"]:
-            result = town.ask(*words)
-            assert result.exit_code in (0, 3, 4), f"{line}: {result.output}"
-    assert len(lines) >= 8
 
 
 @pytest.mark.parametrize("command", ["why", "status", "nodes", "events"])

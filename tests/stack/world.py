@@ -138,7 +138,8 @@ class StackWorld:
         self.sequence += 1
         digest = make.digest(jobs, nodes, sequence=self.sequence, **more)
         stamp = Stamp(self.head_id, self.started_at_s, self.sequence)
-        self.bus.put_digest(replace(digest, cluster=NAME, stamp=stamp))
+        name = self.file.cluster.name
+        self.bus.put_digest(replace(digest, cluster=name, stamp=stamp))
         self.router.settle()
 
     def look(self) -> None:
@@ -146,7 +147,7 @@ class StackWorld:
         self.cloud.observer("sqs").send_message(
             QueueUrl=self.queue_url("QueuesLooks"),
             MessageBody=encode_look("a test", look_id=uuid.uuid4().hex, at="now"),
-            MessageGroupId=NAME,
+            MessageGroupId=self.file.cluster.name,
         )
         self.router.settle()
 
@@ -248,10 +249,11 @@ def stacked(
 ) -> Iterator[StackWorld]:
     """The stack, freshly deployed. `starts` None: at this machine's own time."""
     with LocalCloud() as cloud:
-        deployment = deploy(cloud, assembly, STACK)
+        read = load_cluster(file)
+        deployment = deploy(cloud, assembly, f"tidegate-{read.cluster.name}")
         # Before there is a router: it would fire everything that lies between.
         clock = VirtualClock()
         if starts:
             clock.jump_to(starts)
         with Router(cloud, clock=clock) as router:
-            yield StackWorld(cloud, deployment, router, load_cluster(file))
+            yield StackWorld(cloud, deployment, router, read)

@@ -1,0 +1,141 @@
+"""Every command of README.md and docs/*.md: ours are run as they stand, on clusters/dev.yaml in the
+local cloud; the others are checked against what they call, or listed with the reason.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore import xform_name
+from typer.testing import CliRunner
+
+from local.assembly import synthesize
+from tests import make
+from tests.cli.test_init import PCLUSTER
+from tests.doc_commands import ROOT, Command, commands
+from tests.stack.world import StackWorld, stacked
+from tidegate.cli.main import app
+
+DEV = ROOT / "clusters" / "dev.yaml"
+HISTORY = "job_id,submit_s,duration_s,gpus,nodes,partition\n1,0,600,1,1,gpu\n2,60,600,1,1,gpu\n"
+JOBS = ("1", "4711", "4711_3", "4711+1")
+
+# The beginning of a command -> why it is not run here.
+NOT_RUN = {
+    "make setup": "it installs what this test runs with",
+    "make demo": "tests/e2e/test_demo.py runs what it runs",
+    "make test": "it is what runs this",
+    "make mutants": "an hour; bench/mutants.py has tests of its own",
+    "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
+    "python app.py": "local/assembly.py runs it for each deployment here",
+    "for kind in prolog epilog": "it writes into /etc; the shell reads it below",
+    "scontrol update NodeName": "a real node is needed; tests/core/test_keeping.py has the feature",
+    "docs/experiments/": "root and an hour; the shell reads them below",
+    "sacct ": "Slurm's database is needed; tests/replay/test_trace.py reads what it writes",
+    "journalctl ": "the head's journal is needed",
+    "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
+    "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
+}
+
+# What would never end, or take long -> what is typed instead.
+INSTEAD = {"--watch": "", "0:300": "0:2"}
+NODE = "i-0123456789abcdef0"
+
+EVERY = commands()
+OURS = [each for each in EVERY if each.words[0] == "tidegate"]
+RUN = [each for each in OURS if not any(" ".join(each.words).startswith(no) for no in NOT_RUN)]
+AWS = [each for each in EVERY if each.words[0] == "aws"]
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """The local cloud's, which lets the router run functions."""
+
+    world: StackWorld
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self.world.cloud.client("lambda"), operation)
+
+    def invoke(self, *, FunctionName: str, InvocationType: str, Payload: bytes) -> None:  # noqa: N803
+        assert InvocationType == "Event"
+        done = self.world.router.functions.invoke(FunctionName, json.loads(Payload))
+        assert done.is_ok, done.error
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackWorld]:
+    """clusters/dev.yaml, deployed, with the jobs that the pages ask for."""
+    assembly = synthesize(DEV, tmp_path_factory.mktemp("cdk.out"))
+    with stacked(assembly, DEV, starts=None) as deployed:
+        deployed.report([make.job(each) for each in JOBS])
+        folder = desk(tmp_path_factory.mktemp("desk"), assembly)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            yield deployed
+        assert deployed.trouble() == []
+
+
+def desk(folder: Path, assembly: Path) -> Path:
+    """The files that the pages speak of."""
+    (folder / "clusters").mkdir()
+    for name in ("clusters/dev.yaml", "dev.yaml", "now.yaml", "other.yaml", "new.yaml"):
+        shutil.copy(DEV, folder / name)
+    (folder / "history.txt").write_text(HISTORY)
+    (folder / "old.yaml").write_text(PCLUSTER)
+    (folder / "tests").symlink_to(ROOT / "tests")
+    (folder / "cdk.out").symlink_to(assembly)
+    return folder
+
+
+@pytest.mark.parametrize("command", RUN, ids=str)
+def test_a_command_of_ours_does_what_the_page_says(world: StackWorld, command: Command) -> None:
+    words = [INSTEAD.get(each, each) for each in command.words[1:]]
+    words = [world.head_id if each == NODE else each for each in words if each]
+
+    Path("clusters/new.yaml").unlink(missing_ok=True)  # that is made by two pages
+
+    done = CliRunner().invoke(
+        app,
+        words,
+        obj=lambda name: Lambda(world) if name == "lambda" else world.cloud.client(name),
+        env=world.cloud.environment,
+        input="\n" * 20,
+    )
+
+    # 3: it answers, and something waits or needs a look.
+    assert done.exit_code in (0, 3), done.output
+
+
+def test_every_other_command_is_listed_with_the_reason() -> None:
+    others = [" ".join(each.words) for each in EVERY if each not in RUN and each not in AWS]
+    used = {no for each in others for no in NOT_RUN if each.startswith(no)}
+
+    assert [each for each in others if not each.startswith(tuple(NOT_RUN))] == []
+    assert used == NOT_RUN.keys()
+    assert len(RUN) > 40
+
+
+@pytest.mark.parametrize("command", AWS, ids=str)
+def test_aws_knows_the_operation_and_its_parameters(command: Command) -> None:
+    _, service, operation, *rest = command.words
+    model: Any = botocore.session.Session().get_service_model(service)
+    known = {xform_name(each, "-"): each for each in model.operation_names}
+    members = model.operation_model(known[operation]).input_shape.members
+
+    asked = {each.removeprefix("--") for each in rest if each.startswith("--")}
+    assert asked <= {xform_name(each, "-") for each in members}
+
+
+def test_a_shell_can_read_what_is_for_one() -> None:
+    loops = [each.text for each in EVERY if each.text.startswith("for ")]
+    scripts = [(ROOT / each.words[0]).read_text() for each in EVERY if "/" in each.words[0]]
+
+    assert loops
+    for text in (*loops, *scripts):
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
