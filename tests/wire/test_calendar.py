@@ -187,6 +187,35 @@ def test_of_several_windows_the_last_stop_is_when_jobs_were_told():
     assert wanted.jobs_end_at_s == utc("2026-11-20T18:02")
 
 
+@pytest.mark.parametrize(
+    ("said", "after_s", "ends_all"),
+    [(None, 600 + 120, False), (OnRunningJobs.STOP, 120, True), (OnRunningJobs.WAIT, None, False)],
+)
+def test_a_stop_by_hand_does_with_jobs_as_the_file_says_unless_it_says_itself(
+    said, after_s, ends_all
+):
+    schedules = replace(TWO, on_running_jobs=OnRunningJobs.REQUEUE, wait_s=600.0)
+    from_s = utc("2026-11-20T09:00")
+    stop = ScheduleOverride("a", OverrideKind.STOP, from_s, from_s + 7200, from_s, "ada", "")
+
+    wanted = schedules.wanted(from_s + 60, [replace(stop, on_running_jobs=said)])
+
+    assert wanted.jobs_end_at_s == (after_s and from_s + after_s)
+    assert wanted.ends_all is ends_all
+    assert not wanted.is_up
+
+
+def test_kept_up_a_cluster_ends_no_job_that_a_stop_would_have_ended():
+    schedules = replace(TWO, on_running_jobs=OnRunningJobs.STOP, keeps_head=True)
+    now_s = utc("2026-11-20T19:00")
+    kept = ScheduleOverride("a", OverrideKind.KEEP_UP, now_s - 60, now_s + 7200, now_s, "ada", "")
+
+    wanted = schedules.wanted(now_s, [kept])
+
+    assert (wanted.is_up, wanted.since_s) == (True, now_s - 60)
+    assert (wanted.jobs_end_at_s, wanted.ends_all, wanted.keeps_head) == (None, False, False)
+
+
 def test_pre_warming_alone_never_stops_a_cluster():
     alone = Schedules("UTC", pre_warm=WARM.pre_warm)
 
