@@ -205,6 +205,28 @@ def test_a_stop_by_hand_does_with_jobs_as_the_file_says_unless_it_says_itself(
     assert not wanted.is_up
 
 
+@pytest.mark.parametrize("keeps_head", [False, True])
+def test_a_stop_by_hand_that_leaves_the_head_alone_starts_none_when_it_is_over(keeps_head):
+    """A head that a person has stopped for good stays so, unless a stop of ours is what ended."""
+    always = Schedules("UTC")
+    from_s = utc("2026-11-20T09:00")
+    stop = ScheduleOverride("a", OverrideKind.STOP, from_s, from_s + 600, from_s, "ada", "")
+    stops = [replace(stop, keeps_head=keeps_head)]
+
+    during, after = always.wanted(from_s, stops), always.wanted(from_s + 660, stops)
+
+    assert (during.is_up, during.keeps_head) == (False, keeps_head)
+    assert (after.is_up, after.keeps_head) == (True, keeps_head)
+
+
+def test_a_stop_by_hand_that_ends_in_the_night_leaves_the_night_as_it_is():
+    from_s = utc("2026-11-20T17:00")
+    stop = ScheduleOverride("a", OverrideKind.STOP, from_s, from_s + 7200, from_s, "ada", "")
+    night_s = from_s + 7260
+
+    assert TWO.wanted(night_s, [stop]) == TWO.wanted(night_s)
+
+
 def test_kept_up_a_cluster_ends_no_job_that_a_stop_would_have_ended():
     schedules = replace(TWO, on_running_jobs=OnRunningJobs.STOP, keeps_head=True)
     now_s = utc("2026-11-20T19:00")
