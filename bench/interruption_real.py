@@ -23,6 +23,8 @@ SINGLES, STORM = 20, 64
 NODES_PER_COMMAND = 50
 JOIN_AT_ONCE = 8
 SINGLES_APART_S = 4.0
+# Jobs that ask for 90 s are requeued then, a reclaim comes after 120 s.
+REQUEUED_S = 120.0
 # `wait` is over as soon as the signal comes, and costs nothing meanwhile.
 SCRIPT = "trap 'date +%s.%N > {file}' USR1; for i in 1 2 3 4 5; do sleep 600 & wait; done"
 
@@ -36,6 +38,11 @@ class Bench:
 
     def notes(self, name: str) -> Path:
         return self.slurm.folder / "out" / name
+
+    def requeued(self) -> frozenset[str]:
+        """The jobs that a command has named."""
+        done = self.made.slurm.commands
+        return frozenset(job for kind, ids, _ in done if kind == "requeue" for job in ids)
 
     def signalled_s(self, put_at_s: dict[str, float]) -> list[float]:
         """From each notice to the moment in which its job's script ran its trap."""
@@ -76,6 +83,12 @@ def _running(slurm: RealSlurm) -> list[str]:
     )
 
 
+def _jobs_on(slurm: RealSlurm, names: Sequence[str]) -> frozenset[str]:
+    """The jobs that run there."""
+    jobs = (job for job in slurm.port.read().jobs if job.is_running)
+    return frozenset(job.job_id for job in jobs if not set(names).isdisjoint(job.node_names))
+
+
 def singles(bench: Bench, names: Sequence[str]) -> list[Figure]:
     """One notice after the other."""
     put_at_s: dict[str, float] = {}
@@ -96,17 +109,21 @@ def _shown(found: Sequence[float]) -> str:
 
 
 def storm(bench: Bench, names: Sequence[str]) -> list[Figure]:
-    """Many at once."""
+    """Many at once, until the last of their jobs is requeued."""
     bench.made.slurm.commands.clear()
+    jobs = _jobs_on(bench.slurm, names)
     put_at_s = bench.made.notify(names)
     drained_s, signalled_s = bench.made.drained_s(put_at_s), bench.signalled_s(put_at_s)
     most = math.ceil(len(names) / NODES_PER_COMMAND)
     of = f"storm of {len(names)} on real slurmd"
     counts = {kind: len(bench.made.slurm.named(kind)) for kind in ("drain", "signal")}
+    bench.made.until("all requeued", lambda: not jobs - bench.requeued(), REQUEUED_S)
     return [
         Figure(f"{of}, last drained", max(drained_s), "s", 20.0),
         Figure(f"{of}, last signal in its script", max(signalled_s), "s", 20.0),
         *(Figure(f"{of}, {kind} commands", count, "", most) for kind, count in counts.items()),
+        Figure(f"{of}, jobs requeued", len(jobs & bench.requeued()), "", len(jobs)),
+        Figure(f"{of}, jobs left on their nodes", len(_jobs_on(bench.slurm, names)), "", 0),
     ]
 
 
