@@ -206,6 +206,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         installs=file.image_id is None,
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         containers=file.containers,
+        users=file.users,
         gpu=gpu_settings(file.gpu[pool.name]),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

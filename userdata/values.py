@@ -25,6 +25,7 @@ _COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
 _GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}|")
 _MIG = re.compile(r"(?:[1-7]g\.[0-9]{1,3}gb(?:[+-][a-z.]+)?)?")
 _CONTAINERS = re.compile(r"(?:pyxis)?")
+_USERS = re.compile(r"(?:sssd)?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _PATH = re.compile(r"/[A-Za-z0-9_./-]+")
 _HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
@@ -164,7 +165,8 @@ class Shared:
 
     `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
-    resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are.
+    resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
+    `neuron_url`: those of the Neuron driver.
     """
 
     file_system_id: str
@@ -174,11 +176,13 @@ class Shared:
     lustre_dir: str = "/fsx"
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
+    neuron_url: str = "https://apt.repos.neuron.amazonaws.com"
 
     def __post_init__(self) -> None:
         _check("file_system_id", self.file_system_id, _WORD)
         _check("directory", self.directory, _PATH)
         _check("helper_url", self.helper_url, _WORD)
+        _check("neuron_url", self.neuron_url, _WORD)
         _check("lustre", self.lustre, _OPTIONAL_WORD)
         _check("lustre_dir", self.lustre_dir, _PATH)
         if self.access_point_id:
@@ -214,6 +218,7 @@ class NodeValues:
     the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
     the image may lack programs, which then come from its repositories. `driver_branch`: of the
     NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
+    `users`: "sssd" when the image knows them by that, "" when the head's are published.
     """
 
     cluster: str
@@ -230,6 +235,7 @@ class NodeValues:
     installs: bool = False
     driver_branch: str = ""
     containers: str = ""
+    users: str = ""
     gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:
@@ -238,6 +244,7 @@ class NodeValues:
         _check("bus", self.bus, _OPTIONAL_WORD)
         _check("driver_branch", self.driver_branch, _OPTIONAL_NUMBER)
         _check("containers", self.containers, _CONTAINERS)
+        _check("users", self.users, _USERS)
         _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 

@@ -12,21 +12,19 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import batched
-from pathlib import Path
 from typing import Any
 
 from local import namespaces
 from local.disks import Disk
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
-from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from local.world import World, WorldSettings
+from tests.boot.node_faults import BAKED, DRIVERLESS, ENROOT, FAULTS, KERNEL_LOG, STATE, XID, Fault
 from tests.e2e.boot_world import (
     AWS_PORT,
     BUNDLES,
-    LOCAL_NODE,
     READY,
     Cloud,
     boot_head,
@@ -35,140 +33,14 @@ from tests.e2e.boot_world import (
     start_cloud,
     wait_for,
 )
-from tests.userdata.values import A10GX4, SHARED
-from userdata.image import ImageValues, image_component
-from userdata.render import GpuSettings, NodeValues, node_bundle
+from tests.userdata.values import A10GX4
+from userdata.image import image_component
+from userdata.render import node_bundle
 
-STUBS = Path(__file__).parent / "stubs"
-LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
-STATE = "/etc/local-gpu"
-ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
-KERNEL_LOG = "/etc/local-kernel-log"
-XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
 # Nobody waits longer for a case.
 END_S = 25.0
 AT_ONCE = 3
 BUS, PLAN_ID = "tidegate-local", "1f0c9a3e-412"
-FABRIC = replace(A10GX4, has_nvswitch=True)
-
-
-def stub(name: str) -> str:
-    return (STUBS / name).read_text()
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong with a node, and its last words; with "" it becomes ready all the same."""
-
-    words: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    values: NodeValues = LOCAL_NODE
-    gpus: int = 4
-    stores: int = 0
-
-
-def shaped(**changes: Any) -> NodeValues:
-    return replace(LOCAL_NODE, shapes=(replace(A10GX4, **changes),))
-
-
-def wanting(**settings: Any) -> NodeValues:
-    return replace(LOCAL_NODE, gpu=GpuSettings(**settings))
-
-
-def manager(version: str) -> dict[str, str]:
-    """A machine with a fabric manager of this version."""
-    return {
-        "/usr/bin/nv-fabricmanager": stub("nv-fabricmanager"),
-        "/etc/local-fabric-version": version,
-        "/etc/systemd/system/nvidia-fabricmanager.service": stub("nvidia-fabricmanager.service"),
-    }
-
-
-# An image without the EFS mount helper.
-LACKING = {"/usr/sbin/mount.efs": ""}
-# The same with a package manager that has it, in one of several packages.
-UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', **LACKING}
-APT = {**UBUNTU, "/usr/bin/apt-get": stub("apt-get"), "/usr/bin/apt-mark": stub("apt-mark")}
-DRIVERLESS = {
-    **APT,
-    "/usr/bin/nvidia-smi": "",
-    "/etc/local-nvidia-smi": (LOCAL_BIN / "nvidia-smi").read_text(),
-    "/usr/sbin/modprobe": "#!/bin/sh\n",
-}
-# AWS's repository with the mount helper.
-HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
-BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
-INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
-
-MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
-MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
-MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
-PYXIS = dict.fromkeys(
-    ("/usr/bin/enroot", "/usr/bin/nvidia-container-cli", "/usr/lib/slurm/spank_pyxis.so"),
-    "#!/bin/sh\n",
-)
-
-FAULTS = {
-    "healthy": Fault(),
-    "gpu_missing": Fault("health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on", gpus=3),
-    "driver_broken": Fault("stage gpu failed", {STATE: "broken=1"}),
-    "cannot_tell": Fault(
-        "stage health failed", {KERNEL_LOG: "", "/usr/bin/journalctl": "#!/bin/sh\nexit 1\n"}
-    ),
-    "ecc": Fault("2 uncorrected ECC errors", {STATE: "ecc.errors.uncorrected.volatile.total=2"}),
-    "row_remap": Fault(
-        "rows of memory wait to be remapped",
-        {STATE: "remapped_rows.pending,remapped_rows.failure=1, 0"},
-    ),
-    "slowed_down": Fault("slowed down", {STATE: "clocks_event_reasons.hw_slowdown=Active"}),
-    "fatal_xid": Fault("Xid 79 in the kernel's log", {KERNEL_LOG: XID.format(79)}),
-    "harmless_xid": Fault("", {KERNEL_LOG: XID.format(31)}),
-    "old_driver": Fault("driver 580.65.06; a10g needs 595.10", values=shaped(min_driver="595.10")),
-    "fabric_mismatch": Fault(
-        "stage fabric failed (exit 78): fabric manager 580.65.05, driver 580.65.06",
-        manager("580.65.05"),
-        shaped(has_nvswitch=True),
-    ),
-    "fabric_equal": Fault("", manager("580.65.06"), shaped(has_nvswitch=True)),
-    "efa_too_few": Fault(
-        "g5.12xlarge has 2 EFA devices; 1 are there",
-        {"/etc/local-efa": "1\n"},
-        shaped(efa_devices=2),
-    ),
-    "efa_there": Fault("", {"/etc/local-efa": "1\n2\n"}, shaped(efa_devices=2)),
-    "power_limit": Fault("", values=wanting(power_limit_w=250, compute_mode="EXCLUSIVE_PROCESS")),
-    "power_refused": Fault(
-        "asked for power.limit 250, the GPU has 300",
-        {STATE: "keeps=1"},
-        wanting(power_limit_w=250),
-    ),
-    "power_out_of_bounds": Fault(
-        "asked for 900 W, the GPU takes 100.00 to 300.00", values=wanting(power_limit_w=900)
-    ),
-    "mig": Fault("", MIG, MIG_NODE),
-    "mig_tool_missing": Fault("the image has no nvidia-mig-parted", values=MIG_NODE),
-    "mig_instance_gone": Fault(
-        "28 MIG instances expected, gres.conf has 24", {**MIG, STATE: "mig_lost=1"}, MIG_NODE
-    ),
-    "mps": Fault("", MPS, wanting(has_mps=True)),
-    "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
-    "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers="pyxis")),
-    "pyxis_missing": Fault(
-        "the image lacks enroot", values=replace(LOCAL_NODE, containers="pyxis")
-    ),
-    "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
-    "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
-    "installed": Fault("", APT, INSTALLS),
-    "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),
-    "upgradable": Fault(
-        "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
-    ),
-    "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
-    "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
-    "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
-    "tampered": Fault("1 computed checksum did NOT match"),
-    "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
-}
 
 
 @dataclass
@@ -233,6 +105,8 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
     wait_for(lambda: ended(machine), END_S)
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
     if machine.is_alive:
+        # The console tells before the bus does.
+        wait_for(lambda: machine.run(["pgrep", "-f", "boot/boot.sh"]).returncode, 5)
         line = (
             f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
             "findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
@@ -360,7 +234,8 @@ def publish_helper(cloud: Cloud) -> None:
     s3 = cloud.client("s3")
     s3.create_bucket(Bucket="efs-packages", ACL="public-read")
     key = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
-    s3.put_object(Bucket="efs-packages", Key="efs-utils.gpg", Body=key, ACL="public-read")
+    for name in ("efs-utils.gpg", "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB"):
+        s3.put_object(Bucket="efs-packages", Key=name, Body=key, ACL="public-read")
 
 
 def scenario(verb: str, times: int) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from local.namespaces import can_enter
-from tests.boot.node_world import FAULTS, PLAN_ID
+from tests.boot.node_faults import FAULTS
+from tests.boot.node_world import PLAN_ID
 from tests.e2e.boot_world import LOCAL_NODE
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
@@ -120,6 +121,10 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
         *("unpack", "quiesce", "packages", "driver", "tidy", "complete")
     ]
     assert left == ("left", ["/etc/munge:", "/opt/tidegate:"])
+
+
+def test_a_neuron_driver_is_installed_and_held(seen):
+    assert "aws-neuronx-dkms" in seen["neuron"]["shown"]
 
 
 def test_an_instance_store_becomes_scratch(seen):

@@ -151,6 +151,11 @@ def test_pyxis_needs_an_image_that_holds_it():
     assert told(file_with("g5.xlarge", OWN, containers="pyxis")) == []
 
 
+def test_sssd_needs_an_image_that_is_set_up_for_it():
+    assert told(file_with("g5.xlarge", users="sssd")) == [("R20", True)]
+    assert told(file_with("g5.xlarge", OWN, users="sssd")) == []
+
+
 def test_mps_with_programs_beside_it_is_told():
     gpu = {"mps": True, "compute_mode": "default"}
 

@@ -18,7 +18,7 @@ def findings(file: ClusterFile) -> tuple[Finding, ...]:
     found += [each for pool in pools if not file.gpu[pool.name].mig for each in _counts(pool)]
     found += [each for pool in pools if pool.name in file.efa for each in _efa(pool, file)]
     found += [each for name, gpu in file.gpu.items() for each in _shared(name, gpu, file)]
-    found += _containers(file)
+    found += _own_image(file)
     found += software_rules(has)
     return tuple(sorted(dict.fromkeys(found), key=lambda each: not each.is_error))
 
@@ -54,10 +54,13 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["nvsmi"]))
 
 
-def _containers(file: ClusterFile) -> Iterator[Finding]:
+def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.containers and not file.image_id:
         text = "neither AWS's nor Canonical's image holds enroot and pyxis: bake one that does"
         yield Finding("R20", True, "containers", text, sources(["dlami"]))
+    if file.users and not file.image_id:
+        text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
+        yield Finding("R20", True, "users", text, sources(["dlami"]))
 
 
 def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ class ClusterFile:
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
+    `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
     `software`: what the file itself says of the nodes' image and of jobs.
     """
@@ -70,6 +71,7 @@ class ClusterFile:
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     containers: str = ""
+    users: str = ""
     software: SoftwareModel = field(default_factory=SoftwareModel)
 
     @property
@@ -186,6 +188,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         containers=model.containers or "",
+        users=model.users or "",
         software=model.software,
     )
 

@@ -30,7 +30,7 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
-from tidegate.wire.node_models import Containers, SoftwareModel
+from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.pool_models import (
     LimitsModel,
     PaidMarket,
@@ -144,6 +144,11 @@ class ClusterModel(Section):
         default=None,
         description="pyxis: containers by srun --container-image, with an image of your own that"
         " holds enroot and pyxis",
+    )
+    users: Users | None = Field(
+        default=None,
+        description="sssd: nodes know users by it, with an image of your own that is set up for"
+        " it; those of the head when left out",
     )
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"

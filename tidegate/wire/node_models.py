@@ -12,6 +12,7 @@ from tidegate.wire.section import PositiveCount, Section
 type ComputeMode = Literal["default", "exclusive-process", "prohibited"]
 type KernelModule = Literal["open", "proprietary"]
 type Containers = Literal["pyxis"]
+type Users = Literal["sssd"]
 type ImageOs = Literal["ubuntu24.04", "ubuntu22.04", "ubuntu20.04", "al2023", "al2"]
 
 # The words of `image`, and how the id of an image of one's own begins.

@@ -23,17 +23,36 @@ END_OF_PROLOG
     }
 }
 
+# A directory service of one's own, whose client the image has with its configuration.
+is_sssd() {
+    [[ $USERS == sssd ]]
+}
+
 check() {
+    if is_sssd; then
+        systemctl is-active --quiet sssd && [[ $(grep -cE '^(passwd|group):.*sss' /etc/nsswitch.conf) == 2 ]]
+        return
+    fi
     has_file "$COPY" "$(prolog)" &&
         [[ $(grep -cE '^(passwd|group):.*extrausers' /etc/nsswitch.conf) == 2 ]]
 }
 
-apply() {
+add_to_nsswitch() {
     local database
+    for database in passwd group; do
+        sed -i -E "/^$database:/{/$1/!s/\$/ $1/}" /etc/nsswitch.conf
+    done
+}
+
+apply() {
+    if is_sssd; then
+        [[ -s /etc/sssd/sssd.conf ]] || refuse "the image has no /etc/sssd/sssd.conf, which users: sssd needs"
+        systemctl start sssd
+        add_to_nsswitch sss
+        return
+    fi
     install -d /var/lib/extrausers "${COPY%/*}"
     prolog | put_file "$COPY" 755
     "$COPY" 2>/dev/null
-    for database in passwd group; do
-        sed -i -E "/^$database:/{/extrausers/!s/\$/ extrausers/}" /etc/nsswitch.conf
-    done
+    add_to_nsswitch extrausers
 }
