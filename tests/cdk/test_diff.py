@@ -1,6 +1,7 @@
 """`tidegate diff`: what a changed cluster file would replace."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -144,12 +145,19 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
     grave = synthesized(tmp_path / "b", dev_file(head={"zone": "us-east-1b"}))
     run = CliRunner()
 
-    def said(folder: Any) -> Any:
+    def said(folder: Any, *more: str) -> Any:
         given = ["diff", str(file), "--assembly", str(folder), "--before", str(before)]
-        return run.invoke(app, given)
+        return run.invoke(app, [*given, *more])
 
     assert said(fine).exit_code == 0
     assert "tidegate-dev-data: no change" in said(fine).output
     assert said(grave["tidegate-dev"].folder).exit_code == 2
     assert "does not move" in said(grave["tidegate-dev"].folder).output
     assert said(tmp_path).exit_code == 1
+
+    told = said(grave["tidegate-dev"].folder, "--json")
+    assert told.exit_code == 2
+    found = {each["kind"]: each for each in json.loads(told.output) if each["is_grave"]}
+    assert "does not move" in found["AWS::EC2::Volume"]["sentence"]
+    assert found["AWS::EC2::Instance"]["stack"] == "tidegate-dev"
+    assert found["AWS::EC2::Instance"]["effect"] == "replaced"

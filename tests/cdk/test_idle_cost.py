@@ -1,5 +1,6 @@
 """What a cluster costs while nothing happens, counted in its own templates."""
 
+import json
 from typing import Any
 
 import pytest
@@ -97,6 +98,17 @@ def test_command_shows_every_item_and_its_sums(both):
     assert "control plane" in told.output
     assert "Secrets Manager" in told.output
     assert told.output.count("sum") == 3
+
+
+def test_programs_get_the_items_as_json(both, idle):
+    folder = both["tidegate-dev"].folder
+    given = ["cost", str(CLUSTERS / "dev.yaml"), "--idle", "--json", "--assembly", str(folder)]
+
+    told = json.loads(CliRunner().invoke(app, given).output)
+
+    assert [(each["part"], each["name"], each["usd"]) for each in told] == [
+        (each.part, each.name, each.usd) for each in idle
+    ]
 
 
 def test_command_says_what_to_do_without_templates(tmp_path):

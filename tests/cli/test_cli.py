@@ -41,6 +41,27 @@ def test_every_file_is_checked_and_every_problem_shown(tmp_path):
     ]
 
 
+def test_programs_get_every_file_and_every_problem_as_json(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 500\n    wieght: 3"))
+    old = tmp_path / "old.yaml"
+    old.write_text(Path(DEV).read_text().replace("g5.xlarge", "p3dn.24xlarge"))
+
+    result = run("validate", "--json", str(bad), DEV, str(tmp_path / "none.yaml"), str(old))
+
+    assert result.exit_code == 1
+    found = {each["file"]: each for each in json.loads(result.output)}
+    assert found[str(bad)]["problems"] == [
+        "pools.t4.weight: must be 1-100, is 500",
+        "pools.t4.wieght: unknown name; did you mean weight?",
+    ]
+    none = f"{tmp_path}/none.yaml"
+    assert found[none]["problems"] == [f"{none}: there is no such file"]
+    assert found[DEV]["summary"] == "2 pools, 3 instance types, up to 16 nodes"
+    assert {file for file, each in found.items() if each["is_good"]} == {DEV}
+    assert "pools.a10g" in found[str(old)]["problems"][0]
+
+
 def test_a_file_whose_nodes_could_not_boot_is_refused_with_the_source(tmp_path):
     bad = tmp_path / "bad.yaml"
     bad.write_text(Path(DEV).read_text().replace("g5.xlarge", "p3dn.24xlarge"))

@@ -100,6 +100,17 @@ def test_an_account_that_has_everything_says_so(region: Region):
     assert result.output.endswith("us-east-1 has what it needs\n")
 
 
+def test_programs_get_the_account_s_problems_as_json(region: Region):
+    region.quotas["All G and VT Spot Instance Requests"] = 0.0
+    region.ask()
+
+    given = ["validate", "--live", "--json", str(region.file)]
+    (told,) = json.loads(CliRunner().invoke(app, given, obj=region.client).output)
+
+    assert not told["is_good"]
+    assert any("All G and VT Spot" in each for each in told["problems"])
+
+
 def test_problems_of_all_kinds_come_at_once_with_their_places(region: Region):
     region.quotas["All G and VT Spot Instance Requests"] = 0.0
     region.cloud.client("iam").delete_role(RoleName=SPOT_ROLE)

@@ -14,12 +14,14 @@ def cost(
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """What the deployed cluster costs per month, by the templates that `cdk synth` wrote."""
     from rich.console import Console
     from rich.table import Table
 
     from tidegate.cli.cost import Part, idle_items, total
+    from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
     from tidegate.core.errors import BadConfig
     from tidegate.wire.catalogue import LIST_PRICE_REGION
@@ -33,6 +35,9 @@ def cost(
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
+    if json:
+        typer.echo(as_json(items))
+        return
     console = Console(highlight=False)
     table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, no job, no node")
     for part in Part:

@@ -89,6 +89,23 @@ class Change:
     properties: tuple[str, ...] = ()
 
     @property
+    def is_grave(self) -> bool:
+        """The head, or something that holds data, is replaced."""
+        kinds = {*HOLDS_DATA, "AWS::EC2::Instance"}
+        return self.effect is Effect.REPLACED and self.kind in kinds
+
+    def told(self, stack: str) -> "Told":
+        return Told(
+            stack=stack,
+            effect=self.effect.name.lower(),
+            logical_id=self.logical_id,
+            kind=self.kind,
+            properties=self.properties,
+            is_grave=self.is_grave,
+            sentence=self.sentence,
+        )
+
+    @property
     def sentence(self) -> str:
         """What a person must know of it."""
         because = f" by {', '.join(self.properties)}" if self.properties else ""
@@ -112,6 +129,19 @@ class Change:
                 Effect.REMOVED: ": no more nodes of this pool",
             }.get(self.effect, "")
         return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A change of a stack, for programs."""
+
+    stack: str
+    effect: str
+    logical_id: str
+    kind: str
+    properties: tuple[str, ...]
+    is_grave: bool
+    sentence: str
 
 
 def changes(before: Template, after: Template) -> list[Change]:

@@ -15,6 +15,7 @@ def diff(
         Path | None,
         typer.Option(help="Compare with the templates of this folder, not with AWS."),
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Tell what deploying the synthesized templates would do to the cluster that runs.
 
@@ -22,7 +23,8 @@ def diff(
     """
     from rich.console import Console
 
-    from tidegate.cli.diff import HOLDS_DATA, Effect, changes
+    from tidegate.cli.diff import changes
+    from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
     from tidegate.core.errors import TidegateError
     from tidegate.wire.config import load_cluster
@@ -39,15 +41,15 @@ def diff(
     except TidegateError as error:
         console.print(str(error), style="red")
         raise typer.Exit(1) from error
-    is_grave = False
-    for stack, template in after.items():
-        found = changes(old[stack], template)
-        console.print(f"{stack}: {len(found)} changes" if found else f"{stack}: no change")
-        for change in found:
-            is_new = change.effect is Effect.REPLACED
-            grave = is_new and change.kind in {*HOLDS_DATA, "AWS::EC2::Instance"}
-            is_grave = is_grave or grave
-            console.print(f"  {change.sentence}", style="red" if grave else None)
+    found = {stack: changes(old[stack], template) for stack, template in after.items()}
+    is_grave = any(each.is_grave for those in found.values() for each in those)
+    if json:
+        typer.echo(as_json([each.told(stack) for stack, those in found.items() for each in those]))
+        raise typer.Exit(2 if is_grave else 0)
+    for stack, those in found.items():
+        console.print(f"{stack}: {len(those)} changes" if those else f"{stack}: no change")
+        for change in those:
+            console.print(f"  {change.sentence}", style="red" if change.is_grave else None)
     console.print("Nodes that run are touched by no deployment.")
     raise typer.Exit(2 if is_grave else 0)
 

@@ -1,5 +1,6 @@
 """`tidegate validate`: what is wrong with cluster files, by themselves and in the account."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +9,25 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tidegate.cli.deployable import Findings
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to say about one cluster file; it is good when there are no problems.
+
+    `notes`: what it means but cannot have. `not_checked`: what AWS did not answer.
+    """
+
+    file: str
+    is_good: bool
+    summary: str = ""
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
 
 
 def validate(
@@ -22,46 +40,74 @@ def validate(
             help="Ask AWS as well: offerings, quotas, roles, keys, images and what exists.",
         ),
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Check cluster files; show every problem. Exit code 1 if any file has one."""
-    verdicts = [_verdict(file, live=live, clients=context.obj) for file in files]
-    if not all(verdicts):
+    from rich.console import Console
+
+    from tidegate.cli.shown import as_json
+
+    # Names of the file are data: no markup, no guessing at colours, no folding of lines.
+    console = Console(markup=False, highlight=False, soft_wrap=True, quiet=json)
+    verdicts = [_verdict(file, console, live=live, clients=context.obj) for file in files]
+    if json:
+        typer.echo(as_json(verdicts))
+    if not all(each.is_good for each in verdicts):
         raise typer.Exit(code=1)
 
 
-def _verdict(file: Path, *, live: bool, clients: "Clients | None") -> bool:
-    """Print what is to say about one cluster file; whether it is good."""
-    from rich.console import Console
-
+def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
+    """Print what is to say about one cluster file, and return it."""
     from tidegate.core.errors import BadConfig
     from tidegate.wire.compat import findings
     from tidegate.wire.config import load_cluster
     from tidegate.wire.offerings import problems
     from tidegate.wire.problems import render
 
-    # Names of the file are data: no markup, no guessing at colours, no folding of lines.
-    console = Console(markup=False, highlight=False, soft_wrap=True)
     try:
         read = load_cluster(file)
     except BadConfig as error:
         console.print(str(error), style="red")
-        return False
+        return Verdict(str(file), is_good=False, problems=_lines(str(error)))
     found = findings(read)
-    is_good = not any(each.is_error for each in found)
-    console.print(f"{file}: {'ok' if is_good else 'cannot boot'}, {read.summary()}")
+    wrong = [str(each) for each in found if each.is_error]
+    warnings = [str(each) for each in found if not each.is_error]
+    console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
     for note in read.notes:
         console.print(f"  {note}")
     for each in found:
         console.print(f"  {each}", style="red" if each.is_error else "yellow")
+    unknown: list[str] = []
     if live:
-        return _asked(file, read, console, clients) and is_good
-    if not_offered := list(problems(read)):
+        asked = _asked(file, read, console, clients)
+        wrong += [f"{each.path}: {each.text}" for each in asked.problems]
+        warnings += [f"{each.path}: {each.text}" for each in asked.notes]
+        unknown = asked.unknown
+    elif not_offered := list(problems(read)):
         console.print(render(file, not_offered), style="red")
-    return is_good and not not_offered
+        wrong += [f"{each.path}: {each.text}" for each in not_offered]
+    return Verdict(
+        str(file),
+        is_good=not wrong,
+        summary=read.summary(),
+        problems=tuple(wrong),
+        warnings=tuple(warnings),
+        notes=read.notes,
+        not_checked=tuple(unknown),
+    )
 
 
-def _asked(file: Path, read: "ClusterFile", console: "Console", clients: "Clients | None") -> bool:
-    """Print what the account says of a file; whether it has what the file needs."""
+def _lines(message: str) -> tuple[str, ...]:
+    """The problems of a message that `render` made, or its one sentence."""
+    headline, *lines = message.splitlines()
+    parts = [line.strip().partition("  ") for line in lines]
+    return tuple(f"{path}: {text.strip()}" for path, _, text in parts) or (headline,)
+
+
+def _asked(
+    file: Path, read: "ClusterFile", console: "Console", clients: "Clients | None"
+) -> "Findings":
+    """Print what the account says of a file, and return it."""
     from functools import cache
 
     from tidegate.adapters.account import Account
@@ -79,4 +125,4 @@ def _asked(file: Path, read: "ClusterFile", console: "Console", clients: "Client
     if not found.problems:
         rest = f", {len(found.unknown)} checks could not ask" if found.unknown else ""
         console.print(f"{file}: {read.region} has what it needs{rest}")
-    return not found.problems
+    return found
