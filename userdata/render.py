@@ -31,6 +31,7 @@ from userdata.values import (
 
 __all__ = [
     "MAX_USER_DATA_BYTES",
+    "NODE_STAGES",
     "Bundle",
     "BundleAt",
     "GpuSettings",
@@ -62,7 +63,7 @@ ConstrainCores=yes
 ConstrainRAMSpace=yes
 ConstrainDevices=yes
 """
-_NODE_STAGES = (
+NODE_STAGES = (
     "node/reboot",
     "both/identity",
     "node/shape",
@@ -131,7 +132,7 @@ def node_bundle(values: NodeValues) -> Bundle:
         "MPS": "yes" if values.gpu.has_mps else "",
         **_settings_of_both(values.munge, values.shared),
     }
-    return pack(_NODE_STAGES, settings, {name: read(f"node/{name}") for name in _NODE_FILES})
+    return pack(NODE_STAGES, settings, {name: read(f"node/{name}") for name in _NODE_FILES})
 
 
 def head_bundle(values: HeadValues) -> Bundle:

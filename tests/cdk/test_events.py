@@ -1,6 +1,7 @@
 """Queues, rules, schedules and alarms."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from cdk.dashboard import GRAPHS
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
 from tidegate.core.pool import Timings
 from tidegate.wire.metrics import MINIMAL
+from userdata.render import NODE_STAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -236,6 +238,12 @@ def test_full_metrics_come_with_a_dashboard_of_figures_that_exist(dev: Stack, tm
     names = {line[1] for graph in graphs for line in graph["metrics"] if line[0] == "Tidegate"}
 
     assert names == {name for _, _, of in GRAPHS for name in of}
+    (boots,) = [each["properties"] for each in told["widgets"] if each["type"] == "log"]
+    asked = set(re.findall(r"avg\(boot\.stages\.(\w+)\)", boots["query"]))
+    groups = {each["LogGroupName"] for each in full.all("AWS::Logs::LogGroup")}
+
+    assert asked == {name.rpartition("/")[2] for name in NODE_STAGES}
+    assert any(f"'{group}'" in boots["query"] for group in groups)
     missing = {name for name in names if f'"{name}"' not in written and f"{name}=" not in written}
     assert not missing
     assert dev.all("AWS::CloudWatch::Dashboard") == []

@@ -146,8 +146,19 @@ def test_boots_are_timed_and_those_that_failed_are_counted() -> None:
     assert of(snapshot(**late))["BootFailed"] == 1  # type: ignore[arg-type]
 
 
+def test_waits_are_those_of_jobs_that_may_start() -> None:
+    waiting = [job(n, begins_at_s=NOW_S - n * 60) for n in (1, 2, 9)]
+    others = [job(4, begins_at_s=NOW_S + 60), job(5), job(6, on=["i-1"])]
+
+    found = of(snapshot([*waiting, *others]))
+
+    assert (found["LongestWait"], found["MedianWait"]) == (540, 120)
+    assert "LongestWait" not in of(snapshot(others))
+
+
 def test_figures_have_units() -> None:
     names: Sequence[str] = ("DigestAge", "GpuUse", "UsdPerHour", "Launched")
 
     assert [unit_of(name) for name in names] == ["Seconds", "Percent", "None", "Count"]
     assert ALWAYS < MINIMAL
+    assert len(MINIMAL) <= 10, "AWS gives ten metrics for free"

@@ -1,11 +1,15 @@
-"""Each alarm on a metric of ours rings, from what the deployed functions themselves print.
+"""Each alarm on a metric of ours rings, and each graph of the dashboard has something to draw, from
+what the deployed functions themselves print.
 
 The alarms are the template's; CloudWatch is `tests.stack.alarms`. Those on queues are rung in
 test_trouble.py.
 """
 
+import json
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import batched
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +17,16 @@ import pytest
 
 from local.trouble import Fault, Trouble
 from tests import make
-from tests.stack.alarms import firing
+from tests.stack import story
+from tests.stack.alarms import emitted, firing
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.world import StackWorld, stacked
+from tidegate.core.ec2 import Market, Offering
 
+# The local EC2 refuses for want of capacity only.
+NOT_HERE = {"RefusedQuota", "RefusedSubnet", "RefusedOther"}
 MINUTE_S = 60.0
-HOUR_S = 3600.0
+DAY_S = 86_400.0
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +37,13 @@ def deployed(broken: Path) -> Iterator[StackWorld]:
 
 @pytest.fixture
 def world(deployed: StackWorld) -> StackWorld:
-    """A quiet hour later, in which nothing rings."""
+    """A quiet day later, when nothing rings and no budget is spent."""
     ec2 = deployed.cloud.observer("ec2")
     if left := deployed.nodes():
         ec2.terminate_instances(InstanceIds=left)
     for _ in range(2):
         deployed.report()
-        later(deployed, HOUR_S)
+        later(deployed, DAY_S / 2)
     deployed.report()
     assert firing(deployed) == set()
     return deployed
@@ -132,3 +140,48 @@ def test_a_budget_that_is_spent(world: StackWorld) -> None:
     world.report()
 
     assert "BudgetNearlySpent" in firing(world)
+
+
+def drawn(world: StackWorld) -> set[tuple[str, str, frozenset[tuple[str, str]]]]:
+    """What the deployed dashboard draws of ours: namespace, name and dimensions."""
+    name = world.deployment.stack_name
+    body = world.cloud.observer("cloudwatch").get_dashboard(DashboardName=name)["DashboardBody"]
+    widgets = [each["properties"] for each in json.loads(body)["widgets"]]
+    lines = [line for each in widgets for line in each.get("metrics", ())]
+    return {
+        (namespace, metric, frozenset(batched(pairs, 2, strict=True)))
+        for namespace, metric, *pairs, _ in lines
+        if namespace == "Tidegate"
+    }
+
+
+def live_through_everything(world: StackWorld) -> None:
+    """What has a figure, once."""
+    lost, saved, idle = bought(world, 3)
+    long = make.job(5, on=[lost], started_at_s=time.time() - 3600)
+    asks = make.job(6, on=[saved], comment="tidegate:ckpt=USR1@90")
+    busy = [make.node(each, gpus_alloc=1, state="MIXED") for each in (lost, saved)]
+    world.report([long, asks], [*busy, make.node(idle)])
+    for each in (lost, saved):
+        story.warn(world, each)
+    story.let_go(world, [idle])
+    story.let_go(world, [idle])
+    world.cloud.capacity.dry.add(Offering("g5.xlarge", "us-east-1a", Market.SPOT))
+    soon = of(7, "small", begins_at_s=make.NOW_S - 60)
+    world.report([soon, of(8, "small", gpus=64), of(9, "dry", gpu_type="a10g", nodes=9)])
+    gives_up(world, world.nodes()[0], "driver")
+    world.put("tidegate.agent", "Tidegate Digest", {"odd": 1}, bus=world.deployment.stack_name)
+    world.report([of(10, "rich", gpu_type="a10g", account="broke")])
+    later(world, MINUTE_S)
+    world.report()
+    (*_, down) = bought(world)
+    every(world, 5 * MINUTE_S, 3, nodes=[make.node(down, state="DOWN", reason="fan")])
+
+
+def test_each_metric_on_the_dashboard_is_printed_by_a_function(world: StackWorld) -> None:
+    live_through_everything(world)
+    printed = {(each.namespace, each.name, each.dimensions) for each in emitted(world)}
+
+    left = drawn(world) - printed
+
+    assert {metric for _, metric, _ in left} == NOT_HERE

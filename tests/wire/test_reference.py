@@ -27,7 +27,8 @@ def test_every_key_has_its_row_with_values_and_default() -> None:
             assert f"\n| `{name}` | " in page
     assert "| `name` | name of the cluster, like dev | text | **required** |" in page
     assert (
-        "| `metrics` | full: figures of each pool, paid by the metric | `minimal`, `full`" in page
+        "| `metrics` | full: all figures, paid by the metric, and a dashboard | `minimal`, `full`"
+        in page
     )
     assert "| `usd_per_day` | USD per day | number above 0 |  |" in page
     assert "the name becomes a Slurm feature | name: see Pool |" in page

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from statistics import median
 
 from tidegate.core.actions import Mark, Phase, Rest
 from tidegate.core.ec2 import RefusalKind
@@ -34,7 +35,6 @@ def look_figures(looked: Looked) -> dict[str, float]:
     figures = {"LookFailed": 1.0 if looked.trouble else 0.0}
     figures |= {name: value for name, value in _done(looked).items() if value}
     if known := last_known(looked):
-        figures["UnmetJobs"] = float(len(known.plan.unmet))
         figures |= dict(_seen(known))
     if looked.rounds:
         last = looked.rounds[-1]
@@ -82,11 +82,29 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
         yield "LimitUsed", round(100 * used, 1)
     if known.plan.usd_per_hour:
         yield "UsdPerHour", known.plan.usd_per_hour
+    if unmet := len(known.plan.unmet):
+        yield "UnmetJobs", float(unmet)
     if starting := len(known.plan.served):
         yield "StartingJobs", float(starting)
+    yield from _waits(seen)
     jobs = seen.digest.reading.jobs if seen.digest else ()
     if running := sum(job.is_running for job in jobs):
         yield "RunningJobs", float(running)
+
+
+def _waits(seen: Snapshot) -> Iterator[tuple[str, float]]:
+    """How long jobs that may start have been waiting, by the head's clock; an array counts once."""
+    if seen.digest is None:
+        return
+    now_s = seen.digest.written_at_s
+    waits_s = [
+        now_s - job.begins_at_s
+        for job in seen.digest.reading.jobs
+        if job.is_pending and job.begins_at_s is not None and job.begins_at_s <= now_s
+    ]
+    if waits_s:
+        yield "LongestWait", max(waits_s)
+        yield "MedianWait", median(waits_s)
 
 
 def _spent(seen: Snapshot) -> dict[str, float]:

@@ -11,16 +11,15 @@ NAMESPACE = "Tidegate"
 SERVICE = "cluster"
 
 # What has a value in every look, also when nothing happens.
-ALWAYS = frozenset({"LookFailed", "DigestAge", "UnmetJobs"})
+ALWAYS = frozenset({"LookFailed", "DigestAge"})
 
-# What a person looks at first, and what alarms need.
+# What alarms need, and what is paid for against what can be used: not more than AWS gives for free.
 MINIMAL = ALWAYS | {
-    *("Launched", "Terminated", "Refused", "BootFailed", "BadEvents"),
-    *("Interrupted", "LostGpuHours", "SavedJobs"),
-    *("LostNodes", "GpusConfigured", "GpusUsable", "GpuUse", "LimitUsed", "BudgetUsed"),
+    *("BootFailed", "BadEvents", "LostNodes"),
+    *("GpusConfigured", "GpusUsable", "GpuUse", "LimitUsed", "BudgetUsed"),
 }
 
-SECONDS = frozenset({"DigestAge", "BootTime"})
+SECONDS = frozenset({"DigestAge", "BootTime", "LongestWait", "MedianWait"})
 PERCENT = frozenset({"GpuUse", "LimitUsed", "BudgetUsed"})
 NO_UNIT = frozenset({"UsdPerHour", "LostGpuHours"})
 

@@ -161,7 +161,8 @@ class ClusterModel(Section):
     )
     logs: LogsModel = Field(default=LogsModel(), description="the functions' logs")
     metrics: Metrics = Field(
-        default=Metrics.MINIMAL, description="full: figures of each pool, paid by the metric"
+        default=Metrics.MINIMAL,
+        description="full: all figures, paid by the metric, and a dashboard",
     )
     backup_days: Annotated[int, Field(ge=0, le=36500)] = Field(
         default=14, description="how long daily backups of files and head are kept; 0: none"
