@@ -17,14 +17,6 @@ FAULTS_OF_LEAVING = (
             "    if False:",
         ),
     ),
-    mutant(
-        "a rebalance recommendation is taken for a reclaim",
-        (
-            "core/policy.py",
-            "            return Cordon(reason, now_s, lifts_at_s=now_s + REBALANCE_HOLDS_S)",
-            "            return Reclaim(now_s + timings.spot_notice_s, reason)",
-        ),
-    ),
     # -- age and templates -------------------------------------------------------------------
     mutant(
         "nodes expire in half their time",
@@ -112,6 +104,22 @@ FAULTS_OF_LEAVING = (
             "core/demand.py",
             '        return "" if wait_s <= boot_s else',
             '        return "" if wait_s <= 1e9 else',
+        ),
+    ),
+    mutant(
+        "hours are kept in winter's time on the day that the clocks change",
+        (
+            "wire/calendar.py",
+            "        return ZoneInfo(self.time_zone)",
+            "        return datetime.strptime('-0500', '%z').tzinfo",
+        ),
+    ),
+    mutant(
+        "only the first of two windows counts",
+        (
+            "wire/calendar.py",
+            "        return any(self._is_open(window, at_s) for window in self.windows)",
+            "        return self._is_open(self.windows[0], at_s)",
         ),
     ),
 )

@@ -25,8 +25,14 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "tidegate.agent": ENTRY,
     # `image plan` bakes what a boot would do.
     "tidegate.cli": (*ENTRY, "tidegate.sim", "userdata"),
-    # The simulator runs the real agent.
-    "tidegate.sim": ("tidegate.agent", "tidegate.service", "tidegate.ports", CORE),
+    # The simulator runs the real agent, under the real calendar.
+    "tidegate.sim": (
+        "tidegate.agent",
+        "tidegate.service",
+        "tidegate.wire.calendar",
+        "tidegate.ports",
+        CORE,
+    ),
     "lambdas": ENTRY,
     # More than the cluster file: see docs/decisions.md.
     "cdk": ("tidegate.wire", CORE, "userdata"),

@@ -22,6 +22,7 @@ from tidegate.sim.options import (
     Windows,
     WorldOptions,
 )
+from tidegate.sim.zoned import Zoned, draw_zoned
 
 TYPES = (
     InstanceType("g4dn.xlarge", 4, 16_384, 1, "t4"),
@@ -61,7 +62,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         seed=seed,
         size=size,
         cluster=cluster,
-        calendar=_calendar(chance, safety_s),
+        calendar=_hours(stream(seed, "hours"), safety_s, _calendar(chance, safety_s)),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
         arrivals=with_begin(
@@ -164,6 +165,11 @@ def _limits(chance: Random, most: int) -> Limits:
         nodes=chance.randint(1, most) if kind == "nodes" else None,
         usd_per_hour=round(chance.uniform(0.5, most * 1.2), 2) if kind == "usd" else None,
     )
+
+
+def _hours(chance: Random, safety_s: float, windows: Windows | None) -> Windows | Zoned | None:
+    """Now and then the schedules of a cluster file instead."""
+    return draw_zoned(chance, safety_s) if chance.random() < 0.03 else windows
 
 
 def _calendar(chance: Random, safety_s: float) -> Windows | None:

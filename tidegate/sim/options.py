@@ -15,6 +15,7 @@ from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Limits, Pool, Rebalance
 from tidegate.core.slurm import Association
 from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.zoned import Zoned
 
 FAULTS = {
     "lag": "EC2 shows fresh instances late, ended ones for a while, and leaves some out",
@@ -151,7 +152,7 @@ class WorldOptions:
     seed: int
     size: str
     cluster: Cluster
-    calendar: Windows | None
+    calendar: Windows | Zoned | None
     associations: tuple[Association, ...]
     licences: int
     arrivals: tuple[Arrival, ...]

@@ -7,7 +7,6 @@ from tidegate.sim.checks.buying import (
     NoFutileLaunches,
     NothingBeforeItsTime,
     NothingWhileBlind,
-    NothingWhileStopped,
     RecordedFirst,
     RefusalsRemembered,
     RestingNotTried,
@@ -22,7 +21,8 @@ from tidegate.sim.checks.ending import (
     NoStrayInstances,
     RequeuedOnlyForAReason,
 )
-from tidegate.sim.checks.leaving import BudgetsHold, OneFirstNode
+from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
+from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
 from tidegate.sim.checks.money import NothingOverBudget, SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
@@ -54,6 +54,7 @@ CHECKS: tuple[type[Check], ...] = (
     RefusalsRemembered,
     NoFutileLaunches,
     NothingBeforeItsTime,
+    HoursOfTheWall,
     NothingWhileStopped,
     NothingWhileBlind,
     OrdersGuarded,
@@ -63,6 +64,7 @@ CHECKS: tuple[type[Check], ...] = (
     IdleNodesGo,
     HintsHeeded,
     BudgetsHold,
+    OldNodesGo,
     OneFirstNode,
     HeadGoesLast,
 )

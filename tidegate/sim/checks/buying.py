@@ -252,14 +252,6 @@ class NothingBeforeItsTime(Check):
             raise self.broken(f"{request.client_token} for job {names} comes {early_s:.0f} s early")
 
 
-class NothingWhileStopped(Check):
-    """Nothing is bought while the calendar says that the cluster is stopped."""
-
-    def requested(self, request: FleetRequest) -> None:
-        if not self.witness.wanted_then().is_up:
-            raise self.broken(f"{request.client_token} is asked for while the cluster is stopped")
-
-
 class NothingWhileBlind(Check):
     """Nothing new is bought on a digest that is too old."""
 

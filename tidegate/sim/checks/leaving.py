@@ -6,7 +6,9 @@ from tidegate.core.actions import Order, OrderKind
 from tidegate.core.budgets import DisruptionReason, tightest
 from tidegate.core.ec2 import TEMPLATE_TAG, FleetRequest, Instance
 from tidegate.core.pool import Pool
+from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.world import SimWorld
 
 # What a plan counted may be that old when its orders are carried out.
@@ -16,6 +18,8 @@ EXCUSES = ("clock", "lag")
 # Of two planners at once each may use the budget: the second reads before the first has noted its
 # orders. Whoever comes next sees both, and lets nothing go.
 AT_ONCE = 2
+# A busy node is drained within a few looks after its time.
+LEFT_SOON_S = 300.0
 REASONS = {
     "tidegate: expired": DisruptionReason.EXPIRED,
     "tidegate: drifted": DisruptionReason.DRIFTED,
@@ -79,6 +83,47 @@ class BudgetsHold(Check):
         """Drained still, or out of Slurm and not yet ended."""
         node = self.world.slurm.nodes.get(name)
         return node.is_drain if node else self.world.compute.is_live(name)
+
+
+class OldNodesGo(Check):
+    """A node goes for its age when it has reached it, not before, and takes no job long after."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "drain" or not self.world.in_hand:
+            return
+        orders, _ = self.world.in_hand[-1]
+        for name in names:
+            reasons = [_reason(each) for each in orders if name in each.names]
+            age_s, most_s = self._ages(name)
+            if DisruptionReason.EXPIRED in reasons and age_s < most_s:
+                raise self.broken(f"{name} expires after {age_s:.0f} s, its pool allows {most_s}")
+
+    def started(self, job: SimJob) -> None:
+        since_s = self.witness.now_s - LEFT_SOON_S
+        for name in job.node_names:
+            age_s, most_s = self._ages(name)
+            is_calm = self.witness.chaos.was_calm_since(since_s, *UNREACHABLE)
+            if age_s > most_s + LEFT_SOON_S and is_calm and self._is_alone(name):
+                raise self.broken(
+                    f"job {job.job_id} starts on {name}, which is {age_s:.0f} s old, {most_s} are "
+                    "allowed"
+                )
+
+    def _ages(self, name: str) -> tuple[float, float]:
+        """How old the node is, and how old its pool lets it become."""
+        instance = self.world.compute.everything.get(name)
+        pool = self.world.cluster.pool(instance.pool) if instance else None
+        most_s = pool.disruption.expire_after_s if pool else None
+        age_s = self.witness.now_s - instance.launched_at_s if instance else 0.0
+        return age_s, float("inf") if most_s is None else most_s
+
+    def _is_alone(self, name: str) -> bool:
+        """No budget and no minimum makes it wait for another node of its pool."""
+        everything = self.world.compute.everything
+        pool = self.world.cluster.pool(everything[name].pool)
+        others = [n for n in self.world.slurm.nodes if n in everything and n != name]
+        is_held = pool is None or pool.min_nodes or pool.headroom_nodes
+        return not is_held and all(everything[n].pool != everything[name].pool for n in others)
 
 
 class OneFirstNode(Check):

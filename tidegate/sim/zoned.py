@@ -1,0 +1,86 @@
+"""The cluster file's own schedules in a story, on a night on which the clocks change."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from random import Random
+from zoneinfo import ZoneInfo
+
+from tidegate.core.calendar import OnRunningJobs, ScheduleOverride, Wanted, overridden
+from tidegate.sim.clock import START_S
+from tidegate.wire.calendar import Schedules, Window
+
+ZONE = ZoneInfo("America/New_York")
+# On 2026-03-08 it is 03:00 right after 01:59.
+JUMP_S = datetime(2026, 3, 8, 3, 0, tzinfo=ZONE).timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class Zoned:
+    """Real schedules, asked `ahead_s` after the story's own time.
+
+    `opens`: the same hours once more, in minutes of the day on the wall, from and to.
+    """
+
+    schedules: Schedules
+    opens: tuple[tuple[int, int], ...]
+    ahead_s: float
+    day_s: float = 86_400.0
+    _last: list[tuple[float, Wanted]] = field(default_factory=list, compare=False)
+
+    @property
+    def policy(self) -> OnRunningJobs:
+        return self.schedules.on_running_jobs
+
+    @property
+    def up_s(self) -> float:
+        return 60.0 * max(until - since for since, until in self.opens)
+
+    def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted:
+        real = self._real(now_s + self.ahead_s)
+        of_story = replace(
+            real,
+            until_s=self._of_story(real.until_s),
+            since_s=self._of_story(real.since_s),
+            jobs_end_at_s=self._of_story(real.jobs_end_at_s),
+        )
+        wait_s = self.schedules.wait_s
+        return overridden(of_story, overrides, now_s, str, self.policy, wait_s)
+
+    def _real(self, at_s: float) -> Wanted:
+        """Without overrides nothing changes before `until_s`; to read cron takes long."""
+        if self._last:
+            asked_s, said = self._last[0]
+            if asked_s <= at_s and (said.until_s is None or at_s < said.until_s):
+                return said
+        said = self.schedules.wanted(at_s)
+        self._last[:] = [(at_s, said)]
+        return said
+
+    def is_open(self, now_s: float) -> bool:
+        """What a person with a clock on the wall would say; written without the schedules."""
+        wall = datetime.fromtimestamp(now_s + self.ahead_s, ZONE)
+        minute = wall.hour * 60 + wall.minute
+        return any(since <= minute < until for since, until in self.opens)
+
+    def _of_story(self, at_s: float | None) -> float | None:
+        return None if at_s is None else at_s - self.ahead_s
+
+
+def draw_zoned(chance: Random, safety_s: float) -> Zoned:
+    """Two windows, or two that overlap, and the night's jump within the story."""
+    first = (90 + chance.randrange(20), 180 + chance.randint(1, 6))
+    second = (first[1] + chance.choice((-2, 3, 8)), 24 * 60 - 1)
+    opens = (first, second)
+    schedules = Schedules(
+        ZONE.key,
+        tuple(Window(_cron(since), _cron(until)) for since, until in opens),
+        on_running_jobs=chance.choice(tuple(OnRunningJobs)),
+        wait_s=chance.choice((0.0, 60.0)),
+    )
+    jumps_at_s = START_S + chance.uniform(0.0, safety_s)
+    return Zoned(schedules, opens, JUMP_S - jumps_at_s)
+
+
+def _cron(minute: int) -> str:
+    return f"{minute % 60} {minute // 60} * * *"
