@@ -10,6 +10,7 @@ from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import Throttled
 from tidegate.core.events import HealthCategory, HealthNotice, SpotInterruption, StateChange
+from tidegate.core.interruption import TAKEN_BACK
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
@@ -185,3 +186,18 @@ def test_a_ledger_that_tells_nothing_of_a_gangs_other_nodes_puts_no_notice_off()
     assert asked.count("before nodes") == 2
     assert done.toll == Toll(2.0, 1)
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
+
+
+def test_an_offering_that_ec2_takes_back_rests_and_a_death_alone_rests_none() -> None:
+    world = world_with_a_gang()
+    control, offering = world.control(), world.ledger.all_nodes["i-1"].offering
+
+    control.interrupt([ENDS])
+    before = dict(world.ledger.all_resting)
+    control.interrupt([warning(world, "i-2")])
+    control.interrupt([warning(world, "i-2")])
+
+    assert before == {}
+    rests = world.ledger.all_resting[offering]
+    assert (rests.code, rests.failures) == (TAKEN_BACK, 1)
+    assert rests.until_s == world.clock.now_s() + world.of.timings.rest_min_s

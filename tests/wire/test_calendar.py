@@ -238,6 +238,14 @@ def test_kept_up_a_cluster_ends_no_job_that_a_stop_would_have_ended():
     assert (wanted.jobs_end_at_s, wanted.ends_all, wanted.keeps_head) == (None, False, False)
 
 
+def test_kept_up_by_day_a_cluster_is_up_since_the_morning():
+    """Else a head that was silent before would be given its time to start once more."""
+    now_s = utc("2026-11-20T09:00")
+    kept = ScheduleOverride("a", OverrideKind.KEEP_UP, now_s - 60, now_s + 7200, now_s, "ada", "")
+
+    assert TWO.wanted(now_s, [kept]).since_s == utc("2026-11-20T08:00")
+
+
 def test_pre_warming_alone_never_stops_a_cluster():
     alone = Schedules("UTC", pre_warm=WARM.pre_warm)
 
