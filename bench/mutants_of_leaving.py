@@ -106,6 +106,24 @@ FAULTS_OF_LEAVING = (
             '        return "" if wait_s <= 1e9 else',
         ),
     ),
+    # -- heterogeneous jobs ------------------------------------------------------------------
+    mutant(
+        "components of a heterogeneous job are bought one by one",
+        (
+            "core/demand.py",
+            "                need = replace(need, is_gang=True, gang_id=job.het_job_id)",
+            "                need = replace(need, is_gang=True)",
+        ),
+    ),
+    mutant(
+        "a component takes the only node of another",
+        (
+            "core/gangs.py",
+            "    return lambda each: sum(each.takes(need) for need in needs) "
+            "if len(needs) > 1 else 1",
+            "    return lambda each: 1",
+        ),
+    ),
     mutant(
         "hours are kept in winter's time on the day that the clocks change",
         (

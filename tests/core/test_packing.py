@@ -198,6 +198,23 @@ def test_components_of_a_heterogeneous_job_come_together_or_not_at_all() -> None
     assert why(short, "5") == why(short, "6")
 
 
+def test_a_component_leaves_the_only_node_of_another_to_it() -> None:
+    parts = [job("5", het_job_id="5"), job("6", memory_mib=60_000, het_job_id="5")]
+    types = {"i-1": T4_BIG, "i-2": T4}
+
+    made = plan(
+        snapshot(
+            parts,
+            [node(name, of) for name, of in types.items()],
+            instances=[instance(name, offering(of)) for name, of in types.items()],
+            records=[record(name, offering(of)) for name, of in types.items()],
+        )
+    )
+
+    assert launches(made) == []
+    assert {each.job_id: each.by for each in made.served} == {"5": ("i-2",), "6": ("i-1",)}
+
+
 def test_what_a_refused_gang_gave_back_serves_the_next_job() -> None:
     parts = [job("5", het_job_id="5", priority=9), job("6", nodes=2, het_job_id="5", priority=9)]
 

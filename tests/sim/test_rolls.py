@@ -12,7 +12,7 @@ from tidegate.core.ec2 import Instance, Market, Template
 from tidegate.core.explain import sentence
 from tidegate.core.learnt import BREAKER_S
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Timings
+from tidegate.core.pool import Cluster, Limits, Timings
 from tidegate.core.slurm import Shape
 from tidegate.service.control import Looked
 from tidegate.service.observe import observe
@@ -113,6 +113,8 @@ def test_a_second_plan_at_once_finds_nothing_to_do(seed: int) -> None:
     """No ping-pong: what one plan has done, the next one leaves alone."""
     story = Story(draw(seed, faults=()))
     control = story.world.control
+    limits = (control.cluster.limits, *(pool.limits for pool in control.cluster.pools))
+    is_limited = any(each != Limits() for each in limits)
     again: list[str] = []
 
     hear = story.world.on_look
@@ -128,9 +130,14 @@ def test_a_second_plan_at_once_finds_nothing_to_do(seed: int) -> None:
             calendar=control.calendar,
             templates=story.world.control.placement.templates,
         )
-        # What has ended makes room, under limits and budgets.
+        # What has ended makes room, under limits and budgets, and what was bought takes it: then
+        # the first node of a new template can come only in the place of an old one.
         if not any(
-            done.plan.is_cut or done.outcome.refused or done.outcome.ended for done in looked.rounds
+            done.plan.is_cut
+            or done.outcome.refused
+            or done.outcome.ended
+            or (done.outcome.launched and is_limited)
+            for done in looked.rounds
         ):
             again.extend(
                 sentence(each)

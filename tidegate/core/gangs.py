@@ -4,7 +4,7 @@ Nodes bought for a gang join drained. Nodes that were open already are drained w
 others boot: what Slurm keeps as their drain reason is all that has to be remembered.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -25,12 +25,18 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
         hold_kinds(work, gang)
         return gang
     for part in gang.parts:
-        need = part.need
-        held = gang_members(work.bins.for_gang(need), need, place_of(work, need.beside))
+        need, within = part.need, place_of(work, part.need.beside)
+        held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
         if need.beside and len(held) < need.nodes:
             part.need, held = _moved(work, need) or (need, held)
         part.hold(held)
     return gang
+
+
+def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
+    """How many components a node would do for: one must not take the only node of another."""
+    needs = [part.need for part in gang.parts]
+    return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
 def _hold_more(work: Work, part: Part) -> None:

@@ -10,10 +10,11 @@ from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
 from tidegate.core.slurm import Association
 from tidegate.sim.clock import START_S
-from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals, with_begin
+from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals, with_begin, with_components
 from tidegate.sim.draw_money import with_budget
 from tidegate.sim.options import (
     FAULTS,
+    Arrival,
     Happening,
     Hours,
     Quota,
@@ -65,10 +66,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_hours(stream(seed, "hours"), safety_s, _calendar(chance, safety_s)),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=with_begin(
-            stream(seed, "begin"),
-            draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight),
-        ),
+        arrivals=_arrivals(seed, cluster, size, safety_s, is_tight=is_tight),
         operator=_operator(stream(seed, "operator"), safety_s),
         faults=frozenset(),
         rates=Rates(),
@@ -165,6 +163,13 @@ def _limits(chance: Random, most: int) -> Limits:
         nodes=chance.randint(1, most) if kind == "nodes" else None,
         usd_per_hour=round(chance.uniform(0.5, most * 1.2), 2) if kind == "usd" else None,
     )
+
+
+def _arrivals(
+    seed: int, cluster: Cluster, size: str, safety_s: float, *, is_tight: bool
+) -> tuple[Arrival, ...]:
+    plain = draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight)
+    return with_components(stream(seed, "het"), with_begin(stream(seed, "begin"), plain), cluster)
 
 
 def _hours(chance: Random, safety_s: float, windows: Windows | None) -> Windows | Zoned | None:

@@ -54,6 +54,43 @@ def with_begin(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ..
     return tuple(found)
 
 
+def with_components(
+    chance: Random, arrivals: Sequence[Arrival], cluster: Cluster
+) -> tuple[Arrival, ...]:
+    """Some are heterogeneous: one or two components more, each maybe on another kind of node."""
+    found: list[Arrival] = []
+    kinds = [(pool, kind) for pool in cluster.pools for kind in pool.instance_types]
+    for each in arrivals:
+        beside: list[Submit] = []
+        if chance.random() < 0.05:
+            for _ in range(chance.choice((1, 1, 2))):
+                part = _submit(chance, cluster, *chance.choice(kinds), tasks_max=2)
+                beside.append(_component(part, each.submit))
+        leader = _component(each.submit, each.submit) if beside else each.submit
+        found.append(replace(each, submit=replace(leader, beside=tuple(beside))))
+    return tuple(found)
+
+
+def _component(part: Submit, of: Submit) -> Submit:
+    """What the components have in common; accounting's caps and licences are left to others."""
+    return replace(
+        part,
+        user=of.user,
+        account="",
+        qos="",
+        array=0,
+        throttle=0,
+        is_held=False,
+        begin_after_s=0.0,
+        licences=0,
+        priority=of.priority,
+        duration_s=of.duration_s,
+        time_limit_s=of.time_limit_s,
+        is_requeueable=of.is_requeueable,
+        comment=of.comment,
+    )
+
+
 def _arrival(chance: Random, number: int, at_s: float, submit: Submit) -> Arrival:
     cancel_after_s = chance.uniform(10.0, 400.0) if chance.random() < 0.12 else None
     release_after_s = chance.uniform(10.0, 300.0) if submit.is_held else None

@@ -19,7 +19,7 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     for job in active.values():
         if job.state != "PENDING":
             return f"job {job.job_id} is {job.state}"
-        if not never_runs(job.submit, world):
+        if not _may_never_run(job, world):
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
@@ -89,6 +89,14 @@ def never_runs(asked: Submit, world: SimWorld) -> bool:
         for pool in pools
         for kind, offering in pool.offerings()
     )
+
+
+def _may_never_run(job: SimJob, world: SimWorld) -> bool:
+    """Components of which each could run by itself may not fit within a limit together."""
+    cluster = world.cluster
+    limits = [cluster.limits, *(pool.limits for pool in cluster.pools)]
+    is_limited = bool(job.het_job_id) and any(each != Limits() for each in limits)
+    return is_limited or never_runs(job.submit, world)
 
 
 def _keeps_within_limits(cluster: Cluster) -> bool:

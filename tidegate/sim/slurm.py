@@ -62,8 +62,10 @@ class SimSlurm:
 
     def submit(self, asked: Submit) -> str:
         """The job id, as `sbatch --parsable` prints it; SubmitRefused when impossible."""
-        if not self._is_satisfiable(asked):
+        if not all(self._is_satisfiable(each) for each in (asked, *asked.beside)):
             raise SubmitRefused("Requested node configuration is not available")
+        if asked.beside:
+            return self._submit_het((asked, *asked.beside))
         self._number += 1
         job_id = str(self._number)
         for task in range(max(asked.array, 1)):
@@ -76,9 +78,24 @@ class SimSlurm:
         self.table.main_pass()
         return job_id
 
+    def _submit_het(self, components: Sequence[Submit]) -> str:
+        """Each component is a job with an id of its own; the first one's names them all."""
+        leader = str(self._number + 1)
+        for each in components:
+            self._number += 1
+            job_id = str(self._number)
+            job = SimJob(each, job_id, "", het_job_id=leader)
+            job.eligible_at_s = self.clock.now_s()
+            self.jobs[job_id] = self.table.active[job_id] = job
+        self.table.changed()
+        return leader
+
     def cancel(self, job_id: str) -> None:
         for job in list(self.table.active.values()):
-            if job_id in (job.job_id, job.array_job_id) and job.state in ("PENDING", "RUNNING"):
+            if job_id in (job.job_id, job.array_job_id, job.het_job_id) and job.state in (
+                "PENDING",
+                "RUNNING",
+            ):
                 self.table.end(job, "CANCELLED")
         self.table.main_pass()
 
@@ -178,6 +195,7 @@ class SimSlurm:
                     refused[job_id] = "Requested operation is presently disabled"
                 else:
                     self.table.requeue(job, completes=True)
+                    self.table.requeue_beside(job)
             self.table.main_pass()
         return refused
 

@@ -15,7 +15,8 @@ class Submit:
 
     `array`: number of tasks; `throttle`: its %limit; `node_name`: -w; `is_held`: -H;
     `licences`: how many of the cluster's licences it holds while it runs (-L).
-    `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS.
+    `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS; `beside`: the other
+    components of a heterogeneous job (`:`).
     """
 
     user: str
@@ -37,6 +38,7 @@ class Submit:
     licences: int = 0
     signal: str = ""
     begin_after_s: float = 0.0
+    beside: tuple["Submit", ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class SimJob:
     starts: int = 0
     signals: list[str] = field(default_factory=list)
     admin_comment: str = ""
+    het_job_id: str = ""
     row: tuple[object, Job] | None = None
 
     @property

@@ -108,6 +108,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         priority=asked.priority,
         constraint=asked.constraint,
         account=asked.account,
+        het_job_id=job.het_job_id,
         qos=asked.qos,
         time_limit_s=asked.time_limit_s,
         comment=asked.comment,

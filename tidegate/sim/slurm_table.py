@@ -142,11 +142,18 @@ class Table:
         else:
             self.end(job, "PENDING")
 
+    def requeue_beside(self, job: SimJob) -> None:
+        """What is done to one component of a heterogeneous job is done to all."""
+        for other in list(self.active.values()) if job.het_job_id else ():
+            if other.het_job_id == job.het_job_id and other.state == "RUNNING":
+                self.requeue(other, completes=True)
+
     def set_down(self, node: SimNode, reason: str) -> None:
         node.is_down, node.reason = True, reason
         for job in list(node.jobs.values()):
             if job.state == "COMPLETING" or job.submit.is_requeueable:
                 self.requeue(job, completes=False)
+                self.requeue_beside(job)
             else:
                 self.end(job, "NODE_FAIL")
         self.changed()
@@ -159,10 +166,13 @@ class Table:
 
     def backfill_pass(self) -> None:
         """Backfill goes past a blocked job and may rob a gang; it plans where it can."""
+        before = [name for name, node in self.nodes.items() if node.is_planned]
         for node in self.nodes.values():
             node.is_planned = False
         self._pass(blocks=False)
         self._plan()
+        if before != [name for name, node in self.nodes.items() if node.is_planned]:
+            self.changes += 1
 
     def pending(self) -> list[SimJob]:
         found = [job for job in self.active.values() if job.state == "PENDING"]
@@ -181,6 +191,10 @@ class Table:
                 # With no node up Slurm has not looked at the cap yet.
                 self._say(job, "JobArrayTaskLimit" if self.nodes else NOT_AVAILABLE)
                 continue
+            if job.het_job_id:  # the main scheduler leaves them to backfill
+                if not blocks:
+                    self._start_together(job)
+                continue
             fitting = self._fitting(job.submit)
             if len(fitting) < job.submit.nodes:
                 self._say(job, reason)
@@ -192,6 +206,24 @@ class Table:
                 self._say(job, over)
             else:
                 self._start(job, fitting[: job.submit.nodes])
+
+    def _start_together(self, leader: SimJob) -> None:
+        """All components of a heterogeneous job at once, on nodes of their own, or none."""
+        parts = [job for job in self.active.values() if job.het_job_id == leader.het_job_id]
+        is_ready = all(
+            p.state == "PENDING" and p.eligible_at_s <= self.clock.now_s() for p in parts
+        )
+        taken: dict[str, list[SimNode]] = {}
+        used: set[str] = set()
+        for part in parts if is_ready else ():
+            free = [node for node in self._fitting(part.submit) if node.name not in used]
+            taken[part.job_id] = free[: part.submit.nodes]
+            used.update(node.name for node in taken[part.job_id])
+        if is_ready and all(len(taken[part.job_id]) == part.submit.nodes for part in parts):
+            for part in parts:
+                self._start(part, taken[part.job_id])
+        elif leader.state == "PENDING":
+            self._say(leader, NODES_DOWN)
 
     def _say(self, job: SimJob, reason: str) -> None:
         if job.reason != reason:

@@ -31,7 +31,12 @@ from tidegate.sim.checks.orders import (
     PlannedNodesKept,
     RequiredNodesKept,
 )
-from tidegate.sim.checks.plans import NothingOnLeaving, OneVerdict, SameInAnyOrder
+from tidegate.sim.checks.plans import (
+    NothingOnLeaving,
+    OneVerdict,
+    SameInAnyOrder,
+    TogetherOrNotAtAll,
+)
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
 CHECKS: tuple[type[Check], ...] = (
@@ -49,6 +54,7 @@ CHECKS: tuple[type[Check], ...] = (
     DrainedInTime,
     OneVerdict,
     NothingOnLeaving,
+    TogetherOrNotAtAll,
     SameInAnyOrder,
     RestingNotTried,
     RefusalsRemembered,

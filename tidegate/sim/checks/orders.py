@@ -20,9 +20,9 @@ FIRST_EFFECT = {
 }
 
 
-def ids_of(job: SimJob) -> tuple[str, str]:
+def ids_of(job: SimJob) -> tuple[str, str, str]:
     """By which orders and launches may name it."""
-    return job.job_id, job.array_job_id
+    return job.job_id, job.array_job_id, job.het_job_id
 
 
 class OrdersGuarded(Check):
@@ -131,7 +131,8 @@ class GangsWhole(Check):
         if request.min_count != request.count:
             raise self.broken(f"a gang's request takes {request.min_count} of {request.count}")
         zones = {each.zone for each in request.overrides}
-        gang = next((j for j in self._jobs() if record.launch.gated_for in ids_of(j)), None)
+        asking = set(record.launch.for_jobs)
+        gang = next((j for j in self._jobs() if not asking.isdisjoint(ids_of(j)[:2])), None)
         if gang and request.count < gang.submit.nodes and len(zones) > 1:
             found = ", ".join(sorted(zones))
             raise self.broken(f"a part of gang {record.launch.gated_for} may come to {found}")
@@ -172,6 +173,8 @@ class GangsWhole(Check):
         table = self.world.slurm.table
         owner = next((j for j in self._jobs() if gang in ids_of(j)), None)
         if owner is None or owner.state != "PENDING" or self.promised.get(name) != gang:
+            return
+        if owner.het_job_id:  # only backfill starts it: the main scheduler goes past it
             return
         is_ready = owner.eligible_at_s <= self.witness.now_s and not owner.submit.is_held
         is_greater = owner.submit.priority > job.submit.priority

@@ -56,21 +56,39 @@ class NothingOnLeaving(_OfPlans):
         for node in snapshot.digest.reading.nodes:
             if node.state.is_down or (node.state.is_drain and node.reason):
                 leaving.setdefault(node.name, f"it is {node.state}: {node.reason}")
+        leaders = {job.job_id: job.het_job_id for job in snapshot.digest.reading.jobs}
         for each in made.served:
             for name in each.by:
                 reason = leaving.get(name, "")
-                if reason and not _may_open(reason, each.job_id, snapshot.now_s):
+                ids = (each.job_id, leaders.get(each.job_id, ""))
+                if reason and not _may_open(reason, ids, snapshot.now_s):
                     raise self.broken(
                         f"job {each.job_id} is promised {name}, although {leaving[name]}"
                     )
 
 
-def _may_open(reason: str, job_id: str, now_s: float) -> bool:
+def _may_open(reason: str, job_ids: tuple[str, ...], now_s: float) -> bool:
     """We drained it ourselves, and open it for this job."""
     kept = re.search(r"kept for gang (\S+) until (\S+)", reason)
     is_over = kept and now_s >= datetime.fromisoformat(kept[2]).timestamp()
     is_ours = "the cluster is stopped" in reason or reason.endswith(CLOSED_REASON)
-    return bool(kept and (is_over or kept[1] == job_id)) or is_ours
+    return bool(kept and (is_over or kept[1] in job_ids)) or is_ours
+
+
+class TogetherOrNotAtAll(_OfPlans):
+    """The components of a heterogeneous job all have their places in a plan, or none has."""
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        assert snapshot.digest is not None
+        served = {each.job_id for each in made.served}
+        parts: dict[str, list[str]] = {}
+        for job in snapshot.digest.reading.jobs:
+            if job.het_job_id and job.is_pending:
+                parts.setdefault(job.het_job_id, []).append(job.job_id)
+        for leader, ids in parts.items():
+            lacking = [each for each in ids if each not in served]
+            if 0 < len(lacking) < len(ids):
+                raise self.broken(f"of job {leader} {', '.join(lacking)} would wait alone")
 
 
 class SameInAnyOrder(_OfPlans):
