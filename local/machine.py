@@ -23,7 +23,8 @@ class MachineSpec:
     `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
     `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path -> text
     of programs that its image has, "" for those it lacks. `disks`: instance stores and volumes
-    that it starts with.
+    that it starts with. `systemd`: a layer with cloud-init; process 1 is then systemd, and
+    cloud-init runs the user data.
     """
 
     instance_id: str
@@ -37,6 +38,7 @@ class MachineSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     disks: tuple[Disk, ...] = ()
+    systemd: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class Machine:
         namespaces = ("--net", "--uts", "--mount", "--pid", "--ipc")
         init = ["bash", str(_INIT), str(self.root), spec.instance_id, place.ip, place.gateway]
         disks = (f"{d.name} {d.major} {d.minor} {d.link}" for d in self._disks.values())
-        init += [str(spec.gpus), "\n".join(disks), str(place.console), *place.binds]
+        init += [str(spec.gpus), "\n".join(disks), str(place.console)]
+        init += ["yes" if spec.systemd else "", *place.binds]
         with place.console.open("ab") as console:
             self._process = subprocess.Popen(
                 ["unshare", *namespaces, "--fork", "--kill-child=SIGKILL", *init],
@@ -108,6 +111,11 @@ class Machine:
         user_data.parent.mkdir(parents=True, exist_ok=True)
         user_data.write_text(self.spec.user_data)
         user_data.chmod(0o700)
+        if self.spec.systemd:
+            seed = self.root / "var/lib/cloud/seed/nocloud"
+            seed.mkdir(parents=True)
+            (seed / "user-data").write_text(self.spec.user_data)
+            (seed / "meta-data").write_text(f"instance-id: {self.spec.instance_id}\n")
         for path, text in self.spec.files.items():
             file = self.root / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)

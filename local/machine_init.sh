@@ -2,13 +2,14 @@
 # Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
 # orphans, and ends with `systemctl poweroff`. User data runs at the first boot of an instance
 # only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start.
-# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE BIND...
+# With SYSTEMD=yes systemd becomes process 1 instead, and cloud-init runs the user data.
+# usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE SYSTEMD BIND...
 # DISKS: lines of NAME MAJOR MINOR LINK.
 # BIND: SOURCE:TARGET[:ro], a folder of this computer that the machine shall see.
 set -euo pipefail
 
-root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 disks=$6 console=$7
-shift 7
+root=$1 hostname=$2 address=$3 gateway=$4 gpus=$5 disks=$6 console=$7 systemd=$8
+shift 8
 
 make_devices() {
     local name number major minor link
@@ -69,6 +70,20 @@ addr add $address/16 dev eth0
 link set eth0 up
 route add default via $gateway
 EOF_IP
+
+# Cgroups of its own: those of this computer are hybrid, and systemd would take its root.
+become_systemd() {
+    mkdir -p /run/cgroup
+    mount -t cgroup2 cgroup2 /run/cgroup
+    mkdir -p "/run/cgroup/$hostname"
+    echo 0 >"/run/cgroup/$hostname/cgroup.procs"
+    umount -l /run/cgroup
+    exec unshare --cgroup bash -c 'umount -R -l /sys/fs/cgroup &&
+        mount -t cgroup2 cgroup2 /sys/fs/cgroup &&
+        exec env -i container=other TERM=dumb /lib/systemd/systemd'
+}
+
+[[ -z $systemd ]] || become_systemd
 
 shut_down() {
     timeout -s KILL 15 systemctl shut-down || true

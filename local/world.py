@@ -12,6 +12,7 @@ from local.disks import Disks, ebs_link
 from local.dns import Dns
 from local.imds import ADDRESS as IMDS_ADDRESS
 from local.imds import Identity, Imds
+from local.layers import make_layer
 from local.machine import Machine, MachineSpec, Place
 from local.namespaces import WORLD_DIR
 
@@ -148,7 +149,7 @@ class World:
         return Place(
             directory=self.directory / "machines" / spec.instance_id,
             console=self.log_dir / f"{spec.instance_id}.log",
-            lower=(self.directory / "image", Path("/")),
+            lower=(*self._systemd(spec), self.directory / "image", Path("/")),
             bridge=BRIDGE,
             ip=ip,
             gateway=BRIDGE_ADDRESS,
@@ -159,6 +160,15 @@ class World:
             ),
             env=self._environment(),
         )
+
+    def _systemd(self, spec: MachineSpec) -> tuple[Path, ...]:
+        """The layers of a machine with a real systemd, over those of the stand-ins."""
+        if spec.systemd is None:
+            return ()
+        layer = self.directory / "systemd"
+        if not layer.exists():
+            make_layer(spec.systemd, layer, self._environment())
+        return (layer,)
 
     def _environment(self) -> dict[str, str]:
         """What every process of a machine finds; nothing of this computer's environment."""

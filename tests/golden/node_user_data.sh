@@ -21,7 +21,7 @@ FILE_SYSTEM=fs-0123456789abcdef0
 END
 off='systemctl poweroff'
 systemd-run -q --unit=tidegate-dead-man --on-active="$BOUND_S" \
-/bin/sh -c "echo tidegate not ready after $BOUND_S s >>/dev/console; $off"
+/bin/sh -c "echo tidegate not ready after $BOUND_S s >>/dev/console & $off"
 locate() { :; }
 imds() { curl -fsSm 5 -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/$1"; }
 key() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$keys"; }

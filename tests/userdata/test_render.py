@@ -87,6 +87,12 @@ def test_user_data_stays_below_2_kb(role):
     assert len(STUBS[role].encode()) < MAX_STUB_BYTES
 
 
+def test_the_dead_man_s_command_is_one_that_systemd_run_leaves_as_it_is():
+    (line,) = [each for each in STUBS["node"].splitlines() if each.startswith("/bin/sh -c")]
+
+    assert ";" not in line  # it would become `\;`, and the node would never power off
+
+
 def test_user_data_above_the_limit_is_refused():
     with pytest.raises(ValueError, match="EC2 takes 16383"):
         node_user_data(replace(NODE, bus="b" * 16000), AT)

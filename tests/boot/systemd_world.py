@@ -1,0 +1,112 @@
+"""Machines whose process 1 is systemd and whose user data cloud-init runs: a head, and nodes.
+
+A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
+"""
+
+import json
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from local import namespaces
+from local.machine import Machine, MachineSpec
+from local.world import World, WorldSettings
+from tests.boot.node_faults import FAULTS, Fault
+from tests.boot.node_world import Stage, ended
+from tests.e2e.boot_world import (
+    AWS_PORT,
+    LOCAL_NODE,
+    LOCAL_SLURM,
+    data_of_head,
+    show_nodes,
+    start_cloud,
+    wait_for,
+)
+from tests.userdata.values import HEAD
+
+LAYER = Path(os.environ.get("TIDEGATE_CLOUD_INIT", "/var/tmp/tidegate-cloud-init"))
+END_S = 60.0
+# EFS never answers, and the pool's bound on a boot is short.
+HANGS = Fault(
+    files={"/usr/sbin/mount.efs": "#!/bin/sh\nexec sleep 1000\n"},
+    values=replace(LOCAL_NODE, boot_bound_s=8),
+)
+LOOKS = {
+    "cloud_init": "cloud-init status --wait",
+    "failed": "systemctl --failed --no-legend --plain",
+    "timers": "systemctl list-units --no-legend --plain 'tidegate-dead-man*'",
+    "running": "systemctl is-active slurmd munge tidegate-boot tidegate-owner-rule",
+    "closed": "setpriv --reuid=nobody --regid=nogroup --clear-groups"
+    " curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
+    "firewall": "systemctl restart nftables && sleep 1 && setpriv --reuid=nobody --regid=nogroup"
+    " --clear-groups curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
+}
+
+
+def look(machine: Machine) -> dict[str, str]:
+    return {name: machine.run(["bash", "-c", line]).stdout.strip() for name, line in LOOKS.items()}
+
+
+def head_of(stage: Stage) -> Machine:
+    values = replace(HEAD, slurm=LOCAL_SLURM, munge=stage.cloud.munge, agent=None)
+    data = data_of_head(stage.cloud, values)
+    head = MachineSpec("i-0ead0000000000001", "m7i.large", data, is_head=True, systemd=LAYER)
+    machine = stage.world.boot(head)
+    wait_for(lambda: ended(machine), END_S)
+    return machine
+
+
+def killed(machine: Machine) -> None:
+    """Systemd starts the stages again half a minute after somebody killed them."""
+    wait_for(lambda: "stage identity" in machine.console.read_text(), END_S)
+    machine.run(["systemctl", "kill", "-s", "KILL", "tidegate-boot"])
+
+
+def rebooted(machine: Machine) -> dict[str, Any]:
+    """A node that comes back ends itself before Slurm hears of it."""
+    machine.run(["systemctl", "reboot"])
+    wait_for(lambda: not machine.is_alive, END_S)
+    machine.power_off()
+    machine.boot()
+    wait_for(lambda: not machine.is_alive, END_S)
+    log = machine.console.read_text()
+    return {"alive": machine.is_alive, "said": "node was rebooted: powers off" in log}
+
+
+def scenario() -> dict[str, Any]:
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        stage = Stage(cloud, world)
+        head = head_of(stage)
+        seen: dict[str, Any] = {"head": {"console": head.console.read_text(), **look(head)}}
+        faults = {
+            "healthy": FAULTS["healthy"],
+            "killed": FAULTS["healthy"],
+            "gpu_missing": FAULTS["gpu_missing"],
+            "hangs": HANGS,
+        }
+        began_s = time.time()
+        machines = {
+            name: world.boot(replace(stage.spec(fault), systemd=LAYER))
+            for name, fault in faults.items()
+        }
+        killed(machines["killed"])
+        for name, machine in machines.items():
+            wait_for(lambda machine=machine: ended(machine), END_S)  # type: ignore[misc]
+            seen[name] = {
+                "console": machine.console.read_text(),
+                "alive": machine.is_alive,
+                "took_s": time.time() - began_s,
+                "slurm": show_nodes(head).get(machine.spec.instance_id, {}).get("State", ""),
+            }
+        seen["healthy"] |= look(machines["healthy"])
+        seen["rebooted"] = rebooted(machines["healthy"])
+    return seen
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    namespaces.enter()
+    print(json.dumps(scenario()))

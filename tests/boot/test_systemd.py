@@ -1,0 +1,78 @@
+"""Real systemd and real cloud-init: what the stand-in for systemctl cannot show.
+
+systemd_world.py runs in namespaces and says what happened; the tests look at that.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.namespaces import can_enter
+from tests.boot.systemd_world import LAYER
+
+ROOT = Path(__file__).parent.parent.parent
+WHY_NOT = can_enter()
+pytestmark = [
+    pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}"),
+    pytest.mark.skipif(
+        not LAYER.exists(), reason=f"no {LAYER}: scripts/cloud_init_layer.sh makes it"
+    ),
+]
+
+type Seen = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.boot.systemd_world"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: Seen = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("role", ["head", "healthy"])
+def test_user_data_that_cloud_init_runs_makes_a_machine_ready(seen, role):
+    assert "ready after" in seen[role]["console"]
+    assert seen[role]["cloud_init"] == "status: done"
+    assert seen[role]["failed"] == ""
+
+
+def test_a_node_that_is_ready_runs_what_it_should_and_no_longer_waits_to_be_ended(seen):
+    assert seen["healthy"]["slurm"] == "IDLE+DYNAMIC_NORM"
+    assert seen["healthy"]["running"] == "active\nactive\nactive\nactive"
+    assert seen["healthy"]["timers"] == ""
+
+
+@pytest.mark.parametrize("role", ["head", "healthy"])
+def test_the_metadata_service_stays_closed_when_the_firewall_restarts(seen, role):
+    assert (seen[role]["closed"], seen[role]["firewall"]) == ("closed", "closed")
+
+
+def test_a_boot_that_is_killed_is_started_again(seen):
+    assert "ready after" in seen["killed"]["console"]
+    assert seen["killed"]["slurm"] == "IDLE+DYNAMIC_NORM"
+
+
+def test_a_sick_node_powers_off(seen):
+    assert "stage health failed (exit 78)" in seen["gpu_missing"]["console"]
+    assert (seen["gpu_missing"]["alive"], seen["gpu_missing"]["slurm"]) == (False, "")
+
+
+def test_a_node_that_hangs_is_ended_after_the_pool_s_bound(seen):
+    assert "tidegate not ready after 8 s" in seen["hangs"]["console"]
+    assert (seen["hangs"]["alive"], seen["hangs"]["slurm"]) == (False, "")
+
+
+def test_a_node_that_was_rebooted_ends_itself(seen):
+    assert seen["rebooted"] == {"alive": False, "said": True}
