@@ -49,6 +49,8 @@ def test_one_is_made_in_the_heads_zone_and_kept(made: Stack):
     (subnet,) = properties["SubnetIds"]
     assert "useast1a" in subnet["Ref"]
     assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
+    assert properties["FileSystemTypeVersion"] == "2.15"
+    assert properties["LustreConfiguration"]["DataCompressionType"] == "LZ4"
     host, name = f"<{logical_id}.DNSName>", f"<{logical_id}.LustreMountName>"
     assert told_to_mount(made) == {f"{host}@tcp:/{name}"}
 
@@ -63,6 +65,14 @@ def test_lustres_ports_are_open_between_clients_and_servers_and_to_nobody_else(m
     assert {(each["FromPort"], each["ToPort"]) for each in rules} == {(988, 988), (1018, 1023)}
     assert len(rules) == 10
     assert all("SourceSecurityGroupId" in each for each in rules)
+    (group,) = made.one("AWS::FSx::FileSystem")["SecurityGroupIds"]
+    assert {joined(each["GroupId"]) for each in rules if joined(group) in between(each)} == {
+        joined(each["GroupId"]) for each in rules
+    }
+
+
+def between(rule: dict[str, Any]) -> tuple[str, str]:
+    return joined(rule["GroupId"]), joined(rule["SourceSecurityGroupId"])
 
 
 def test_a_persistent_one_has_throughput_and_the_clusters_key(tmp_path):
@@ -81,6 +91,38 @@ def test_one_that_is_there_is_mounted_by_its_id(tmp_path):
 
     assert not made.all("AWS::FSx::FileSystem")
     assert told_to_mount(made) == {"fs-0a1b2c3d.fsx.us-east-1.amazonaws.com@tcp:/3a4bcdef"}
+    opened = [
+        between(each)
+        for each in made.all("AWS::EC2::SecurityGroupIngress")
+        if each.get("Description") == "Lustre"
+    ]
+    assert len(opened) == 10
+    assert all(EXISTING["security_group"] in each for each in opened)
+
+
+def test_one_in_china_has_the_name_of_its_partition(tmp_path):
+    pool = {
+        "instance_types": ["g4dn.xlarge"],
+        "zones": ["cn-north-1a"],
+        "capacity_types": ["on-demand"],
+    }
+    price = {"g4dn.xlarge": {"on-demand": "0.7"}}
+    region = {"region": "cn-north-1", "prices_usd_per_hour": price, "pools": {"t4": pool}}
+    network = {"vpc": "vpc-0a1b2c3d", "subnets": {"cn-north-1a": "subnet-0a1b2c3d"}}
+    changes = {"partitions": {"gpu": {"pools": ["t4"], "default": "true"}}}
+
+    made = cluster(tmp_path, lustre={"existing": EXISTING}, network=network, **region, **changes)
+
+    assert told_to_mount(made) == {"fs-0a1b2c3d.fsx.cn-north-1.amazonaws.com.cn@tcp:/3a4bcdef"}
+
+
+def test_another_kind_is_another_file_system(made: Stack, tmp_path):
+    lustre = {"storage_gib": "2400", "kind": "persistent"}
+    other = cluster(tmp_path, lustre=lustre)
+
+    ((scratch, _),) = made.resources("AWS::FSx::FileSystem")
+    ((persistent, _),) = other.resources("AWS::FSx::FileSystem")
+    assert scratch != persistent
 
 
 @pytest.mark.parametrize(

@@ -195,10 +195,26 @@ def test_flow_logs_go_to_a_log_of_their_own(tmp_path, chosen: str, traffic: str)
     assert (flows["TrafficType"], flows["ResourceType"]) == (traffic, "VPC")
     assert flows["LogGroupName"] == "/tidegate/dev/flows"
     assert group["RetentionInDays"] == 90
-    (role,) = [each for id_, each in roles(made) if "FlowRole" in id_]
+    ((vpc, _),) = made.resources("AWS::EC2::VPC")
+    assert flows["ResourceId"] == {"Ref": vpc}
+    ((role_id, role),) = [(id_, each) for id_, each in roles(made) if "FlowRole" in id_]
+    assert flows["DeliverLogsPermissionArn"] == {"Fn::GetAtt": [role_id, "Arn"]}
     (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Principal"] == {"Service": "vpc-flow-logs.amazonaws.com"}
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_flow_logs_wait_for_the_log_that_they_are_named_after(tmp_path):
+    """Their role may write into the group, and may not make one."""
+    made = cluster(tmp_path, network={"flow_logs": "all"})
+
+    ((_, flows),) = made.resources("AWS::EC2::FlowLog")
+    (group,) = [
+        logical_id
+        for logical_id, each in made.resources("AWS::Logs::LogGroup")
+        if each["Properties"]["LogGroupName"] == "/tidegate/dev/flows"
+    ]
+    assert group in flows["DependsOn"]
 
 
 def roles(stack: Stack) -> list[tuple[str, dict[str, Any]]]:

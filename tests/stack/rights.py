@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from botocore.exceptions import ClientError
 from rich.console import Console
 from rich.table import Table
 
@@ -22,6 +23,7 @@ from local.iam.authorizer import Grant
 from local.iam.roles import role_arns
 from tests.stack import machines, story
 from tests.stack.world import CLUSTER_FILE, StackWorld, stacked, strict_file
+from tidegate.core.errors import TidegateError
 
 # Rights of moments that the story does not have -> which those are.
 UNUSED = {
@@ -113,7 +115,11 @@ def told_without(told: "Told", right: Right) -> list[str]:
     """What goes wrong in the story without this right."""
     with stacked(told.assembly) as world:
         withdraw(world, right)
-        return [*told.story(world), *world.trouble()]
+        try:
+            missing = list(told.story(world))
+        except (ClientError, TidegateError) as error:
+            missing = [f"the story ends: {error}"]
+        return [*missing, *world.trouble()]
 
 
 @dataclass(frozen=True, slots=True)
