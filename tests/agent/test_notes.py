@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.agent.fakes import FakeClock, FakeSlurm
-from tidegate.agent.notes import NOTES_PER_STEP, PENDING_MAX, READ_EVERY_S, Notes
+from tidegate.agent.notes import READ_EVERY_S, Notes
 from tidegate.core.errors import SlurmUnavailable, Throttled
 from tidegate.core.short import note
 from tidegate.core.verdicts import Verdict, Verdicts
@@ -67,10 +67,10 @@ def test_a_note_that_changes_is_written_again() -> None:
 def test_ten_notes_a_step_and_the_others_in_the_next() -> None:
     desk = Desk({str(number): BOOTS for number in range(25)})
 
-    assert [len(desk.written()) for _ in range(4)] == [NOTES_PER_STEP, NOTES_PER_STEP, 5, 0]
+    assert [len(desk.written()) for _ in range(4)] == [10, 10, 5, 0]
 
 
-@pytest.mark.parametrize(("pending", "some"), [(PENDING_MAX, True), (PENDING_MAX + 1, False)])
+@pytest.mark.parametrize(("pending", "some"), [(2_000, True), (2_001, False)])
 def test_none_in_a_queue_that_is_too_long(pending: int, some: bool) -> None:
     desk = Desk({str(number): BOOTS for number in range(pending)})
 
