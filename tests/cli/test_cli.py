@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from typer.testing import CliRunner, Result
 
 from tidegate.cli.main import app
@@ -113,6 +116,28 @@ def test_a_shell_completes_commands_and_options():
 
     assert completed("tidegate sta") == {"status"}
     assert {"--cluster", "--json", "--watch"} <= completed("tidegate status --")
+
+
+def commands(of: Any, *names: str) -> Iterator[tuple[str, ...]]:
+    """Every command, by the words that it takes."""
+    if not hasattr(of, "commands"):
+        yield names
+        return
+    for name, each in of.commands.items():
+        yield from commands(each, *names, name)
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_help_has_examples_that_name_the_command(words):
+    told = " ".join(run(*words, "--help").output.split())
+
+    assert f"tidegate {' '.join(words)}" in told.partition("Examples:")[2]
+
+
+def test_help_tells_the_exit_codes():
+    assert "Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant" in run("--help").output
+    assert "Exit codes: 0 it runs or starts soon, 3 it waits, 4" in run("why", "--help").output
+    assert "Exit codes: 0" in run("status", "--help").output
 
 
 def test_the_command_starts_without_loading_what_it_may_not_need():

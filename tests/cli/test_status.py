@@ -153,8 +153,3 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 @pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
 def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
     assert town.ask(*words).exit_code == 2
-
-
-@pytest.mark.parametrize("command", ["why", "status", "nodes", "events"])
-def test_help_has_examples(town: Town, command: str) -> None:
-    assert "Examples:" in town.ask(command, "--help").output

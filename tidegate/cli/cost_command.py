@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+EXAMPLES = "Examples: npx cdk synth --quiet, then tidegate cost --idle dev.yaml"
+
 
 def cost(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+EXAMPLES = "Examples: npx cdk synth --quiet, then tidegate diff dev.yaml; ... --before cdk.out.old"
+
 
 def diff(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from tidegate.wire.config import ClusterFile
 
-EXAMPLES = "tidegate image plan clusters/dev.yaml >component.yaml"
+EXAMPLES = "Examples: tidegate image plan clusters/dev.yaml >component.yaml"
 
 image = typer.Typer(help="Images of your own for nodes.", no_args_is_help=True)
 

@@ -53,6 +53,9 @@ def _prices(region: str, types: list[str]) -> str:
     return head + "\n".join(lines) + "\n" if lines else ""
 
 
+EXAMPLES = "Examples: tidegate init new.yaml; tidegate init new.yaml --types g5.xlarge --zones ab"
+
+
 def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
     name: Annotated[str, typer.Option(prompt="Name of the cluster")] = "dev",

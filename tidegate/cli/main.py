@@ -5,24 +5,31 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.cost_command import EXAMPLES as COST
 from tidegate.cli.cost_command import cost
+from tidegate.cli.diff_command import EXAMPLES as DIFF
 from tidegate.cli.diff_command import diff
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
 from tidegate.cli.image import image
+from tidegate.cli.init_command import EXAMPLES as INIT
 from tidegate.cli.init_command import init
 from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
 from tidegate.cli.nodes import nodes
 from tidegate.cli.overrides import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, stop
 from tidegate.cli.pcluster_command import importing
+from tidegate.cli.plan import EXAMPLES as PLAN
 from tidegate.cli.plan import plan
+from tidegate.cli.replay import EXAMPLES as REPLAY
 from tidegate.cli.replay import replay
 from tidegate.cli.schedule import EXAMPLES as SCHEDULE
 from tidegate.cli.schedule import schedule
+from tidegate.cli.simulate import EXAMPLES as SIMULATE
 from tidegate.cli.simulate import simulate
 from tidegate.cli.status import EXAMPLES as STATUS
 from tidegate.cli.status import status
+from tidegate.cli.validate import EXAMPLES as VALIDATE
 from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
 from tidegate.cli.why import why
@@ -30,12 +37,13 @@ from tidegate.cli.why import why
 app = typer.Typer(
     name="tidegate",
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
+    epilog="Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant; others: COMMAND --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(simulate)
-app.command()(replay)
-app.command()(validate)
+app.command(epilog=SIMULATE)(simulate)
+app.command(epilog=REPLAY)(replay)
+app.command(epilog=VALIDATE)(validate)
 
 
 class SchemaName(StrEnum):
@@ -66,7 +74,7 @@ def root(
     """Options that stand before the command."""
 
 
-@app.command()
+@app.command(epilog="Examples: tidegate schema cluster --markdown; tidegate schema snapshot")
 def schema(
     name: Annotated[SchemaName, typer.Argument(help="The file format.")],
     markdown: Annotated[
@@ -96,10 +104,10 @@ def schema(
         typer.echo(json.dumps(models[name].model_json_schema(), indent=2))
 
 
-app.command()(plan)
-app.command()(cost)
-app.command()(diff)
-app.command()(init)
+app.command(epilog=PLAN)(plan)
+app.command(epilog=COST)(cost)
+app.command(epilog=DIFF)(diff)
+app.command(epilog=INIT)(init)
 app.add_typer(importing, name="import")
 app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)

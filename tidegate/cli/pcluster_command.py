@@ -13,7 +13,7 @@ def formats() -> None:
     """Keeps `pcluster` a command of its own while it is the only one."""
 
 
-@importing.command()
+@importing.command(epilog="Examples: tidegate import pcluster old.yaml >new.yaml")
 def pcluster(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="ParallelCluster 3 configuration.")],
     name: Annotated[str, typer.Option(help="Name of the cluster.")] = "imported",

@@ -14,6 +14,9 @@ class Format(StrEnum):
     JSON = "json"
 
 
+EXAMPLES = "Examples: tidegate plan --cluster dev.yaml --live; ... --snapshot seen.json"
+
+
 def plan(
     cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
     snapshot: Annotated[

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PROGRESS_S = 1.0
 
+EXAMPLES = "Examples: tidegate replay history.txt --cluster dev.yaml --report report.html"
+
 
 def replay(
     history: Annotated[

@@ -7,6 +7,8 @@ import typer
 
 PROGRESS_S = 5.0
 
+EXAMPLES = "Examples: tidegate simulate --seeds 0:300; ... --seeds 7:8 --trace"
+
 
 def simulate(
     seeds: Annotated[str, typer.Option(metavar="A:B", help="Seeds from A up to B, without B.")],

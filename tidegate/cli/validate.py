@@ -30,6 +30,9 @@ class Verdict:
     not_checked: tuple[str, ...] = ()
 
 
+EXAMPLES = "Examples: tidegate validate clusters/*.yaml; tidegate validate --live dev.yaml"
+
+
 def validate(
     context: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Cluster files.")],
