@@ -4,14 +4,16 @@ The stack's own template is deployed, its functions run under their own roles, t
 nodes speak under theirs, and who asks has the rights of docs/commands.md.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
+from tests import make
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
 from tests.stack.world import StackWorld, stacked
@@ -147,6 +149,43 @@ def test_a_budget_that_is_spent(desk: Desk) -> None:
     assert code == 3, said
     assert said.startswith("job 19 waits: the budget of account broke, 0.00 USD per day, is spent")
     assert "! the budget of account broke" in desk.asked("status")[1]
+
+
+@pytest.fixture
+def busy(desk: Desk) -> str:
+    """A node with an array's first task, beside jobs of every kind that wait."""
+    desk.world.report([of(30, "small")])
+    every = json.loads(desk.ask("nodes", "--pool", "small", "--json").output)
+    node = str(every[0]["name"])
+    task = replace(of(40, "small", on=[node], array_job_id="40"), job_id="40_1")
+    rest = of(40, "small", array_job_id="40", count=3, gpus=64)
+    parts = [of(n, "small", het_job_id="50", gpus=64) for n in (50, 51)]
+    requeued = of(60, "small", reason="NodeDown")
+    jobs = [task, rest, *parts, requeued, of(70, "efs")]
+    desk.world.report(jobs, [make.node(node, gpus_alloc=1, state="MIXED")])
+    return node
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "says"),
+    [
+        ("40_1", 0, "job 40_1 runs on NODE"),
+        ("40_2", 3, "3 tasks of the array wait like this one"),
+        ("40", 3, "other tasks, RUNNING: 40_1"),
+        ("50+1", 3, "other components, PENDING: 51"),
+        ("60", 0, "its node went away, so it was requeued"),
+        ("99", 4, "job 99 is not in the queue"),
+    ],
+)
+def test_every_kind_of_job_hears_of_itself(
+    desk: Desk, busy: str, asked: str, code: int, says: str
+) -> None:
+    told = desk.asked("why", asked)
+    found = json.loads(desk.ask("why", asked, "--json").output)
+
+    assert told[0] == code, told[1]
+    assert says.replace("NODE", busy) in told[1]
+    assert told[1].startswith(found["headline"])
 
 
 def test_nobody_needs_more_rights_than_the_page_says(desk: Desk) -> None:
