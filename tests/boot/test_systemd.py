@@ -3,18 +3,14 @@
 systemd_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from local.namespaces import can_enter
 from tests.boot.systemd_world import LAYER
+from tests.worlds import seen_in
 
-ROOT = Path(__file__).parent.parent.parent
 WHY_NOT = can_enter()
 pytestmark = [
     pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}"),
@@ -28,16 +24,7 @@ type Seen = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.boot.systemd_world"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found: Seen = json.loads(done.stdout)
+    found: Seen = seen_in("boot.systemd_world", timeout_s=400)
     return found
 
 
