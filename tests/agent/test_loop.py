@@ -359,3 +359,29 @@ def test_an_undrain_leaves_a_lasting_drain_of_another_reason(agent, slurm):
     agent.tick()
 
     assert slurm.nodes["n1"].state.is_drain
+
+
+def test_orders_that_all_come_late_are_told_twice_a_minute_at_most(agent, slurm, clock):
+    """On a head whose clock is wrong each digest would bring the next order at once."""
+    slurm.put("n1", "IDLE")
+    agent.tick()
+    told_at_s = []
+
+    for second in range(45):
+        clock.now = NOW_S + second
+        agent.on_orders(
+            [order(OrderKind.DRAIN, "n1", order_id=f"o{second}", not_after_s=NOW_S - 1)]
+        )
+        if agent.tick():
+            told_at_s.append(second)
+
+    assert told_at_s == [0, 30]
+
+
+def test_a_weight_that_was_set_is_no_news(agent, slurm):
+    slurm.put("n1", "IDLE")
+    agent.tick()
+
+    agent.on_orders([order(OrderKind.WEIGHT, "n1", text="3")])
+
+    assert agent.tick() is None

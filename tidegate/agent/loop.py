@@ -12,7 +12,7 @@ from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import ABOUT_JOBS, Sleep, Worker, batches
 from tidegate.agent.release import Pace
-from tidegate.core.actions import Order, OrderResult
+from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import SlurmUnavailable, TidegateError
 from tidegate.core.slurm import Node, Reading
@@ -24,6 +24,9 @@ RESULTS_KEPT_S = 600.0
 # Only so that no digest grows without end: more than Slurm carries out in these ten minutes, for
 # a signal takes it 13 ms.
 MAX_RESULTS = 50_000
+# On a head whose clock is wrong every order comes late, and each digest that says so brings the
+# order again: that is told this seldom.
+LATE_TOLD_EVERY_S = 30.0
 # How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
 REQUEUE_CARE_S = 300.0
 
@@ -57,6 +60,7 @@ class Agent:
         self._lock = threading.Lock()
         self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}
         self._has_news = False
+        self._late_told_at_s = 0.0
         self._requeued: dict[str, tuple[float, float]] = {}  # since when, until when
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
@@ -107,7 +111,7 @@ class Agent:
             found[result.order_id].append(result)
         with self._lock:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
-            self._has_news = True
+            self._has_news |= self._is_news(carried.results, now_s)
             self._lasting.add(carried.lasting, now_s)
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
@@ -123,6 +127,15 @@ class Agent:
                 result.detail,
                 extra={"order_id": result.order_id},
             )
+
+    def _is_news(self, results: Sequence[OrderResult], now_s: float) -> bool:
+        """Whether the planner should hear of it before the heartbeat; not of hints carried out."""
+        if any(one.outcome is not OrderOutcome.EXPIRED for one in results):
+            return True
+        if not results or 0.0 <= now_s - self._late_told_at_s < LATE_TOLD_EVERY_S:
+            return False
+        self._late_told_at_s = now_s
+        return True
 
     # -- what Slurm does not do by itself ---------------------------------------------------
 

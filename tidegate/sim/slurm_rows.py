@@ -25,6 +25,7 @@ def node_row(node: SimNode) -> Node:
         node.is_planned,
         node.reason,
         node.last_busy_at_s,
+        node.weight,
         [(job_id, job.state) for job_id, job in node.jobs.items()],
     )
     if node.row is None or node.row[0] != state:
