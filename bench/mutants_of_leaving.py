@@ -74,14 +74,6 @@ FAULTS_OF_LEAVING = (
     ),
     # -- steering ----------------------------------------------------------------------------
     mutant(
-        "a dear node is closed although the job that starts there is worth it",
-        (
-            "core/steering.py",
-            "        if each.is_closed or is_used or found.pool in kept:",
-            "        if each.is_closed or found.pool in kept:",
-        ),
-    ),
-    mutant(
         "closed nodes are never opened",
         (
             "core/steering.py",
@@ -113,15 +105,6 @@ FAULTS_OF_LEAVING = (
             "core/demand.py",
             "                need = replace(need, is_gang=True, gang_id=job.het_job_id)",
             "                need = replace(need, is_gang=True)",
-        ),
-    ),
-    mutant(
-        "a component takes the only node of another",
-        (
-            "core/gangs.py",
-            "    return lambda each: sum(each.takes(need) for need in needs) "
-            "if len(needs) > 1 else 1",
-            "    return lambda each: 1",
         ),
     ),
     mutant(

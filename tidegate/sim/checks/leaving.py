@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.budgets import DisruptionReason, tightest
 from tidegate.core.ec2 import TEMPLATE_TAG, FleetRequest, Instance
-from tidegate.core.pool import Pool
+from tidegate.core.pool import Limits, Pool
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
@@ -20,6 +20,8 @@ EXCUSES = ("clock", "lag")
 AT_ONCE = 2
 # A busy node is drained within a few looks after its time.
 LEFT_SOON_S = 300.0
+# While launches fail nothing is replaced for its age.
+BOOTS_FAIL = ("boot", "death", "spot")
 REASONS = {
     "tidegate: expired": DisruptionReason.EXPIRED,
     "tidegate: drifted": DisruptionReason.DRIFTED,
@@ -86,7 +88,9 @@ class BudgetsHold(Check):
 
 
 class OldNodesGo(Check):
-    """A node goes for its age when it has reached it, not before, and takes no job long after."""
+    """A node goes for its age when it has reached it, not before, and for a new template once a
+    node of that has joined; it takes no job long after.
+    """
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb != "drain" or not self.world.in_hand:
@@ -98,11 +102,30 @@ class OldNodesGo(Check):
             if DisruptionReason.EXPIRED in reasons and age_s < most_s:
                 raise self.broken(f"{name} expires after {age_s:.0f} s, its pool allows {most_s}")
 
+            if DisruptionReason.DRIFTED in reasons and not self._is_proven(name):
+                raise self.broken(
+                    f"{name} goes before a node of its pool's new template has joined"
+                )
+
+    def _is_proven(self, name: str) -> bool:
+        """A node like those that come now has joined, or a limit leaves no room for one."""
+        everything, cluster = self.world.compute.everything, self.world.cluster
+        pool = cluster.pool(everything[name].pool)
+        if pool is None or (pool.limits, cluster.limits) != (Limits(), Limits()) or cluster.budgets:
+            return True
+        newest = self.world.control.placement.templates[pool.name].digest
+        return any(
+            (one.pool, one.template) == (pool.name, newest)
+            for one in everything.values()
+            if one.instance_id in self.witness.registered
+        )
+
     def started(self, job: SimJob) -> None:
         since_s = self.witness.now_s - LEFT_SOON_S
         for name in job.node_names:
             age_s, most_s = self._ages(name)
             is_calm = self.witness.chaos.was_calm_since(since_s, *UNREACHABLE)
+            is_calm &= self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
             if age_s > most_s + LEFT_SOON_S and is_calm and self._is_alone(name):
                 raise self.broken(
                     f"job {job.job_id} starts on {name}, which is {age_s:.0f} s old, {most_s} are "
