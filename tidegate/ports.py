@@ -88,6 +88,9 @@ class Compute(Protocol):
         ...
 
 
+# DynamoDB takes 100 items in a transaction; the epoch is one of them.
+COMMIT_MAX = 99
+NO_ORDERS: Mapping[str, PendingOrder] = MappingProxyType({})
 NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
 
 
@@ -122,9 +125,16 @@ class Ledger(Protocol):
         """The records of these instances in whatever phase; unknown ones are left out."""
         ...
 
-    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
+    def commit(
+        self,
+        epoch: Epoch,
+        launches: Sequence[LaunchRecord],
+        going: Mapping[str, PendingOrder] = NO_ORDERS,
+    ) -> bool:
         """Move to the next epoch and record `launches` (`LaunchRecord.kept`), all or nothing.
 
+        `going`: the order that will be sent to a node, for as many as `COMMIT_MAX` leaves room:
+        whoever reads the next epoch sees who goes.
         False: another planner was faster; throw the plan away.
         """
         ...

@@ -23,7 +23,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.ec2 import FleetRequest, Market, Override
-from tidegate.ports import Ledger
+from tidegate.ports import COMMIT_MAX, Ledger
 from tidegate.sim.clock import SimClock
 
 HOUR_S = 3600.0
@@ -111,6 +111,35 @@ def test_a_commit_without_launches_also_moves_the_epoch(ledger: Ledger) -> None:
     assert ledger.commit(epoch, [])
 
     assert ledger.view().epoch.number == epoch.number + 1
+
+
+def test_whoever_reads_the_next_epoch_sees_the_orders_of_the_one_before(ledger: Ledger) -> None:
+    with_node(ledger)
+    epoch = ledger.view().epoch
+
+    assert ledger.commit(epoch, [launch("l-2")], {"i-1": DRAIN})
+
+    assert the_node(ledger).order == DRAIN
+    assert [one.launch.launch_id for one in ledger.view().launches] == ["l-2"]
+
+
+def test_a_commit_that_loses_notes_no_order(ledger: Ledger) -> None:
+    with_node(ledger)
+    epoch = ledger.view().epoch
+    ledger.commit(epoch, [])
+
+    assert not ledger.commit(epoch, [], {"i-1": DRAIN})
+
+    assert the_node(ledger).order is None
+
+
+def test_as_many_orders_as_a_commit_may_hold_are_noted_with_it(ledger: Ledger) -> None:
+    names = [f"i-{number}" for number in range(COMMIT_MAX)]
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+
+    assert ledger.commit(ledger.view().epoch, [], dict.fromkeys(names, DRAIN))
+
+    assert {one.order for one in ledger.view().nodes} == {DRAIN}
 
 
 def test_of_two_commits_on_one_epoch_exactly_one_wins(ledger: Ledger) -> None:

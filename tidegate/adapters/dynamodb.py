@@ -44,6 +44,7 @@ from tidegate.adapters.ledger_items import (
     node,
     node_item,
     number,
+    order_update,
     packed,
     put_if_absent,
     spent,
@@ -69,7 +70,7 @@ from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
-from tidegate.ports import NO_TOLLS, Clock, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
 from tidegate.wire.records import (
     CORDON,
     LAUNCH,
@@ -91,8 +92,7 @@ KEPT_S = 7 * 24 * 3600.0
 # A refusal is remembered this long after its time, so that the next one rests longer.
 RESTING_KEPT_S = 3600.0
 
-# DynamoDB takes 100 items in a transaction; the epoch is one of them.
-MAX_LAUNCHES = 99
+# DynamoDB takes 100 items in a transaction.
 NODES_CHUNK = 100
 
 # BatchGetItem takes 100 keys.
@@ -148,11 +148,20 @@ class DynamoLedger:
                 found.extend(self._get(chunk))
         return tuple(map(node, found))
 
-    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
-        assert len(launches) <= MAX_LAUNCHES, "DynamoDB takes at most 100 items in a transaction"
-        token = commit_token(self.planner, epoch, launches)
+    def commit(
+        self,
+        epoch: Epoch,
+        launches: Sequence[LaunchRecord],
+        going: Mapping[str, PendingOrder] = NO_ORDERS,
+    ) -> bool:
+        assert len(launches) + len(going) <= COMMIT_MAX
+        token = commit_token(self.planner, epoch, launches, going)
         launches = [record.kept() for record in launches]
-        writes = [epoch_update(self.table, epoch, token), *map(self._launch_put, launches)]
+        writes = [
+            epoch_update(self.table, epoch, token),
+            *map(self._launch_put, launches),
+            *(order_update(self.table, name, order) for name, order in going.items()),
+        ]
         with aws_call():
             failed = tolerating(
                 # A repeat within ten minutes is answered by DynamoDB from its memory of the

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, Phase
+from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, PendingOrder, Phase
 from tidegate.core.digest import Stamp
 from tidegate.core.snapshot import Epoch
 from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
@@ -140,7 +140,26 @@ def epoch_update(table: str, epoch: Epoch, token: str) -> "TransactWriteItemType
     }
 
 
-def commit_token(planner: str, epoch: Epoch, launches: Sequence[LaunchRecord]) -> str:
+def order_update(table: str, instance_id: str, order: PendingOrder) -> "TransactWriteItemTypeDef":
+    """Remember the order on its way to a node that is known."""
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": packed(key(f"node#{instance_id}")),
+            "UpdateExpression": "SET pending = :pending",
+            "ConditionExpression": "attribute_exists(pk)",
+            "ExpressionAttributeValues": packed({":pending": encode(ORDER, order)}),
+        }
+    }
+
+
+def commit_token(
+    planner: str,
+    epoch: Epoch,
+    launches: Sequence[LaunchRecord],
+    going: Mapping[str, PendingOrder],
+) -> str:
     """Names this commit of this planner: equal only when everything in it is equal."""
     told = [planner, str(epoch), *(encode(LAUNCH, record) for record in launches)]
+    told += [f"{name} {encode(ORDER, order)}" for name, order in sorted(going.items())]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:36]

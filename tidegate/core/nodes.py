@@ -222,7 +222,7 @@ def order_out(work: Work) -> None:
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = work.snapshot.now_s
-    by_reason: dict[tuple[OrderKind, str], list[str]] = {}
+    by_reason: dict[tuple[OrderKind, str, bool], list[str]] = {}
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
@@ -235,11 +235,13 @@ def order_out(work: Work) -> None:
             each.order is OrderKind.RELEASE and not node.state.is_busy
         ):
             if not each.member.was_told(each.order, now_s):
-                by_reason.setdefault((each.order, each.reason), []).append(node.name)
+                key = each.order, each.reason, each.disruption is not None
+                by_reason.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
             work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
-    for (kind, reason), names in sorted(by_reason.items()):
-        work.send(kind, tuple(sorted(names)), f"tidegate: {reason}")
+    for (kind, reason, is_budgeted), names in sorted(by_reason.items()):
+        text = f"tidegate: {reason}"
+        work.send(kind, tuple(sorted(names)), text, is_budgeted=is_budgeted)
 
 
 def bury(work: Work) -> None:

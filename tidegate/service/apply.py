@@ -4,7 +4,7 @@ The order of calls is the design: the epoch and every launch record are written 
 transaction before EC2 is asked for anything; a planner that lost that race stops there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import (
@@ -36,7 +36,7 @@ from tidegate.core.reservations import block_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import charges, ended_at_s
 from tidegate.core.templates import chosen
-from tidegate.ports import Bus, Compute, Ledger
+from tidegate.ports import COMMIT_MAX, Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
 
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
@@ -71,7 +71,8 @@ class Applier:
         if not plan.actions:
             return outcome
         records = {r.launch.launch_id: r for r in self._records(plan.actions, snapshot)}
-        if not self.ledger.commit(snapshot.epoch, tuple(records.values())):
+        going = self._going(plan.actions, snapshot, COMMIT_MAX - len(records))
+        if not self.ledger.commit(snapshot.epoch, tuple(records.values()), going):
             outcome.is_stale = True
             return outcome
         for action in plan.actions:
@@ -79,7 +80,7 @@ class Applier:
                 self._adopt(action)
             elif isinstance(action, Learn):  # before the record that it was learnt from is closed
                 self.ledger.learn(action.learnt)
-        self._send(plan.actions)
+        self._send(plan.actions, going)
         for action in plan.actions:
             match action:
                 case Terminate():
@@ -122,26 +123,37 @@ class Applier:
             if isinstance(action, Launch)
         ]
 
-    def _send(self, actions: Iterable[Action]) -> None:
+    def _going(
+        self, actions: Iterable[Action], snapshot: Snapshot, most: int
+    ) -> dict[str, PendingOrder]:
+        """The orders that budgets count, for the commit: so that no planner can read its epoch
+        and not them, and choose nodes beside these.
+        """
+        known = {record.instance_id for record in snapshot.nodes}
+        orders = [each.order for each in actions if isinstance(each, Send) and each.is_budgeted]
+        pairs = [(name, _pending(order)) for order in orders for name in order.names]
+        return dict([pair for pair in pairs if pair[0] in known][:most])
+
+    def _send(self, actions: Iterable[Action], going: Collection[str]) -> None:
         """Orders go first, then the note that they went: a repeat is harmless, a gap is not.
 
-        Where a budget counts the nodes it is the other way round: a gap costs a minute, but an
-        order that nobody knows of lets another planner choose one node too many.
+        Where a budget counts the nodes it is the other way round: a gap costs a minute. Nodes
+        `going` have been noted with the commit.
         """
         sends = [action for action in actions if isinstance(action, Send)]
         if not sends:
             return
-        self._note(send.order for send in sends if send.is_budgeted)
+        self._note((send.order for send in sends if send.is_budgeted), besides=going)
         self.bus.send_orders([send.order for send in sends])
         self._note(send.order for send in sends if not send.is_budgeted)
 
-    def _note(self, orders: Iterable[Order]) -> None:
+    def _note(self, orders: Iterable[Order], besides: Collection[str] = ()) -> None:
         for order in orders:
             # A hint must not take the place of a release that is on its way.
             if order.kind not in ABOUT_JOBS and order.kind is not OrderKind.WEIGHT:
-                pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
                 for name in order.names:
-                    self.ledger.set_order(name, pending)
+                    if name not in besides:
+                        self.ledger.set_order(name, _pending(order))
 
     def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
         """Count what these nodes have cost; those that were counted before are left out."""
@@ -249,6 +261,10 @@ class Applier:
                     refusal, known.get(refusal.offering), snapshot.now_s, snapshot.cluster.timings
                 )
             )
+
+
+def _pending(order: Order) -> PendingOrder:
+    return PendingOrder(order.order_id, order.kind, order.not_after_s)
 
 
 def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:

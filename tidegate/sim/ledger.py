@@ -23,7 +23,7 @@ from tidegate.core.ec2 import Offering
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.core.spend import month_of
-from tidegate.ports import NO_TOLLS, Clock, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
@@ -101,15 +101,22 @@ class SimLedger:
             found = tuple(self.all_nodes[one] for one in wanted if one in self.all_nodes)
         return found
 
-    def commit(self, epoch: Epoch, launches: Sequence[LaunchRecord]) -> bool:
+    def commit(
+        self,
+        epoch: Epoch,
+        launches: Sequence[LaunchRecord],
+        going: Mapping[str, PendingOrder] = NO_ORDERS,
+    ) -> bool:
         with effect(self.faults, "commit"):
-            assert len(launches) <= 99, "DynamoDB takes at most 100 items in a transaction"
+            assert len(launches) + len(going) <= COMMIT_MAX
             ids = [record.launch.launch_id for record in launches]
             assert len(set(ids)) == len(ids), f"launch ids repeat: {ids}"
             is_first = epoch == self.epoch and not any(one in self.all_launches for one in ids)
             if is_first:
                 self.epoch_number += 1
                 self.all_launches.update((r.launch.launch_id, r.kept()) for r in launches)
+                for name, order in going.items():
+                    self.all_nodes[name] = replace(self.all_nodes[name], order=order)
         return is_first
 
     def finish_launch(

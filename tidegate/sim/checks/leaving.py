@@ -15,9 +15,6 @@ from tidegate.sim.world import SimWorld
 COUNTED_AGO_S = 600.0
 # An order that a wrong clock takes for fresh, and a fleet that nobody sees.
 EXCUSES = ("clock", "lag")
-# Of two planners at once each may use the budget: the second reads before the first has noted its
-# orders. Whoever comes next sees both, and lets nothing go.
-AT_ONCE = 2
 # A busy node is drained within a few looks after its time.
 LEFT_SOON_S = 300.0
 # While launches fail nothing is replaced for its age.
@@ -76,8 +73,7 @@ class BudgetsHold(Check):
             totals.popleft()
         total = max(count for _, count in totals)
         deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
-        planners = 1 if self.witness.chaos.was_calm_since(1.0, "twice") else AT_ONCE
-        if deciding is not None and len(going) > deciding[0] * planners:
+        if deciding is not None and len(going) > deciding[0]:
             said = f"{deciding[1]} of {total}"
             raise self.broken(f"{name} is {reason}, {len(going)} leave of pool {pool.name}: {said}")
 
