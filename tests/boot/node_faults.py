@@ -15,6 +15,7 @@ from userdata.image import ImageValues
 from userdata.render import GpuSettings, NodeValues
 
 STUBS = Path(__file__).parent / "stubs"
+HEALING_PORT = 5002
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
 STATE = "/etc/local-gpu"
 ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
@@ -35,6 +36,7 @@ class Fault:
     values: NodeValues = LOCAL_NODE
     gpus: int = 4
     stores: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def shaped(**changes: Any) -> NodeValues:
@@ -159,6 +161,14 @@ FAULTS = {
         "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
     ),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
+    "efs_never": Fault(
+        "stage shared failed (exit 1): Failed to resolve",
+        {"/usr/sbin/mount.efs": '#!/bin/sh\necho "Failed to resolve $1" >&2\nexit 1\n'},
+        replace(LOCAL_NODE, shared=replace(SHARED, wait_s=2)),
+    ),
+    "secret_throttled_twice": Fault(
+        env={"AWS_ENDPOINT_URL_SECRETSMANAGER": f"http://{BRIDGE_ADDRESS}:{HEALING_PORT}"}
+    ),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
     "tampered": Fault("1 computed checksum did NOT match"),

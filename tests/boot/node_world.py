@@ -21,7 +21,17 @@ from local.disks import Disk
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
-from tests.boot.node_faults import BAKED, DRIVERLESS, ENROOT, FAULTS, KERNEL_LOG, STATE, XID, Fault
+from tests.boot.node_faults import (
+    BAKED,
+    DRIVERLESS,
+    ENROOT,
+    FAULTS,
+    HEALING_PORT,
+    KERNEL_LOG,
+    STATE,
+    XID,
+    Fault,
+)
 from tests.e2e.boot_world import (
     AWS_PORT,
     BUNDLES,
@@ -31,6 +41,7 @@ from tests.e2e.boot_world import (
     data_of_node,
     show_nodes,
     start_cloud,
+    start_throttled_service,
     wait_for,
 )
 from tests.userdata.values import A10GX4
@@ -71,6 +82,7 @@ class Stage:
             gpus=fault.gpus,
             tags={"tidegate:pool": "gpu", "tidegate:launch": f"{PLAN_ID}-3"},
             files=fault.files,
+            env=fault.env,
             disks=tuple(disks),
         )
 
@@ -247,6 +259,7 @@ def scenario(verb: str, times: int) -> Any:
         hypervisor.start()
         head = boot_head(cloud, world)
         hypervisor.stop()
+        start_throttled_service(HEALING_PORT, times=2)
         stage = Stage(cloud, world)
         return faults(stage, head) if verb == "faults" else kills(stage, head, times)
 

@@ -13,7 +13,7 @@ from typing import Any
 from local import namespaces
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
-from tests.boot.node_faults import FAULTS, Fault
+from tests.boot.node_faults import FAULTS, Fault, stub
 from tests.boot.node_world import Stage, ended
 from tests.e2e.boot_world import (
     AWS_PORT,
@@ -33,6 +33,8 @@ HANGS = Fault(
     files={"/usr/sbin/mount.efs": "#!/bin/sh\nexec sleep 1000\n"},
     values=replace(LOCAL_NODE, boot_bound_s=8),
 )
+# EFS hangs once, for which no case without systemd has the time.
+HUNG = Fault(files={"/usr/sbin/mount.efs": stub("mount.efs-hung")})
 LOOKS = {
     "cloud_init": "cloud-init status --wait",
     "failed": "systemctl --failed --no-legend --plain",
@@ -86,6 +88,7 @@ def scenario() -> dict[str, Any]:
             "killed": FAULTS["healthy"],
             "gpu_missing": FAULTS["gpu_missing"],
             "hangs": HANGS,
+            "efs_hung": HUNG,
         }
         began_s = time.time()
         machines = {

@@ -127,6 +127,10 @@ def test_a_neuron_driver_is_installed_and_held(seen):
     assert "aws-neuronx-dkms" in seen["neuron"]["shown"]
 
 
+def test_a_secrets_manager_that_has_no_time_is_asked_again(seen):
+    assert re.search(r"stage munge apply \S+ s, try 3", seen["secret_throttled_twice"]["console"])
+
+
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
 

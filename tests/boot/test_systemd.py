@@ -3,6 +3,7 @@
 systemd_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -59,6 +60,11 @@ def test_a_sick_node_powers_off(seen):
 def test_a_node_that_hangs_is_ended_after_the_pool_s_bound(seen):
     assert "tidegate not ready after 8 s" in seen["hangs"]["console"]
     assert (seen["hangs"]["alive"], seen["hangs"]["slurm"]) == (False, "")
+
+
+def test_a_mount_that_hangs_is_cut_and_tried_again(seen):
+    assert re.search(r"stage shared apply 3\d\.\d+ s, try 2", seen["efs_hung"]["console"])
+    assert seen["efs_hung"]["slurm"] == "IDLE+DYNAMIC_NORM"
 
 
 def test_a_node_that_was_rebooted_ends_itself(seen):

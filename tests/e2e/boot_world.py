@@ -10,10 +10,12 @@ import base64
 import hashlib
 import json
 import logging
+import math
 import os
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -136,13 +138,25 @@ def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMET
     return head_user_data(values, parameter)
 
 
-def start_throttled_service() -> None:
-    """A Secrets Manager that never has time."""
+def start_throttled_service(
+    port: int = THROTTLED_PORT, times: float = math.inf
+) -> ThreadingHTTPServer:
+    """A Secrets Manager that has no time so many times, and then answers."""
+    left = times
 
     class Throttled(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
-            self.send_response(400)
+            nonlocal left
+            left -= 1
+            asked = self.rfile.read(int(self.headers["Content-Length"]))
+            code, body = 400, b'{"__type": "ThrottlingException", "message": "Rate exceeded"}'
+            if left < 0:
+                real = urllib.request.Request(
+                    f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/", asked, dict(self.headers)
+                )
+                with urllib.request.urlopen(real) as answer:
+                    code, body = 200, answer.read()
+            self.send_response(code)
             self.send_header("Content-Type", "application/x-amz-json-1.1")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -150,8 +164,9 @@ def start_throttled_service() -> None:
 
         def log_message(self, format: str, *args: object) -> None: ...
 
-    server = ThreadingHTTPServer((BRIDGE_ADDRESS, THROTTLED_PORT), Throttled)
+    server = ThreadingHTTPServer((BRIDGE_ADDRESS, port), Throttled)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
 
 
 def wait_for(test: Callable[[], object], seconds: float) -> bool:

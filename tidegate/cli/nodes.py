@@ -1,9 +1,17 @@
 """`tidegate nodes`: the life of each node, what it has cost, and what would end it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tidegate.core.lives import Life
+
+# Each costs a call to EC2.
+MAX_ASKED = 10
 
 EXAMPLES = "Examples: tidegate nodes --cluster dev.yaml; tidegate nodes --pool t4 --cluster ..."
 
@@ -15,6 +23,8 @@ def nodes(
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Show each node that is paid for: stage, age, cost, what would end it, what holds it."""
+    from tidegate.adapters.clients import client
+    from tidegate.adapters.console import console_text
     from tidegate.cli.live import live, told
     from tidegate.cli.shown import as_json, show, table
     from tidegate.core.durations import span
@@ -26,7 +36,9 @@ def nodes(
         if pool and file.cluster.pool(pool) is None:
             raise typer.BadParameter(f"the cluster file has no pool {pool}")
         seen = live(file, context.obj).snapshot
-    found = [each for each in lives(seen) if pool in ("", each.pool)]
+        make = context.obj or (lambda service: client(service, file.region))
+        chosen = (each for each in lives(seen) if pool in ("", each.pool))
+        found = list(with_stages(chosen, lambda name: console_text(make("ec2"), name)))
     if json:
         typer.echo(as_json(found))
         return
@@ -37,3 +49,26 @@ def nodes(
         usd, age = f"{each.usd:.2f}", span(each.age_s)
         made.add_row(each.name, what, each.stage, age, usd, jobs, each.ends, each.held)
     show(made if found else "no nodes")
+
+
+def with_stages(lives: "Iterable[Life]", console: "Callable[[str], str]") -> "Iterator[Life]":
+    """How far the boot of each has come, by its console, which lags a little behind.
+
+    Who may not read it, or asks while the node has just ended, sees `booting` alone.
+    """
+    from dataclasses import replace
+
+    from tidegate.core.errors import BadConfig, NotAuthorized
+    from tidegate.core.lives import BOOTING
+    from tidegate.wire.console import last_stage
+
+    left = MAX_ASKED
+    for each in lives:
+        said = ""
+        if each.stage == BOOTING and left:
+            left -= 1
+            try:
+                said = last_stage(console(each.name))
+            except (BadConfig, NotAuthorized):
+                left = 0
+        yield replace(each, stage=f"{each.stage}, {said}") if said else each

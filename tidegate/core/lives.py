@@ -13,6 +13,9 @@ from tidegate.core.snapshot import Snapshot
 
 SECONDS_PER_HOUR = 3600.0
 
+# The stage of a node that Slurm does not know yet.
+BOOTING = "booting"
+
 
 @dataclass(frozen=True, slots=True)
 class Life:
@@ -56,7 +59,7 @@ def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot, ahead: Prospect
         name=member.instance_id,
         pool=member.pool,
         offering=str(member.offering),
-        stage=str(member.node.state) if member.node else "booting",
+        stage=str(member.node.state) if member.node else BOOTING,
         age_s=round(age_s, 1),
         usd=round(usd, 4),
         jobs=jobs,

@@ -19,6 +19,16 @@ class BootLine:
         return f"{self.at or '-':<24} {self.text}"
 
 
+def last_stage(console: str) -> str:
+    """`munge done`, `gpu failed`: how far the boot has come; "" while it has said nothing."""
+    said = [each.text.split() for each in boot_lines(console)]
+    stages = [words for words in said if words[0] == "stage" and len(words) > 2]
+    if not stages:
+        return ""
+    _, name, how, *_ = stages[-1]
+    return f"{name} {'failed' if how.startswith('failed') else 'done'}"
+
+
 def boot_lines(console: str) -> Iterator[BootLine]:
     """The boot's own lines, in order."""
     for line in console.splitlines():

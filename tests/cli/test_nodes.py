@@ -1,0 +1,57 @@
+"""How far boots have come, in `tidegate nodes`."""
+
+import pytest
+
+from tidegate.cli.nodes import MAX_ASKED, with_stages
+from tidegate.core.errors import NotAuthorized
+from tidegate.core.lives import Life
+from tidegate.wire.console import last_stage
+
+SAID = """\
+[    4.1] tidegate 2026-11-21T19:38:03.100Z stage identity apply 0.041 s, try 1
+tidegate 2026-11-21T19:38:04.100Z stage munge apply 0.4 s, try 1
+"""
+
+
+def life(name: str, stage: str = "booting") -> Life:
+    return Life(name, "t4", "g4dn.xlarge/us-east-1a/spot", stage, 30, 0.01, (), "", "")
+
+
+@pytest.mark.parametrize(
+    ("console", "stage"),
+    [
+        (SAID, "munge done"),
+        (SAID + "tidegate 2026-11-21T19:38:05.1Z stage gpu failed (exit 9): x", "gpu failed"),
+        ("tidegate stage bundle failed: x", "bundle failed"),
+        ("[ 4.2] EXT4-fs mounted", ""),
+        ("", ""),
+    ],
+)
+def test_the_last_stage_is_that_of_the_newest_line(console, stage):
+    assert last_stage(console) == stage
+
+
+def test_a_node_that_boots_shows_how_far_it_has_come():
+    found = with_stages([life("i-1"), life("i-2", "IDLE")], {"i-1": SAID}.__getitem__)
+
+    assert [each.stage for each in found] == ["booting, munge done", "IDLE"]
+
+
+def test_who_may_not_read_consoles_is_told_the_rest_and_asks_once():
+    asked = []
+
+    def refuse(name: str) -> str:
+        asked.append(name)
+        raise NotAuthorized("no ec2:GetConsoleOutput")
+
+    assert [each.stage for each in with_stages([life("i-1"), life("i-2")], refuse)] == [
+        "booting",
+        "booting",
+    ]
+    assert asked == ["i-1"]
+
+
+def test_not_more_nodes_are_asked_than_a_look_may_cost():
+    found = list(with_stages([life(f"i-{n}") for n in range(MAX_ASKED + 2)], lambda _: SAID))
+
+    assert [each.stage for each in found].count("booting") == 2
