@@ -29,7 +29,10 @@ WILDCARDS = (
         "named by the launch templates of this stack, without which nothing can be launched",
     ),
     (r":instance/\*$", "instances are told by the cluster's tag, which a condition asks for"),
-    (r":log-group:/tidegate/[a-z0-9/-]+:\*$", "Lambda names the streams below the one group"),
+    (
+        r":log-group:/tidegate/[a-z0-9/-]+:\*$",
+        "Lambda and the nodes' agent name the streams below the one group",
+    ),
     (
         r"/decisions/[^/]+/\*$",
         "the planner's own folder in the bucket; what it logs is named by the time of each look",

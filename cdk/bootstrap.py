@@ -54,6 +54,11 @@ class AgentNames:
     routine_queue_url: str
 
 
+def log_group(file: ClusterFile) -> str:
+    """Where nodes that ship their logs put them."""
+    return f"/tidegate/{file.cluster.name}/nodes"
+
+
 def zone_name(cluster: str) -> str:
     """The private DNS zone of a cluster."""
     return f"tidegate-{cluster}.internal"
@@ -207,6 +212,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         containers=file.containers,
         users=file.users,
+        log_group=log_group(file) if file.ships_logs else "",
         gpu=gpu_settings(file.gpu[pool.name]),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
     )

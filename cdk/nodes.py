@@ -4,13 +4,14 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
-from aws_cdk import CfnTag, Fn, Stack
+from aws_cdk import ArnFormat, CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct, IDependable
 
 from cdk import statements
-from cdk.bootstrap import SharedNames, node_values
+from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import ROOT_DEVICE, Images
@@ -63,7 +64,7 @@ class Nodes(Construct):
         }
         bucket = next(iter(bundles.values())).bucket
         self._kms_key = file.kms_key
-        self.role = self._role(storage, events, read_bundles(self, bucket))
+        self.role = self._role(storage, events, [read_bundles(self, bucket), *self._logs(file)])
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
         cluster = file.cluster
@@ -111,7 +112,9 @@ class Nodes(Construct):
         said = json.dumps(Stack.of(self).resolve(data), sort_keys=True)
         return sha256(said.encode()).hexdigest()[:8]
 
-    def _role(self, storage: Storage, events: Events, bundles: iam.PolicyStatement) -> iam.Role:
+    def _role(
+        self, storage: Storage, events: Events, more: Sequence[iam.PolicyStatement]
+    ) -> iam.Role:
         return statements.role(
             self,
             "Role",
@@ -121,10 +124,24 @@ class Nodes(Construct):
                 *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=False),
                 statements.tell_of_boot(events.bus.event_bus_arn),
-                bundles,
+                *more,
             ],
             managed=["AmazonSSMManagedInstanceCore"],
         )
+
+    def _logs(self, file: ClusterFile) -> Sequence[iam.PolicyStatement]:
+        """Where nodes ship their logs to, and the right to do so; nothing when they do not."""
+        if not file.ships_logs:
+            return ()
+        name = log_group(file)
+        CfnLogGroup(self, "Logs", log_group_name=name, retention_in_days=file.log_days)
+        arn = Stack.of(self).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=name,
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return (statements.write_logs_of_nodes(arn),)
 
     def _groups(self, cluster: Cluster) -> dict[str, str]:
         return {

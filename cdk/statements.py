@@ -218,6 +218,12 @@ def write_flow_logs(log_group_arn: str) -> Sequence[iam.PolicyStatement]:
     )
 
 
+def write_logs_of_nodes(log_group_arn: str) -> iam.PolicyStatement:
+    """The agent asks for the streams of its group before it writes."""
+    actions = ["CreateLogStream", "DescribeLogStreams", "PutLogEvents"]
+    return statement("NodeLogs", [f"logs:{each}" for each in actions], [f"{log_group_arn}:*"])
+
+
 def read_secret(secret_arn: str) -> iam.PolicyStatement:
     return statement("MungeKey", ["secretsmanager:GetSecretValue"], [secret_arn])
 

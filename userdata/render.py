@@ -87,6 +87,7 @@ NODE_STAGES = (
     "node/health",
     "node/slurmd",
     "node/spot",
+    "node/cloudwatch",
 )
 _HEAD_STAGES = (
     "head/update",
@@ -128,6 +129,7 @@ def node_bundle(values: NodeValues) -> Bundle:
         "CONTAINERS": values.containers,
         "NEURON_URL": values.shared.neuron_url,
         "USERS": values.users,
+        "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
         **_settings_of_both(values.munge, values.shared),

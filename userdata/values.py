@@ -218,6 +218,7 @@ class NodeValues:
     the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
     the image may lack programs, which then come from its repositories. `driver_branch`: of the
     NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
+    `log_group`: where the node's logs go, "" for nowhere.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     """
 
@@ -236,6 +237,7 @@ class NodeValues:
     driver_branch: str = ""
     containers: str = ""
     users: str = ""
+    log_group: str = ""
     gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:
@@ -245,6 +247,7 @@ class NodeValues:
         _check("driver_branch", self.driver_branch, _OPTIONAL_NUMBER)
         _check("containers", self.containers, _CONTAINERS)
         _check("users", self.users, _USERS)
+        _check("log_group", self.log_group, _OPTIONAL_WORD)
         _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 

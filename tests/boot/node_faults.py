@@ -94,6 +94,13 @@ NEURON = {
     "/usr/sbin/modprobe": "#!/bin/sh\n[ $1 != neuron ] || [ ! -e /etc/local-neuron ] ||"
     " { mknod /dev/neuron0 c 1 3; mknod /dev/neuron1 c 1 3; }\n",
 }
+# Its control program reads the configuration as JSON and starts the agent.
+AGENT = {
+    "/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl": "#!/bin/sh\n"
+    'python3 -m json.tool "${7#file:}" >/etc/local-agent &&'
+    " systemctl start amazon-cloudwatch-agent\n",
+    "/etc/systemd/system/amazon-cloudwatch-agent.service": "[Service]\nExecStart=/bin/sleep 1000\n",
+}
 SSSD = {
     "/etc/sssd/sssd.conf": "[sssd]\n",
     "/etc/systemd/system/sssd.service": "[Service]\nExecStart=/bin/sleep 1000\n",
@@ -150,6 +157,10 @@ FAULTS = {
     "neuron": Fault("", NEURON, NEURON_NODE, gpus=0),
     "neuron_missing": Fault(
         "the image lacks the Neuron driver", values=replace(NEURON_NODE, installs=False), gpus=0
+    ),
+    "cloudwatch": Fault("", AGENT, replace(LOCAL_NODE, log_group="/tidegate/dev/nodes")),
+    "cloudwatch_missing": Fault(
+        "the image has no CloudWatch agent", values=replace(LOCAL_NODE, log_group="/x")
     ),
     "sssd": Fault("", SSSD, replace(LOCAL_NODE, users="sssd")),
     "sssd_missing": Fault("no /etc/sssd/sssd.conf", values=replace(LOCAL_NODE, users="sssd")),

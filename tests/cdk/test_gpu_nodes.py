@@ -3,7 +3,7 @@
 import yaml
 
 from cdk.bootstrap import SharedNames, node_values, slurm_values
-from tests.cdk.made import ROOT, dev_file
+from tests.cdk.made import ROOT, dev_file, joined, synthesized
 from tidegate.wire.config import load_cluster, parse_cluster
 from userdata.render import slurm_conf
 
@@ -26,3 +26,21 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert "Gres=gpu:a100_1g.5gb:56 " in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
+
+
+def test_nodes_that_ship_logs_may_write_to_their_own_group_alone(tmp_path):
+    stack = synthesized(tmp_path, dev_file(logs={"nodes": "true", "retention_days": "7"}))[
+        "tidegate-dev"
+    ]
+
+    groups = [each for each in stack.all("AWS::Logs::LogGroup") if "/nodes" in str(each)]
+    assert [(each["LogGroupName"], each["RetentionInDays"]) for each in groups] == [
+        ("/tidegate/dev/nodes", 7)
+    ]
+    (own,) = [
+        each["Resource"]
+        for policy in stack.named("NodesRole", "AWS::IAM::Role")["Policies"]
+        for each in policy["PolicyDocument"]["Statement"]
+        if each["Sid"] == "NodeLogs"
+    ]
+    assert joined(own).endswith(":log-group:/tidegate/dev/nodes:*")

@@ -17,6 +17,7 @@ COMPUTE_MODE=''
 CONTAINERS=''
 NEURON_URL=https://apt.repos.neuron.amazonaws.com
 USERS=''
+LOG_GROUP=''
 MIG=''
 MPS=''
 MUNGE_WAIT_S=120

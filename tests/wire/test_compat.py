@@ -156,6 +156,11 @@ def test_sssd_needs_an_image_that_is_set_up_for_it():
     assert told(file_with("g5.xlarge", OWN, users="sssd")) == []
 
 
+def test_nodes_logs_need_the_agent_of_aws_s_image():
+    assert ("R20", True) in told(file_with("g5.xlarge", "install", logs={"nodes": True}))
+    assert told(file_with("g5.xlarge", logs={"nodes": True})) == []
+
+
 def test_mps_with_programs_beside_it_is_told():
     gpu = {"mps": True, "compute_mode": "default"}
 

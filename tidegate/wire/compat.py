@@ -58,6 +58,9 @@ def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.containers and not file.image_id:
         text = "neither AWS's nor Canonical's image holds enroot and pyxis: bake one that does"
         yield Finding("R20", True, "containers", text, sources(["dlami"]))
+    if file.ships_logs and file.installs_driver:
+        text = "image: install has no CloudWatch agent; take dlami, or an image of your own"
+        yield Finding("R20", True, "logs.nodes", text, sources(["dlami"]))
     if file.users and not file.image_id:
         text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
         yield Finding("R20", True, "users", text, sources(["dlami"]))

@@ -44,6 +44,7 @@ class ClusterFile:
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
+    `ships_logs`: nodes send their logs to CloudWatch.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
     `software`: what the file itself says of the nodes' image and of jobs.
@@ -72,6 +73,7 @@ class ClusterFile:
     efa: frozenset[str] = frozenset()
     containers: str = ""
     users: str = ""
+    ships_logs: bool = False
     software: SoftwareModel = field(default_factory=SoftwareModel)
 
     @property
@@ -189,6 +191,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         containers=model.containers or "",
         users=model.users or "",
+        ships_logs=model.logs.nodes,
         software=model.software,
     )
 

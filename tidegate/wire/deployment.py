@@ -369,8 +369,11 @@ class ExistingModel(Section):
 
 
 class LogsModel(Section):
-    """The functions' logs."""
+    """The logs of functions and nodes."""
 
+    nodes: bool = Field(
+        default=False, description="nodes send theirs to CloudWatch, by the agent of AWS's image"
+    )
     retention_days: Annotated[int, AfterValidator(_retention)] = Field(
         default=30, description="how long CloudWatch keeps them"
     )

@@ -159,7 +159,7 @@ class ClusterModel(Section):
     lustre: LustreModel | None = Field(
         default=None, description="FSx for Lustre; none when left out"
     )
-    logs: LogsModel = Field(default=LogsModel(), description="the functions' logs")
+    logs: LogsModel = Field(default=LogsModel(), description="the logs of functions and nodes")
     metrics: Metrics = Field(
         default=Metrics.MINIMAL,
         description="full: all figures, paid by the metric, and a dashboard",

@@ -1,0 +1,28 @@
+# shellcheck shell=bash
+# needs: identity packages
+# The boot's and slurmd's logs in CloudWatch, by AWS's agent, which AWS's images have.
+
+readonly CTL=/opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl
+readonly CONFIG=/etc/tidegate/cloudwatch.json
+
+config() {
+    cat <<EOF_CONFIG
+{"agent": {"run_as_user": "root"},
+ "logs": {"logs_collected": {"files": {"collect_list": [
+  {"file_path": "/var/log/tidegate/*", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "{instance_id}/boot"},
+  {"file_path": "/var/log/slurm/slurmd.log", "log_group_name": "$LOG_GROUP",
+   "log_stream_name": "{instance_id}/slurmd"}]}}}}
+EOF_CONFIG
+}
+
+check() {
+    [[ -z $LOG_GROUP ]] ||
+        { has_file "$CONFIG" "$(config)" && systemctl is-active --quiet amazon-cloudwatch-agent; }
+}
+
+apply() {
+    [[ -x $CTL ]] || refuse "the image has no CloudWatch agent, which logs.nodes needs"
+    config | put_file "$CONFIG" 644
+    "$CTL" -a fetch-config -m ec2 -s -c "file:$CONFIG"
+}
