@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.cdk.made import Stack
+from tests.cdk.made import Stack, dev_file, synthesized
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
@@ -16,3 +16,23 @@ def test_each_alarm_has_a_section_that_says_what_to_do(dev: Stack) -> None:
     for name, part in sections.items():
         words = {word.lower() for word in re.findall(r"\*\*(\w+)\*\*", part)}
         assert "As PlannerThrottles" in part or {"means", "look", "do"} <= words, name
+
+
+def test_alarms_of_this_account_reach_the_topic_and_it_says_when_they_are_over(dev: Stack) -> None:
+    statements = dev.one("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    ((topic, _),) = dev.resources("AWS::SNS::Topic")
+    (publish,) = [each for each in statements if each["Effect"] == "Allow"]
+
+    assert publish["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+    assert publish["Condition"] == {
+        "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+    }
+    for alarm in dev.all("AWS::CloudWatch::Alarm"):
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
+
+
+def test_whoever_the_file_names_hears_of_alarms_by_mail(tmp_path: Path) -> None:
+    made = synthesized(tmp_path, dev_file(alarm_email="ops@example.com"))["tidegate-dev"]
+
+    mail = made.one("AWS::SNS::Subscription")
+    assert (mail["Protocol"], mail["Endpoint"]) == ("email", "ops@example.com")
