@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.figures import Figure
-from cdk.packaging import package
+from bench.figures import Figure, table
+from cdk.packages import Packages
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ("dev", "research")
@@ -43,7 +43,7 @@ def num_resources(out: Path) -> int:
 
 
 def figures() -> Iterator[Figure]:
-    code = package(ROOT)
+    code = Packages.build(ROOT).functions
     megabytes = round(code.stat().st_size / 1e6, 1)
     yield Figure("the functions' code, zipped", megabytes, "MB", CODE_MOST_MB)
     for cluster in EXAMPLES:
@@ -58,3 +58,7 @@ def figures() -> Iterator[Figure]:
 def _children_s() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    print(table(list(figures())))
