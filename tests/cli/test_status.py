@@ -2,11 +2,14 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.conftest import Town
 from tests.make import job, node
+from tidegate.cli.main import app
 from tidegate.core.actions import Toll
 from tidegate.core.ec2 import Market, Offering
 
@@ -148,6 +151,24 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
 
     assert f"launched  EC2 gave {name} g4dn.xlarge/us-east-1b/spot" in lines
     assert json.loads(town.ask("events", "--since", "0s", "--json").output) == []
+
+
+def test_watching_looks_again_until_it_is_interrupted(town: Town) -> None:
+    town.report([job(1)])
+    looks = 0
+
+    def clients(service: str) -> Any:
+        nonlocal looks
+        looks += service == "lambda"
+        if looks == 2:
+            raise KeyboardInterrupt
+        return town.client(service)
+
+    words = ["status", "--watch", "--cluster", str(town.file)]
+    done = CliRunner().invoke(app, words, obj=clients)
+
+    assert (done.exit_code, looks) == (0, 2)
+    assert "jobs: 0 run, 0 start soon, 0 wait, 1 " in done.output
 
 
 @pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])

@@ -44,7 +44,7 @@ NOT_RUN = {
 }
 
 # What would never end, or take long -> what is typed instead.
-INSTEAD = {"--watch": "", "0:300": "0:2"}
+INSTEAD = {"--watch": "", "0:300": "0:2"}  # tests/cli/test_status.py watches
 NODE = "i-0123456789abcdef0"
 
 EVERY = commands()

@@ -87,6 +87,26 @@ def test_a_plan_is_followed_from_its_launch_to_the_boot_and_the_end_of_its_node(
     assert world.trouble() == []
 
 
+def secrets(world: StackWorld) -> set[str]:
+    """The functions' credentials and the Munge key, as bytes are written."""
+    sessions = world.router.functions.roles._sessions.values()
+    manager = world.cloud.observer("secretsmanager")
+    named = [each["Name"] for each in manager.list_secrets()["SecretList"]]
+    values = [manager.get_secret_value(SecretId=each) for each in named]
+    keys = {str(each.get("SecretString") or each.get("SecretBinary")) for each in values}
+    return keys | {each.secret_key for each in sessions} | {each.token for each in sessions}
+
+
+def test_no_log_line_holds_a_secret(world: StackWorld) -> None:
+    (node,) = story.buy(world)
+    story.warn(world, node)
+    story.let_go(world, [node])
+
+    lines = [line for each in world.router.invocations for line in each.lines]
+    assert len(secrets(world)) >= 5
+    assert not [line for line in lines if any(each in line for each in secrets(world))]
+
+
 def test_an_order_is_found_under_its_plan_at_the_planner_and_at_the_head(
     world: StackWorld,
 ) -> None:
