@@ -27,13 +27,14 @@ def of_new_volume(call: Call, key_arn: str) -> Iterator[Check]:
 
 def of_start(call: Call, instance_id: str) -> Iterator[Check]:
     """For the instance to read the volumes that it has; their keys' data is there already."""
-    volumes: Any = ec2_backends[call.account][call.region].volumes.values()
+    backend: Any = ec2_backends[call.account][call.region]
     keys = {
         each.kms_key_id
-        for each in volumes
+        for each in backend.volumes.values()
         if each.attachment and each.attachment.instance.id == instance_id and each.kms_key_id
     }
-    for key_arn in sorted(keys):
+    # AWS's own key asks nobody.
+    for key_arn in sorted(keys - {backend.default_kms_key_id}):
         yield _grant(call, key_arn)
 
 
