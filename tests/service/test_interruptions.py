@@ -201,3 +201,20 @@ def test_an_offering_that_ec2_takes_back_rests_and_a_death_alone_rests_none() ->
     rests = world.ledger.all_resting[offering]
     assert (rests.code, rests.failures) == (TAKEN_BACK, 1)
     assert rests.until_s == world.clock.now_s() + world.of.timings.rest_min_s
+
+
+def test_a_digest_that_cannot_be_had_puts_no_notice_off_and_is_told() -> None:
+    world = world_with_a_gang()
+
+    def refuse(point: str) -> None:
+        if point == "before newest_digest":
+            raise Throttled("slow down")
+
+    world.break_with(refuse)
+
+    done = world.control().interrupt([warning(world)])
+
+    assert done.trouble == "the digest cannot be read: slow down"
+    assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
+    assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
+    assert world.ledger.all_nodes["i-1"].toll == Toll()
