@@ -209,6 +209,20 @@ def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
         assert [joined(action) for action in alarm["AlarmActions"]] == [topic]
 
 
+@pytest.mark.parametrize(
+    ("name", "statistic"),
+    [
+        ("NearLimit", "Minimum"),  # all of the minute, not one look
+        ("GpusUnused", "Maximum"),  # not even for a moment
+        ("LostCapacity", "Maximum"),
+        ("BudgetNearlySpent", "Maximum"),
+        ("AgentSilent", "Maximum"),
+    ],
+)
+def test_an_alarm_looks_at_the_right_end_of_its_figure(dev: Stack, name: str, statistic: str):
+    assert dev.named(f"Alarms{name}", "AWS::CloudWatch::Alarm")["Statistic"] == statistic
+
+
 def test_three_failed_looks_are_three_minutes(dev: Stack):
     alarm = dev.named("AlarmsLookFailed", "AWS::CloudWatch::Alarm")
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests.cdk.made import Stack, dev_file, synthesized
+from tests.cdk.made import Stack
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
@@ -29,10 +29,3 @@ def test_alarms_of_this_account_reach_the_topic_and_it_says_when_they_are_over(d
     }
     for alarm in dev.all("AWS::CloudWatch::Alarm"):
         assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
-
-
-def test_whoever_the_file_names_hears_of_alarms_by_mail(tmp_path: Path) -> None:
-    made = synthesized(tmp_path, dev_file(alarm_email="ops@example.com"))["tidegate-dev"]
-
-    mail = made.one("AWS::SNS::Subscription")
-    assert (mail["Protocol"], mail["Endpoint"]) == ("email", "ops@example.com")
