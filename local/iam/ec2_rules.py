@@ -35,6 +35,8 @@ def checks_of(call: Call) -> Sequence[Check]:
         return [Check(f"ec2:{call.name}", "*", {"ec2:Region": call.region})]
     if call.name in ON_INSTANCES:
         return list(_on_instances(call))
+    if call.name == "GetConsoleOutput":
+        return [_on(call, call.params["InstanceId"])]
     if call.name in ("CreateTags", "DeleteTags"):
         return list(_on_tags(call))
     if call.name in ("CreateFleet", "RunInstances"):

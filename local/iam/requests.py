@@ -118,7 +118,7 @@ def _name_and_params(environ: Environ, service: str, path: str) -> tuple[str, Ma
 
 def _query_params(service: str, form: Mapping[str, str]) -> Mapping[str, Any]:
     name = form["Action"]
-    if name.startswith(("Describe", "Get")):
+    if name.startswith(("Describe", "Get")) and name != "GetConsoleOutput":
         # No rule looks into these, and parsing costs.
         return {}
     model: Any = get_service_model(service)
