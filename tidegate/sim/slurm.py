@@ -104,6 +104,7 @@ class SimSlurm:
         for job in self.table.active.values():
             if job_id in (job.job_id, job.array_job_id):
                 job.submit = replace(job.submit, is_held=False)
+                job.reason = "BeginTime" if job.eligible_at_s > self.clock.now_s() else "None"
         self.table.changed()
         self.table.main_pass()
 
