@@ -65,7 +65,7 @@ class SimBench:
     ) -> None:
         for name in names:
             features = ("gpu", gpu_type)
-            node = SimNode(name, 48, 180_000, gpus, gpu_type, features, is_drain=is_drained)
+            node = SimNode(name, 48, 187_000, gpus, gpu_type, features, is_drain=is_drained)
             self.port.register(node)
 
 

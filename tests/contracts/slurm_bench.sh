@@ -38,8 +38,8 @@ TreeWidth=65533
 ReturnToService=1
 KillWait=2
 DefMemPerCPU=2000
-NodeName=ph-t4-[1-8] State=FUTURE CPUs=48 RealMemory=180000 Gres=gpu:t4:4 Feature=gpu,t4
-NodeName=ph-a10g-[1-8] State=FUTURE CPUs=48 RealMemory=180000 Gres=gpu:a10g:4 Feature=gpu,a10g
+NodeName=ph-t4-[1-8] State=FUTURE CPUs=48 RealMemory=187000 Gres=gpu:t4:4 Feature=gpu,t4
+NodeName=ph-a10g-[1-8] State=FUTURE CPUs=48 RealMemory=187000 Gres=gpu:a10g:4 Feature=gpu,a10g
 NodeSet=gpuset Feature=gpu
 PartitionName=gpu Nodes=gpuset Default=YES MaxTime=INFINITE State=UP
 CONF
