@@ -8,16 +8,16 @@ FAULTS_OF_DOING = (
         "the epoch is not checked",
         (
             "service/apply.py",
-            "        if not self.ledger.commit(snapshot.epoch, tuple(records.values())):",
-            "        if not self.ledger.commit(snapshot.epoch, tuple(records.values())) and not 1:",
+            "            outcome.is_stale = True\n            return outcome\n",
+            "            pass\n",
         ),
     ),
     mutant(
         "a launch is not recorded before EC2 is asked",
         (
             "service/apply.py",
-            "self.ledger.commit(snapshot.epoch, tuple(records.values()))",
-            "self.ledger.commit(snapshot.epoch, ())",
+            "self.ledger.commit(snapshot.epoch, tuple(records.values()), going)",
+            "self.ledger.commit(snapshot.epoch, (), going)",
         ),
     ),
     mutant(

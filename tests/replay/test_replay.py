@@ -12,6 +12,7 @@ from tidegate.cli.main import app
 from tidegate.core.pool import Cluster
 from tidegate.sim.replay.outcome import as_days
 from tidegate.sim.replay.run import POLICIES, replay
+from tidegate.sim.replay.state import EPOCH_S
 from tidegate.sim.replay.trace import Trace, read_trace
 from tidegate.sim.replay.world import RELEASE_S, Setting
 from tidegate.wire.config import parse_cluster
@@ -230,3 +231,29 @@ def test_a_gate_that_fails_ends_the_command_with_3(tmp_path):
 
     assert [failed.exit_code, passed.exit_code, strange.exit_code] == [3, 0, 1]
     assert "multiple_of_bound > 1" in failed.output
+
+
+def test_a_budget_that_is_spent_lets_jobs_wait_for_the_next_day():
+    asked = trace("0 3600 1 1", "7200 600 1 1")
+    limited = cluster(more="budget: {usd_per_day: 0.5}\n")
+
+    ended = replay(asked, limited, EXACT)
+    model = replay(asked, limited, EXACT, "parallelcluster")
+
+    first, second = ended.world.runs
+    assert first.wait_s < 400
+    assert 86400 < second.first_started_s - EPOCH_S < 86400 + 600
+    assert (ended.outcome.jobs_ended, ended.outcome.breaches) == (2, 0)
+    assert model.outcome.breaches == 1
+
+
+@pytest.mark.parametrize(("account", "is_late"), [("ann", True), ("bob", False)])
+def test_a_budget_of_an_account_binds_nobody_else(account, is_late):
+    jobs = "job_id,submit_s,duration_s,gpus,nodes,partition,account\n"
+    jobs += f"first,0,3600,1,1,gpu,ann\nsecond,7200,600,1,1,gpu,{account}\n"
+    limited = cluster(more="budget_by_account: {ann: {usd_per_day: 0.5}}\n")
+
+    ended = replay(read_trace(jobs), limited, EXACT)
+
+    assert (ended.world.runs[1].wait_s > 3600) is is_late
+    assert (ended.outcome.jobs_ended, ended.outcome.breaches) == (2, 0)

@@ -104,7 +104,10 @@ def assert_rings(world: StackWorld, alarm_name: str, queue: str) -> None:
 def is_raised_by(world: StackWorld, alarm_name: str, invocation: Invocation) -> bool:
     """Whether what CloudWatch reads out of this invocation's log is more than the alarm bears."""
     alarm = alarmed_by(world, alarm_name)
-    (line,) = [json.loads(each) for each in invocation.lines if '"_aws":' in each]
+    lines = [json.loads(each) for each in invocation.lines if '"_aws":' in each]
+    if not lines:
+        return False  # it counted nothing
+    (line,) = lines
     (told,) = line["_aws"]["CloudWatchMetrics"]
     watched = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
     counts = {each["Name"] for each in told["Metrics"]}

@@ -110,10 +110,12 @@ class OldNodesGo(Check):
         if pool is None or (pool.limits, cluster.limits) != (Limits(), Limits()) or cluster.budgets:
             return True
         newest = self.world.control.placement.templates[pool.name].digest
+        # The witness notes a node only when what brought it is over.
+        joined = self.witness.registered.keys() | self.world.slurm.nodes.keys()
         return any(
             (one.pool, one.template) == (pool.name, newest)
             for one in everything.values()
-            if one.instance_id in self.witness.registered
+            if one.instance_id in joined
         )
 
     def started(self, job: SimJob) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidegate.core.ec2 import Market
 from tidegate.core.pool import Cluster
+from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
 from tidegate.sim.replay.world import BILLED_LEAST_S, World
 
@@ -31,7 +32,8 @@ class Outcome:
 
     `bound_usd`: every GPU-second at the cheapest on-demand price per GPU of a type that can hold
     the job, without idle, boot or waiting; no policy reaches it. `by_pool`: USD by "pool market".
-    `unmet`: jobs that never ran, by reason. `breaches`: moments at which a limit was exceeded.
+    `unmet`: jobs that never ran, by reason. `breaches`: nodes bought over a limit or on a
+    budget that was spent.
     """
 
     name: str
@@ -147,7 +149,7 @@ def outcome(world: World, name: str, policy: str, unmet: dict[str, str]) -> Outc
         interruptions=world.num_interruptions,
         most_nodes=most_nodes,
         most_usd_per_hour=most_usd,
-        breaches=breaches,
+        breaches=breaches + launches_over_budget(world.gone, world.cluster),
         unmet=tuple(sorted(reasons.items())),
         looks=world.num_looks,
     )

@@ -24,7 +24,7 @@ ROWS: tuple[Row, ...] = (
     ("most nodes", lambda o: o.most_nodes, ",.0f"),
     ("most USD per hour", lambda o: o.most_usd_per_hour, ",.2f"),
     ("interruptions", lambda o: o.interruptions, ",.0f"),
-    ("limits exceeded", lambda o: o.breaches, ",.0f"),
+    ("over limit or budget", lambda o: o.breaches, ",.0f"),
     ("jobs ended", lambda o: o.jobs_ended, ",.0f"),
     ("jobs that never ran", lambda o: o.jobs - o.jobs_ended, ",.0f"),
 )

@@ -51,7 +51,7 @@ class Machine:
     """A node from its purchase to its end.
 
     `usd_per_hour`: what the planner takes for its price; `price`: what EC2 bills, in USD per
-    hour, where that changes.
+    hour, where that changes. `account`: of the job it was bought for, where the policy says.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Machine:
     joins_s: float
     features: tuple[str, ...]
     price: Steps | None = None
+    account: str = ""
     is_up: bool = False
     is_drain: bool = False
     drain_reason: str = ""

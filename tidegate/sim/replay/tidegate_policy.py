@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tidegate.core.actions import (
+    Charge,
     Launch,
     Mark,
     NodeRecord,
@@ -21,6 +22,7 @@ from tidegate.core.ec2 import Instance, InstanceState, Offering
 from tidegate.core.planner import plan
 from tidegate.core.slurm import Node, NodeState, Reading
 from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.core.spend import charges
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.world import HEARTBEAT_S, World
 
@@ -42,6 +44,8 @@ class Tidegate:
         self._nodes: dict[str, tuple[int, Node]] = {}
         self._stuck: dict[str, Stuck] = {}
         self._resting: dict[Offering, Resting] = {}
+        self._spent: dict[tuple[str, str], float] = {}
+        self._num_charged = 0
         self._epoch = 0
         self.unmet: dict[str, str] = {}
         self.most_usd_per_hour = 0.0
@@ -95,7 +99,7 @@ class Tidegate:
         assert pool is not None
         missing = launch.count
         for offering in launch.offerings:
-            bought = world.buy(pool, offering, missing, launch.gated_for)
+            bought = world.buy(pool, offering, missing, launch.gated_for, launch.account)
             for machine in bought:
                 self._records[machine.name] = NodeRecord(
                     instance_id=machine.name,
@@ -105,6 +109,7 @@ class Tidegate:
                     launched_at_s=world.now_s,
                     usd_per_hour=machine.usd_per_hour,
                     gated_for=launch.gated_for,
+                    account=launch.account,
                 )
                 self._instances[machine.name] = Instance(
                     machine.name,
@@ -159,6 +164,7 @@ class Tidegate:
     # -- what is seen ----------------------------------------------------------------------
 
     def _snapshot(self, world: World) -> Snapshot:
+        self._charge(world)
         alive = world.machines
         self._records = {name: self._record(alive[name]) for name in alive}
         self._instances = {name: self._instances[name] for name in alive}
@@ -179,7 +185,18 @@ class Tidegate:
             nodes=tuple(self._records.values()),
             resting=tuple(self._resting.values()),
             stuck=tuple(self._stuck.values()),
+            spent=tuple(Charge(*key, usd) for key, usd in self._spent.items()),
         )
+
+    def _charge(self, world: World) -> None:
+        """What nodes that are gone have cost, where there are budgets."""
+        ended = world.gone[self._num_charged :] if world.cluster.budgets else ()
+        for machine in ended:
+            assert machine.ended_s is not None
+            for each in charges(self._records[machine.name], machine.ended_s):
+                key = each.period, each.scope
+                self._spent[key] = self._spent.get(key, 0.0) + each.usd
+        self._num_charged += len(ended)
 
     def _record(self, machine: Machine) -> NodeRecord:
         record = self._records[machine.name]

@@ -215,7 +215,14 @@ class World:
 
     # -- nodes ---------------------------------------------------------------------------
 
-    def buy(self, pool: Pool, offering: Offering, count: int, gated_for: str = "") -> list[Machine]:
+    def buy(
+        self,
+        pool: Pool,
+        offering: Offering,
+        count: int,
+        gated_for: str = "",
+        account: str = "",
+    ) -> list[Machine]:
         """Up to `count` nodes; fewer when EC2 has no more of the offering."""
         room = self.setting.capacity.get(offering)
         if room is not None:
@@ -232,6 +239,7 @@ class World:
                 instance_type=instance_type,
                 usd_per_hour=self.cluster.prices[offering],
                 price=self.setting.prices.get(offering),
+                account=account,
                 launched_s=self.now_s,
                 joins_s=self.now_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
