@@ -15,9 +15,7 @@ _KINDS = (
     (
         "a password",
         # Paths and ARNs say where a secret is; variables take it from somewhere else.
-        re.compile(
-            r"(?i)[a-z]*(?:password|passwd|secret|storagepass|token)=(?!/|arn:|\$|[\"' ])\S"
-        ),
+        re.compile(r"(?i)(?:password|passwd|secret|storagepass|token)=(?!/|arn:|\$|[\"' ])\S"),
     ),
 )
 
