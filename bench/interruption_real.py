@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import batched
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from bench.deployed import Live, live
@@ -89,16 +90,19 @@ def _jobs_on(slurm: RealSlurm, names: Sequence[str]) -> frozenset[str]:
     return frozenset(job.job_id for job in jobs if not set(names).isdisjoint(job.node_names))
 
 
-def singles(bench: Bench, names: Sequence[str]) -> list[Figure]:
+def singles(bench: Bench) -> list[Figure]:
     """One notice after the other."""
+    cold_s = bench.made.warm()
     put_at_s: dict[str, float] = {}
-    for name in names:
+    for name in _running(bench.slurm):
         put_at_s |= bench.made.notify([name])
         # The replacement is bought before the next notice comes.
         time.sleep(SINGLES_APART_S)
     drained_s, signalled_s = bench.made.drained_s(put_at_s), bench.signalled_s(put_at_s)
     print(f"  drained after {_shown(drained_s)} s, signalled after {_shown(signalled_s)} s")
     return [
+        Figure("first run of the function, cold, on this machine", cold_s, "s"),
+        Figure("notice put to drained, median", median(drained_s), "s"),
         Figure("notice put to drained, p95", percentile(drained_s, 95), "s", 1.5),
         Figure("notice put to signal in the script, p95", percentile(signalled_s, 95), "s", 2.0),
     ]
@@ -108,9 +112,11 @@ def _shown(found: Sequence[float]) -> str:
     return " ".join(f"{each:.2f}" for each in sorted(found))
 
 
-def storm(bench: Bench, names: Sequence[str]) -> list[Figure]:
-    """Many at once, until the last of their jobs is requeued."""
+def storm(bench: Bench) -> list[Figure]:
+    """A notice for each node at once, until the last of their jobs is requeued."""
+    bench.made.warm()
     bench.made.slurm.commands.clear()
+    names = _running(bench.slurm)
     jobs = _jobs_on(bench.slurm, names)
     put_at_s = bench.made.notify(names)
     drained_s, signalled_s = bench.made.drained_s(put_at_s), bench.signalled_s(put_at_s)
@@ -128,14 +134,11 @@ def storm(bench: Bench, names: Sequence[str]) -> list[Figure]:
 
 
 def figures(num_singles: int = SINGLES, num_storm: int = STORM) -> list[Figure]:
-    with benched(num_singles + num_storm) as bench:
-        names = _running(bench.slurm)
-        found = [
-            Figure("first run of the function, cold, on this machine", bench.made.warm(), "s"),
-            *singles(bench, names[:num_singles]),
-            *storm(bench, names[num_singles:]),
-        ]
-        print(f"  notices in each run of the function: {bench.made.interruptions()}")
+    found: list[Figure] = []
+    for num_nodes, measure in ((num_singles, singles), (num_storm, storm)):
+        with benched(num_nodes) as bench:
+            found += measure(bench)
+            print(f"  notices in each run of the function: {bench.made.interruptions()}")
     return found
 
 

@@ -131,8 +131,9 @@ class Service:
                     return
                 self._carry_out(batch)
         except TidegateError as error:
-            self._say_once(urgent, error)
-            self._stopping.wait(RETRY_S)
+            if not self._stopping.is_set():
+                self._say_once(urgent, error)
+                self._stopping.wait(RETRY_S)
             return
         if self._has_trouble.pop(urgent, None):
             logger.info("Orders arrive again.")
