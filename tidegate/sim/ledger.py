@@ -35,7 +35,7 @@ class SimLedger:
     """One cluster's ledger, shared by all its planners.
 
     A commit repeated by the planner that made it answers False here. DynamoDB answers True
-    when it can still tell; a planner must live with either.
+    when it can still tell; a planner must live with either. `on_commit` hears each answer.
     """
 
     clock: Clock
@@ -52,6 +52,7 @@ class SimLedger:
     all_tolls: dict[str, tuple[int, Toll]] = field(default_factory=dict)
     all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
+    on_commit: list[Callable[[bool], None]] = field(default_factory=list)
 
     @property
     def epoch(self) -> Epoch:
@@ -117,6 +118,8 @@ class SimLedger:
                 self.all_launches.update((r.launch.launch_id, r.kept()) for r in launches)
                 for name, order in going.items():
                     self.all_nodes[name] = replace(self.all_nodes[name], order=order)
+        for tell in self.on_commit:
+            tell(is_first)
         return is_first
 
     def finish_launch(

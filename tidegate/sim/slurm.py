@@ -21,7 +21,8 @@ type Command = Callable[[str, tuple[str, ...]], None]
 class SimSlurm:
     """One slurmctld. Users call `submit`; machines `register` and `die`; time calls `step`.
 
-    `on_command` hears each command of the agent that changes something, before it does.
+    `on_command` hears each command of the agent that changes something, before it does; `on_join`
+    each node right after it has joined.
     """
 
     cluster: Cluster
@@ -32,6 +33,7 @@ class SimSlurm:
     head_clock: Clock | None = None
     is_up: bool = True
     on_command: list[Command] = field(default_factory=list)
+    on_join: list[Callable[[SimNode], None]] = field(default_factory=list)
     table: Table = field(init=False)
     _number: int = 0
     _read: tuple[int, Reading] | None = None
@@ -114,8 +116,10 @@ class SimSlurm:
         """Slurmd -Z. A known name keeps its record; registration starts no scheduling pass."""
         if self.is_up and node.name not in self.nodes:
             now_s = self.table.head_clock.now_s()
-            self.nodes[node.name] = replace(node, last_busy_at_s=now_s, jobs={})
+            joined = self.nodes[node.name] = replace(node, last_busy_at_s=now_s, jobs={})
             self.table.changed()
+            for tell in self.on_join:
+                tell(joined)
 
     def die(self, name: str) -> None:
         """The machine vanished: the node looks alive until SlurmdTimeout."""

@@ -32,6 +32,7 @@ from tidegate.sim.checks.orders import (
     RequiredNodesKept,
 )
 from tidegate.sim.checks.plans import (
+    BeatenPlansDropped,
     NothingOnLeaving,
     OneVerdict,
     SameInAnyOrder,
@@ -43,6 +44,7 @@ CHECKS: tuple[type[Check], ...] = (
     NoStrayInstances,
     NoDoubleBuy,
     RecordedFirst,
+    BeatenPlansDropped,
     NoJobKilled,
     LeftSlurmFirst,
     RequeuedOnlyForAReason,

@@ -171,18 +171,31 @@ class DrainedInTime(Check):
 
 
 class HintsHeeded(Check):
-    """No job starts on a node that is to be left since AWS's word on it was acted on."""
+    """A node that is to be left is closed soon after AWS's word on it was acted on, and no job
+    starts there any more.
+    """
 
     def started(self, job: SimJob) -> None:
-        witness, chaos = self.witness, self.witness.chaos
         for name in job.node_names:
-            hinted_s = witness.hinted.get(name)
-            if hinted_s is None or name in chaos.touched:
-                continue
-            since_s = max(hinted_s, witness.registered.get(name, witness.now_s))
-            is_calm = chaos.was_calm_since(hinted_s, *UNREACHABLE)
-            if is_calm and witness.now_s - since_s > TIME_TO_DRAIN_S:
+            if self._must_be_closed(name):
                 raise self.broken(f"job {job.job_id} starts on {name}, which AWS spoke of")
+
+    def passed(self, seconds: float) -> None:
+        nodes = self.world.slurm.nodes
+        for name in self.witness.hinted:
+            node = nodes.get(name)
+            is_open = node and not node.is_drain and not self.witness.is_machine_dead(node)
+            if is_open and self._must_be_closed(name):
+                raise self.broken(f"{name} is still open, although AWS spoke of it")
+
+    def _must_be_closed(self, name: str) -> bool:
+        witness, chaos = self.witness, self.witness.chaos
+        hinted_s = witness.hinted.get(name)
+        if hinted_s is None or name in chaos.touched or not witness.is_head_well:
+            return False
+        since_s = max(hinted_s, witness.registered.get(name, witness.now_s))
+        is_calm = chaos.was_calm_since(hinted_s, *UNREACHABLE)
+        return is_calm and witness.now_s - since_s > TIME_TO_DRAIN_S
 
 
 class HeadGoesLast(Check):

@@ -117,7 +117,9 @@ class OperatorsKeepNodes(Check):
 
 
 class GangsWhole(Check):
-    """A gang gets all its nodes in one place, and no lesser job takes them meanwhile."""
+    """A gang gets all its nodes in one place; they join closed, and no lesser job takes them
+    meanwhile.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -148,6 +150,13 @@ class GangsWhole(Check):
         zones = sorted({mate.offering.zone for mate in mates})
         if len(zones) > 1:
             raise self.broken(f"the gang {launch.gated_for} is spread over {', '.join(zones)}")
+
+    def joined(self, node: SimNode) -> None:
+        """An open one would be anybody's until the head hears of it."""
+        instance = self.world.compute.everything.get(node.name)
+        launch = self.witness.launch_of(instance) if instance else None
+        if launch and launch.gated_for and not node.is_drain:
+            raise self.broken(f"{node.name} joins open, it is meant for gang {launch.gated_for}")
 
     def looked(self, looked: Looked) -> None:
         for done in looked.rounds:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from random import Random
 
-from tidegate.core.actions import Plan, Served, Unmet
+from tidegate.core.actions import Order, Plan, Served, Unmet
+from tidegate.core.ec2 import FleetRequest
 from tidegate.core.planner import plan
 from tidegate.core.reconcile import CLOSED_REASON
 from tidegate.core.snapshot import Snapshot
@@ -89,6 +90,24 @@ class TogetherOrNotAtAll(_OfPlans):
             lacking = [each for each in ids if each not in served]
             if 0 < len(lacking) < len(ids):
                 raise self.broken(f"of job {leader} {', '.join(lacking)} would wait alone")
+
+
+class BeatenPlansDropped(Check):
+    """A plan that another planner was faster than is not carried out."""
+
+    def requested(self, request: FleetRequest) -> None:
+        self._drops(f"{request.client_token} is asked for")
+
+    def terminating(self, instance_ids: tuple[str, ...]) -> None:
+        self._drops(f"{', '.join(instance_ids)} is ended")
+
+    def sent(self, order: Order) -> None:
+        self._drops(f"order {order.order_id} is sent")
+
+    def _drops(self, what: str) -> None:
+        witness = self.witness
+        if self.world.actors[-1:] == ["planner"] and witness.depth in witness.beaten:
+            raise self.broken(f"{what} by a plan of an epoch that was another's")
 
 
 class SameInAnyOrder(_OfPlans):

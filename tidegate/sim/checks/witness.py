@@ -34,7 +34,8 @@ class Witness:
     `views`, `digests`: what each planner that runs now has read, the outermost first.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
     for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
-    that EC2 was asked with before. `viewed_s`: when each planner read the ledger.
+    that EC2 was asked with before. `viewed_s`: when each planner read the ledger; `beaten`: those
+    whose epoch was another's when they committed.
     """
 
     world: SimWorld
@@ -42,6 +43,7 @@ class Witness:
     views: dict[int, LedgerView] = field(default_factory=dict)
     digests: dict[int, Digest] = field(default_factory=dict)
     viewed_s: dict[int, float] = field(default_factory=dict)
+    beaten: set[int] = field(default_factory=set)
     noticed: dict[str, float] = field(default_factory=dict)
     hinted: dict[str, float] = field(default_factory=dict)
     registered: dict[str, float] = field(default_factory=dict)
@@ -137,6 +139,12 @@ class Check:
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         """The agent is about to change something in Slurm."""
 
+    def sent(self, order: Order) -> None:
+        """A function sends an order to the head."""
+
+    def joined(self, node: SimNode) -> None:
+        """A machine has become a node of Slurm."""
+
     def started(self, job: SimJob) -> None: ...
 
     def begun(self) -> None:
@@ -158,6 +166,8 @@ EVENTS = (
     "reclaimed",
     "ordered",
     "commanded",
+    "sent",
+    "joined",
     "started",
     "begun",
     "looked",
@@ -183,6 +193,7 @@ class Checks:
             self.hearers[event] = [getattr(checks[number], event) for number in numbers]
         witness, world = self.witness, self.witness.world
         world.ledger.on_view.append(self._viewed)
+        world.ledger.on_commit.append(self._committed)
         world.bus.on_digest.append(self._read)
         world.compute.on_request.append(self._requested)
         for hooks, event in (
@@ -190,8 +201,10 @@ class Checks:
             (world.compute.on_launch, "launched"),
             (world.compute.on_terminate, "terminating"),
             (world.compute.on_end, "ended"),
+            (world.slurm.on_join, "joined"),
             (world.slurm.table.on_start, "started"),
             (world.slurm.on_command, "commanded"),
+            (world.bus.on_order, "sent"),
             (world.on_begin, "begun"),
             (world.on_orders, "ordered"),
             (witness.chaos.on_reclaim, "reclaimed"),
@@ -209,6 +222,11 @@ class Checks:
     def _viewed(self, view: LedgerView) -> None:
         self.witness.views[self.witness.depth] = view
         self.witness.viewed_s[self.witness.depth] = self.witness.now_s
+        self.witness.beaten.discard(self.witness.depth)
+
+    def _committed(self, is_first: bool) -> None:
+        if not is_first:
+            self.witness.beaten.add(self.witness.depth)
 
     def _read(self, digest: Digest) -> None:
         self.witness.digests[self.witness.depth] = digest
