@@ -4,6 +4,7 @@ Their scripts run in the boot tests and in `make demo`; here it is about their r
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from botocore.exceptions import ClientError
 from moto.core.models import DEFAULT_ACCOUNT_ID
@@ -15,6 +16,7 @@ from tidegate.core.errors import TidegateError
 
 BUNDLE = f"bundle-of-{NAME}.tgz"
 FLOWS = f"/tidegate/{NAME}/flows"
+NODE_LOGS = f"/tidegate/{NAME}/nodes"
 
 
 def whole(world: StackWorld) -> story.Missing:
@@ -29,6 +31,7 @@ def whole(world: StackWorld) -> story.Missing:
     nodes = story.buy(world)
     for node in nodes:
         yield from boot(world, node, "NodesRole")
+        yield from ship_logs(world, node)
         story.warn(world, node)
     if not nodes:
         yield "no node for a waiting job"
@@ -60,22 +63,32 @@ def boot(world: StackWorld, instance_id: str, role: str) -> story.Missing:
             yield f"{role}: no {want} of the shared files"
 
 
+def ship_logs(world: StackWorld, instance_id: str) -> story.Missing:
+    """A node's logs, as the CloudWatch agent ships them."""
+    return _shipped(world, world.machine(instance_id, "logs"), "node logs", NODE_LOGS, instance_id)
+
+
 def flows(world: StackWorld) -> story.Missing:
     """A delivery of flow logs, as the VPC user guide describes it."""
     role, service = _role(world, "FlowRole"), "vpc-flow-logs.amazonaws.com"
     if not world.cloud.authorizer.trusts(role, service, {"aws:SourceAccount": DEFAULT_ACCOUNT_ID}):
         yield "the network may not deliver flow logs"
     logs = world.assumed(role, "logs")
-    stream = {"logGroupName": FLOWS, "logStreamName": "eni-1-reject"}
-    event = {"timestamp": int(world.started_at_s * 1000), "message": "REJECT OK"}
-    get: dict[str, Callable[[], object]] = {
-        "flow logs: no groups": logs.describe_log_groups,
-        "flow logs: no stream": lambda: logs.create_log_stream(**stream),
-        "flow logs: no list of streams": lambda: logs.describe_log_streams(logGroupName=FLOWS),
-        "flow logs: no records": lambda: logs.put_log_events(**stream, logEvents=[event]),
+    yield from _tried("flow logs: no groups", logs.describe_log_groups)
+    yield from _shipped(world, logs, "flow logs", FLOWS, "eni-1-reject")
+
+
+def _shipped(world: StackWorld, logs: Any, name: str, group: str, stream: str) -> story.Missing:
+    """A stream of its own in a group, and a record in it."""
+    place = {"logGroupName": group, "logStreamName": stream}
+    event = {"timestamp": int(world.started_at_s * 1000), "message": "said"}
+    calls: dict[str, Callable[[], object]] = {
+        "no stream": lambda: logs.create_log_stream(**place),
+        "no list of streams": lambda: logs.describe_log_streams(logGroupName=group),
+        "no records": lambda: logs.put_log_events(**place, logEvents=[event]),
     }
-    for missing, call in get.items():
-        yield from _tried(missing, call)
+    for missing, call in calls.items():
+        yield from _tried(f"{name}: {missing}", call)
 
 
 def _take_orders(world: StackWorld) -> None:

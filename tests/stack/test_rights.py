@@ -51,6 +51,9 @@ WITHOUT = {
     "NodesRole kms:Decrypt": "NodesRole: no Munge key",
     "HeadRole s3:ListBucket": "no word that nothing is decided yet",
     "HeadRole elasticfilesystem:ClientRootAccess": "HeadRole: no ClientRootAccess",
+    "NodesRole logs:CreateLogStream": "node logs: no stream",
+    "NodesRole logs:DescribeLogStreams": "node logs: no list of streams",
+    "NodesRole logs:PutLogEvents": "node logs: no records",
     "NetworkOwnFlowRole logs:DescribeLogGroups": "flow logs: no groups",
 }
 

@@ -40,7 +40,7 @@ STACK = f"tidegate-{NAME}"
 
 # What the file says for a cluster of a stricter account.
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
-STRICT = {"kms_key": KEY, "network": {"flow_logs": "rejected"}}
+STRICT = {"kms_key": KEY, "network": {"flow_logs": "rejected"}, "logs": {"nodes": True}}
 
 # A Tuesday far enough in the future; the file's night is from 20:00 to 20:30 in Tokyo.
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -236,7 +236,7 @@ class StackWorld:
 
 
 def strict_file(folder: Path) -> Path:
-    """The same cluster file with a key of its own and flow logs."""
+    """The same cluster file with a key of its own, flow logs and the logs of nodes."""
     described = yaml.load(CLUSTER_FILE.read_text(), Loader=yaml.BaseLoader)
     file = folder / "strict.yaml"
     file.write_text(yaml.safe_dump({**described, **STRICT}))
