@@ -18,9 +18,6 @@ from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, enc
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
-
 PARTITION = "ledger"
 
 type Item = dict[str, Any]
