@@ -75,7 +75,6 @@ from tidegate.wire.records import (
     CORDON,
     LAUNCH,
     LEARNT,
-    ORDER,
     OVERRIDE,
     RESTING,
     STUCK,
@@ -157,11 +156,11 @@ class DynamoLedger:
         assert len(launches) + len(going) <= COMMIT_MAX
         token = commit_token(self.planner, epoch, launches, going)
         launches = [record.kept() for record in launches]
-        writes = [
+        writes: list[TransactWriteItemTypeDef] = [
             epoch_update(self.table, epoch, token),
             *map(self._launch_put, launches),
-            *(order_update(self.table, name, order) for name, order in going.items()),
         ]
+        writes += [{"Update": order_update(self.table, *each)} for each in going.items()]
         with aws_call():
             failed = tolerating(
                 # A repeat within ten minutes is answered by DynamoDB from its memory of the
@@ -221,9 +220,9 @@ class DynamoLedger:
             )
 
     def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
-        text = encode(ORDER, order) if order else ""
+        change = order_update(self.table, instance_id, order)
         with aws_call():
-            self._update(f"node#{instance_id}", "SET pending = :pending", {":pending": text})
+            tolerating(lambda: self.client.update_item(**change), is_condition_failed)
 
     def ungate(self, instance_id: str) -> None:
         with aws_call():

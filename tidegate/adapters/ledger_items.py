@@ -16,7 +16,7 @@ from tidegate.core.snapshot import Epoch
 from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
 
 PARTITION = "ledger"
 
@@ -137,16 +137,14 @@ def epoch_update(table: str, epoch: Epoch, token: str) -> "TransactWriteItemType
     }
 
 
-def order_update(table: str, instance_id: str, order: PendingOrder) -> "TransactWriteItemTypeDef":
-    """Remember the order on its way to a node that is known."""
+def order_update(table: str, instance_id: str, order: PendingOrder | None) -> "UpdateTypeDef":
+    """Remember the order on its way to a node that is known; None: it has arrived."""
     return {
-        "Update": {
-            "TableName": table,
-            "Key": packed(key(f"node#{instance_id}")),
-            "UpdateExpression": "SET pending = :pending",
-            "ConditionExpression": "attribute_exists(pk)",
-            "ExpressionAttributeValues": packed({":pending": encode(ORDER, order)}),
-        }
+        "TableName": table,
+        "Key": packed(key(f"node#{instance_id}")),
+        "UpdateExpression": "SET pending = :pending",
+        "ConditionExpression": "attribute_exists(pk)",
+        "ExpressionAttributeValues": packed({":pending": encode(ORDER, order) if order else ""}),
     }
 
 
