@@ -47,3 +47,11 @@ def test_a_look_that_failed_is_trouble():
     (event,) = happened([RECORD | {"rounds": [], "trouble": "Throttled: slow"}], cluster())
 
     assert (event.kind, event.text, event.at_s) == ("trouble", "Throttled: slow", 5.0)
+
+
+def test_a_round_that_the_version_before_stored_is_read():
+    before = {"epoch" if name == "plan_id" else name: each for name, each in ROUND.items()}
+
+    events = list(happened([RECORD | {"rounds": [before]}], cluster()))
+
+    assert events == list(happened([RECORD], cluster()))

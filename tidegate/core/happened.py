@@ -24,12 +24,13 @@ class Happened:
 
 
 def happened(records: Iterable[Mapping[str, Any]], cluster: Cluster) -> Iterator[Happened]:
-    """The events of stored looks, in their order."""
+    """The events of stored looks, in their order; records of the version before are read too."""
     for record in records:
         at_s, look_id = float(record["at_s"]), str(record["look_id"])
         for part in record["rounds"]:
+            plan_id = str(part["plan_id"] if "plan_id" in part else part["epoch"])
             for kind, text, pools, jobs in _round(part, cluster):
-                yield Happened(at_s, str(part["plan_id"]), kind, text, pools, jobs)
+                yield Happened(at_s, plan_id, kind, text, pools, jobs)
         if record["trouble"]:
             yield Happened(at_s, look_id, "trouble", str(record["trouble"]))
 
