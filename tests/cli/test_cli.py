@@ -49,8 +49,11 @@ def test_programs_get_every_file_and_every_problem_as_json(tmp_path):
     bad.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 500\n    wieght: 3"))
     old = tmp_path / "old.yaml"
     old.write_text(Path(DEV).read_text().replace("g5.xlarge", "p3dn.24xlarge"))
+    spaced = tmp_path / "spaced.yaml"
+    spaced.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 50\n    a  b: 3"))
 
-    result = run("validate", "--json", str(bad), DEV, str(tmp_path / "none.yaml"), str(old))
+    files = (str(bad), DEV, str(tmp_path / "none.yaml"), str(old), str(spaced))
+    result = run("validate", "--json", *files)
 
     assert result.exit_code == 1
     found = {each["file"]: each for each in json.loads(result.output)}
@@ -58,6 +61,8 @@ def test_programs_get_every_file_and_every_problem_as_json(tmp_path):
         "pools.t4.weight: must be 1-100, is 500",
         "pools.t4.wieght: unknown name; did you mean weight?",
     ]
+    (two_words,) = found[str(spaced)]["problems"]
+    assert two_words.startswith("pools.t4.a  b: unknown name")
     none = f"{tmp_path}/none.yaml"
     assert found[none]["problems"] == [f"{none}: there is no such file"]
     assert found[DEV]["summary"] == "2 pools, 3 instance types, up to 16 nodes"

@@ -61,7 +61,7 @@ def test_the_tightest_limit_says_how_many_vcpus_are_needed(limits, needed):
 
 def told(quota: float, limits: Limits = Limits()) -> list[str]:  # noqa: B008
     made = pool("a", types=(SMALL, LARGE), markets=(Market.SPOT,), limits=limits)
-    return [f"{each.path}: {each.text}" for each in problems([made], {G_SPOT: quota})]
+    return list(map(str, problems([made], {G_SPOT: quota})))
 
 
 def test_a_quota_below_the_smallest_node_starts_nothing():

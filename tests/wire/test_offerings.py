@@ -13,7 +13,7 @@ from tidegate.wire.offerings import problems
 
 def told(changes: dict[str, Any]) -> list[str]:
     file = parse_cluster(yaml.safe_dump(good(changes)), "test.yaml")
-    return [f"{each.path}: {each.text}" for each in problems(file)]
+    return list(map(str, problems(file)))
 
 
 def moved(region: str, *types: str) -> dict[str, Any]:

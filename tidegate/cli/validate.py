@@ -71,7 +71,7 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
         read = load_cluster(file)
     except BadConfig as error:
         console.print(str(error), style="red")
-        return Verdict(str(file), is_good=False, problems=_lines(str(error)))
+        return Verdict(str(file), is_good=False, problems=error.problems or (str(error),))
     found = findings(read)
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
@@ -83,12 +83,12 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     unknown: list[str] = []
     if live:
         asked = _asked(file, read, console, clients)
-        wrong += [f"{each.path}: {each.text}" for each in asked.problems]
-        warnings += [f"{each.path}: {each.text}" for each in asked.notes]
+        wrong += map(str, asked.problems)
+        warnings += map(str, asked.notes)
         unknown = asked.unknown
     elif not_offered := list(problems(read)):
         console.print(render(file, not_offered), style="red")
-        wrong += [f"{each.path}: {each.text}" for each in not_offered]
+        wrong += map(str, not_offered)
     return Verdict(
         str(file),
         is_good=not wrong,
@@ -98,13 +98,6 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
         notes=read.notes,
         not_checked=tuple(unknown),
     )
-
-
-def _lines(message: str) -> tuple[str, ...]:
-    """The problems of a message that `render` made, or its one sentence."""
-    headline, *lines = message.splitlines()
-    parts = [line.strip().partition("  ") for line in lines]
-    return tuple(f"{path}: {text.strip()}" for path, _, text in parts) or (headline,)
 
 
 def _asked(
@@ -122,7 +115,7 @@ def _asked(
     if found.problems:
         console.print(render(f"{file} in {read.region}", found.problems), style="red")
     for each in found.notes:
-        console.print(f"  {each.path}: {each.text}", style="yellow")
+        console.print(f"  {each}", style="yellow")
     for text in found.unknown:
         console.print(f"  not checked: {text}", style="yellow")
     if not found.problems:

@@ -39,7 +39,14 @@ class BadEvent(Permanent):
 
 
 class BadConfig(Permanent):
-    """The cluster file or a setting is wrong; the message lists every problem."""
+    """The cluster file or a setting is wrong; the message lists every problem.
+
+    `problems`: each with its place, where the message is more than one sentence.
+    """
+
+    def __init__(self, message: str, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
 
 
 class NotAuthorized(Permanent):

@@ -17,7 +17,7 @@ from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import INSTALL, OWN_IMAGE, GpuModel, SoftwareModel
-from tidegate.wire.problems import Problem, problems_of, render
+from tidegate.wire.problems import Problem, problems_of, refusal
 from tidegate.wire.rules import problems_across
 
 
@@ -151,7 +151,7 @@ def _checked(data: dict[str, object], problems: list[Problem], *, name: object) 
         problems += problems_of(error, ClusterModel)
     problems += problems_across(data)
     if problems or model is None:
-        raise BadConfig(render(name, _in_order(problems)))
+        raise refusal(name, _in_order(problems))
     return _cluster_file(model)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from tidegate.core.errors import BadConfig
+
 type Place = tuple[str | int, ...]
 type Schema = Mapping[str, Any]
 
@@ -38,6 +40,10 @@ class Problem:
         )
         return path.removeprefix(".")
 
+    def __str__(self) -> str:
+        """`pools.t4.zones[0]: must be ...`; without a place only the text."""
+        return printable(": ".join(filter(None, (self.path, self.text))))
+
 
 def render(file: object, problems: Iterable[Problem]) -> str:
     """The whole message: a headline, then one aligned line per problem."""
@@ -45,6 +51,11 @@ def render(file: object, problems: Iterable[Problem]) -> str:
     width = max((len(path) for path, _ in lines if len(path) <= MAX_ALIGNED_CHARS), default=0)
     count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}"
     return "\n".join([f"{file}: {count}", *(f"  {path:<{width}}  {text}" for path, text in lines)])
+
+
+def refusal(file: object, problems: Sequence[Problem]) -> BadConfig:
+    """The error that tells all of them."""
+    return BadConfig(render(file, problems), tuple(map(str, problems)))
 
 
 def printable(text: str) -> str:

@@ -15,13 +15,12 @@ from pydantic import Field, ValidationError, create_model
 
 from tidegate.core.calendar import ALWAYS_UP
 from tidegate.core.ec2 import Offering
-from tidegate.core.errors import BadConfig
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Node, Reading
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.described import Describer, as_core, as_json
-from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, render, shown
+from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, refusal, shown
 from tidegate.wire.section import PositiveUsd, Section
 from tidegate.wire.snapshot_texts import TEXTS
 
@@ -123,10 +122,10 @@ def decode_snapshot(text: str, cluster: Cluster, name: str) -> ReadSnapshot:
         model = SnapshotModel.model_validate_json(text, strict=True)
     except ValidationError as error:
         problems = problems_of(error, SnapshotModel)
-        raise BadConfig(render(name, [_told(each) for each in problems])) from error
+        raise refusal(name, [_told(each) for each in problems]) from error
     snapshot = _snapshot(model, cluster)
     if found := list(_problems(snapshot, model)):
-        raise BadConfig(render(name, found))
+        raise refusal(name, found)
     return ReadSnapshot(snapshot, tuple(_notes(snapshot)))
 
 
