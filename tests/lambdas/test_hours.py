@@ -80,5 +80,5 @@ def test_trouble_reaches_lambda_which_tries_again() -> None:
 
     of.break_with(throttle)
 
-    with pytest.raises(Throttled), pytest.warns(UserWarning, match="No application metrics"):
+    with pytest.raises(Throttled):
         serve(on_time, of.hours)({}, Context())

@@ -1,7 +1,16 @@
 """Which figures become metrics, each of which costs, and where the others go."""
 
-from tests.lambdas.conftest import Deployed
+import json
+from typing import NoReturn
+
+import pytest
+
+from lambdas.interruption import on_events
+from tests.lambdas.conftest import Context, Deployed, messages
+from tidegate.core.errors import Throttled
+from tidegate.service.interruptions import Interruptions
 from tidegate.wire.deployment import Metrics
+from tidegate.wiring.function import Event, Function, serve
 
 
 def test_minimal_counts_the_few_that_matter_and_logs_the_rest():
@@ -20,3 +29,27 @@ def test_full_counts_everything():
 
     assert deployed.figures() == {"Launched": 2, "HeadStarted": 1}
     assert deployed.lines() == []
+
+
+def test_an_invocation_writes_what_it_counted_once(capsys: pytest.CaptureFixture[str]):
+    deployed = Deployed()
+    handler = serve(on_events, deployed.interruption)
+
+    handler(messages("{not json"), Context())
+    (written,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (written["BadEvents"], written["cluster"]) == ([1.0], "test")
+
+    # Warnings are errors here; Lambda would write them into the log.
+    assert handler({"Records": []}, Context()) == {"batchItemFailures": []}
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_was_counted_before_trouble_goes_out(capsys: pytest.CaptureFixture[str]):
+    def fail(made: Function[Interruptions], event: Event) -> NoReturn:
+        made.count(BadEvents=1)
+        raise Throttled("slow down")
+
+    with pytest.raises(Throttled):
+        serve(fail, Deployed().interruption)({}, Context())
+
+    assert '"BadEvents":[1.0]' in capsys.readouterr().out

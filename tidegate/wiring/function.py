@@ -99,10 +99,14 @@ def serve[Work](
     `correlation`: where in the event the correlation id stands (JMESPath).
     """
 
-    @made.metrics.log_metrics
     @made.logger.inject_lambda_context(correlation_id_path=correlation)
     def handler(event: Event, context: object) -> Answer:
-        return handle(made, event)
+        try:
+            return handle(made, event)
+        finally:
+            # Powertools warns of an invocation that counted nothing, in the function's log.
+            if made.metrics.metric_set:
+                made.metrics.flush_metrics()
 
     wrapped: Handler = handler
     return wrapped
