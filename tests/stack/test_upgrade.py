@@ -5,7 +5,6 @@ nodes goes on across them.
 """
 
 import gzip
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from tidegate.adapters.bus import AwsBus
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
 from tidegate.wire.digest import encode_digest
-from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE
 from tidegate.wire.orders import encode_order
 
 SCHEMAS = {kind: each["schema"] for kind, each in json.loads(PREVIOUS.read_text()).items()}
@@ -62,26 +60,7 @@ class BusBefore(AwsBus):
 
     def put_digest(self, digest: Digest) -> None:
         written = as_before("Digest", json.loads(gzip.decompress(encode_digest(digest))))
-        data = gzip.compress(json.dumps(written).encode())
-        self.s3.put_object(Bucket=self.bucket, Key=self.digest_key, Body=data)
-        detail = {
-            "key": self.digest_key,
-            "head": digest.stamp.head_instance_id,
-            "start": digest.stamp.agent_started_at_s,
-            "sequence": digest.stamp.sequence,
-            "sha256": hashlib.sha256(data).hexdigest(),
-        }
-        answer = self.events.put_events(
-            Entries=[
-                {
-                    "EventBusName": self.event_bus,
-                    "Source": DIGEST_SOURCE,
-                    "DetailType": DIGEST_DETAIL_TYPE,
-                    "Detail": json.dumps(detail),
-                }
-            ]
-        )
-        assert not answer["FailedEntryCount"]
+        self._put_digest(gzip.compress(json.dumps(written).encode()), digest.stamp)
 
 
 def unread(orders: list[Order]) -> list[str]:

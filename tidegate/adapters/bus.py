@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating, typed
 from tidegate.adapters.clock import SystemClock, answered_at_s
 from tidegate.core.actions import Order
-from tidegate.core.digest import Digest
+from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import BadEvent
 from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.wire.digest import decode_digest, encode_digest
@@ -70,12 +70,14 @@ class AwsBus:
         return f"digest/{self.cluster}.json.gz"
 
     def put_digest(self, digest: Digest) -> None:
-        data = encode_digest(digest)
+        self._put_digest(encode_digest(digest), digest.stamp)
+
+    def _put_digest(self, data: bytes, stamp: Stamp) -> None:
         detail = {
             "key": self.digest_key,
-            "head": digest.stamp.head_instance_id,
-            "start": digest.stamp.agent_started_at_s,
-            "sequence": digest.stamp.sequence,
+            "head": stamp.head_instance_id,
+            "start": stamp.agent_started_at_s,
+            "sequence": stamp.sequence,
             "sha256": hashlib.sha256(data).hexdigest(),
         }
         with aws_call():
