@@ -258,7 +258,7 @@ def use_key_for_volumes(scope: Construct, key_arn: str | None) -> Sequence[iam.P
 def lend_key_to_ec2(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:
     """What starting instances takes whose volumes have a key that is not AWS's: no more.
 
-    Source: the same page; the rights that AWS's own Instance Scheduler asks for.
+    Source: the same page; "Instance Scheduler on AWS", Security, "Encrypted EC2 EBS Volumes".
     """
     if key_arn is None:
         return ()
