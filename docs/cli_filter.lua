@@ -11,8 +11,8 @@ function slurm_cli_pre_submit(options, offset)
     local comment = options["comment"]
     if name and not string.find(comment or "", "tidegate:ckpt=", 1, true) then
         local to = string.find(flags, "B", 1, true) and "B:" or "S:"
-        local wish = "tidegate:ckpt=" .. to .. name .. "@" .. (seconds ~= "" and seconds or "60")
-        options["comment"] = comment and comment .. " " .. wish or wish
+        local request = "tidegate:ckpt=" .. to .. name .. "@" .. (seconds ~= "" and seconds or "60")
+        options["comment"] = comment and comment .. " " .. request or request
     end
     return slurm.SUCCESS
 end

@@ -37,6 +37,6 @@ def test_what_the_command_line_asks_is_in_the_comment() -> None:
         jobs = {job.job_id: job for job in slurm.port.read().jobs}
 
         for job_id, expected in asked.items():
-            wish = checkpoint(jobs[job_id])
-            assert (wish and (wish.signal, wish.grace_s)) == expected
+            request = checkpoint(jobs[job_id])
+            assert (request and (request.signal, request.grace_s)) == expected
         assert any(job.comment.startswith("mine ") for job in jobs.values())

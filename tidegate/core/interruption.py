@@ -51,7 +51,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A job's wish: this signal, and so many seconds to save its state.
+    """What a job requests: this signal, and so many seconds to save its state.
 
     `signal`: as an order carries it, "USR1", "B:USR1" or "S:USR1".
     """
@@ -61,7 +61,7 @@ class Checkpoint:
 
 
 def checkpoint(job: Job) -> Checkpoint | None:
-    """The wish in the job's comment, else that of `--signal` in its script; None without one.
+    """The request in the job's comment, else that of `--signal` in its script; None: there is none.
 
     USR1 ends a job that does not trap it, so only a job that says so is signalled.
     """
@@ -147,13 +147,13 @@ def saves(
         if not on or not job.is_running:
             continue
         saving = _Saving(job.job_id, on, min(by_node[name] for name in on))
-        wish = checkpoint(job)
-        if wish:
-            signals.setdefault(wish.signal, []).append(saving)
+        request = checkpoint(job)
+        if request:
+            signals.setdefault(request.signal, []).append(saving)
         if job.is_requeueable:
-            # Without a wish it may use all the time there is.
+            # Without a request it may use all the time there is.
             latest_s = saving.reclaim_at_s - timings.requeue_margin_s
-            at_s = min(now_s + wish.grace_s, latest_s) if wish else latest_s
+            at_s = min(now_s + request.grace_s, latest_s) if request else latest_s
             requeues.setdefault(int(max(at_s, now_s)), []).append(saving)
     return (*_signals(signals, now_s), *_requeues(requeues, now_s, why))
 

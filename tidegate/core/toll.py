@@ -34,9 +34,9 @@ def tolls(
 
 
 def _of_job(job: Job, now_s: float, *, is_dead: bool) -> Toll:
-    wish = checkpoint(job)
-    is_saved = not is_dead and (wish is not None or job.is_requeueable)
-    loses = is_dead or wish is None
+    request = checkpoint(job)
+    is_saved = not is_dead and (request is not None or job.is_requeueable)
+    loses = is_dead or request is None
     if not loses or job.started_at_s is None:
         return Toll(saved_jobs=int(is_saved))
     gpus = job.shape.gpus * len(job.node_names)

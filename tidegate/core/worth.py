@@ -52,8 +52,7 @@ class Worth:
     """What one plan knows of it. Nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
-    which jobs start now; `needs`: what waits; `pending`: one of each kind of
-    them.
+    which jobs start now; `needs`: what waits; `pending`: one of each kind of these.
     """
 
     snapshot: Snapshot
