@@ -81,11 +81,6 @@ imds() {
     curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $IMDS_TOKEN" "$IMDS/meta-data/$1"
 }
 
-# json_word NAME TEXT: the string under a name, of a flat document.
-json_word() {
-    sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$2"
-}
-
 # A word as a JSON string.
 quoted() {
     python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$1"
@@ -98,15 +93,14 @@ endpoint() {
 }
 
 # signed SERVICE ARGUMENT...: asks an AWS API by curl, since a plain image has no AWS CLI, and one
-# that has starts it in half a second. The role's keys go by a pipe: command lines are there for
-# all to read.
+# that has starts it in half a second. The arguments are curl's, see sign.py. The role's keys go by
+# a pipe: command lines are there for all to read.
 signed() {
     local role keys
     role=$(imds iam/security-credentials/) &&
         keys=$(imds "iam/security-credentials/$role") || return
-    printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' "$(json_word AccessKeyId "$keys")" \
-        "$(json_word SecretAccessKey "$keys")" "$(json_word Token "$keys")" |
-        curl -sS --fail-with-body -K - --aws-sigv4 "aws:amz:$AWS_REGION:$1" "${@:2}"
+    printf '%s' "$keys" | python3 ./sign.py "$AWS_REGION" "$@" |
+        curl -sS --fail-with-body -K - "${@:2}"
 }
 
 # aws_json SERVICE TARGET: sends the JSON on standard input to an AWS API and prints the answer.
@@ -114,7 +108,7 @@ aws_json() {
     local body
     body=$(cat)
     signed "$1" -m 20 -H "X-Amz-Target: $2" -H 'Content-Type: application/x-amz-json-1.1' \
-        --data-binary "$body" "$(endpoint "$1")/"
+        -d "$body" "$(endpoint "$1")/"
 }
 
 # put_event KIND MEMBERS: a hint on the cluster's bus about this machine, with the id of the plan

@@ -107,6 +107,8 @@ _HEAD_STAGES = (
     "head/agent",
     "head/login",
 )
+# 7.81; see sign.py.
+_OLD_CURL = ("ubuntu22.04", "ubuntu20.04")
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
 
 
@@ -175,7 +177,7 @@ def node_user_data(values: NodeValues, bundle: BundleAt) -> str:
     made = _made_for_both(values)
     # A quoted here-document: nothing in the text is expanded.
     told = f"cat >$env <<'END'\n{assignments(made)}END\n"
-    return _stub("node", values.cluster, settings, told)
+    return _stub("node", values.cluster, settings, told, values.os)
 
 
 def head_user_data(values: HeadValues, parameter: str) -> str:
@@ -329,16 +331,25 @@ def _pool_line(pool: NodePool) -> str:
     return f"{pool.name} {','.join(pool.labels) or '-'}"
 
 
-def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str) -> str:
+def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: str = "") -> str:
     """The script that fetches the bundle. `told`: writes down what the bundle's stages need."""
     once = _code(f"{role}/locate")
     script = f"#!/bin/bash\n# Tidegate: {role} of cluster {cluster}\n{_code('stub')}"
-    for name, text in {"settings": assignments(settings), "once": told + once}.items():
+    parts = {"settings": assignments(settings), "once": told + once, "signed": _signed(os)}
+    for name, text in parts.items():
         script = script.replace(f"# @{name}\n", text)
     size = len(script.encode())
     if size >= MAX_USER_DATA_BYTES:
         raise ValueError(f"user data of {size} bytes; EC2 takes {MAX_USER_DATA_BYTES - 1}")
     return script
+
+
+def _signed(os: str) -> str:
+    """How the stub signs: by curl where that can, since the signer alone is larger than 1 KB."""
+    if os not in _OLD_CURL:
+        return _code("signed")
+    _, _, signer = read("sign.py").split('"""')
+    return _code("signed_apart").replace("# @sign\n", signer.strip() + "\n")
 
 
 def _code(path: str) -> str:

@@ -14,12 +14,7 @@ trap ended EXIT
 verb=start
 # @once
 imds() { curl -fsSm 5 -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/$1"; }
-key() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$keys"; }
-signed() {
-    printf 'user="%s:%s"\nheader="x-amz-security-token:%s"\n' \
-        "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" |
-        curl -fsSm 60 -K - --aws-sigv4 "aws:amz:$region:$1" "${@:2}"
-}
+# @signed
 at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
 fetch() {
     token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token) &&

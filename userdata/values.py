@@ -220,6 +220,7 @@ class NodeValues:
     NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
     `log_group`: where the node's logs go, "" for nowhere.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
+    `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     """
 
     cluster: str
@@ -238,6 +239,7 @@ class NodeValues:
     containers: str = ""
     users: str = ""
     log_group: str = ""
+    os: str = ""
     gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:

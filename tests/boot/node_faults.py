@@ -72,6 +72,8 @@ HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
 BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
 
+OLD_CURL = replace(LOCAL_NODE, os="ubuntu22.04")
+
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
 MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
@@ -171,6 +173,7 @@ FAULTS = {
     "upgradable": Fault(
         "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
     ),
+    "old_curl": Fault("", {"/usr/local/bin/curl": stub("curl-7.81")}, OLD_CURL),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "efs_never": Fault(
         "stage shared failed (exit 1): Failed to resolve",

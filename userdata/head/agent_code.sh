@@ -17,8 +17,7 @@ apply() {
     local archive=$RUN_DIR/agent.tgz folder python
     folder=$(agent_folder)
     python=$(agent_python) || refuse "the agent needs Python 3.12 or 3.13, the image has neither"
-    if ! signed s3 -m 60 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o "$archive" \
-        "$(endpoint s3)/$AGENT"; then
+    if ! signed s3 -m 60 -o "$archive" "$(endpoint s3)/$AGENT"; then
         echo "$AGENT cannot be fetched"
         return 1
     fi
