@@ -194,7 +194,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     second_id = launch(stage, values)
     attach(stage, second_id, volume_id)
     head = booted(stage, second_id)
-    wait_for(lambda: show_nodes(head).get(node_id, {}).get("State", "").startswith("ALLOC"), 30)
+    assert wait_for(lambda: "MIXED+" in show_nodes(head).get(node_id, {}).get("State", ""), 30)
     return {
         **seen,
         "is_another": second_id != first_id,
