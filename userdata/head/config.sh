@@ -73,6 +73,7 @@ restart_or_go_back() {
     systemctl restart slurmctld || true
     for ((try = 0; try < 100; try++)); do
         [[ $(timeout 5 scontrol ping 2>&1) != *'is UP'* ]] || return 0
+        systemctl is-active --quiet slurmctld || break
         sleep 0.2
     done
     tail -n 2 /var/log/slurm/slurmctld.log
