@@ -121,7 +121,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
             SlurmPool(
                 name=pool.name,
                 shapes=shapes(pool),
-                markets=tuple(market.value for market in pool.markets),
+                markets=tuple(dict.fromkeys(market.feature for market in pool.markets)),
                 labels=pool.labels,
                 max_job_nodes=pool.max_job_nodes,
             )

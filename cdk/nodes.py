@@ -83,8 +83,6 @@ class Nodes(Construct):
                     block,
                     has_efa=pool.name in file.efa,
                 )
-                # The pool's own comes first; which block a node is in is no difference.
-                digest = digest or self._digest(data)
                 template = ec2.CfnLaunchTemplate(
                     self,
                     f"Pool-{pool.name}-{block.id}" if block else f"Pool-{pool.name}",
@@ -98,7 +96,10 @@ class Nodes(Construct):
                 template.node.add_dependency(*mounts)
                 key = block_key(pool.name, block.id) if block else pool.name
                 version = template.attr_latest_version_number
-                self.templates[key] = (template.ref, version, f"{digest}-{version}")
+                # The pool's own comes first; which block a node is in is no difference, and the
+                # versions of its templates are not counted alike.
+                digest = digest or f"{self._digest(data)}-{version}"
+                self.templates[key] = (template.ref, version, digest)
         self.placement_groups = self._groups(cluster)
         groups = ("placement-group",) if self.placement_groups else ()
         self.launched_with = (*groups, *(("capacity-reservation",) if cluster.reservations else ()))

@@ -377,7 +377,10 @@ def test_a_block_and_placement_groups_reach_template_functions_and_rights(tmp_pa
     assert target == {"CapacityReservationId": "cr-0a1b2c3d"}
     assert stack.one("AWS::EC2::PlacementGroup")["Strategy"] == "cluster"
     variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
-    assert "t4/cr-0a1b2c3d" in joined(variables["Variables"]["TIDEGATE_TEMPLATES"])
+    told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
+    # Each template counts its own versions; a node of the block is no other than its pool's.
+    assert told["t4/cr-0a1b2c3d"][1] != told["t4"][1]
+    assert told["t4/cr-0a1b2c3d"][2] == told["t4"][2]
     assert "t4/us-east-1a" in joined(variables["Variables"]["TIDEGATE_PLACEMENT_GROUPS"])
     rights = json.dumps(stack.all("AWS::IAM::Role"))
     assert "placement-group/*" in rights

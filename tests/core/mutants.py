@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "reservations.py",
-        "self._left.subtract(_held(snapshot))",
+        "self._left[offering] -= held[offering]",
         "pass",
         "test_markets.py::test_nodes_in_a_reservation_and_launches_in_doubt_leave_less_of_it",
     ),

@@ -1,5 +1,6 @@
 """Which market a job is bought on: what it costs with its interruptions, and until when."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -22,9 +23,12 @@ from tidegate.core.actions import NodeRecord, OrderKind, Plan
 from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import Market, Offering
+from tidegate.core.limits import UNLIMITED
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Reservation
+from tidegate.core.pool import Cluster, Limits, Reservation
+from tidegate.core.reservations import block_drains_at_s, block_of
 from tidegate.core.slurm import Job, Shape
+from tidegate.core.snapshot import Snapshot
 
 HOUR_S = 3600.0
 RESERVED = Offering("g4dn.xlarge", ZONE, Market.RESERVED)
@@ -49,10 +53,14 @@ def hazardous(per_hour: float, **more: object) -> Cluster:
     return replace(of, hazards=hazards, **more)  # type: ignore[arg-type]
 
 
-def reserving(count: int = 1, market: Market = Market.RESERVED, ends_in_s: float | None = None):
+def reserving(
+    count: int = 1, market: Market = Market.RESERVED, ends_in_s: float | None = None
+) -> Cluster:
     ends_at_s = None if ends_in_s is None else NOW_S + ends_in_s
     held = Reservation("cr-1", "g4dn.xlarge", ZONE, count, market, NOW_S - 60, ends_at_s)
-    return replace(cluster(pool(types=(T4,))), reservations=(held,))
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(market, *of.pools[0].markets))
+    return replace(of, pools=(using,), reservations=(held,), prices={**of.prices, held.offering: 0})
 
 
 def test_without_interruptions_a_node_is_paid_for_its_boot_and_its_job() -> None:
@@ -172,6 +180,22 @@ def test_nodes_in_a_reservation_and_launches_in_doubt_leave_less_of_it() -> None
     assert bought(plan(seen)) == [(Market.SPOT, 1)]
 
 
+def test_a_pool_leaves_reservations_alone_that_are_not_of_its_capacity_types() -> None:
+    of = reserving(1)
+    (pool_,) = of.pools
+    hourly = replace(pool_, markets=(Market.SPOT,))
+
+    assert bought(plan(snapshot([job()], of=replace(of, pools=(hourly,))))) == [(Market.SPOT, 1)]
+
+
+def test_a_reserved_node_has_the_features_of_one_on_demand() -> None:
+    """EC2 tells a machine nothing of an open reservation."""
+    on_demand, reserved = job(1, constraint="on-demand"), job(2, constraint="reserved")
+
+    assert bought(plan(snapshot([on_demand], of=reserving(1)))) == [(Market.RESERVED, 1)]
+    assert bought(plan(snapshot([reserved], of=reserving(1)))) == []
+
+
 def test_a_reservation_that_has_not_begun_or_has_ended_is_not_there() -> None:
     of = reserving(1)
     (held,) = of.reservations
@@ -237,6 +261,54 @@ def test_an_idle_node_in_a_reservation_is_kept_and_one_paid_by_the_hour_is_not()
     )
 
     assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-2",)]
+
+
+def after_its_reservation(jobs: Sequence[Job] = (), limits: Limits = UNLIMITED) -> Snapshot:
+    """Its node runs on, and EC2 bills it by the hour."""
+    mine = NodeRecord("i-1", "l-0", "t4", RESERVED, NOW_S - 500, 0.0)
+    on_demand = Offering("g4dn.xlarge", ZONE, Market.ON_DEMAND)
+    ended = replace(reserving(1, ends_in_s=-30), limits=limits)
+    nodes = [node("i-1", idle_s=400)]
+    instances = [instance("i-1", on_demand)]
+    return snapshot(jobs, nodes, of=ended, instances=instances, records=[mine])
+
+
+def test_a_node_whose_reservation_has_ended_goes_when_it_idles() -> None:
+    made = plan(after_its_reservation())
+
+    assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+
+
+def test_a_node_whose_reservation_has_ended_counts_against_the_limits_with_its_price() -> None:
+    usd = reserving().prices[Offering("g4dn.xlarge", ZONE, Market.ON_DEMAND)]
+    wanted = [job(5, nodes=2)]
+    tight = plan(after_its_reservation(wanted, Limits(usd_per_hour=1.2 * usd)))
+    wide = plan(after_its_reservation(wanted, Limits(usd_per_hour=2.2 * usd)))
+
+    assert bought(tight) == []
+    assert sum(count for _, count in bought(wide)) == 1
+
+
+def two_blocks() -> Cluster:
+    of = reserving(1, Market.CAPACITY_BLOCK, ends_in_s=9 * HOUR_S)
+    (longer,) = of.reservations
+    shorter = replace(longer, id="cr-2", count=2, ends_at_s=NOW_S + 8 * HOUR_S)
+    return replace(of, reservations=(longer, shorter))
+
+
+def test_of_two_blocks_the_longer_is_filled_first_and_a_launch_takes_no_more_than_one_has() -> None:
+    of, wanted = two_blocks(), [job(n, time_limit_s=HOUR_S) for n in range(2)]
+
+    assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1), (Market.SPOT, 1)]
+    ids = [getattr(block_of(of, BLOCK, NOW_S, held), "id", "") for held in range(3)]
+    assert ids == ["cr-1", "cr-2", "cr-2"]
+
+
+def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends() -> None:
+    of = two_blocks()
+
+    assert block_drains_at_s(of, BLOCK, NOW_S) == NOW_S + 8 * HOUR_S - 2400
+    assert block_drains_at_s(of, BLOCK, NOW_S + 8 * HOUR_S) == NOW_S + 9 * HOUR_S - 2400
 
 
 def test_a_gang_takes_a_reservation_only_when_it_holds_all_of_it() -> None:

@@ -20,7 +20,7 @@ from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
-from tidegate.core.reservations import block_of
+from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import chosen
 from tidegate.service.observe import observe
@@ -52,7 +52,8 @@ class Seen:
         if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
             return f"pool {launch.pool} is not deployed like this yet"
         cluster, now_s = self.snapshot.cluster, self.snapshot.now_s
-        block = block_of(cluster, launch.offerings[0], now_s)
+        offering = launch.offerings[0]
+        block = block_of(cluster, offering, now_s, in_reservations(self.snapshot)[offering])
         if block and block_key(launch.pool, block.id) not in self.placement.templates:
             return f"capacity block {block.id} is not deployed yet"
         template = chosen(self.snapshot, launch.pool)

@@ -33,6 +33,11 @@ class Market(StrEnum):
     CAPACITY_BLOCK = "capacity-block"
 
     @property
+    def feature(self) -> str:
+        """What a node calls its market: EC2 tells it nothing of an open reservation."""
+        return (Market.ON_DEMAND if self is Market.RESERVED else self).value
+
+    @property
     def is_prepaid(self) -> bool:
         """Paid for whether used or not: an instance in it costs nothing more."""
         return self in (Market.RESERVED, Market.CAPACITY_BLOCK)

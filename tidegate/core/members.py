@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from tidegate.core.actions import NodeRecord, OrderKind, OrderResult, Phase
-from tidegate.core.ec2 import Instance, Offering
+from tidegate.core.ec2 import Instance, Market, Offering
 from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
+
+# EC2 takes any on-demand instance into an open reservation that it fits, and out at its end.
+BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
 
 
 @dataclass(slots=True)
@@ -24,8 +27,11 @@ class Member:
 
     @property
     def offering(self) -> Offering:
+        """As it was launched; whether an open reservation pays for it now EC2 alone knows."""
         known = self.record or self.instance
         assert known is not None, "a member comes from the ledger or from EC2"
+        if self.instance is not None and known.offering.market in BILLED_ALIKE:
+            return self.instance.offering
         return known.offering
 
     @property

@@ -141,8 +141,7 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     is_seen = member.may_boot or (member.instance is None and member.node is not None)
     if (is_gone and not is_seen) or (member.record is None and is_counted):
         return
-    record = member.record
-    usd = record.usd_per_hour if record else snapshot.cluster.prices.get(member.offering, 0.0)
+    usd = usd_per_hour(snapshot, member)
     work.usage.debit(member.pool, 1, work.load_of(member.offering.instance_type, usd))
 
 

@@ -92,7 +92,7 @@ class Pool:
     def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
         """The Slurm features that a node of this pool carries."""
         family = instance_type.split(".")[0]
-        return (self.name, instance_type, family, market.value, *self.labels)
+        return (self.name, instance_type, family, market.feature, *self.labels)
 
     def offerings(self) -> Iterator[tuple[InstanceType, Offering]]:
         for market in self.markets:

@@ -131,8 +131,9 @@ class Refusals:
             found = types.get(on.instance_type)
             if found is None or on.zone not in pool.zones or lacks(need.shape, found):
                 continue
-            is_sold = on.market in pool.markets or on.market.is_prepaid
-            if is_sold and satisfies(need.constraint, pool.features(found.name, on.market)):
+            if on.market in pool.markets and satisfies(
+                need.constraint, pool.features(found.name, on.market)
+            ):
                 yield _rest(resting, pool.name, self._snapshot.now_s)
 
     def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:

@@ -32,7 +32,7 @@ def drains_at_s(reservation: Reservation) -> float | None:
 def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float) -> float | None:
     """When a node of a capacity block must be free; None when no block is known for it.
 
-    Of several blocks that it could be in, the one that lasts longest counts.
+    Of several blocks that it could be in, the one that ends first counts.
     """
     if offering.market is not Market.CAPACITY_BLOCK:
         return None
@@ -41,18 +41,34 @@ def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float
         for each in cluster.reservations
         if each.offering == offering and each.ends_at_s and each.starts_at_s <= launched_at_s
     ]
-    return max(ends, default=None)
+    # A planner that stood still may have launched it right at an end.
+    return min((end for end in ends if launched_at_s < end), default=max(ends, default=None))
 
 
-def block_of(cluster: Cluster, offering: Offering, now_s: float) -> Reservation | None:
-    """The capacity block that an instance of this offering goes into now.
-
-    Of several the one that lasts longest, as `block_drains_at_s` counts.
-    """
+def block_of(
+    cluster: Cluster, offering: Offering, now_s: float, held: int = 0
+) -> Reservation | None:
+    """The capacity block that an instance of this offering goes into now. `held`: how many are."""
     if offering.market is not Market.CAPACITY_BLOCK:
         return None
-    found = [each for each in active(cluster, now_s) if each.offering == offering]
-    return max(found, key=lambda each: (each.ends_at_s or 0.0, each.id), default=None)
+    block, _ = _next_block(cluster, offering, now_s, held)
+    return block
+
+
+def _next_block(
+    cluster: Cluster, offering: Offering, now_s: float, held: int
+) -> tuple[Reservation | None, int]:
+    """Of the blocks of an offering the one that lasts longest and has room, and how much.
+
+    An instance does not say which one it is in: they are filled in this order.
+    """
+    blocks = [each for each in active(cluster, now_s) if each.offering == offering]
+    blocks.sort(key=lambda each: (-(each.ends_at_s or 0.0), each.id))
+    for each in blocks:
+        if held < each.count:
+            return each, each.count - held
+        held -= each.count
+    return (blocks[0] if blocks else None), 0
 
 
 class Stock:
@@ -60,6 +76,7 @@ class Stock:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
+        held = in_reservations(snapshot) if snapshot.cluster.reservations else Counter[Offering]()
         self._left: Counter[Offering] = Counter()
         self._ends: dict[Offering, float | None] = {}
         reservations = snapshot.cluster.reservations and active(snapshot.cluster, snapshot.now_s)
@@ -67,8 +84,14 @@ class Stock:
             self._left[each.offering] += each.count
             ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
             self._ends[each.offering] = min(ends, default=None)
-        if self._left:
-            self._left.subtract(_held(snapshot))
+        for offering in self._left:
+            if offering.market is Market.CAPACITY_BLOCK:
+                # A launch goes into one block: the next one waits for the next plan.
+                _, self._left[offering] = _next_block(
+                    snapshot.cluster, offering, snapshot.now_s, held[offering]
+                )
+            else:
+                self._left[offering] -= held[offering]
 
     def offerings(self, market: Market) -> list[Offering]:
         return sorted(o for o, left in self._left.items() if o.market is market and left > 0)
@@ -94,7 +117,7 @@ class Stock:
         return self._now_s + boot_s + need.time_limit_s <= ends_at_s - BLOCK_DRAIN_S
 
 
-def _held(snapshot: Snapshot) -> Counter[Offering]:
+def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
     """Instances of ours that are in a reservation, those of launches in doubt included."""
     held: Counter[Offering] = Counter()
     alive = {i.instance_id: i.offering for i in snapshot.instances if i.is_alive}

@@ -221,6 +221,8 @@ class Shelves:
 
     def _prepaid_shelves(self, pool: Pool) -> Iterator[Shelf]:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            if market not in pool.markets:
+                continue
             key = (pool.instance_types, pool.zones, market)
             if key not in self._prepaid_by:
                 self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market)))

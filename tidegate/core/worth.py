@@ -234,7 +234,7 @@ def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
     """What an hour of the node costs; nothing where it is paid for in advance."""
     if member.offering.market.is_prepaid:
         return 0.0
-    if member.record:
+    if member.record and member.record.offering == member.offering:
         return member.record.usd_per_hour
     return snapshot.cluster.prices.get(member.offering, 0.0)
 

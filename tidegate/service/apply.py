@@ -4,6 +4,7 @@ The order of calls is the design: the epoch and every launch record are written 
 transaction before EC2 is asked for anything; a planner that lost that race stops there.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,7 +33,7 @@ from tidegate.core.actions import (
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, Transient
 from tidegate.core.pool import Timings
-from tidegate.core.reservations import block_of
+from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import charges, ended_at_s
 from tidegate.core.templates import chosen
@@ -107,6 +108,7 @@ class Applier:
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
         cluster, now_s = snapshot.cluster, snapshot.now_s
+        held = in_reservations(snapshot) if cluster.reservations else Counter[Offering]()
         return [
             LaunchRecord(
                 action,
@@ -115,7 +117,7 @@ class Applier:
                     action,
                     cluster.name,
                     self.placement,
-                    block_of(cluster, action.offerings[0], now_s),
+                    block_of(cluster, action.offerings[0], now_s, held[action.offerings[0]]),
                     chosen(snapshot, action.pool),
                 ),
             )
