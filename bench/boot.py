@@ -53,19 +53,19 @@ def critical_path(rows: Sequence[Row], needs: Mapping[str, Sequence[str]]) -> li
     return path[::-1]
 
 
-def read(machine: Machine) -> tuple[list[Row], dict[str, list[str]]]:
+def read(role: str, machine: Machine) -> tuple[list[Row], dict[str, list[str]]]:
     lines = machine.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout.splitlines()
-    graph = machine.run(["cat", "/opt/tidegate/boot/graph"]).stdout.splitlines()
+    graph = machine.run(["cat", f"/opt/tidegate/boot/graph.{role}"]).stdout.splitlines()
     return (
         [Row(**json.loads(line)) for line in lines],
         {name: needs for name, _, _, *needs in (line.split() for line in graph)},
     )
 
 
-def show(name: str, machine: Machine) -> None:
-    rows, needs = read(machine)
+def show(role: str, machine: Machine) -> None:
+    rows, needs = read(role, machine)
     path = critical_path(rows, needs)
-    print(f"{name}: {max(row.end_ms for row in rows)} ms from the first stage to ready")
+    print(f"{role}: {max(row.end_ms for row in rows)} ms from the first stage to ready")
     for row in sorted(rows, key=lambda row: row.at_ms):
         mark = "*" if row in path else " "
         print(f"  {mark} {row.stage:<12} at {row.at_ms:>5}  {row.ms:>5} ms  {row.how}")

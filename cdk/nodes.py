@@ -58,19 +58,16 @@ class Nodes(Construct):
         super().__init__(scope, id)
         shared = shared_names(storage, events, lustre)
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
-        bundles = {
-            pool: store(self, f"Bundle-{pool.name}", node_bundle(each))
-            for pool, each in values.items()
-        }
-        bucket = next(iter(bundles.values())).bucket
+        bundle = store(self, "Bundle", node_bundle())
         self._kms_key = file.kms_key
-        self.role = self._role(storage, events, [read_bundles(self, bucket), *self._logs(file)])
+        more = [read_bundles(self, bundle.bucket), *self._logs(file)]
+        self.role = self._role(storage, events, more)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
         cluster = file.cluster
         for pool in cluster.pools:
             image_id = images.of_nodes(pool.instance_types[0].arch)
-            user_data = with_proxy(node_user_data(values[pool], bundles[pool]), file.network.proxy)
+            user_data = with_proxy(node_user_data(values[pool], bundle), file.network.proxy)
             judge_user_data(self, user_data)
             digest = ""
             for block in (None, *cluster.blocks(pool)):

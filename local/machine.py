@@ -21,8 +21,8 @@ class MachineSpec:
     """What a machine is: its identity for IMDS, its fake GPUs and its user data.
 
     `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
-    `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path -> text
-    of programs that its image has, "" for those it lacks. `disks`: instance stores and volumes
+    `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path ->
+    content of what its image has, "" for what it lacks. `disks`: instance stores and volumes
     that it starts with. `systemd`: a layer with cloud-init; process 1 is then systemd, and
     cloud-init runs the user data.
     """
@@ -36,7 +36,7 @@ class MachineSpec:
     zone: str = "us-east-1a"
     is_head: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     disks: tuple[Disk, ...] = ()
     systemd: Path | None = None
 
@@ -116,12 +116,12 @@ class Machine:
             seed.mkdir(parents=True)
             (seed / "user-data").write_text(self.spec.user_data)
             (seed / "meta-data").write_text(f"instance-id: {self.spec.instance_id}\n")
-        for path, text in self.spec.files.items():
+        for path, content in self.spec.files.items():
             file = self.root / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)
-            if text:
-                file.write_text(text)
+            if content:
+                file.write_bytes(content.encode() if isinstance(content, str) else content)
                 file.chmod(0o755)
 
     def _plug_in(self) -> None:

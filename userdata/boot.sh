@@ -25,8 +25,9 @@ read_graph() {
     local name limit wait all
     while read -r name limit wait all; do
         order+=("$name")
-        time_limit_s[$name]=$limit wait_s[$name]=$wait needs[$name]=$all
-    done <graph
+        # A number, or the name of the setting that holds it.
+        time_limit_s[$name]=$limit wait_s[$name]=$((wait)) needs[$name]=$all
+    done <"graph.$ROLE"
 }
 
 is_free() {

@@ -1,4 +1,4 @@
-"""The boot bundle: the stages of a role, their graph and their settings, as one archive.
+"""The boot bundle: the stages of a role and their graph, as one archive.
 
 The same content gives the same bytes, so that a deployment without a change changes nothing.
 """
@@ -27,7 +27,7 @@ class Stage:
     """A stage as its file's first lines say.
 
     `time_limit_s`: of one try. `wait_s`: for how long a try that failed is followed by another;
-    a number, or the setting that holds it.
+    a number, or the setting that holds it, which the runner looks up.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Stage:
     time_limit_s: int
     wait_s: str
 
-    def row(self, settings: Mapping[str, str]) -> str:
+    @property
+    def row(self) -> str:
         """Its line in the runner's graph."""
-        wait_s = settings.get(self.wait_s, self.wait_s)
-        return " ".join((self.name, str(self.time_limit_s), wait_s, *self.needs))
+        return " ".join((self.name, str(self.time_limit_s), self.wait_s, *self.needs))
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,14 @@ def assignments(settings: Mapping[str, str]) -> str:
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in settings.items())
 
 
-def pack(
-    paths: Iterable[str], settings: Mapping[str, str], files: Mapping[str, str | bytes]
-) -> Bundle:
-    """The bundle of these stages. `files`: what lies in its folder `files`."""
-    stages = in_order(map(read_stage, paths))
+def pack(roles: Mapping[str, Iterable[Stage]], files: Mapping[str, str | bytes]) -> Bundle:
+    """The bundle of these stages, by the role that runs them. `files`: for its folder `files`."""
     entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
-    entries |= {f"stages/{stage.name}.sh": stage.text for stage in stages}
+    for role, stages in roles.items():
+        ordered = in_order(stages)
+        entries |= {f"stages/{stage.name}.sh": stage.text for stage in ordered}
+        entries[f"graph.{role}"] = "".join(f"{stage.row}\n" for stage in ordered)
     entries |= {f"files/{name}": content for name, content in files.items()}
-    entries["graph"] = "".join(f"{stage.row(settings)}\n" for stage in stages)
-    entries["settings"] = assignments(settings)
     return Bundle(tar_gz(entries))
 
 

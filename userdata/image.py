@@ -1,21 +1,24 @@
 """An image of one's own: an EC2 Image Builder component that runs the boot's own stages.
 
+The bundle stays in the image, so that nodes of the same version fetch nothing from S3.
 Source of the format: Image Builder user guide, "Use the AWSTOE component document framework".
 """
 
 import base64
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
 
-from userdata.bundle import RUNNER, Bundle, Stage, assignments, in_order, read, read_stage, tar_gz
+from userdata.bundle import Bundle, Stage, assignments, in_order
 from userdata.packages import NODE_PACKAGES, NODE_PROGRAMS
+from userdata.render import baked_stages, node_bundle
 from userdata.values import Shared, check_word
 
-# What a boot would do in minutes, and what it would undo otherwise.
-_STAGES = ("both/quiesce", "both/packages", "node/driver")
-_FOLDER = "/opt/tidegate/bake"
-# Image Builder takes this much as text; more has to lie in S3.
-MAX_COMPONENT_BYTES = 16_000
+_FOLDER = "/opt/tidegate/boot"
+# Where the stub looks before it asks S3.
+_ARCHIVE = f"{_FOLDER}.tgz"
+# Of a document in S3, by default; of one in the request 16,000.
+# Source: Image Builder's API, CreateComponent, `uri` and `data`.
+MAX_COMPONENT_BYTES = 64 << 10
 
 type Step = dict[str, object]
 
@@ -44,21 +47,17 @@ class ImageValues:
 
 def image_component(values: ImageValues) -> dict[str, object]:
     """The component document. Raises ValueError when Image Builder would not take it."""
-    bundle = _bundle(values)
-    packed = base64.b64encode(bundle.archive).decode()
-    if len(packed) > MAX_COMPONENT_BYTES:
-        raise ValueError(f"{len(packed)} bytes; Image Builder takes {MAX_COMPONENT_BYTES}")
-    stages = in_order(_stages())
+    bundle = node_bundle()
     steps = [
-        _step("unpack", 60, _unpack(packed, bundle.sha256)),
+        _step("unpack", 60, _unpack(bundle, _settings(values))),
         *(
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
-            for each in stages
+            for each in in_order(baked_stages())
         ),
         _step("tidy", 60, _TIDY),
     ]
-    found = _step("complete", 60, _complete(values))
-    return {
+    found = _step("complete", 60, (_has(bundle), *_complete(values)))
+    document: dict[str, object] = {
         "name": f"tidegate-{values.cluster}",
         "description": f"What nodes of the Tidegate cluster {values.cluster} would install at boot",
         "schemaVersion": "1.0",
@@ -68,6 +67,9 @@ def image_component(values: ImageValues) -> dict[str, object]:
             {"name": "test", "steps": [found]},
         ],
     }
+    if (size := len(json.dumps(document))) > MAX_COMPONENT_BYTES:
+        raise ValueError(f"{size} bytes; Image Builder takes {MAX_COMPONENT_BYTES}")
+    return document
 
 
 # No daemon starts before the health gate, no key is shared by all clusters of an image, and
@@ -78,13 +80,12 @@ _TIDY = (
     "printf 'disable %s.service\\n' slurmd slurmctld slurmdbd munge"
     " >/etc/systemd/system-preset/10-tidegate.preset",
     "systemctl disable slurmd slurmctld slurmdbd munge 2>/dev/null || true",
-    f"rm -rf {_FOLDER} /run/tidegate /var/log/tidegate",
+    f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate",
 )
 
 
-def _bundle(values: ImageValues) -> Bundle:
-    stages = list(_stages())
-    settings = {
+def _settings(values: ImageValues) -> dict[str, str]:
+    return {
         "ROLE": "image",
         "DRIVER_BRANCH": values.driver_branch,
         "PROGRAMS": " ".join((NODE_PROGRAMS, *(each[0] for each in values.for_head))),
@@ -94,32 +95,25 @@ def _bundle(values: ImageValues) -> Bundle:
         "GPUS": "1",
         "FABRIC": "1",
     }
-    entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
-    entries |= {f"stages/{each.name}.sh": each.text for each in stages}
-    entries["graph"] = "".join(f"{each.row(settings)}\n" for each in stages)
-    entries["settings"] = assignments(settings)
-    return Bundle(tar_gz(entries))
-
-
-def _stages() -> Iterable[Stage]:
-    """Each needs only what is baked as well."""
-    stages = [read_stage(path) for path in _STAGES]
-    names = {each.name for each in stages}
-    return (replace(each, needs=tuple(n for n in each.needs if n in names)) for each in stages)
 
 
 def _bound_s(stage: Stage) -> int:
     return stage.time_limit_s + int(stage.wait_s) + 60
 
 
-def _unpack(packed: str, sha256: str) -> tuple[str, ...]:
-    archive = f"{_FOLDER}.tgz"
+def _unpack(bundle: Bundle, settings: dict[str, str]) -> tuple[str, ...]:
+    packed = base64.b64encode(bundle.archive).decode()
     return (
-        f"rm -rf {_FOLDER} && mkdir -p {_FOLDER}",
-        f"echo {packed} | base64 -d >{archive}",
-        f"echo '{sha256}  {archive}' | sha256sum -c",
-        f"tar -xzf {archive} -C {_FOLDER} && rm {archive}",
+        f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
+        f"echo {packed} | base64 -d >{_ARCHIVE}",
+        _has(bundle),
+        f"tar -xzf {_ARCHIVE} -C {_FOLDER}",
+        f"cat >/etc/tidegate/boot.env <<'END'\n{assignments(settings)}END",
     )
+
+
+def _has(bundle: Bundle) -> str:
+    return f"echo '{bundle.sha256}  {_ARCHIVE}' | sha256sum -c"
 
 
 def _complete(values: ImageValues) -> tuple[str, ...]:

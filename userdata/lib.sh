@@ -1,6 +1,5 @@
 # shellcheck shell=bash disable=SC2153
-# What all stages use. The bundle's settings, then what the deployment made, then what earlier
-# stages found out about this machine.
+# What all stages use. What the machine was told, then what earlier stages found out about it.
 
 # shellcheck disable=SC2034  # other files use these
 readonly RUN_DIR=/run/tidegate LOG_DIR=/var/log/tidegate
@@ -13,7 +12,7 @@ readonly IMDS=http://169.254.169.254/latest
 
 # shellcheck disable=SC2034
 MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE=''
-for file in ./settings /etc/tidegate/boot.env $RUN_DIR/facts; do
+for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090
     [[ ! -e $file ]] || source "$file"
 done

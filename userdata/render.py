@@ -1,7 +1,8 @@
-"""What a head or a node is told at its boot: user data, and the bundle that it fetches.
+"""What a head or a node is told at its boot: user data, and the bundle of its stages.
 
-The user data is a stub with what only the deployment knows (ARNs, ids, where the bundle is); the
-bundle holds everything else. Every value is checked when it is made, so none of them can
+The nodes' bundle is the same for all clusters of one version, so that an image can hold it: what
+differs is in their user data, behind a stub. The head's holds slurm.conf as well, and an SSM
+parameter what else differs. Every value is checked when it is made, so none of them can
 add a word of shell or a line of configuration. No value is a secret: user data can be read
 by anyone who may describe the instance.
 """
@@ -9,10 +10,11 @@ by anyone who may describe the instance.
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import jinja2
 
-from userdata.bundle import Bundle, assignments, pack, read
+from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
 from userdata.packages import ACCOUNTING, HEAD, NODE_PACKAGES, NODE_PROGRAMS, PACKAGES, PROGRAMS
 from userdata.values import (
     BundleAt,
@@ -44,6 +46,7 @@ __all__ = [
     "SlurmConfValues",
     "SlurmPartition",
     "SlurmPool",
+    "baked_stages",
     "head_bundle",
     "head_parameter",
     "head_user_data",
@@ -89,6 +92,8 @@ NODE_STAGES = (
     "node/spot",
     "node/cloudwatch",
 )
+# What a boot would do in minutes, and what it would undo otherwise.
+_BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver")
 _HEAD_STAGES = (
     "head/update",
     "both/identity",
@@ -112,9 +117,21 @@ _OLD_CURL = ("ubuntu22.04", "ubuntu20.04")
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
 
 
-def node_bundle(values: NodeValues) -> Bundle:
-    """What the nodes of this launch template run at their boot."""
-    settings = {
+def node_bundle() -> Bundle:
+    """What nodes run at their boot, and their image when it is baked; of all clusters."""
+    files = {name: read(f"node/{name}") for name in _NODE_FILES}
+    return pack({"node": map(read_stage, NODE_STAGES), "image": baked_stages()}, files)
+
+
+def baked_stages() -> Iterable[Stage]:
+    """What an image is baked by. Each needs only what is baked as well."""
+    stages = [read_stage(path) for path in _BAKED_STAGES]
+    names = {each.name for each in stages}
+    return (replace(each, needs=tuple(n for n in each.needs if n in names)) for each in stages)
+
+
+def _node_settings(values: NodeValues) -> dict[str, str]:
+    return {
         "ROLE": "node",
         "HEAD": f"{values.head_host}:{values.slurmctld_port}",
         "METADATA_USERS": "root",
@@ -136,13 +153,22 @@ def node_bundle(values: NodeValues) -> Bundle:
         "MPS": "yes" if values.gpu.has_mps else "",
         **_settings_of_both(values.munge, values.shared),
     }
-    return pack(NODE_STAGES, settings, {name: read(f"node/{name}") for name in _NODE_FILES})
 
 
 def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
+    files = {
+        "slurm.conf": slurm_conf(values.slurm),
+        "leaving.py": read("head/leaving.py"),
+        "agent_paths.sh": read("head/agent_paths.sh"),
+        "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
+    }
+    return pack({"head": map(read_stage, _HEAD_STAGES)}, files)
+
+
+def _head_settings(values: HeadValues) -> dict[str, str]:
     added = (*HEAD, *(ACCOUNTING if values.slurm.accounting else ()))
-    settings = {
+    return {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
         "METADATA_USERS": f"root {values.agent_user}",
@@ -159,13 +185,6 @@ def head_bundle(values: HeadValues) -> Bundle:
         "PACKAGES": " ".join((PACKAGES, *(each[1] for each in added))) if values.installs else "",
         **_settings_of_both(values.munge, values.shared),
     }
-    files = {
-        "slurm.conf": slurm_conf(values.slurm),
-        "leaving.py": read("head/leaving.py"),
-        "agent_paths.sh": read("head/agent_paths.sh"),
-        "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
-    }
-    return pack(_HEAD_STAGES, settings, files)
 
 
 def node_user_data(values: NodeValues, bundle: BundleAt) -> str:
@@ -174,7 +193,7 @@ def node_user_data(values: NodeValues, bundle: BundleAt) -> str:
     Raises ValueError when it would not fit into EC2's limit.
     """
     settings = {"BOUND_S": str(values.boot_bound_s), **_where(bundle)}
-    made = _made_for_both(values)
+    made = {**_node_settings(values), **_made_for_both(values)}
     # A quoted here-document: nothing in the text is expanded.
     told = f"cat >$env <<'END'\n{assignments(made)}END\n"
     return _stub("node", values.cluster, settings, told, values.os)
@@ -187,7 +206,7 @@ def head_user_data(values: HeadValues, parameter: str) -> str:
 
 
 def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
-    """Where the head's bundle is and what else only the deployment knows.
+    """Where the head's bundle is, and all it is told beside that.
 
     Apart from the user data: a change of that would stop and start the head. Raises ValueError
     when it would not fit into a parameter.
@@ -195,6 +214,7 @@ def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
     agent_env = "\n".join(f'{name}="{value}"' for name, value in values.agent_env)
     made = {
         **_where(bundle),
+        **_head_settings(values),
         **_made_for_both(values),
         "DATA_VOLUME": values.data_volume,
         "AGENT_ENV": agent_env,
@@ -306,7 +326,7 @@ def _where(bundle: BundleAt) -> dict[str, str]:
 
 
 def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
-    """What only the deployment knows, so that it cannot be in a bundle."""
+    """What only the deployment knows."""
     made = {
         "BUS": values.bus,
         "MUNGE_SECRET": values.munge.secret_id,
@@ -332,7 +352,7 @@ def _pool_line(pool: NodePool) -> str:
 
 
 def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: str = "") -> str:
-    """The script that fetches the bundle. `told`: writes down what the bundle's stages need."""
+    """The script that finds the bundle. `told`: writes down what the bundle's stages need."""
     once = _code(f"{role}/locate")
     script = f"#!/bin/bash\n# Tidegate: {role} of cluster {cluster}\n{_code('stub')}"
     parts = {"settings": assignments(settings), "once": told + once, "signed": _signed(os)}

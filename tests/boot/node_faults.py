@@ -12,10 +12,11 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import A10GX4, SHARED
 from userdata.image import ImageValues
-from userdata.render import GpuSettings, NodeValues
+from userdata.render import GpuSettings, NodeValues, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
 HEALING_PORT = 5002
+TAMPERED_KEY = "tampered.tgz"
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
 STATE = "/etc/local-gpu"
 ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
@@ -29,14 +30,18 @@ def stub(name: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a node, and its last words; with "" it becomes ready all the same."""
+    """What is wrong with a node, and its last words; with "" it becomes ready all the same.
+
+    `key`: where the user data has its bundle in S3, "" for where it is.
+    """
 
     words: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     values: NodeValues = LOCAL_NODE
     gpus: int = 4
     stores: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
+    key: str = ""
 
 
 def shaped(**changes: Any) -> NodeValues:
@@ -108,8 +113,19 @@ SSSD = {
     "/etc/systemd/system/sssd.service": "[Service]\nExecStart=/bin/sleep 1000\n",
 }
 
+# An image with the stages of this version; those of another; and one made of a machine that ran.
+ARCHIVE = node_bundle().archive
+ARCHIVE_AT = "/opt/tidegate/boot.tgz"
+RAN = {
+    "/opt/tidegate/boot/.sha256": f"{node_bundle().sha256}\n",
+    "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",
+}
+
 FAULTS = {
     "healthy": Fault(),
+    "baked": Fault("", {ARCHIVE_AT: ARCHIVE}, key="is-not-in-S3.tgz"),
+    "baked_differs": Fault("", {ARCHIVE_AT: ARCHIVE + b"x"}),
+    "baked_ran": Fault("", {ARCHIVE_AT: ARCHIVE, **RAN}, key="is-not-in-S3.tgz"),
     "gpu_missing": Fault("health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on", gpus=3),
     "driver_broken": Fault("stage gpu failed", {STATE: "broken=1"}),
     "cannot_tell": Fault(
@@ -185,6 +201,6 @@ FAULTS = {
     ),
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
-    "tampered": Fault("1 computed checksum did NOT match"),
+    "tampered": Fault("1 computed checksum did NOT match", key=TAMPERED_KEY),
     "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
 }

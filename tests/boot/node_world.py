@@ -29,6 +29,7 @@ from tests.boot.node_faults import (
     HEALING_PORT,
     KERNEL_LOG,
     STATE,
+    TAMPERED_KEY,
     XID,
     Fault,
 )
@@ -38,7 +39,7 @@ from tests.e2e.boot_world import (
     READY,
     Cloud,
     boot_head,
-    data_of_node,
+    publish,
     show_nodes,
     start_cloud,
     start_throttled_service,
@@ -46,7 +47,7 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import A10GX4
 from userdata.image import image_component
-from userdata.render import node_bundle
+from userdata.render import node_bundle, node_user_data
 
 # Nobody waits longer for a case.
 END_S = 25.0
@@ -60,17 +61,11 @@ class Stage:
     world: World
     number: int = 0
 
-    def spec(self, fault: Fault, name: str = "") -> MachineSpec:
+    def spec(self, fault: Fault) -> MachineSpec:
         self.number += 1
         values = replace(fault.values, munge=self.cloud.munge, bus=BUS)
-        if name == "tampered":
-            values = replace(values, register_wait_s=19)
-        data = data_of_node(self.cloud, values)
-        if name == "tampered":
-            bundle = node_bundle(values)
-            key = f"{bundle.sha256}.tgz"
-            body = bundle.archive + b"x"
-            self.cloud.client("s3").put_object(Bucket=BUNDLES, Key=key, Body=body)
+        at = publish(self.cloud, node_bundle())
+        data = node_user_data(values, replace(at, key=fault.key or at.key))
         disks: list[Disk] = []
         for number in range(fault.stores):
             link = f"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS{self.number}{number}"
@@ -156,7 +151,8 @@ def bake(stage: Stage) -> dict[str, Any]:
         script = "\n".join(step["inputs"]["commands"])
         done = machine.run(["bash", "-c", script])
         seen[step["name"]] = (done.returncode, (done.stdout + done.stderr)[-300:])
-    seen["left"] = machine.run(["ls", "/etc/munge", "/opt/tidegate"]).stdout.split()
+    left = "ls /etc/munge; ls -d /opt/tidegate/boot* /etc/tidegate"
+    seen["left"] = machine.run(["bash", "-c", left]).stdout.split()
     stage.world.power_off(machine.spec.instance_id)
     return seen
 
@@ -164,7 +160,7 @@ def bake(stage: Stage) -> dict[str, Any]:
 def faults(stage: Stage, head: Machine) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for names in batched(FAULTS, AT_ONCE, strict=False):
-        machines = {n: stage.world.boot(stage.spec(FAULTS[n], n)) for n in names}
+        machines = {n: stage.world.boot(stage.spec(FAULTS[n])) for n in names}
         for name, machine in machines.items():
             seen[name] = look_at(name, machine)
             seen[name]["in_slurm"] = machine.spec.instance_id in show_nodes(head)
@@ -241,9 +237,10 @@ def kills(stage: Stage, head: Machine, times: int) -> list[dict[str, Any]]:
     ]
 
 
-def publish_helper(cloud: Cloud) -> None:
-    """The key of AWS's repository."""
+def publish_more(cloud: Cloud) -> None:
+    """A bundle that was tampered with, and the key of AWS's repository."""
     s3 = cloud.client("s3")
+    s3.put_object(Bucket=BUNDLES, Key=TAMPERED_KEY, Body=node_bundle().archive + b"x")
     s3.create_bucket(Bucket="efs-packages", ACL="public-read")
     key = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
     for name in ("efs-utils.gpg", "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB"):
@@ -252,7 +249,7 @@ def publish_helper(cloud: Cloud) -> None:
 
 def scenario(verb: str, times: int) -> Any:
     cloud = start_cloud()
-    publish_helper(cloud)
+    publish_more(cloud)
     listen(cloud)
     with World(WorldSettings(AWS_PORT)) as world:
         hypervisor = Hypervisor(cloud.ec2, world)

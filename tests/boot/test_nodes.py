@@ -12,7 +12,6 @@ import pytest
 from local.namespaces import can_enter
 from tests.boot.node_faults import FAULTS
 from tests.boot.node_world import PLAN_ID
-from tests.e2e.boot_world import LOCAL_NODE
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
 from tidegate.core.events import BootFailed, NodeReady
@@ -56,11 +55,22 @@ def test_what_does_no_harm_keeps_no_node_away(seen, name):
     assert seen[name]["in_slurm"]
 
 
+def test_an_image_with_this_version_s_stages_needs_nothing_of_s3(seen):
+    for name in ("baked", "baked_ran"):
+        assert "fetches its stages" not in seen[name]["console"]
+        assert "tampered with" not in seen[name]["console"]
+
+
+def test_stages_that_differ_from_the_cluster_s_are_fetched_and_that_is_said(seen):
+    assert "tidegate fetches its stages: those here differ" in seen["baked_differs"]["console"]
+    assert "fetches its stages" not in seen["healthy"]["console"]
+
+
 def test_a_node_tells_its_stages_and_their_times_on_the_console(seen):
     lines = [each.text for each in boot_lines(seen["healthy"]["console"])]
 
     stages = [line.split()[1] for line in lines if line.startswith("stage ")]
-    assert sorted(stages) == sorted(graph_of(node_bundle(LOCAL_NODE)))
+    assert sorted(stages) == sorted(graph_of(node_bundle(), "node"))
     assert all(re.fullmatch(r"stage \w+ (apply|skip) [\d.]+ s, try 1", each) for each in lines[:3])
     assert lines[-1].startswith("ready after ")
 
@@ -71,7 +81,7 @@ def test_a_node_says_on_the_bus_how_its_boot_went_and_which_plan_bought_it(seen)
 
     assert isinstance(ready, NodeReady)
     assert isinstance(failed, BootFailed)
-    assert ready.stages.keys() == graph_of(node_bundle(LOCAL_NODE)).keys()
+    assert ready.stages.keys() == graph_of(node_bundle(), "node").keys()
     assert 0 < max(ready.stages.values()) <= ready.took_s < 60
     assert (failed.stage, "3 are on" in failed.said) == ("health", True)
     assert {ready.plan_id, failed.plan_id} == {PLAN_ID}
@@ -120,7 +130,7 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
     assert [name for name, _ in steps] == [
         *("unpack", "quiesce", "packages", "driver", "tidy", "complete")
     ]
-    assert left == ("left", ["/etc/munge:", "/opt/tidegate:"])
+    assert left == ("left", ["/opt/tidegate/boot.tgz"])
 
 
 def test_a_neuron_driver_is_installed_and_held(seen):

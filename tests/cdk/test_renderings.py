@@ -13,7 +13,6 @@ from userdata.render import (
     head_bundle,
     head_parameter,
     head_user_data,
-    node_bundle,
     node_user_data,
 )
 
@@ -30,7 +29,6 @@ def rendered(name: str) -> dict[str, str]:
     head = head_values(file, SHARED, AGENT, "vol-1", agent_at=AT)
     bundle = opened(head_bundle(head))
     texts = {
-        "head_settings.sh": bundle["settings"],
         "slurm.conf": bundle["files/slurm.conf"],
         "cgroup.conf": bundle["files/cgroup.conf"],
         "head_parameter.sh": head_parameter(head, AT),
@@ -38,7 +36,6 @@ def rendered(name: str) -> dict[str, str]:
     }
     for pool in file.cluster.pools:
         node = node_values(file, SHARED, pool)
-        texts[f"{pool.name}_settings.sh"] = opened(node_bundle(node))["settings"]
         texts[f"{pool.name}_user_data.sh"] = node_user_data(node, AT)
     return texts
 

@@ -128,7 +128,7 @@ def publish_agent(cloud: Cloud, archive: Path) -> BundleAt:
 
 def data_of_node(cloud: Cloud, values: NodeValues) -> str:
     """User data of nodes, whose bundle is there."""
-    return node_user_data(values, publish(cloud, node_bundle(values)))
+    return node_user_data(values, publish(cloud, node_bundle()))
 
 
 def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMETER) -> str:

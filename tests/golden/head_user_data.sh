@@ -6,16 +6,18 @@ mkdir -p /opt/tidegate /etc/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null
 imds=http://169.254.169.254/latest env=/etc/tidegate/boot.env
+say() { echo "tidegate $*" >>/dev/console; }
 ended() {
 (($?)) || return 0
-echo "tidegate stage bundle failed: $(tail -n 1 stub.log)" >>/dev/console
+say "stage bundle failed: $(tail -n 1 stub.log)"
 $off
 }
 trap ended EXIT
-verb=start
+verb=start try=0
 off=
-[[ ! -e $0 || $0 -ef stub ]] || install -m 700 "$0" stub
+[[ ! -e $0 || $0 -ef stub ]] || { install -m 700 "$0" stub && rm -f boot/.sha256; }
 locate() {
+may_ask || return
 signed ssm -H 'X-Amz-Target: AmazonSSM.GetParameter' -H 'Content-Type: application/x-amz-json-1.1' \
 -d "{\"Name\": \"$POINTER\"}" "$(at ssm)/" | python3 -c \
 'import json, sys; print(json.load(sys.stdin)["Parameter"]["Value"])' >$env.new || return
@@ -30,20 +32,27 @@ printf 'user="%s:%s"\nheader="x-amz-security-token:%s"\n' \
 "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" |
 curl -fsSm 60 -K - --aws-sigv4 "aws:amz:$region:$1" "${@:2}"
 }
-at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
-fetch() {
+may_ask() {
 token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token) &&
 keys=$(imds "iam/security-credentials/$(imds iam/security-credentials/)") &&
-region=$(imds placement/region) && locate || return
+region=$(imds placement/region)
+}
+at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
+has() { sha256sum -c <<<"$SHA256  boot.tgz" >&2; }
+get() {
+locate || return
+if ! has; then
+[[ ! -e boot.tgz ]] || say "fetches its stages: those here differ"
+may_ask && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
+"$(at s3)/$BUNDLE" || return
+has || exit 1
+fi
 [[ $(cat boot/.sha256) != "$SHA256" ]] || return 0
-signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz "$(at s3)/$BUNDLE" || return
-sha256sum -c <<<"$SHA256  boot.tgz" >&2 || exit 1
 rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
 echo "$SHA256" >new/.sha256 && rm -rf boot && mv new boot && verb=restart
 }
-for ((try = 1; ; try++)); do
-! fetch || break
-((try < 8)) || exit 1
+until get; do
+((++try < 8)) || exit 1
 sleep $((RANDOM % (try * 3)))
 done
 exec boot/boot.sh $verb

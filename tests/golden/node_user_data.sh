@@ -8,20 +8,49 @@ mkdir -p /opt/tidegate /etc/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null
 imds=http://169.254.169.254/latest env=/etc/tidegate/boot.env
+say() { echo "tidegate $*" >>/dev/console; }
 ended() {
 (($?)) || return 0
-echo "tidegate stage bundle failed: $(tail -n 1 stub.log)" >>/dev/console
+say "stage bundle failed: $(tail -n 1 stub.log)"
 $off
 }
 trap ended EXIT
-verb=start
+verb=start try=0
 cat >$env <<'END'
+ROLE=node
+HEAD=head.ec2.internal:6817
+METADATA_USERS=root
+SHAPES='g4dn.xlarge 4 15564 1 t4 1 0 0 - gpu 1
+g4dn.12xlarge 48 186777 4 t4 1 0 0 - gpu 1
+g5.12xlarge 48 186777 4 a10g 2 0 0 - gpu 1'
+POOLS='gpu team-ml,fast
+cheap -'
+REGISTER_WAIT_S=120
+SPOT_POLL_S=5
+PROGRAMS='curl munge munged mount.efs nft scontrol lspci setpriv slurmd'
+PACKAGES=''
+DRIVER_BRANCH=''
+POWER_LIMIT_W=''
+GPU_CLOCK_MHZ=''
+COMPUTE_MODE=''
+CONTAINERS=''
+NEURON_URL=https://apt.repos.neuron.amazonaws.com
+USERS=''
+LOG_GROUP=''
+MIG=''
+MPS=''
+MUNGE_WAIT_S=120
+SHARED_DIR=/shared
+SHARED_WAIT_S=300
+LUSTRE_DIR=/fsx
+EFS_HELPER_URL=https://amazon-efs-utils.aws.com
 MUNGE_SECRET=arn:aws:secretsmanager:us-east-1:123456789012:secret:munge-AbCdEf
 FILE_SYSTEM=fs-0123456789abcdef0
 END
 off='systemctl poweroff'
 systemd-run -q --unit=tidegate-dead-man --on-active="$BOUND_S" \
 /bin/sh -c "echo tidegate not ready after $BOUND_S s >>/dev/console & $off"
+rm -f boot/.sha256
 locate() { :; }
 imds() { curl -fsSm 5 -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/$1"; }
 key() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$keys"; }
@@ -30,20 +59,27 @@ printf 'user="%s:%s"\nheader="x-amz-security-token:%s"\n' \
 "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" |
 curl -fsSm 60 -K - --aws-sigv4 "aws:amz:$region:$1" "${@:2}"
 }
-at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
-fetch() {
+may_ask() {
 token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token) &&
 keys=$(imds "iam/security-credentials/$(imds iam/security-credentials/)") &&
-region=$(imds placement/region) && locate || return
+region=$(imds placement/region)
+}
+at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
+has() { sha256sum -c <<<"$SHA256  boot.tgz" >&2; }
+get() {
+locate || return
+if ! has; then
+[[ ! -e boot.tgz ]] || say "fetches its stages: those here differ"
+may_ask && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
+"$(at s3)/$BUNDLE" || return
+has || exit 1
+fi
 [[ $(cat boot/.sha256) != "$SHA256" ]] || return 0
-signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz "$(at s3)/$BUNDLE" || return
-sha256sum -c <<<"$SHA256  boot.tgz" >&2 || exit 1
 rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
 echo "$SHA256" >new/.sha256 && rm -rf boot && mv new boot && verb=restart
 }
-for ((try = 1; ; try++)); do
-! fetch || break
-((try < 8)) || exit 1
+until get; do
+((++try < 8)) || exit 1
 sleep $((RANDOM % (try * 3)))
 done
 exec boot/boot.sh $verb

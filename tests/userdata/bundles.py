@@ -13,7 +13,7 @@ def opened(bundle: Bundle) -> dict[str, str]:
         return {name: file.read().decode() for name, file in files.items() if file}
 
 
-def graph_of(bundle: Bundle) -> dict[str, tuple[str, ...]]:
+def graph_of(bundle: Bundle, role: str) -> dict[str, tuple[str, ...]]:
     """Stage -> what it needs, in the order of the runner."""
-    rows = [line.split() for line in opened(bundle)["graph"].splitlines()]
+    rows = [line.split() for line in opened(bundle)[f"graph.{role}"].splitlines()]
     return {name: tuple(needs) for name, _, _, *needs in rows}

@@ -2,15 +2,23 @@
 
 import gzip
 import io
+import re
 import tarfile
 from dataclasses import replace
 
 import pytest
 
 from tests.userdata.bundles import opened
-from tests.userdata.values import HEAD, MUNGE, NODE, SHARED, T4X1
+from tests.userdata.values import AT, HEAD, NODE
 from userdata.bundle import Stage, in_order
-from userdata.render import MungeSecret, Shared, head_bundle, node_bundle
+from userdata.render import (
+    MungeSecret,
+    Shared,
+    head_bundle,
+    head_parameter,
+    node_bundle,
+    node_user_data,
+)
 
 
 def stage(name: str, *needs: str) -> Stage:
@@ -18,11 +26,12 @@ def stage(name: str, *needs: str) -> Stage:
 
 
 def test_the_same_content_gives_the_same_bytes():
-    assert node_bundle(NODE).archive == node_bundle(NODE).archive
+    assert node_bundle().archive == node_bundle().archive
+    assert head_bundle(HEAD).archive == head_bundle(HEAD).archive
 
 
 def test_an_archive_tells_nothing_of_where_and_when_it_was_made():
-    archive = node_bundle(NODE).archive
+    archive = node_bundle().archive
 
     assert archive[4:8] == bytes(4)  # gzip's time
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(archive))) as members:
@@ -30,7 +39,7 @@ def test_an_archive_tells_nothing_of_where_and_when_it_was_made():
 
 
 def test_scripts_may_be_run_and_nothing_else():
-    with tarfile.open(fileobj=io.BytesIO(node_bundle(NODE).archive)) as members:
+    with tarfile.open(fileobj=io.BytesIO(node_bundle().archive)) as members:
         runnable = {m.name for m in members if m.mode == 0o755}
 
     assert runnable == {"boot.sh", "files/drain-sick.sh", "files/spot-watch.sh"}
@@ -38,26 +47,24 @@ def test_scripts_may_be_run_and_nothing_else():
 
 def test_what_only_the_deployment_knows_changes_no_bundle():
     munge, shared = MungeSecret("other"), Shared("fs-9")
-    node = replace(NODE, munge=munge, shared=shared, bus="other")
     head = replace(HEAD, munge=munge, shared=shared, bus="other")
 
-    assert node_bundle(node).sha256 == node_bundle(NODE).sha256
     assert head_bundle(head).sha256 == head_bundle(HEAD).sha256
 
 
-def test_an_instance_type_more_is_another_bundle():
-    assert node_bundle(replace(NODE, shapes=(T4X1,))).sha256 != node_bundle(NODE).sha256
+@pytest.mark.parametrize(
+    ("bundle", "role", "told"),
+    [
+        (node_bundle(), "node", node_user_data(NODE, AT)),
+        (head_bundle(HEAD), "head", head_parameter(HEAD, AT)),
+    ],
+)
+def test_every_setting_that_gives_the_time_for_tries_is_told(bundle, role, told):
+    waits = [line.split()[2] for line in opened(bundle)[f"graph.{role}"].splitlines()]
+    named = {wait for wait in waits if not wait.isdigit()}
 
-
-def test_a_setting_gives_the_time_for_tries():
-    patient = replace(NODE, munge=replace(MUNGE, wait_s=77), shared=replace(SHARED, wait_s=99))
-
-    rows = {
-        line.split()[0]: line.split() for line in opened(node_bundle(patient))["graph"].splitlines()
-    }
-
-    assert rows["munge"][:3] == ["munge", "60", "77"]
-    assert rows["shared"][:3] == ["shared", "40", "99"]
+    assert {"MUNGE_WAIT_S", "SHARED_WAIT_S"} <= named
+    assert {name for name in named if not re.search(rf"(?m)^{name}=\d+$", told)} == set()
 
 
 def test_a_stage_comes_after_what_it_needs():

@@ -1,17 +1,16 @@
 """The component that bakes an image: what Image Builder takes, and the boot's own stages in it."""
 
 import base64
-import io
 import re
-import tarfile
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
-from userdata.bundle import HERE
+from tests.userdata.bundles import graph_of
 from userdata.image import MAX_COMPONENT_BYTES, ImageValues, image_component
+from userdata.render import node_bundle
 
 VALUES = ImageValues("dev", "/aws/service/x", driver_branch="580", programs=("enroot",))
 
@@ -22,14 +21,11 @@ def steps(values: ImageValues, phase: str) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in found}
 
 
-def baked(values: ImageValues) -> dict[str, str]:
-    """The files of the bundle that the component unpacks."""
+def baked(values: ImageValues) -> tuple[bytes, str]:
+    """What the component unpacks, and what it tells the stages."""
     text = "\n".join(steps(values, "build")["unpack"]["inputs"]["commands"])
     (packed,) = re.findall(r"echo (\S+) \| base64 -d", text)
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
-        members = [each for each in archive.getmembers() if each.isfile()]
-        files = {each.name: archive.extractfile(each) for each in members}
-        return {name: file.read().decode() for name, file in files.items() if file}
+    return base64.b64decode(packed), text
 
 
 def test_the_component_is_what_image_builder_takes():
@@ -51,15 +47,11 @@ def test_the_component_is_what_image_builder_takes():
 
 
 def test_its_stages_are_the_boot_s_own_in_their_order():
-    files = baked(VALUES)
+    archive, told = baked(VALUES)
 
-    assert [line.split()[0] for line in files["graph"].splitlines()] == [
-        "quiesce",
-        "packages",
-        "driver",
-    ]
-    assert files["stages/packages.sh"] == (HERE / "both/packages.sh").read_text()
-    assert "DRIVER_BRANCH=580" in files["settings"]
+    assert archive == node_bundle().archive
+    assert list(graph_of(node_bundle(), "image")) == ["quiesce", "packages", "driver"]
+    assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == ["unpack", "quiesce", "packages", "driver", "tidy"]
 
 

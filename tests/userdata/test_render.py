@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.userdata.bundles import graph_of, opened
-from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM, T4X1
+from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM
 from tidegate.core.ec2 import GATE_TAG, POOL_TAG
+from tidegate.wire.catalogue import load_catalogue
 from userdata.render import (
     MAX_PARAMETER_BYTES,
     MungeSecret,
@@ -65,13 +66,11 @@ def test_the_head_s_parameter_is_the_golden_text():
 
 
 @pytest.mark.parametrize(
-    ("role", "bundle"), [("node", node_bundle(NODE)), ("head", head_bundle(HEAD))]
+    ("role", "bundle"),
+    [("node", node_bundle()), ("image", node_bundle()), ("head", head_bundle(HEAD))],
 )
-def test_settings_and_graph_are_the_golden_text(role, bundle):
-    files = opened(bundle)
-
-    assert_golden(f"{role}_settings.sh", files["settings"])
-    assert_golden(f"{role}_graph", files["graph"])
+def test_a_graph_is_the_golden_text(role, bundle):
+    assert_golden(f"{role}_graph", opened(bundle)[f"graph.{role}"])
 
 
 def test_slurm_conf_is_the_golden_text():
@@ -83,8 +82,10 @@ def test_the_head_unpacks_the_slurm_conf_it_was_given():
 
 
 @pytest.mark.parametrize("role", STUBS)
-def test_user_data_stays_below_2_kb(role):
-    assert len(STUBS[role].encode()) < MAX_STUB_BYTES
+def test_the_stub_stays_below_2_kb(role):
+    stub, _, told = STUBS[role].partition("cat >$env <<'END'\n")
+
+    assert len((stub + told.partition("\nEND\n")[2]).encode()) < MAX_STUB_BYTES
 
 
 def test_the_dead_man_s_command_is_one_that_systemd_run_leaves_as_it_is():
@@ -103,10 +104,14 @@ def test_a_parameter_above_the_limit_is_refused():
         head_parameter(replace(HEAD, agent_env=(("A", "b" * 4000),)), AT)
 
 
-def test_user_data_of_a_pool_of_400_instance_types_stays_as_small():
-    shapes = tuple(replace(T4X1, instance_type=f"g4dn.{n}xlarge") for n in range(400))
+def test_a_pool_may_have_every_instance_type_that_there_is():
+    shapes = tuple(
+        NodeShape(each.instance_type.name, each.instance_type.vcpus, 100_000, 8, "gpu", 9)
+        for each in load_catalogue().values()
+    )
 
-    assert len(node_user_data(replace(NODE, shapes=shapes), AT)) == len(STUBS["node"])
+    assert len(shapes) > 200
+    assert node_user_data(replace(NODE, shapes=shapes), AT)  # or raises
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -239,9 +244,9 @@ def test_accounting_appears_only_when_asked_for():
     assert "Accounting" not in plain
     assert "AccountingStorageHost=head\n" in asked
     packages = {
-        accounting: opened(
-            head_bundle(replace(HEAD, installs=True, slurm=replace(SLURM, accounting=accounting)))
-        )["settings"]
+        accounting: head_parameter(
+            replace(HEAD, installs=True, slurm=replace(SLURM, accounting=accounting)), AT
+        )
         for accounting in (False, True)
     }
     assert "mariadb-server" in packages[True]
@@ -249,14 +254,14 @@ def test_accounting_appears_only_when_asked_for():
 
 
 def test_nodes_read_the_tags_that_the_planner_writes():
-    text = opened(node_bundle(NODE))["stages/shape.sh"]
+    text = opened(node_bundle())["stages/shape.sh"]
 
     assert f"tags/instance/{POOL_TAG})" in text
     assert f"tags/instance/{GATE_TAG} " in text
 
 
 def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
-    node, head = graph_of(node_bundle(NODE)), graph_of(head_bundle(HEAD))
+    node, head = graph_of(node_bundle(), "node"), graph_of(head_bundle(HEAD), "head")
 
     assert {"owner_rule", "munge", "health"} <= all_needs(node, "slurmd")
     assert {"owner_rule", "munge", "config"} <= all_needs(head, "slurmctld")
@@ -264,8 +269,8 @@ def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():
 
 
 def test_what_happens_at_a_later_boot_waits_for_nothing_of_slurm():
-    assert graph_of(node_bundle(NODE))["reboot"] == ()
-    assert graph_of(head_bundle(HEAD))["update"] == ("identity",)
+    assert graph_of(node_bundle(), "node")["reboot"] == ()
+    assert graph_of(head_bundle(HEAD), "head")["update"] == ("identity",)
 
 
 def all_needs(graph: dict[str, tuple[str, ...]], name: str) -> set[str]:
@@ -274,10 +279,10 @@ def all_needs(graph: dict[str, tuple[str, ...]], name: str) -> set[str]:
 
 
 def test_the_head_knows_its_agent_by_its_hash():
-    files = opened(head_bundle(HEAD))
+    told = head_parameter(HEAD, AT)
 
-    assert f"\nAGENT_SHA256={AGENT.sha256}\n" in files["settings"]
-    assert f"AGENT={AGENT.bucket}/{AGENT.key}\n" in head_parameter(HEAD, AT)
+    assert f"\nAGENT_SHA256={AGENT.sha256}\n" in told
+    assert f"\nAGENT={AGENT.bucket}/{AGENT.key}\n" in told
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, *SHIMS], ids=lambda path: path.name)
@@ -292,7 +297,7 @@ def test_rendered_scripts_are_clean(role):
 
 def test_no_secret_is_in_what_a_machine_is_told():
     told = [*STUBS.values(), head_parameter(HEAD, AT)]
-    for bundle in (node_bundle(NODE), head_bundle(HEAD)):
+    for bundle in (node_bundle(), head_bundle(HEAD)):
         told += opened(bundle).values()
     text = "\n".join(told)
 

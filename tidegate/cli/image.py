@@ -15,9 +15,11 @@ EXAMPLES = "Examples: tidegate image plan clusters/dev.yaml >component.yaml"
 image = typer.Typer(help="Images of your own for nodes.", no_args_is_help=True)
 
 _HEAD = """\
-# What nodes of {cluster} would install at their boot, as a component of EC2 Image Builder.
-# 1. aws imagebuilder create-component --name tidegate-{cluster} --semantic-version 1.0.0 \\
-#        --platform Linux --data file://THIS_FILE
+# What nodes of {cluster} would install at their boot and fetch from S3, as a component of EC2
+# Image Builder. Too large to be sent inline, so it goes by a bucket of yours.
+# 1. aws s3 cp THIS_FILE s3://BUCKET/tidegate-{cluster}.yaml
+#    aws imagebuilder create-component --name tidegate-{cluster} --semantic-version 1.0.0 \\
+#        --platform Linux --uri s3://BUCKET/tidegate-{cluster}.yaml
 # 2. a recipe of this component with the parent image {parent}
 #    (the id is in the SSM parameter of that name), on an instance of the pool's architecture
 # 3. image: ami-... in the cluster file, and under software: what the image holds
