@@ -3,21 +3,27 @@
     python -m bench.boot
 
 Prints every stage with its time, and the stages on the critical path: the chain of needs that
-nothing else could have shortened. Stub tools stand in for GPUs and EFS, so what a driver, an EBS
-volume or a real mount takes is not in it: docs/boot.md has that budget.
+nothing else could have shortened. Then how long nodes take from the start of their user data to
+ready, whose stages come from S3 or are in the image. Stub tools stand in for GPUs and EFS, so what
+a driver, an EBS volume or a real mount takes is not in it: docs/boot.md has that budget.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from statistics import median
 
 from local import namespaces
 from local.hypervisor import Hypervisor
-from local.machine import Machine
+from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
+from tests.boot.node_faults import ARCHIVE_AT
 from tests.e2e.boot_world import (
     AWS_PORT,
     LOCAL_NODE,
+    READY,
     are_ready,
     boot_head,
     buy,
@@ -27,6 +33,10 @@ from tests.e2e.boot_world import (
     wait_for,
 )
 from tests.userdata.values import A10GX4
+from tidegate.wire.console import boot_lines
+from userdata.render import node_bundle
+
+RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,39 @@ def show(role: str, machine: Machine) -> None:
     print(f"  * critical path: {' '.join(row.stage for row in path)}")
 
 
+def user_data_ms(machine: Machine) -> float:
+    """From the first thing that a node's user data writes down until it says that it is ready."""
+    began_s = float(machine.run(["stat", "-c", "%.Y", "/etc/tidegate/boot.env"]).stdout)
+    (ready,) = [each for each in boot_lines(machine.console.read_text()) if READY in each.text]
+    return (datetime.fromisoformat(ready.at).timestamp() - began_s) * 1000
+
+
+def is_ready(machine: Machine) -> bool:
+    return READY in machine.console.read_text()
+
+
+def compare(world: World, data: str) -> None:
+    """Nodes of either kind in turns."""
+    took: dict[str, list[float]] = {"from S3": [], "in the image": []}
+    for number in range(2 * RUNS):
+        name = list(took)[number % 2]
+        files = {ARCHIVE_AT: node_bundle().archive} if number % 2 else {}
+        spec = MachineSpec(
+            f"i-0ba0000000000{number:03d}",
+            A10GX4.instance_type,
+            data,
+            gpus=4,
+            tags={"tidegate:pool": "gpu"},
+            files=files,
+        )
+        machine = world.boot(spec)
+        assert wait_for(partial(is_ready, machine), 60)
+        took[name].append(user_data_ms(machine))
+        world.power_off(spec.instance_id)
+    for name, times_ms in took.items():
+        print(f"node with its stages {name}: {median(times_ms):.0f} ms from user data to ready")
+
+
 def main() -> None:
     cloud = start_cloud()
     with World(WorldSettings(AWS_PORT)) as world:
@@ -84,6 +127,7 @@ def main() -> None:
         machine = hypervisor.machine(node_id)
         assert machine
         show("node", machine)
+        compare(world, data)
         hypervisor.stop()
 
 
