@@ -143,11 +143,24 @@ def test_translation_is_a_good_file_once_the_gaps_are_filled(tmp_path):
     assert "subnet-0a1b2c3d, subnet-0a1b2c3e" in done.stderr
 
 
-@pytest.mark.parametrize("text", ["- a", "Name: x", "{"])
-def test_other_files_are_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"- a", "not a ParallelCluster 3 configuration: no Scheduling"),
+        (b"Name: x", "not a ParallelCluster 3 configuration: no Scheduling"),
+        (b"{", "not valid YAML at line 1, column 2"),
+        (b"a: 2026-13-41", "not valid YAML: month must be in 1..12"),
+        (b"a: \xff", "not UTF-8 text (line 1)"),
+        (None, "there is no such file"),
+    ],
+)
+def test_other_files_are_refused_in_a_sentence(tmp_path, content, said):
     source: Path = tmp_path / "other.yaml"
-    source.write_text(text)
+    if content is not None:
+        source.write_bytes(content)
 
     done = run("import", "pcluster", str(source))
+
     assert done.exit_code == 1
-    assert "other.yaml" in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{source}: {said}")

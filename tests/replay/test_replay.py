@@ -1,5 +1,6 @@
 """Whole replays of small histories, with figures that can be worked out by hand."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -219,6 +220,29 @@ def test_the_command_names_what_it_cannot_read(tmp_path):
     assert lenient.exit_code == 0
     assert "1 broken lines skipped" in lenient.output
     assert strange.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.csv", None, "there is no such file"),
+        ("jobs.csv", b"job_id\n\xff", "not UTF-8 text (line 2)"),
+        ("jobs.csv.gz", b"plain", "not a whole gzip file: "),
+        ("jobs.csv.gz", gzip.compress(b"x" * 99, mtime=0)[:-9], "not a whole gzip file: "),
+        ("jobs.csv.gz", gzip.compress(b"x" * 99, mtime=0)[:12] + b"???", "not a whole gzip file: "),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_one_sentence(tmp_path, name, content, said):
+    (tmp_path / "lab.yaml").write_text(FILE.replace("MARKET", "on-demand").replace("EXTRA", ""))
+    history = tmp_path / name
+    if content is not None:
+        history.write_bytes(content)
+
+    told = CliRunner().invoke(app, ["replay", str(history), "--cluster", f"{tmp_path}/lab.yaml"])
+
+    assert told.exit_code == 1
+    assert told.output.startswith(f"{history}: {said}")
+    assert len(told.output.splitlines()) == 1
 
 
 def test_a_gate_that_fails_ends_the_command_with_3(tmp_path):

@@ -22,11 +22,14 @@ def pcluster(
     import yaml
 
     from tidegate.cli.pcluster import translate
+    from tidegate.core.errors import BadConfig
+    from tidegate.wire.yaml_file import faults_told, read_text
 
     try:
-        text = yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        typer.echo(f"{file}: {error}", err=True)
+        with faults_told(file):
+            text = yaml.safe_load(read_text(file))
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
     if not isinstance(text, dict) or "Scheduling" not in text:
         typer.echo(f"{file}: not a ParallelCluster 3 configuration: no Scheduling", err=True)

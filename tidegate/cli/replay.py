@@ -140,28 +140,32 @@ def _tell(
 
 
 def _market_files(folder: Path | None) -> dict[str, str]:
-    """The texts of a market's files, by name. Errors: BadMarket when the folder has none."""
+    """The texts of a market's files, by name. Errors: BadConfig; BadMarket: the folder has none."""
     from tidegate.sim.replay.market import FILES, BadMarket
+    from tidegate.wire.yaml_file import read_text
 
     if folder is None:
         return {}
-    found = {name: (folder / name).read_text() for name in FILES if (folder / name).is_file()}
+    found = {name: read_text(folder / name) for name in FILES if (folder / name).is_file()}
     if not found:
         raise BadMarket(f"{folder}: none of {', '.join(FILES)} is there")
     return found
 
 
 def _read(path: Path, *, is_lenient: bool) -> "Trace":
-    """The history, with what was left out told on stderr. Errors: BadTrace."""
+    """The history, with what was left out told on stderr. Errors: BadConfig, BadTrace."""
     import gzip
+    import zlib
 
     from tidegate.sim.replay.trace import BadTrace, read_trace
+    from tidegate.wire.yaml_file import as_text, read_bytes
 
+    raw = read_bytes(path)
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadTrace(f"{path}: {error}") from error
+        unpacked = gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadTrace(f"{path}: not a whole gzip file: {error}") from error
+    text = as_text(unpacked, path)
     try:
         trace = read_trace(text, is_lenient=is_lenient)
     except BadTrace as error:

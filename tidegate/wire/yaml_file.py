@@ -1,6 +1,7 @@
 """Reads a YAML file strictly: every plain value is text, no name is given twice."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -38,36 +39,54 @@ def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
 
 def parse_yaml(text: str, path: object) -> tuple[dict[str, object], list[Problem]]:
     """The same for text that was read before; `path` says what it is called."""
-    try:
+    with faults_told(path):
         loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
             raise BadConfig(f"{path}: the file is empty")
         data = loader.construct_document(root)
-    except yaml.MarkedYAMLError as error:
-        raise BadConfig(f"{path}: not valid YAML{_where(error)}") from error
-    except yaml.YAMLError as error:
-        raise BadConfig(f"{path}: not valid YAML: {error}".splitlines()[0]) from error
-    except RecursionError as error:
-        raise BadConfig(f"{path}: not valid YAML: nested too deeply") from error
     if not isinstance(data, dict):
         raise BadConfig(f"{path}: must be a mapping of names to values, like `name: dev`")
     return data, list(_repeated_names(root, (), set()))
 
 
+@contextmanager
+def faults_told(path: object) -> Iterator[None]:
+    """What YAML's parser raises becomes BadConfig, in one sentence."""
+    try:
+        yield
+    except yaml.MarkedYAMLError as error:
+        raise BadConfig(f"{path}: not valid YAML{_where(error)}") from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+        raise BadConfig(f"{path}: not valid YAML: {error}".splitlines()[0]) from error
+    except RecursionError as error:
+        raise BadConfig(f"{path}: not valid YAML: nested too deeply") from error
+
+
 def read_text(path: Path) -> str:
     """A file of UTF-8 text. Errors: BadConfig, with one sentence."""
+    return as_text(read_bytes(path), path)
+
+
+def as_text(data: bytes, path: Path) -> str:
+    """The text of a file that was read before. Errors: as `read_text`."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise BadConfig(f"{path}: not UTF-8 text (line {line})") from error
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file. Errors: BadConfig, with one sentence."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise BadConfig(f"{path}: is not a regular file")
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes()
     except FileNotFoundError as error:
         raise BadConfig(f"{path}: there is no such file") from error
     except IsADirectoryError as error:
         raise BadConfig(f"{path}: is a directory, not a file") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise BadConfig(f"{path}: not UTF-8 text (line {line})") from error
     except OSError as error:
         raise BadConfig(f"{path}: cannot be read: {error.strerror}") from error
 
