@@ -89,9 +89,16 @@ def test_what_is_there_is_not_overwritten_and_bad_answers_write_nothing(tmp_path
     assert "g4dn.xlarge" in bad.output
     assert not file.exists()
 
-    file.write_text("mine")
-    assert run("init", str(file), *options()).exit_code == 1
-    assert file.read_text() == "mine"
+
+@pytest.mark.parametrize(("name", "code"), [("ci.yaml", 1), ("none/ci.yaml", 2)])
+def test_nothing_is_asked_where_nothing_can_be_written(tmp_path, name, code):
+    (tmp_path / "ci.yaml").write_text("mine")
+
+    done = run("init", str(tmp_path / name), answers="dev\n")
+
+    assert done.exit_code == code
+    assert "Name of the cluster" not in done.output
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("ci.yaml", "mine")]
 
 
 def test_parallelcluster_s_queues_become_partitions_and_pools():

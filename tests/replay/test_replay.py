@@ -229,7 +229,11 @@ def test_the_command_names_what_it_cannot_read(tmp_path):
         ("jobs.csv", b"job_id\n\xff", "not UTF-8 text (line 2)"),
         ("jobs.csv.gz", b"plain", "not a whole gzip file: "),
         ("jobs.csv.gz", gzip.compress(b"x" * 99, mtime=0)[:-9], "not a whole gzip file: "),
-        ("jobs.csv.gz", gzip.compress(b"x" * 99, mtime=0)[:12] + b"???", "not a whole gzip file: "),
+        (
+            "jobs.csv.gz",
+            gzip.compress(b"x" * 99, mtime=0)[:10] + b"\xff" * 9,
+            "not a whole gzip file: ",
+        ),
     ],
 )
 def test_a_history_that_cannot_be_read_is_one_sentence(tmp_path, name, content, said):
@@ -243,6 +247,18 @@ def test_a_history_that_cannot_be_read_is_one_sentence(tmp_path, name, content, 
     assert told.exit_code == 1
     assert told.output.startswith(f"{history}: {said}")
     assert len(told.output.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+@pytest.mark.parametrize("place", ["none/figures", "."])
+def test_what_cannot_be_written_is_told_before_anything_is_played(tmp_path, option, place):
+    told = CliRunner().invoke(
+        app, ["replay", "none.csv", "--cluster", "none.yaml", option, str(tmp_path / place)]
+    )
+
+    assert told.exit_code == 2
+    assert "directory" in told.output
+    assert "none.yaml" not in told.output
 
 
 def test_a_gate_that_fails_ends_the_command_with_3(tmp_path):

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.written import new_file
+
 TEMPLATE = """\
 # A cluster of Tidegate. All names, defaults and bounds: tidegate schema cluster
 # Check it: tidegate validate {path}
@@ -56,8 +58,19 @@ def _prices(region: str, types: list[str]) -> str:
 EXAMPLES = "Examples: tidegate init new.yaml; tidegate init new.yaml --types g5.xlarge --zones ab"
 
 
+def _not_there(path: Path) -> Path:
+    """Looked at before anything is asked."""
+    if path.exists():
+        typer.echo(f"{path} is there already", err=True)
+        raise typer.Exit(1)
+    new_file(path)
+    return path
+
+
 def init(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", callback=_not_there, help="Where to write it.")
+    ],
     name: Annotated[str, typer.Option(prompt="Name of the cluster")] = "dev",
     region: Annotated[str, typer.Option(prompt="AWS region")] = "us-east-1",
     zones: Annotated[
@@ -79,9 +92,6 @@ def init(
     from tidegate.core.errors import BadConfig
     from tidegate.wire.config import parse_cluster
 
-    if path.exists():
-        typer.echo(f"{path} is there already", err=True)
-        raise typer.Exit(1)
     names = [each.strip() for each in types.split(",")]
     text = TEMPLATE.format(
         path=path,

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.written import new_file
+
 
 class Format(StrEnum):
     """How a plan is shown."""
@@ -26,7 +28,10 @@ def plan(
         bool, typer.Option("--live", help="Look at AWS now: ledger, EC2 and the head's digest.")
     ] = False,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --live: keep the snapshot here.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=new_file, help="With --live: keep the snapshot here."
+        ),
     ] = None,
     ec2_dry_run: Annotated[
         bool,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate.cli.written import new_file
+
 if TYPE_CHECKING:
     from tidegate.sim.replay.gate import Gate
     from tidegate.sim.replay.market import Conditions
@@ -46,10 +48,12 @@ def replay(
         list[str] | None, typer.Option(help="Exit code 3 if so: 'cost_usd > 1.05 * baseline'.")
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The figures for programs.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", callback=new_file, help="The figures for programs."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Pictures: one HTML file, no links.")
+        Path | None,
+        typer.Option(metavar="FILE", callback=new_file, help="Pictures: one HTML file, no links."),
     ] = None,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
