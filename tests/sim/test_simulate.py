@@ -124,6 +124,7 @@ def test_the_command_prints_figures_and_ends_well() -> None:
     ("words", "said"),
     [
         (("--seeds", "x"), "no range"),
+        (("--seeds", "5:5"), "no seed in it"),
         (("--seeds", "1:2", "--faults", "rain"), "there is no rain"),
         (("--seeds", "1:2", "--size", "huge"), "none of small"),
         (("--seeds", "1:2", "--jobs", "a"), "no list"),

@@ -59,7 +59,10 @@ def _range(text: str) -> tuple[int, int]:
     first, colon, end = text.partition(":")
     if not first.isdigit() or (colon and not end.isdigit()):
         raise typer.BadParameter(f"{text!r} is no range like 0:100", param_hint="--seeds")
-    return int(first), int(end) if colon else int(first) + 1
+    seeds = int(first), int(end) if colon else int(first) + 1
+    if seeds[0] >= seeds[1]:
+        raise typer.BadParameter(f"{text!r} has no seed in it", param_hint="--seeds")
+    return seeds
 
 
 def _faults(text: str) -> frozenset[str] | None:
