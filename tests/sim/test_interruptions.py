@@ -226,3 +226,21 @@ def test_jobs_leave_a_node_ten_minutes_before_its_maintenance() -> None:
     assert before == (0, True)
     assert (job.requeues, job.signals) == (1, ["USR1"])
     assert is_done(w, job, 2)
+
+
+def test_a_notice_while_the_head_is_silent_buys_one_node_and_the_job_goes_on_there() -> None:
+    w = world()
+    job = running(w)
+    (name,) = job.node_names
+    w.slurm.is_up = False
+    run(w, 400, 5.0)
+    w.notice(name)
+    for _ in range(4):
+        run(w, 300, 5.0)
+        w.keep_hours("reconcile")
+    bought_in_silence = bought(w)
+
+    w.slurm.is_up = True
+
+    assert bought_in_silence == 2
+    assert is_done(w, job, 2)

@@ -27,6 +27,7 @@ from tidegate.core.nodes import (
     save_jobs,
 )
 from tidegate.core.serving import serve_queue
+from tidegate.core.silence import replacements
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.steering import steer
 from tidegate.core.templates import lessons, with_lessons
@@ -56,7 +57,7 @@ PASSES: tuple[Pass, ...] = (
 # How often the passes run for one plan, where caps keep jobs from others' places.
 ATTEMPTS_MAX = 4
 
-# While the head is silent nobody knows what runs where.
+# While the head is silent nobody knows what runs where. Beside this, `silence` buys.
 PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released)
 
 
@@ -67,9 +68,11 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     """
     stale = snapshot.staleness
     if stale:
-        work = Work(snapshot, launches_max, members(snapshot))
+        fleet = members(snapshot)
+        work = Work(snapshot, launches_max, fleet)
         for run in PASSES_IN_SILENCE:
             run(work)
+        work.actions.extend(replacements(snapshot, fleet, launches_max))
         return Plan(work.sorted_actions(), (), (), (stale,))
     work = considered(snapshot, launches_max)
     work.actions.extend(owned(work.shop.launches(str(snapshot.epoch)), work.digest.reading.jobs))

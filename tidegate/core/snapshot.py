@@ -60,6 +60,6 @@ class Snapshot:
         if self.digest_age_s > bound_s:
             return (
                 f"the head was last heard {self.digest_age_s:.0f} s ago (bound {bound_s:.0f} s): "
-                "nothing is launched and nothing busy is touched"
+                "nothing new is launched and nothing busy is touched"
             )
         return ""

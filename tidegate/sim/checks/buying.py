@@ -253,15 +253,41 @@ class NothingBeforeItsTime(Check):
 
 
 class NothingWhileBlind(Check):
-    """Nothing new is bought on a digest that is too old."""
+    """On a digest that is too old only what AWS takes from running jobs is bought, and once."""
 
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
         if record is None or not self.witness.is_new(request):
             return
-        age_s = record.created_at_s - self.world.bus.put_at_s
-        if age_s > self.world.cluster.timings.digest_stale_s:
-            raise self.broken(f"{request.client_token}: the head was last heard {age_s:.0f} s ago")
+        blind_at_s = self.world.bus.put_at_s + self.world.cluster.timings.digest_stale_s
+        if record.created_at_s <= blind_at_s:
+            return
+        lost = self._lost_places()
+        bought = record.launch.count + self._bought_since(blind_at_s)
+        if not lost.keys() >= set(record.launch.for_jobs) or bought > lost.total():
+            age_s = record.created_at_s - self.world.bus.put_at_s
+            raise self.broken(
+                f"{request.client_token}: the head was last heard {age_s:.0f} s ago, {bought} "
+                f"nodes since for {lost.total()} that AWS took from running jobs"
+            )
+
+    def _lost_places(self) -> Counter[str]:
+        """Of each job that ran when the head was last heard, how many nodes AWS has taken."""
+        nodes, digest = self.world.ledger.all_nodes, self.world.bus.digest
+        taken = {name for name, node in nodes.items() if node.phase is Phase.INTERRUPTED}
+        jobs = digest.reading.jobs if digest else ()
+        lost = {j.job_id: len(taken & set(j.node_names)) for j in jobs if j.is_running}
+        return Counter({job_id: count for job_id, count in lost.items() if count})
+
+    def _bought_since(self, at_s: float) -> int:
+        nodes = self.world.ledger.all_nodes
+        launches = self.world.ledger.all_launches.values()
+        since = {each.launch.launch_id for each in launches if each.created_at_s > at_s}
+        return sum(
+            each.launch_id in since and nodes[each.instance_id].phase is Phase.LAUNCHED
+            for each in self.world.compute.live()
+            if each.instance_id in nodes
+        )
 
 
 class CapsKept(Check):
