@@ -143,11 +143,23 @@ def test_a_job_elsewhere_and_one_that_waits_are_left_alone() -> None:
 
 
 def test_a_notice_that_is_over_requeues_at_once() -> None:
-    made = saves(
-        notices("i-1", reclaim_at_s=NOW_S - 5), reading(job(1, on=["i-1"])), NOW_S, TIMINGS
-    )
+    asked = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20")
 
-    assert [order.delay_s for order in made] == [0]
+    made = saves(notices("i-1", reclaim_at_s=NOW_S - 5), reading(asked), NOW_S, TIMINGS)
+
+    assert [(order.kind, order.delay_s) for order in made] == [
+        (OrderKind.SIGNAL, 0),
+        (OrderKind.REQUEUE, 0),
+    ]
+    assert {order.not_after_s for order in made} == {NOW_S + TIMINGS.order_ttl_s}
+
+
+def test_nothing_is_asked_for_a_job_after_its_node_is_gone() -> None:
+    asked = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20")
+
+    made = saves(notices("i-1", reclaim_at_s=NOW_S + 5), reading(asked), NOW_S, TIMINGS)
+
+    assert {order.not_after_s for order in made} == {NOW_S + 5}
 
 
 def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:

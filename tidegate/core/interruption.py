@@ -146,15 +146,18 @@ def saves(
         on = sorted(by_node.keys() & set(job.node_names))
         if not on or not job.is_running:
             continue
-        saving = _Saving(job.job_id, on, min(by_node[name] for name in on))
+        at_s = min(by_node[name] for name in on)
+        # Nobody knows how much longer a node lives whose time is over: what it runs is saved still.
+        not_after_s = at_s if at_s > now_s else now_s + timings.order_ttl_s
+        saving = _Saving(job.job_id, on, at_s, not_after_s)
         request = checkpoint(job)
         if request:
             signals.setdefault(request.signal, []).append(saving)
         if job.is_requeueable:
             # Without a request it may use all the time there is.
             latest_s = saving.reclaim_at_s - timings.requeue_margin_s
-            at_s = min(now_s + request.grace_s, latest_s) if request else latest_s
-            requeues.setdefault(int(max(at_s, now_s)), []).append(saving)
+            due_s = min(now_s + request.grace_s, latest_s) if request else latest_s
+            requeues.setdefault(int(max(due_s, now_s)), []).append(saving)
     return (*_signals(signals, now_s), *_requeues(requeues, now_s, why))
 
 
@@ -165,6 +168,7 @@ class _Saving:
     job_id: str
     on: list[str]
     reclaim_at_s: float
+    not_after_s: float
 
 
 def _signals(by_signal: Mapping[str, list[_Saving]], now_s: float) -> Iterator[Order]:
@@ -186,7 +190,7 @@ def _about_jobs(kind: OrderKind, savings: Sequence[_Saving], *, text: str, stamp
     return _order(
         kind,
         [saving.job_id for saving in savings],
-        max(saving.reclaim_at_s for saving in savings),
+        max(saving.not_after_s for saving in savings),
         text=text,
         on_nodes=sorted({name for saving in savings for name in saving.on}),
         stamp=stamp,
