@@ -4,20 +4,27 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import instance, job, node, record
+from tests.make import cluster, instance, job, node, pool, record
 from tests.service.conftest import World
 from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import Throttled
-from tidegate.core.events import HealthCategory, HealthNotice, SpotInterruption, StateChange
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
+    RebalanceRecommendation,
+    SpotInterruption,
+    StateChange,
+)
 from tidegate.core.interruption import TAKEN_BACK
+from tidegate.core.pool import Cluster, Rebalance
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)
 
 
-def world_with_a_node() -> World:
-    world = World()
+def world_with_a_node(of: Cluster | None = None) -> World:
+    world = World(of) if of else World()
     world.compute.put(replace(instance("i-1"), launched_at_s=world.clock.now_s() - 100))
     world.ledger.all_nodes["i-1"] = record("i-1")
     world.report([job(7, on=["i-1"])], [node("i-1", state="MIXED", gpus_alloc=1)])
@@ -127,6 +134,36 @@ def test_an_end_of_something_else_leaves_a_cordon_that_holds() -> None:
 
 def warning(world: World, name: str = "i-1") -> SpotInterruption:
     return SpotInterruption(name, world.clock.now_s())
+
+
+@pytest.mark.parametrize("policy", Rebalance)
+def test_a_risk_is_no_news_of_a_node_that_goes_already(policy: Rebalance) -> None:
+    world = world_with_a_node(cluster(replace(pool(), rebalance=policy)))
+    world.control().interrupt([warning(world)])
+    goes_at_s = world.ledger.all_nodes["i-1"].reclaim_at_s
+    ordered = list(world.bus.orders)
+    world.clock.advance(60)
+
+    world.control().interrupt([RebalanceRecommendation("i-1"), maintenance(world, in_s=900)])
+
+    assert world.bus.orders == ordered
+    assert world.ledger.all_nodes["i-1"].reclaim_at_s == goes_at_s
+    assert world.ledger.all_nodes["i-1"].cordon is None
+
+
+def test_of_two_warnings_the_sooner_end_counts_until_it_has_come() -> None:
+    world = world_with_a_node()
+    first = warning(world)
+    world.control().interrupt([first])
+    world.clock.advance(60)
+
+    world.control().interrupt([warning(world)])
+    sooner = world.ledger.all_nodes["i-1"].reclaim_at_s
+    world.clock.advance(600)
+    world.control().interrupt([warning(world)])
+
+    assert sooner == first.at_s + 120
+    assert world.ledger.all_nodes["i-1"].reclaim_at_s == world.clock.now_s() + 120
 
 
 def world_with_a_gang() -> World:

@@ -131,6 +131,8 @@ class Interruptions:
                 if record is None or record.phase >= Phase.RELEASED:
                     continue
                 answer = action_for(each, self._rebalance(record), now_s, timings)
+                if record.phase is Phase.INTERRUPTED:
+                    answer = _of_one_that_goes(answer, record, now_s)
                 answers[instance_id] = strongest(answers.get(instance_id, Nothing()), answer)
         found = _Sorted()
         for instance_id, answer in sorted(answers.items()):
@@ -157,8 +159,10 @@ class Interruptions:
         return found
 
     def _rebalance(self, record: NodeRecord) -> Rebalance:
+        """A mere risk is no news of a node that goes already."""
         pool = self.cluster.pool(record.pool)
-        return pool.rebalance if pool else Rebalance.IGNORE
+        is_going = record.phase is Phase.INTERRUPTED
+        return pool.rebalance if pool and not is_going else Rebalance.IGNORE
 
     def _orders(self, found: _Sorted) -> tuple[Order, ...]:
         """One order for all nodes of one reason."""
@@ -248,6 +252,21 @@ class Interruptions:
         announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
         dead = fresh & found.dead.keys()
         return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
+
+
+def _of_one_that_goes(answer: Answer, record: NodeRecord, now_s: float) -> Answer:
+    """What news of a node ask for whose end was announced before: the first end counts.
+
+    A cordon would give its drain another reason, by which the node's own watcher would take the
+    service for silent, and signal its jobs once more.
+    """
+    match answer:
+        case Reclaim(at_s=at_s) if record.reclaim_at_s is not None and now_s < record.reclaim_at_s:
+            return replace(answer, at_s=min(at_s, record.reclaim_at_s))
+        case Cordon():
+            return Nothing()
+        case _:
+            return answer
 
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:
