@@ -7,7 +7,7 @@ import pytest
 
 from lambdas.interruption import on_events
 from tests.lambdas.conftest import Deployed, messages
-from tests.make import record
+from tests.make import job, node, record
 from tests.wire.test_events import HEALTH, REBALANCE, RESERVATION, SPOT_WARNING, STATE_CHANGE
 from tidegate.core.actions import OrderKind, Phase
 from tidegate.core.errors import NotAuthorized, Throttled, TidegateError
@@ -107,6 +107,47 @@ def test_news_that_changes_none_of_our_nodes_is_acknowledged(
     assert fleet.world.bus.take_looks() == ()
     assert fleet.world.bus.orders == []
     assert fleet.figures() == ({"ForeignNotices": foreign} if foreign else {})
+    assert fleet.lines() == []  # the account's other instances change their state all day
+
+
+def test_what_a_notice_costs_and_saves_is_counted_and_told(fleet: Deployed) -> None:
+    began_s = fleet.world.clock.now_s() - 3600
+    lost = job(7, on=[OURS], started_at_s=began_s, is_requeueable=False)
+    saved = job(8, on=[SECOND], comment="tidegate:ckpt=USR1@20", started_at_s=began_s)
+    fleet.world.report([lost, saved], [node(OURS, gpus_alloc=1), node(SECOND, gpus_alloc=1)])
+
+    on_events(fleet.interruption, messages(notice(fleet, OURS), notice(fleet, SECOND)))
+
+    told = {"Interrupted": 2, "SavedJobs": 1, "LostGpuHours": 1.0}
+    assert fleet.figures() == told
+    said = fleet.lines()[-1]["interruption"]
+    assert (said["saved_jobs"], said["lost_gpu_hours"]) == (1, 1.0)
+
+
+@pytest.mark.parametrize("missing", ["id", "version", "account", "region", "resources"])
+def test_a_notice_without_a_field_that_nobody_needs_is_obeyed(
+    fleet: Deployed, missing: str
+) -> None:
+    poor = {key: value for key, value in notice(fleet, OURS).items() if key != missing}
+
+    assert on_events(fleet.interruption, messages(poor)) == DONE
+
+    assert [order.names for order in fleet.world.bus.orders] == [(OURS,)]
+
+
+@pytest.mark.parametrize("at", ["1970-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
+def test_a_notice_of_another_time_drains_and_requeues_within_two_minutes(
+    fleet: Deployed, at: str
+) -> None:
+    now_s = fleet.world.clock.now_s()
+    fleet.world.report([job(7, on=[OURS])], [node(OURS, gpus_alloc=1)])
+
+    assert on_events(fleet.interruption, messages(notice(fleet, OURS) | {"time": at})) == DONE
+
+    drain, requeue = fleet.world.bus.orders
+    assert (drain.kind, requeue.kind) == (OrderKind.DRAIN, OrderKind.REQUEUE)
+    for order in (drain, requeue):
+        assert now_s + order.delay_s < order.not_after_s <= now_s + 120
 
 
 def test_an_event_of_an_unknown_kind_is_said_counted_and_acknowledged(fleet: Deployed) -> None:

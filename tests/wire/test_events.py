@@ -208,6 +208,9 @@ def test_fields_that_aws_adds_are_ignored() -> None:
         json.dumps(HEALTH | {"detail": HEALTH["detail"] | {"eventTypeCategory": "rumour"}}),
         json.dumps(HEALTH | {"detail": HEALTH["detail"] | {"startTime": "soon"}}),
         json.dumps(HEALTH | {"source": "aws.ec2"}),
+        json.dumps(REBALANCE | {"source": "someone.else"}),
+        json.dumps(RESERVATION | {"source": "someone.else"}),
+        json.dumps(STATE_CHANGE | {"source": "someone.else"}),
         json.dumps(
             RESERVATION | {"detail": RESERVATION["detail"] | {"instance-termination-time": "x"}}
         ),
