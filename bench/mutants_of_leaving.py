@@ -98,6 +98,39 @@ FAULTS_OF_LEAVING = (
             '        return "" if wait_s <= 1e9 else',
         ),
     ),
+    # -- reservations and capacity blocks ------------------------------------------------------
+    mutant(
+        "what is in a reservation is not counted",
+        (
+            "core/reservations.py",
+            "                self._left[offering] -= held[offering]",
+            "                pass",
+        ),
+    ),
+    mutant(
+        "the end of a capacity block is ignored",
+        (
+            "core/reconcile.py",
+            "    if block_ends_s is not None and now_s >= block_ends_s:",
+            "    if False:",
+        ),
+    ),
+    mutant(
+        "reservations are left alone",
+        (
+            "core/shelves.py",
+            "        if self._snapshot.cluster.reservations:",
+            "        if False:",
+        ),
+    ),
+    mutant(
+        "a node counts as paid for after its reservation",
+        (
+            "core/members.py",
+            "known.offering.market in BILLED_ALIKE:",
+            "False:",
+        ),
+    ),
     # -- heterogeneous jobs ------------------------------------------------------------------
     mutant(
         "components of a heterogeneous job are bought one by one",

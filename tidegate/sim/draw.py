@@ -23,6 +23,7 @@ from tidegate.sim.options import (
     Windows,
     WorldOptions,
 )
+from tidegate.sim.prepaid import with_prepaid, with_time_limits
 from tidegate.sim.zoned import Zoned, draw_zoned
 
 TYPES = (
@@ -59,6 +60,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     leaving = stream(seed, "leaving")
     cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
     cluster = with_budget(stream(seed, "budget"), cluster)
+    prepaid = stream(seed, "prepaid")
+    arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
+    cluster = with_prepaid(prepaid, cluster, safety_s)
     calm = WorldOptions(
         seed=seed,
         size=size,
@@ -66,7 +70,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_hours(stream(seed, "hours"), safety_s, _calendar(chance, safety_s)),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=_arrivals(seed, cluster, size, safety_s, is_tight=is_tight),
+        arrivals=with_time_limits(prepaid, arrivals, cluster),
         operator=_operator(stream(seed, "operator"), safety_s),
         faults=frozenset(),
         rates=Rates(),
@@ -229,7 +233,8 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
 def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     """Every fault draws from a stream of its own: leaving one out changes no other."""
     seed, until_s = calm.seed, calm.safety_s
-    offerings = sorted({o for pool in calm.cluster.pools for _, o in pool.offerings()})
+    every = {o for pool in calm.cluster.pools for _, o in pool.offerings()}
+    offerings = sorted(each for each in every if not each.market.is_prepaid)
     quota = stream(seed, "quota")
     return replace(
         calm,

@@ -18,8 +18,10 @@ from tidegate.core.ec2 import (
     RefusalKind,
 )
 from tidegate.core.errors import RequestMismatch
+from tidegate.core.pool import Reservation
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
+from tidegate.sim.prepaid import Prepaid
 
 PLENTY = 1_000_000
 
@@ -40,7 +42,7 @@ class SimCompute:
 
     `shortages`: how many more of an offering EC2 gives (0: none); others are unlimited.
     `quotas`: how many live instances of a market the account may have.
-    `full_subnets`: subnets without a free address.
+    `full_subnets`: subnets without a free address. `prepaid`: reservations and blocks.
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
@@ -52,6 +54,7 @@ class SimCompute:
     shortages: dict[Offering, int] = field(default_factory=dict)
     quotas: dict[Market, int] = field(default_factory=dict)
     full_subnets: set[str] = field(default_factory=set)
+    prepaid: Prepaid = field(default_factory=Prepaid)
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
     ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
@@ -125,10 +128,22 @@ class SimCompute:
             return
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.put(ended)
+        self.prepaid.held.pop(instance_id, None)
         if self.ending_s:
             self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
             tell(ended)
+
+    def end_reservation(self, reservation: Reservation) -> None:
+        """EC2 ends what is in a block, and bills what was in a reservation as on demand."""
+        for name in self.prepaid.held_in(reservation):
+            if reservation.market is Market.CAPACITY_BLOCK:
+                self.end(name)
+            else:
+                del self.prepaid.held[name]
+                one = self.everything[name]
+                on_demand = replace(one.offering, market=Market.ON_DEMAND)
+                self.put(replace(one, offering=on_demand))
 
     def _ending(self, instance_id: str) -> Instance:
         return replace(self.everything[instance_id], state=InstanceState.SHUTTING_DOWN)
@@ -136,7 +151,8 @@ class SimCompute:
     def _buy(self, request: FleetRequest) -> FleetResult:
         taken, refusals = self._choose(request)
         tags = dict(request.tags)
-        instances = tuple(self._launch(offering, tags) for offering in taken)
+        template_id = request.launch_template_id
+        instances = tuple(self._launch(offering, tags, template_id) for offering in taken)
         unique = {refusal.offering: refusal for refusal in refusals}
         return FleetResult(instances, tuple(unique.values()))
 
@@ -168,13 +184,22 @@ class SimCompute:
             if wanted == 0:
                 break
             offering = Offering(override.instance_type, override.zone, request.market)
-            room = self.shortages.get(offering, PLENTY) - taken.count(offering)
+            room = self._room(offering, request) - taken.count(offering)
             room = 0 if override.subnet_id in self.full_subnets else room
             count = min(wanted, room, allowed - len(taken))
             taken += [offering] * count
             if count < wanted:
                 refusals.append(self._refusal(offering, override, is_quota=count < room))
         return taken, refusals
+
+    def _room(self, offering: Offering, request: FleetRequest) -> int:
+        """What is paid for first; a reservation's request goes on to what is sold on demand."""
+        if not offering.market.is_prepaid:
+            return self.shortages.get(offering, PLENTY)
+        free = self.prepaid.room(request, offering, self.clock.now_s())
+        if offering.market is Market.CAPACITY_BLOCK:
+            return free
+        return free + self.shortages.get(replace(offering, market=Market.ON_DEMAND), PLENTY)
 
     def _allowed(self, market: Market) -> int:
         quota = self.quotas.get(market, PLENTY)
@@ -188,20 +213,28 @@ class SimCompute:
         if is_quota:
             words = "You have requested more than your current limit allows."
             return Refusal(offering, RefusalKind.QUOTA, QUOTA_CODES[offering.market], words)
+        if offering.market is Market.CAPACITY_BLOCK:
+            words = "Requested count exceeds available capacity in the Capacity Reservation."
+            return Refusal(offering, RefusalKind.OTHER, "ReservationCapacityExceeded", words)
         words = (
             f"We currently do not have sufficient {offering.instance_type} capacity in the "
             f"Availability Zone you requested ({offering.zone})."
         )
         return Refusal(offering, RefusalKind.CAPACITY, "InsufficientInstanceCapacity", words)
 
-    def _launch(self, offering: Offering, tags: dict[str, str]) -> Instance:
+    def _launch(self, asked: Offering, tags: dict[str, str], template_id: str) -> Instance:
+        """The answer names the market that was asked for, whatever Describe will show."""
+        name, now_s = f"i-{len(self.everything) + 1:017x}", self.clock.now_s()
+        offering = asked
+        if self.prepaid.reservations:
+            offering = self.prepaid.take(name, asked, now_s, template_id)
         if offering in self.shortages:
             self.shortages[offering] -= 1
         instance = Instance(
-            instance_id=f"i-{len(self.everything) + 1:017x}",
+            instance_id=name,
             offering=offering,
             state=InstanceState.PENDING,
-            launched_at_s=self.clock.now_s(),
+            launched_at_s=now_s,
             launch_id=tags.get(LAUNCH_TAG, ""),
             pool=tags.get(POOL_TAG, ""),
             template=tags.get(TEMPLATE_TAG, ""),
@@ -212,4 +245,4 @@ class SimCompute:
             self.hide(instance.instance_id, self.describe_lag_s)
         for tell in self.on_launch:
             tell(instance)
-        return instance
+        return replace(instance, offering=asked)

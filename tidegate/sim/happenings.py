@@ -6,19 +6,26 @@ from dataclasses import dataclass, field
 from tidegate.core.actions import Order
 from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.ec2 import Market
-from tidegate.core.events import HealthCategory, HealthNotice, RebalanceRecommendation
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
+    RebalanceRecommendation,
+    ReservationInterruption,
+)
 from tidegate.core.interruption import NEAR_S
-from tidegate.core.pool import Rebalance
+from tidegate.core.pool import Rebalance, Reservation
 from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
+from tidegate.sim.prepaid import ec2_ends_at_s
 from tidegate.sim.slurm_parts import SimNode, Submit, SubmitRefused
 
 RECONCILE_S = 300.0
 OPERATOR = "ada: looking at a fan"
 HELD_FROM_S = 120.0  # who gives up a job on one node late holds it back as well
+NOTICE_S = 120.0  # of the end of a capacity block
 WAVE_S = 3.0  # between the notices of one storm
 
 
@@ -57,6 +64,11 @@ class Happenings:
             self._at(each.at_s, persons[each.kind], each)
         if options.deploys_at_s is not None:
             self._at(options.deploys_at_s, self.chaos.world.deploy, "two-2")
+        for reservation in options.cluster.reservations:
+            if (ends_at_s := ec2_ends_at_s(reservation)) is not None:
+                self._at(ends_at_s - START_S, self._end_reservation, reservation)
+                if reservation.market is Market.CAPACITY_BLOCK:
+                    self._at(ends_at_s - START_S - NOTICE_S, self._warn_of_end, reservation)
         self._reconcile()
         if options.calendar:
             self._turn_of_the_day()
@@ -196,6 +208,20 @@ class Happenings:
 
     def _restock(self, short: Shortage) -> None:
         self.chaos.world.compute.shortages.pop(short.offering, None)
+
+    def _warn_of_end(self, block: Reservation) -> None:
+        """To each instance in it."""
+        now_s = self.chaos.world.clock.now_s()
+        for name in self.chaos.world.compute.prepaid.held_in(block):
+            self.chaos.announced.setdefault(name, now_s + NOTICE_S)
+            self.chaos.world.announce(ReservationInterruption(name, now_s, now_s + NOTICE_S))
+
+    def _end_reservation(self, reservation: Reservation) -> None:
+        """No fault: it stands in the cluster file."""
+        for name in self.chaos.world.compute.prepaid.held_in(reservation):
+            for tell in self.chaos.on_reclaim:
+                tell(name)
+        self.chaos.world.compute.end_reservation(reservation)
 
     def _ration(self, quota: Quota) -> None:
         if not self.chaos.is_over:

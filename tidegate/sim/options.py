@@ -189,13 +189,17 @@ class WorldOptions:
             (
                 f"seed {self.seed}: a {self.size} world{calendar}",
                 f"pools: {pools}",
-                f"cluster limits: {limits(self.cluster.limits)}{self._budgets()}",
+                f"cluster limits: {limits(self.cluster.limits)}{self._budgets()}{self._prepaid()}",
                 f"{len(self.arrivals)} submissions, {len(self.associations)} caps of accounting, "
                 f"{self.safety_s:.0f} s with faults",
                 f"faults: {', '.join(sorted(self.faults)) or 'none'}"
                 + (f" ({rates})" if rates else ""),
             )
         )
+
+    def _prepaid(self) -> str:
+        found = self.cluster.reservations
+        return "".join(f", {each.count} {each.offering} paid for" for each in found)
 
     def _budgets(self) -> str:
         said = (

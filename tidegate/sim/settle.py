@@ -40,7 +40,9 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
 
 
 def _kept(world: SimWorld) -> dict[str, str]:
-    """Nodes that their pools keep without a job, no more than those; with the pool of each."""
+    """Nodes that their pools keep without a job, no more than those, and those in a reservation
+    that does not end; with the pool of each.
+    """
     found: dict[str, str] = {}
     for pool in world.cluster.pools:
         nodes = [
@@ -52,6 +54,9 @@ def _kept(world: SimWorld) -> dict[str, str]:
         ]
         most = max(pool.min_nodes, pool.headroom_nodes)
         found.update(dict.fromkeys(nodes[:most], pool.name))
+        held = world.compute.prepaid.held
+        paid_for = [name for name in nodes if name in held and held[name].ends_at_s is None]
+        found.update(dict.fromkeys(paid_for, pool.name))
     return found
 
 
@@ -109,7 +114,8 @@ def _holds(
     asked: Submit, pool: Pool, kind: InstanceType, offering: Offering, cluster: Cluster
 ) -> bool:
     price = cluster.prices.get(offering)
-    is_fitting = price is not None and not lacks(asked.shape, kind)
+    is_sold = price is not None and not offering.market.is_prepaid  # which ends, or is taken
+    is_fitting = is_sold and not lacks(asked.shape, kind)
     if not is_fitting or not satisfies(asked.constraint, pool.features(kind.name, offering.market)):
         return False
     return all(

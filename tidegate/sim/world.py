@@ -25,7 +25,7 @@ from tidegate.core.ec2 import (
 )
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, SpotInterruption, StateChange
-from tidegate.core.pool import Cluster
+from tidegate.core.pool import Cluster, block_key
 from tidegate.core.slurm import Association
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
@@ -105,6 +105,7 @@ class SimWorld:
     def __post_init__(self) -> None:
         self.head_clock = HeadClock(self.clock)
         self.compute = SimCompute(self.clock)
+        self.compute.prepaid.reservations = self.cluster.reservations
         self.compute.on_request.append(self._note_gate)
         self.compute.on_launch.append(self._boot)
         self.compute.on_end.append(lambda instance: self.slurm.die(instance.instance_id))
@@ -373,13 +374,16 @@ class SimWorld:
         shape = self.cluster.instance_type(instance.offering.instance_type)
         if not self.compute.is_live(instance.instance_id) or pool is None or shape is None:
             return
+        # The machine asks IMDS, which knows no reservation.
+        is_reserved = instance.offering.market is Market.RESERVED
+        market = Market.ON_DEMAND if is_reserved else instance.offering.market
         node = SimNode(
             name=instance.instance_id,
             cpus=shape.vcpus,
             memory_mib=shape.slurm_memory_mib,
             gpus=shape.gpus,
             gpu_type=shape.gpu_type,
-            features=pool.features(shape.name, Market(instance.offering.market)),
+            features=pool.features(shape.name, market),
             weight=1 + shape.gpus,
             is_drain=instance.launch_id in self._gated,
         )
@@ -388,7 +392,9 @@ class SimWorld:
 
 def _placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     zones = {zone for pool in cluster.pools for zone in pool.zones}
+    keys = [pool.name for pool in cluster.pools]
+    keys += [block_key(pool.name, e.id) for pool in cluster.pools for e in cluster.blocks(pool)]
     return Placement(
-        {pool.name: Template(f"lt-{pool.name}", "1", digest) for pool in cluster.pools},
+        {key: Template(f"lt-{key}", "1", digest) for key in keys},
         {zone: f"subnet-{zone}" for zone in zones},
     )

@@ -38,6 +38,7 @@ from tidegate.sim.checks.plans import (
     SameInAnyOrder,
     TogetherOrNotAtAll,
 )
+from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
 CHECKS: tuple[type[Check], ...] = (
@@ -52,8 +53,11 @@ CHECKS: tuple[type[Check], ...] = (
     SpendIsNodeTime,
     NothingOverBudget,
     CapsKept,
+    ReservationsNotOverrun,
+    PrepaidFirst,
     GangsWhole,
     DrainedInTime,
+    BlocksLeftInTime,
     OneVerdict,
     NothingOnLeaving,
     TogetherOrNotAtAll,

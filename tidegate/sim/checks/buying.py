@@ -62,7 +62,7 @@ class LimitsHold(Check):
         cluster = self.world.cluster
         types = [cluster.instance_type(one.offering.instance_type) for one in live]
         gpus = sum(kind.gpus for kind in types if kind)
-        usd = sum(cluster.prices[one.offering] for one in live)
+        usd = sum(cluster.prices.get(one.offering, 0.0) for one in live)
         if limits.nodes is not None and len(live) > limits.nodes:
             raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
         if limits.gpus is not None and gpus > limits.gpus:

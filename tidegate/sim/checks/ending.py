@@ -59,9 +59,11 @@ class IdleNodesGo(Check):
             self.idle_s.clear()
             return
         kept = self._kept()
+        prepaid = self.world.compute.prepaid.held
         for name, node in slurm.nodes.items():
             if (
                 name in kept
+                or name in prepaid
                 or node.jobs
                 or (node.is_drain and not node.reason.startswith("tidegate"))
             ):

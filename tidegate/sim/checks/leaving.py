@@ -104,10 +104,14 @@ class OldNodesGo(Check):
                 )
 
     def _is_proven(self, name: str) -> bool:
-        """A node like those that come now has joined, or a limit leaves no room for one."""
+        """A node like those that come now has joined, or a limit or a reservation leaves
+        no room for one.
+        """
         everything, cluster = self.world.compute.everything, self.world.cluster
         pool = cluster.pool(everything[name].pool)
         if pool is None or (pool.limits, cluster.limits) != (Limits(), Limits()) or cluster.budgets:
+            return True
+        if name in self.world.compute.prepaid.held:
             return True
         newest = self.world.control.placement.templates[pool.name].digest
         # The witness notes a node only when what brought it is over.

@@ -74,5 +74,5 @@ class NothingOverBudget(Check):
         for name, one in self.world.compute.everything.items():
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
             hours = max(ends_at_s - one.launched_at_s, 0.0) / SECONDS_PER_HOUR
-            found += hours * prices[one.offering]
+            found += hours * prices.get(one.offering, 0.0)
         return found

@@ -8,7 +8,7 @@ from tidegate.core.actions import Launch, LaunchRecord, Order
 from tidegate.core.calendar import NOTICE_S, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
-from tidegate.core.events import News, SpotInterruption, subjects
+from tidegate.core.events import News, ReservationInterruption, SpotInterruption, subjects
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
@@ -17,6 +17,7 @@ from tidegate.sim.world import SimWorld
 
 # How long an order of a stop may be under way: its delay, its life, a late delivery.
 ORDERS_LAST_S = 600
+NOTICES = (SpotInterruption, ReservationInterruption)
 
 
 class Broken(BaseException):
@@ -243,7 +244,7 @@ class Checks:
         """News of a node that the ledger learns of only meanwhile are no use to anybody."""
         known, now_s = self.witness.world.ledger.all_nodes, self.witness.now_s
         for one in news:
-            if isinstance(one, SpotInterruption) and one.instance_id in self._known:
+            if isinstance(one, NOTICES) and one.instance_id in self._known:
                 self.witness.noticed.setdefault(one.instance_id, now_s)
             for name in subjects(one):
                 if name in known and known[name].cordon is not None:

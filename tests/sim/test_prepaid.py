@@ -1,0 +1,121 @@
+"""Reservations and capacity blocks: EC2's side of them, and what the whole loop makes of them."""
+
+from dataclasses import replace
+
+from tests.make import T4, ZONE, cluster, pool
+from tests.sim.test_world import one_gpu, run, states
+from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
+from tidegate.core.pool import Reservation
+from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.core.slurm import Shape
+from tidegate.sim.clock import START_S, SimClock
+from tidegate.sim.draw import draw
+from tidegate.sim.ec2 import SimCompute
+from tidegate.sim.prepaid import BLOCK_ENDS_EARLY_S, Prepaid
+from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.world import SimWorld
+
+
+def paid(market: Market, count: int = 1, ends_in_s: float | None = None) -> Reservation:
+    ends_at_s = None if ends_in_s is None else START_S + ends_in_s
+    return Reservation("cr-1", "g4dn.xlarge", ZONE, count, market, START_S - 60, ends_at_s)
+
+
+def request(market: Market, count: int = 1, template: str = "lt-t4") -> FleetRequest:
+    override = Override("g4dn.xlarge", ZONE, "subnet", 0)
+    return FleetRequest(f"{market}-{template}", template, "1", market, count, 1, (override,), ())
+
+
+def ec2(of: Reservation) -> SimCompute:
+    return SimCompute(SimClock(), prepaid=Prepaid((of,)))
+
+
+def markets(shown: tuple[Instance, ...]) -> list[Market]:
+    return [each.offering.market for each in shown]
+
+
+def test_ec2_fills_an_open_reservation_with_whatever_fits_and_sells_the_rest_on_demand() -> None:
+    of = ec2(paid(Market.RESERVED, 2))
+
+    of.create_fleet(request(Market.ON_DEMAND))
+    answer = of.create_fleet(request(Market.RESERVED, 2))
+
+    assert markets(of.instances()) == [Market.RESERVED, Market.RESERVED, Market.ON_DEMAND]
+    assert markets(answer.instances) == [Market.RESERVED, Market.RESERVED]  # as it was asked for
+
+
+def test_a_place_in_a_reservation_is_free_again_when_its_instance_has_ended() -> None:
+    of = ec2(paid(Market.RESERVED))
+    (first,) = of.create_fleet(request(Market.RESERVED)).instances
+
+    of.end(first.instance_id)
+    of.create_fleet(request(Market.ON_DEMAND))
+
+    assert markets(of.instances()) == [Market.RESERVED]
+
+
+def test_a_block_takes_who_names_it_and_refuses_more_than_it_has() -> None:
+    of = ec2(paid(Market.CAPACITY_BLOCK, 1, 9000.0))
+
+    other = of.create_fleet(request(Market.CAPACITY_BLOCK))
+    mine = of.create_fleet(request(Market.CAPACITY_BLOCK, 2, "lt-t4/cr-1"))
+
+    assert [each.code for each in other.refusals] == ["ReservationCapacityExceeded"]
+    assert len(mine.instances) == len(mine.refusals) == 1
+
+
+def test_at_its_end_a_block_takes_its_instances_and_a_reservation_leaves_them_on_demand() -> None:
+    for market, left in ((Market.RESERVED, [Market.ON_DEMAND]), (Market.CAPACITY_BLOCK, [])):
+        one = paid(market, 1, 9000.0)
+        of = ec2(one)
+        of.create_fleet(request(market, 1, "lt-t4/cr-1"))
+
+        of.end_reservation(one)
+
+        assert markets(of.instances()) == left
+
+
+def world(of: Reservation) -> SimWorld:
+    made = cluster(pool(types=(T4,)))
+    using = replace(made.pools[0], markets=(of.market, *made.pools[0].markets))
+    prices = {**made.prices, of.offering: 0.0}
+    whole = replace(made, pools=(using,), reservations=(of,), prices=prices)
+    return SimWorld(whole, lambda instance: 60.0)
+
+
+def test_the_node_of_a_reservation_stays_and_the_node_beside_it_goes() -> None:
+    w = world(paid(Market.RESERVED))
+    for _ in range(2):
+        w.slurm.submit(one_gpu())
+
+    run(w, 1500, 5.0)
+
+    assert set(states(w).values()) == {"COMPLETED"}
+    assert markets(w.compute.live()) == [Market.RESERVED]
+    assert next(iter(w.slurm.nodes.values())).features[3] == "on-demand"
+
+
+def test_the_node_of_a_block_is_closed_and_gone_before_ec2_ends_it() -> None:
+    drains_s = 1500.0
+    w = world(paid(Market.CAPACITY_BLOCK, 1, drains_s + BLOCK_DRAIN_S))
+    w.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 100.0, time_limit_s=600.0))
+    run(w, drains_s - 100, 5.0)
+    before = markets(w.compute.live())
+
+    run(w, BLOCK_DRAIN_S - BLOCK_ENDS_EARLY_S, 5.0)
+
+    assert before == [Market.CAPACITY_BLOCK]
+    assert w.compute.live() == ()
+
+
+def test_some_worlds_have_reservations_and_a_pool_for_each() -> None:
+    drawn = [each for seed in range(100) if (each := draw(seed).cluster).reservations]
+
+    assert 5 <= len(drawn) <= 25
+    assert {one.market for each in drawn for one in each.reservations} == {
+        Market.RESERVED,
+        Market.CAPACITY_BLOCK,
+    }
+    for each in drawn:
+        offered = {offering for pool in each.pools for _, offering in pool.offerings()}
+        assert offered >= {one.offering for one in each.reservations}

@@ -1,0 +1,157 @@
+"""Invariants of reservations and capacity blocks."""
+
+from collections.abc import Iterator
+
+from tidegate.core.actions import LaunchRecord, LaunchStatus
+from tidegate.core.ec2 import FleetRequest, Instance, Market, Offering
+from tidegate.core.fit import satisfies
+from tidegate.core.pool import Pool, Reservation
+from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.core.slurm import Job
+from tidegate.sim.chaos import PAUSE_MAX_S
+from tidegate.sim.checks.ending import UNREACHABLE
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
+
+# What has ended counts until a look has seen that it has.
+COUNTED_LATE_S = 300.0
+# A look that asks for the drain, and the order's way to the head.
+DRAINED_SOON_S = 360.0
+HIDES = ("lag", "kill", "lost", "throttle", "twice")
+
+
+class ReservationsNotOverrun(Check):
+    """No more is asked of a reservation or a block than is left in it."""
+
+    def requested(self, request: FleetRequest) -> None:
+        prepaid, now_s = self.world.compute.prepaid, self.witness.now_s
+        if not request.market.is_prepaid or not self.witness.is_new(request):
+            return
+        for each in request.overrides:
+            offering = Offering(each.instance_type, each.zone, request.market)
+            left = prepaid.room(request, offering, now_s) + self._by_itself(offering)
+            these = [r for r in prepaid.reservations if r.offering == offering]
+            # An instance does not say which of several blocks it is in.
+            is_told = request.market is Market.RESERVED or len(these) == 1
+            is_sure = is_told and not any(self._is_turning(each) for each in these)
+            if is_sure and request.count > left:
+                raise self.broken(
+                    f"{request.client_token} asks for {request.count} of {offering}, {left} left"
+                )
+
+    def _by_itself(self, offering: Offering) -> int:
+        """What EC2 has put into an open reservation although it was bought by the hour."""
+        everything, found = self.world.compute.everything, 0
+        for name, held in self.world.compute.prepaid.held.items():
+            launch = self.witness.launch_of(everything[name])
+            found += bool(held.offering == offering and launch and offering not in launch.offerings)
+        return found
+
+    def _is_turning(self, each: Reservation) -> bool:
+        """It begins or ends while a planner may stand still."""
+        times = (each.starts_at_s, each.ends_at_s)
+        return any(t is not None and abs(t - self.witness.now_s) <= PAUSE_MAX_S for t in times)
+
+
+class PrepaidFirst(Check):
+    """Nothing is paid by the hour that a reservation of its pool holds ready, of the same type and
+    in the same zone.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.left_s: dict[Offering, float] = {}
+
+    def ended(self, instance: Instance) -> None:
+        if instance.offering.market.is_prepaid:
+            self.left_s[instance.offering] = self.witness.now_s
+
+    def requested(self, request: FleetRequest) -> None:
+        record = self.witness.record_of(request)
+        if record is None or request.market.is_prepaid or not self.witness.is_new(request):
+            return
+        pool = self.world.cluster.pool(record.launch.pool)
+        asked = {(each.instance_type, each.zone) for each in request.overrides}
+        for each in self._ready(record, pool) if pool else ():
+            if (each.instance_type, each.zone) in asked:
+                raise self.broken(f"{request.client_token} is asked for, {each.id} holds it ready")
+
+    def _ready(self, record: LaunchRecord, pool: Pool) -> Iterator[Reservation]:
+        offered = {offering for _, offering in pool.offerings()}
+        now_s, launch = self.witness.now_s, record.launch
+        for each in self.world.cluster.reservations:
+            lately_s = max(self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S, each.starts_at_s)
+            is_known = lately_s < record.created_at_s and self._is_calm()
+            free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
+            least = launch.count if launch.gated_for else 1
+            needs = least + self._in_doubt(each.offering, record)
+            is_ready = each.offering in offered and is_known and len(free) >= needs
+            if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
+                yield each
+
+    def _is_calm(self) -> bool:
+        return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)
+
+    def _in_doubt(self, offering: Offering, asking: LaunchRecord) -> int:
+        return sum(
+            record.launch.count
+            for record in self.world.ledger.all_launches.values()
+            if record.status is LaunchStatus.RECORDED and offering in record.launch.offerings
+        )
+
+    def _rests(self, offering: Offering) -> bool:
+        resting = self.world.ledger.all_resting.get(offering)
+        return resting is not None and resting.until_s > self.witness.now_s - PAUSE_MAX_S
+
+    def _takes(self, each: Reservation, record: LaunchRecord, pool: Pool) -> bool:
+        """The jobs want no other market, and a block lasts until they have ended."""
+        is_block = each.market is Market.CAPACITY_BLOCK
+        market = Market.CAPACITY_BLOCK if is_block else Market.ON_DEMAND
+        features = pool.features(each.instance_type, market)
+        ends_s = (each.ends_at_s or 0.0) - BLOCK_DRAIN_S - record.created_at_s - pool.boot_s
+        jobs = self._jobs(record)
+        return bool(jobs) and all(
+            satisfies(job.constraint, features)
+            and (not is_block or (job.time_limit_s is not None and job.time_limit_s <= ends_s))
+            for job in jobs
+        )
+
+    def _jobs(self, record: LaunchRecord) -> list[Job]:
+        digest = self.witness.digests.get(self.witness.depth)
+        jobs = digest.reading.jobs if digest else ()
+        return [job for job in jobs if job.job_id in record.launch.for_jobs]
+
+
+class BlocksLeftInTime(Check):
+    """A node of a capacity block is closed once the block's end is near, well before EC2 warns of
+    it.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        of = self.world.cluster.reservations
+        self.has_blocks = any(each.market is Market.CAPACITY_BLOCK for each in of)
+
+    def passed(self, seconds: float) -> None:
+        if not self.has_blocks:
+            return
+        for name in self.world.compute.prepaid.held:
+            node = self.world.slurm.nodes.get(name)
+            is_open = node and not node.is_drain and not self.witness.is_machine_dead(node)
+            if is_open and self._must_be_left(name):
+                raise self.broken(f"{name} is open still, its block ends")
+
+    def started(self, job: SimJob) -> None:
+        for name in job.node_names:
+            if self._must_be_left(name):
+                raise self.broken(f"job {job.job_id} starts on {name}, the block of which ends")
+
+    def _must_be_left(self, name: str) -> bool:
+        witness = self.witness
+        block = self.world.compute.prepaid.held.get(name)
+        if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
+            return False
+        since_s = max(block.ends_at_s - BLOCK_DRAIN_S, witness.registered.get(name, witness.now_s))
+        is_calm = witness.chaos.was_calm_since(since_s, *UNREACHABLE) and witness.is_head_well
+        is_theirs = name in witness.chaos.touched
+        return is_calm and not is_theirs and witness.now_s - since_s > DRAINED_SOON_S

@@ -1,0 +1,120 @@
+"""Capacity that is paid for in advance: what a world has of it, and what EC2 keeps of it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from tidegate.core.ec2 import FleetRequest, Market, Offering
+from tidegate.core.pool import Cluster, Pool, Reservation
+from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.sim.clock import START_S
+from tidegate.sim.options import Arrival
+
+# EC2 begins to end the instances of a capacity block that long before its end.
+BLOCK_ENDS_EARLY_S = 1800.0
+ONE_IN_HAS_SOME = 0.12
+BOOT_S = 300.0
+
+
+def with_prepaid(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
+    """Now and then a pool has an open reservation or a capacity block, or two."""
+    if chance.random() >= ONE_IN_HAS_SOME:
+        return cluster
+    number = chance.randrange(len(cluster.pools))
+    pool = cluster.pools[number]
+    found = tuple(
+        _drawn(chance, pool, f"cr-0000000{each}", safety_s)
+        for each in range(chance.choice((1, 1, 2)))
+    )
+    kinds = tuple(dict.fromkeys(each.market for each in found))
+    pools = list(cluster.pools)
+    pools[number] = replace(pool, markets=(*kinds, *pool.markets))
+    prices = {**cluster.prices, **{each.offering: 0.0 for each in found}}
+    return replace(cluster, pools=tuple(pools), reservations=found, prices=prices)
+
+
+def _drawn(chance: Random, pool: Pool, name: str, safety_s: float) -> Reservation:
+    """It begins before the story or in it, and most end in it."""
+    starts_at_s = START_S + chance.choice((-600.0, -60.0, chance.uniform(0.0, safety_s / 2)))
+    market = chance.choice((Market.RESERVED, Market.CAPACITY_BLOCK))
+    ends_at_s: float | None = max(starts_at_s, START_S) + chance.uniform(60.0, 2 * safety_s)
+    if market is Market.CAPACITY_BLOCK:
+        ends_at_s = (ends_at_s or 0.0) + 2 * BOOT_S + BLOCK_DRAIN_S
+    elif chance.random() < 0.4:
+        ends_at_s = None
+    return Reservation(
+        name,
+        chance.choice(pool.instance_types).name,
+        chance.choice(pool.zones),
+        chance.choice((1, 1, 2, 4)),
+        market,
+        starts_at_s,
+        ends_at_s,
+    )
+
+
+def with_time_limits(
+    chance: Random, arrivals: Iterable[Arrival], cluster: Cluster
+) -> tuple[Arrival, ...]:
+    """Where there is a block most users say how long their jobs take: no others come into it."""
+    if all(each.market is not Market.CAPACITY_BLOCK for each in cluster.reservations):
+        return tuple(arrivals)
+    found: list[Arrival] = []
+    for each in arrivals:
+        parts = (each.submit, *each.submit.beside)
+        if chance.random() < 0.8:
+            parts = tuple(replace(one, time_limit_s=2 * one.duration_s + 60.0) for one in parts)
+        found.append(replace(each, submit=replace(parts[0], beside=parts[1:])))
+    return tuple(found)
+
+
+@dataclass(slots=True)
+class Prepaid:
+    """EC2's own account of reservations and blocks. `held`: instance -> what it is in."""
+
+    reservations: tuple[Reservation, ...] = ()
+    held: dict[str, Reservation] = field(default_factory=dict)
+
+    def free(self, offering: Offering, now_s: float, template_id: str = "") -> list[Reservation]:
+        """A place each: an open reservation takes what fits it, a block what names it."""
+        found: list[Reservation] = []
+        for each in self.reservations:
+            is_block = each.market is Market.CAPACITY_BLOCK
+            is_meant = template_id.endswith(each.id) if is_block else True
+            if each.offering == offering and is_meant and is_open(each, now_s):
+                taken = sum(one is each for one in self.held.values())
+                found += [each] * (each.count - taken)
+        return found
+
+    def room(self, request: FleetRequest, offering: Offering, now_s: float) -> int:
+        """How many of the request's instances are paid for already."""
+        return len(self.free(offering, now_s, request.launch_template_id))
+
+    def take(
+        self, instance_id: str, offering: Offering, now_s: float, template_id: str
+    ) -> Offering:
+        """Where EC2 really puts an instance: it fills open reservations first."""
+        open_one = replace(offering, market=Market.RESERVED)
+        meant = offering if offering.market is Market.CAPACITY_BLOCK else open_one
+        places = [] if offering.market is Market.SPOT else self.free(meant, now_s, template_id)
+        if places:
+            self.held[instance_id] = places[0]
+            return places[0].offering
+        is_paid = offering.market is Market.RESERVED
+        return replace(offering, market=Market.ON_DEMAND) if is_paid else offering
+
+    def held_in(self, reservation: Reservation) -> list[str]:
+        return [name for name, each in self.held.items() if each is reservation]
+
+
+def is_open(each: Reservation, now_s: float) -> bool:
+    """Whether EC2 puts instances into it."""
+    ends_at_s = ec2_ends_at_s(each)
+    return each.starts_at_s <= now_s and (ends_at_s is None or now_s < ends_at_s)
+
+
+def ec2_ends_at_s(each: Reservation) -> float | None:
+    """When EC2 takes its instances out of it; None: never."""
+    if each.ends_at_s is None or each.market is not Market.CAPACITY_BLOCK:
+        return each.ends_at_s
+    return each.ends_at_s - BLOCK_ENDS_EARLY_S
