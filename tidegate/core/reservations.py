@@ -76,7 +76,6 @@ class Stock:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
-        held = in_reservations(snapshot) if snapshot.cluster.reservations else Counter[Offering]()
         self._left: Counter[Offering] = Counter()
         self._ends: dict[Offering, float | None] = {}
         reservations = snapshot.cluster.reservations and active(snapshot.cluster, snapshot.now_s)
@@ -84,6 +83,7 @@ class Stock:
             self._left[each.offering] += each.count
             ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
             self._ends[each.offering] = min(ends, default=None)
+        held = in_reservations(snapshot) if self._left else Counter[Offering]()
         for offering in self._left:
             if offering.market is Market.CAPACITY_BLOCK:
                 # A launch goes into one block: the next one waits for the next plan.

@@ -12,13 +12,13 @@ from tidegate.sim.options import Arrival
 
 # EC2 begins to end the instances of a capacity block that long before its end.
 BLOCK_ENDS_EARLY_S = 1800.0
-ONE_IN_HAS_SOME = 0.12
+SHARE_WITH_SOME = 0.09
 BOOT_S = 300.0
 
 
 def with_prepaid(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
     """Now and then a pool has an open reservation or a capacity block, or two."""
-    if chance.random() >= ONE_IN_HAS_SOME:
+    if chance.random() >= SHARE_WITH_SOME:
         return cluster
     number = chance.randrange(len(cluster.pools))
     pool = cluster.pools[number]
@@ -118,3 +118,8 @@ def ec2_ends_at_s(each: Reservation) -> float | None:
     if each.ends_at_s is None or each.market is not Market.CAPACITY_BLOCK:
         return each.ends_at_s
     return each.ends_at_s - BLOCK_ENDS_EARLY_S
+
+
+def told_by_imds(market: Market) -> Market:
+    """What a machine learns of how it is paid for; no reservation is among it."""
+    return Market.ON_DEMAND if market is Market.RESERVED else market

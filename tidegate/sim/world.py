@@ -20,7 +20,6 @@ from tidegate.core.ec2 import (
     FleetRequest,
     Instance,
     InstanceState,
-    Market,
     Template,
 )
 from tidegate.core.errors import TidegateError
@@ -37,6 +36,7 @@ from tidegate.sim.ec2 import SimCompute
 from tidegate.sim.faults import Killed
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
+from tidegate.sim.prepaid import told_by_imds
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode
 
@@ -374,16 +374,13 @@ class SimWorld:
         shape = self.cluster.instance_type(instance.offering.instance_type)
         if not self.compute.is_live(instance.instance_id) or pool is None or shape is None:
             return
-        # The machine asks IMDS, which knows no reservation.
-        is_reserved = instance.offering.market is Market.RESERVED
-        market = Market.ON_DEMAND if is_reserved else instance.offering.market
         node = SimNode(
             name=instance.instance_id,
             cpus=shape.vcpus,
             memory_mib=shape.slurm_memory_mib,
             gpus=shape.gpus,
             gpu_type=shape.gpu_type,
-            features=pool.features(shape.name, market),
+            features=pool.features(shape.name, told_by_imds(instance.offering.market)),
             weight=1 + shape.gpus,
             is_drain=instance.launch_id in self._gated,
         )
