@@ -10,7 +10,7 @@ from tidegate.core.pool import Pool
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile, SlurmFile
-from tidegate.wire.node_models import GpuModel
+from tidegate.wire.node_models import HEAD_OS, GpuModel
 from userdata.render import (
     BundleAt,
     GpuSettings,
@@ -24,6 +24,7 @@ from userdata.render import (
     SlurmPartition,
     SlurmPool,
 )
+from userdata.repository import repository_with
 
 # slurm.conf needs a bound on nodes even where the cluster file has none.
 UNLIMITED_NODES = 1000
@@ -193,6 +194,7 @@ def head_values(
         bus=shared.bus,
         data_volume=data_volume,
         installs=(file.head.image_id or file.image_id) is None,
+        repository=repository_with(file.slurm.version, file.slurm.repositories.get(HEAD_OS)),
         data_dir=DATA_DIR,
         containers=file.containers,
     )
@@ -209,6 +211,8 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         shared=_shared(file, shared),
         bus=shared.bus,
         installs=file.image_id is None,
+        os=file.os,
+        repository=repository_with(file.slurm.version, file.slurm.repositories.get(file.os)),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         containers=file.containers,
         users=file.users,

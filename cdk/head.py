@@ -15,7 +15,7 @@ from cdk.acknowledged import acknowledge
 from cdk.bootstrap import AgentNames, head_host, head_values, zone_name
 from cdk.bundles import read_bundles, store, store_file
 from cdk.events import Events
-from cdk.images import ROOT_DEVICE, HeadImage
+from cdk.images import HeadImage
 from cdk.network import Network
 from cdk.nodes import shared_names
 from cdk.proxy import with_proxy
@@ -133,7 +133,7 @@ class Head(Construct):
             ),
             block_device_mappings=[
                 ec2.CfnInstance.BlockDeviceMappingProperty(
-                    device_name=ROOT_DEVICE,
+                    device_name=image.root_device,
                     ebs=ec2.CfnInstance.EbsProperty(
                         volume_type="gp3",
                         volume_size=ROOT_GIB,

@@ -7,16 +7,16 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.image_names import UBUNTUS_WORDS, parent_image
+from tidegate.wire.image_names import UBUNTUS_ROOT, UBUNTUS_WORDS, parent_image, root_device
 
-HEAD_IMAGE = parent_image("x86_64", installs_driver=True)
-ROOT_DEVICE = "/dev/sda1"  # Ubuntu's
+HEAD_IMAGE = parent_image("x86_64")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadImage:
     """An image's id, or the launch template that finds it: one of the two."""
 
+    root_device: str
     image_id: str | None = None
     template: ec2.CfnInstance.LaunchTemplateSpecificationProperty | None = None
 
@@ -33,14 +33,18 @@ class Images(Construct):
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
         own = file.head.image_id or file.image_id
-        self.of_head = HeadImage(image_id=own) if own else self._looked_up_once()
+        os = "" if file.head.image_id else file.os
+        self.of_head = (
+            HeadImage(image_id=own, root_device=root_device(os)) if own else self._looked_up_once()
+        )
         self._file = file
         self._of_nodes: dict[str, str] = {}
 
     def of_nodes(self, arch: str) -> str:
         """The image of nodes of this architecture, in EC2's word for it."""
         if arch not in self._of_nodes:
-            found = parent_image(arch, installs_driver=self._file.installs_driver)
+            installs = self._file.installs_driver
+            found = parent_image(arch, self._file.os, installs_driver=installs)
             id = "NodeImage" if arch in UBUNTUS_WORDS else f"NodeImage{arch.capitalize()}"
             self._of_nodes[arch] = self._file.image_id or self._newest(id, found)
         return self._of_nodes[arch]
@@ -67,7 +71,8 @@ class Images(Construct):
         )
         # Of the head's launch only: a new version of the template must not replace the head.
         return HeadImage(
+            root_device=UBUNTUS_ROOT,
             template=ec2.CfnInstance.LaunchTemplateSpecificationProperty(
                 launch_template_id=template.ref, version="1"
-            )
+            ),
         )

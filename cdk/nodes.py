@@ -14,7 +14,7 @@ from cdk import statements
 from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
-from cdk.images import ROOT_DEVICE, Images
+from cdk.images import Images
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
@@ -23,6 +23,7 @@ from tidegate.core.ec2 import CLUSTER_TAG
 from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.image_names import root_device
 from userdata.render import node_bundle, node_user_data
 
 # The driver image alone takes more than half of it.
@@ -59,7 +60,7 @@ class Nodes(Construct):
         shared = shared_names(storage, events, lustre)
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundle = store(self, "Bundle", node_bundle())
-        self._kms_key = file.kms_key
+        self._root_device, self._kms_key = root_device(file.os), file.kms_key
         more = [read_bundles(self, bundle.bucket), *self._logs(file)]
         self.role = self._role(storage, events, more)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
@@ -192,7 +193,7 @@ class Nodes(Construct):
             ),
             block_device_mappings=[
                 template.BlockDeviceMappingProperty(
-                    device_name=ROOT_DEVICE,
+                    device_name=self._root_device,
                     ebs=template.EbsProperty(
                         volume_type="gp3",
                         volume_size=ROOT_GIB,

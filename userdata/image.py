@@ -9,8 +9,9 @@ import json
 from dataclasses import dataclass
 
 from userdata.bundle import Bundle, Stage, assignments, in_order
-from userdata.packages import NODE_PACKAGES, NODE_PROGRAMS
+from userdata.packages import NODE_PROGRAMS, node_packages
 from userdata.render import baked_stages, node_bundle
+from userdata.repository import Repository, repository_settings
 from userdata.values import Shared, check_word
 
 _FOLDER = "/opt/tidegate/boot"
@@ -27,6 +28,8 @@ type Step = dict[str, object]
 class ImageValues:
     """What to bake. `driver_branch`: of the NVIDIA driver to install, "" for a parent that has it.
 
+    `os`: the parent's, in the cluster file's words. `repository`: with Slurm for it, None for the
+    system's own.
     `for_head`: programs, and the packages that bring them, which the head needs as well.
     `programs` and `files`: that the cluster needs and no stage brings; their absence fails the
     build, so that no node has to find out. Files may hold `*`.
@@ -35,6 +38,8 @@ class ImageValues:
     cluster: str
     parent: str
     driver_branch: str = ""
+    os: str = ""
+    repository: Repository | None = None
     for_head: tuple[tuple[str, str], ...] = ()
     programs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -89,8 +94,9 @@ def _settings(values: ImageValues) -> dict[str, str]:
         "ROLE": "image",
         "DRIVER_BRANCH": values.driver_branch,
         "PROGRAMS": " ".join((NODE_PROGRAMS, *(each[0] for each in values.for_head))),
-        "PACKAGES": " ".join((NODE_PACKAGES, *(each[1] for each in values.for_head))),
+        "PACKAGES": " ".join((node_packages(values.os), *(each[1] for each in values.for_head))),
         "EFS_HELPER_URL": values.helper_url,
+        **repository_settings(values.repository),
         # As on a machine that has all of it.
         "GPUS": "1",
         "FABRIC": "1",

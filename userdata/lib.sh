@@ -11,7 +11,7 @@ readonly WRONG_CONFIGURATION=78 # sysexits(3)
 readonly IMDS=http://169.254.169.254/latest
 
 # shellcheck disable=SC2034
-MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE=''
+MUNGE_FINGERPRINT='' ACCESS_POINT='' LUSTRE='' REPOSITORY_URL='' SLURM_RELEASE=''
 for file in /etc/tidegate/boot.env $RUN_DIR/facts; do
     # shellcheck disable=SC1090
     [[ ! -e $file ]] || source "$file"

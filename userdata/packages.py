@@ -4,7 +4,18 @@
 PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
 PROGRAMS = "curl munge munged mount.efs nft scontrol"
 NODE_PACKAGES = f"{PACKAGES} libnss-extrausers mdadm pciutils slurmd xfsprogs"
+# Amazon Linux's, and those of Slurm's own slurm.spec. It has a curl that `curl` would replace.
+AL2023_NODE_PACKAGES = (
+    "amazon-efs-utils mdadm munge nfs-utils nftables pciutils slurm slurm-slurmd xfsprogs"
+)
 NODE_PROGRAMS = f"{PROGRAMS} lspci setpriv slurmd"
+
+
+def node_packages(os: str) -> str:
+    """What a node of this system lacks at most."""
+    return AL2023_NODE_PACKAGES if os == "al2023" else NODE_PACKAGES
+
+
 # Program, package.
 HEAD = (("slurmctld", "slurmctld"),)
 ACCOUNTING = (("slurmdbd", "slurmdbd"), ("mariadbd", "mariadb-server"))

@@ -15,7 +15,8 @@ from dataclasses import replace
 import jinja2
 
 from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
-from userdata.packages import ACCOUNTING, HEAD, NODE_PACKAGES, NODE_PROGRAMS, PACKAGES, PROGRAMS
+from userdata.packages import ACCOUNTING, HEAD, NODE_PROGRAMS, PACKAGES, PROGRAMS, node_packages
+from userdata.repository import Repository, repository_settings
 from userdata.values import (
     BundleAt,
     GpuSettings,
@@ -42,6 +43,7 @@ __all__ = [
     "NodePool",
     "NodeShape",
     "NodeValues",
+    "Repository",
     "Shared",
     "SlurmConfValues",
     "SlurmPartition",
@@ -140,7 +142,8 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
         "PROGRAMS": NODE_PROGRAMS,
-        "PACKAGES": NODE_PACKAGES if values.installs else "",
+        "PACKAGES": node_packages(values.os) if values.installs else "",
+        **repository_settings(values.repository),
         "DRIVER_BRANCH": values.driver_branch,
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
@@ -183,6 +186,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
         "PROGRAMS": " ".join((PROGRAMS, *(each[0] for each in added))),
         "PACKAGES": " ".join((PACKAGES, *(each[1] for each in added))) if values.installs else "",
+        **repository_settings(values.repository),
         **_settings_of_both(values.munge, values.shared),
     }
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from userdata.repository import Repository
+
 # Source of the events that machines put about their boot; lib.sh writes it.
 NODE_SOURCE = "tidegate.node"
 
@@ -221,6 +223,7 @@ class NodeValues:
     `log_group`: where the node's logs go, "" for nowhere.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
+    `repository`: with Slurm for that system, None for the system's own.
     """
 
     cluster: str
@@ -240,6 +243,7 @@ class NodeValues:
     users: str = ""
     log_group: str = ""
     os: str = ""
+    repository: Repository | None = None
     gpu: GpuSettings = GpuSettings()
 
     def __post_init__(self) -> None:
@@ -378,6 +382,7 @@ class HeadValues:
     data_dir: str = "/srv/tidegate"
     export_to: str = ""
     installs: bool = False
+    repository: Repository | None = None
     containers: str = ""
 
     def __post_init__(self) -> None:

@@ -46,6 +46,9 @@ def test_nodes_know_what_their_gpus_need():
     assert (shape.has_nvswitch, shape.min_driver) == (True, "525.60.13")
 
 
+FLAT = {"url": "https://packages.example.com/slurm", "key": "https://example.com/slurm.asc"}
+
+
 @pytest.mark.parametrize(
     ("image", "installs", "branch"),
     [("dlami", True, ""), ("install", True, "580"), ("ami-0123456789abcdef0", False, "")],
@@ -93,7 +96,7 @@ def test_settings_of_the_file_reach_slurm_conf_and_cgroup_conf():
     ("slurm", "is_hurried"),
     [
         ({"version": "23.11"}, True),
-        ({"version": "24.11"}, False),
+        ({"version": "24.11", "repositories": {"ubuntu24.04": FLAT}}, False),
         ({"version": "23.11", "accounting": "true"}, False),
         (
             {

@@ -111,7 +111,7 @@ def test_a_single_partition_is_the_default_one(tmp_path):
 
 
 def test_versions_and_names_mean_what_they_look_like(tmp_path):
-    text = yaml.safe_dump(good({"name": "no"})).replace(
+    text = yaml.safe_dump(good({"name": "no", "image": "ami-0123456789abcdef0"})).replace(
         "region:", "slurm: {version: 22.05}\nregion:"
     )
 

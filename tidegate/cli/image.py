@@ -45,7 +45,9 @@ def plan(
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
     from tidegate.wire.image_names import parent_image
+    from tidegate.wire.node_models import HEAD_OS
     from userdata.image import ImageValues, image_component
+    from userdata.repository import repository_with
 
     try:
         read = load_cluster(file)
@@ -54,9 +56,12 @@ def plan(
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     wanted = dict(_wanted(read))
+    os = HEAD_OS if read.image_id else read.os  # an own image is made from AWS's
     values = ImageValues(
         cluster=read.cluster.name,
-        parent=parent_image(arch, installs_driver=read.installs_driver),
+        parent=parent_image(arch, os, installs_driver=read.installs_driver),
+        os=os,
+        repository=repository_with(read.slurm.version, read.slurm.repositories.get(os)),
         for_head=_for_head(read, arch),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
@@ -86,9 +91,10 @@ def _arch(file: "ClusterFile", pool: str | None) -> str:
 def _for_head(file: "ClusterFile", arch: str) -> tuple[tuple[str, str], ...]:
     """The head is launched from `image` too, unless it has one of its own."""
     from tidegate.wire.catalogue import USUAL_ARCH
+    from tidegate.wire.node_models import HEAD_OS
     from userdata.packages import ACCOUNTING, HEAD
 
-    if file.head.image_id or arch != USUAL_ARCH:
+    if file.head.image_id or arch != USUAL_ARCH or (file.os != HEAD_OS and not file.image_id):
         return ()
     return (*HEAD, *(ACCOUNTING if file.slurm.accounting else ()))
 

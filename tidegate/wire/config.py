@@ -16,8 +16,9 @@ from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
 from tidegate.wire.models import ClusterModel
-from tidegate.wire.node_models import INSTALL, OWN_IMAGE, GpuModel, SoftwareModel
+from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.problems import Problem, problems_of, refusal
+from tidegate.wire.repositories import RepositoryModel
 from tidegate.wire.rules import problems_across
 
 
@@ -26,7 +27,7 @@ class SlurmFile:
     """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf.
 
     `static`: whole lines for nodes and partitions that are not Tidegate's.
-    `accounting`: with a slurmdbd of our own.
+    `accounting`: with a slurmdbd of our own. `repositories`: of its packages, by system.
     """
 
     version: str
@@ -34,13 +35,14 @@ class SlurmFile:
     cgroup: tuple[tuple[str, str], ...] = ()
     static: tuple[str, ...] = ()
     accounting: bool = False
+    repositories: Mapping[str, RepositoryModel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
-    None: `image_id` AWS's own image (Ubuntu's when `installs_driver`), `schedules` always up.
+    None: `image_id` AWS's own image (the system's when `installs_driver`), `schedules` always up.
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
@@ -48,6 +50,7 @@ class ClusterFile:
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
     `software`: what the file itself says of the nodes' image and of jobs.
+    `os`: the system of the nodes' image, "" for one's own of which the file says none.
     """
 
     cluster: Cluster
@@ -75,6 +78,7 @@ class ClusterFile:
     users: str = ""
     ships_logs: bool = False
     software: SoftwareModel = field(default_factory=SoftwareModel)
+    os: str = OS_OF_IMAGE[DLAMI]
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -166,6 +170,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             tuple(slurm.cgroup.items()),
             slurm.static,
             slurm.accounting,
+            {str(os): each for os, each in slurm.repositories.items()},
         ),
         shared_dir=model.shared_dir,
         head=model.head.head(),
@@ -176,7 +181,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         log_days=model.logs.retention_days,
         permissions_boundary=model.permissions_boundary,
         image_id=model.image if model.image.startswith(OWN_IMAGE) else None,
-        installs_driver=model.image == INSTALL,
+        installs_driver=model.image in OS_OF_IMAGE and model.image != DLAMI,
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),
@@ -193,6 +198,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         users=model.users or "",
         ships_logs=model.logs.nodes,
         software=model.software,
+        os=OS_OF_IMAGE.get(model.image) or model.software.os or "",
     )
 
 

@@ -1,14 +1,29 @@
 """Where AWS and Canonical say what their newest images are."""
 
-# Sources: Canonical, "Find Ubuntu images with SSM"; AWS Deep Learning AMIs, release notes of
-# the base image with the NVIDIA driver for Ubuntu 24.04.
-UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+from tidegate.wire.node_models import HEAD_OS
+
+# Sources: Canonical, "Find Ubuntu images with SSM" (on gp2 until 22.04); AWS Deep Learning AMIs,
+# release notes of the base image with the NVIDIA driver for Ubuntu 24.04; Amazon Linux 2023 user
+# guide, "AL2023 on Amazon EC2".
 DLAMI = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+_UBUNTU = "/aws/service/canonical/ubuntu/server/{}/stable/current/{{}}/hvm/ebs-{}/ami-id"
+PLAIN = {
+    "ubuntu24.04": _UBUNTU.format("24.04", "gp3"),
+    "ubuntu22.04": _UBUNTU.format("22.04", "gp2"),
+    "al2023": "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}",
+}
 UBUNTUS_WORDS = {"x86_64": "amd64"}
+UBUNTUS_ROOT = "/dev/sda1"
+_ROOT_DEVICES = {"al2023": "/dev/xvda", "al2": "/dev/xvda"}
 
 
-def parent_image(arch: str, *, installs_driver: bool) -> str:
-    """The SSM parameter with the id of the nodes' image; `arch` in EC2's word."""
-    if installs_driver:
-        return UBUNTU.format(UBUNTUS_WORDS.get(arch, arch))
-    return DLAMI.format(arch)
+def parent_image(arch: str, os: str = HEAD_OS, *, installs_driver: bool = True) -> str:
+    """The SSM parameter with the id of an image; `arch` in EC2's word."""
+    if not installs_driver:
+        return DLAMI.format(arch)
+    return PLAIN[os].format(arch if os == "al2023" else UBUNTUS_WORDS.get(arch, arch))
+
+
+def root_device(os: str) -> str:
+    """What an image of this system calls its root disk; Ubuntu's name for one that is unknown."""
+    return _ROOT_DEVICES.get(os, UBUNTUS_ROOT)

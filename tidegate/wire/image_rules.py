@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from tidegate.wire.catalogue import USUAL_ARCH
-from tidegate.wire.node_models import GpuModel
+from tidegate.wire.node_models import HEAD_OS, OS_OF_IMAGE, GpuModel
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem, and_
+from tidegate.wire.repositories import OWN_SLURM
 
 # What jobs bring with them, whatever the image.
 OF_JOBS = frozenset({"cuda", "nccl"})
@@ -59,4 +60,29 @@ def _software(parts: Parts) -> Iterator[Problem]:
         yield Problem(("software", name), text)
 
 
-IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software)
+def _repositories(parts: Parts) -> Iterator[Problem]:
+    """Head and nodes run one Slurm: that of their system, or of the repository for it."""
+    slurm = parts.slurm
+    if slurm is None or parts.head is None or parts.existing is None:
+        return
+    who: dict[str, list[str]] = {}
+    if not (parts.is_own_image or parts.head.image or parts.existing.head):
+        who.setdefault(HEAD_OS, []).append("the head")
+    if parts.image in OS_OF_IMAGE:
+        who.setdefault(OS_OF_IMAGE[parts.image], []).append("nodes")
+    for os, machines in who.items():
+        if os in slurm.repositories or OWN_SLURM.get(os) == slurm.version:
+            continue
+        has = f"has Slurm {OWN_SLURM[os]}" if os in OWN_SLURM else "has none that is new enough"
+        text = f"must name one with Slurm {slurm.version} for {and_(machines)}: {os} {has}"
+        yield Problem(("slurm", "repositories"), text)
+    for os in slurm.repositories:
+        if os not in who:
+            installed = ", ".join(f"{and_(machines)}: {each}" for each, machines in who.items())
+            text = f"no machine installs from it ({installed or 'images of your own have Slurm'})"
+            yield Problem(("slurm", "repositories", os), text)
+        elif os == "al2023" and slurm.repositories[os].suite:
+            yield Problem(("slurm", "repositories", os, "suite"), "is apt's; dnf knows none")
+
+
+IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software, _repositories)

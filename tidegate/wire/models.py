@@ -38,6 +38,7 @@ from tidegate.wire.pool_models import (
     ReservationModel,
     SpendingBudgetModel,
 )
+from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import PositiveUsd, Seconds, Section
 
@@ -71,6 +72,11 @@ class SlurmModel(Section):
     )
     cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of cgroup.conf, over the usual ones"
+    )
+    repositories: dict[InstalledOs, RepositoryModel] = Field(
+        default_factory=dict,
+        description="where images of AWS and Canonical get this release from, by system; Ubuntu"
+        " 24.04 has 23.11 itself, and is the head's system",
     )
 
 

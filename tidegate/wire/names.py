@@ -157,7 +157,8 @@ ProxyHost = Annotated[str, _pattern(r"^[A-Za-z0-9*.:/-]+$", "a host, a domain or
 NodeImage = Annotated[
     str,
     _pattern(
-        r"^(dlami|install|ami-[0-9a-f]{8,17})$", "dlami, install or an image id like ami-0a1b2c3d"
+        r"^(dlami|install(-ubuntu22\.04|-al2023)?|ami-[0-9a-f]{8,17})$",
+        "dlami, install, install-ubuntu22.04, install-al2023 or an image id like ami-0a1b2c3d",
     ),
 ]
 HeadInstanceType = Annotated[

@@ -17,8 +17,15 @@ type ImageOs = Literal["ubuntu24.04", "ubuntu22.04", "ubuntu20.04", "al2023", "a
 
 # The words of `image`, and how the id of an image of one's own begins.
 DLAMI = "dlami"
-INSTALL = "install"
 OWN_IMAGE = "ami-"
+# The systems of the images that are not one's own.
+OS_OF_IMAGE: dict[str, ImageOs] = {
+    DLAMI: "ubuntu24.04",
+    "install": "ubuntu24.04",
+    "install-ubuntu22.04": "ubuntu22.04",
+    "install-al2023": "al2023",
+}
+HEAD_OS: ImageOs = "ubuntu24.04"  # of the image that is not one's own: the agent needs Python 3.12
 
 MigProfile = Annotated[
     str,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
-from tidegate.wire.models import PartitionModel, PriceModel
+from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
@@ -26,6 +26,7 @@ _POOL = TypeAdapter(PoolModel)
 _RESERVATION = TypeAdapter(ReservationModel)
 _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
 _SOFTWARE = TypeAdapter(SoftwareModel)
+_SLURM = TypeAdapter(SlurmModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Parts:
     is_every_reservation_sound: bool
     image: str
     software: SoftwareModel | None
+    slurm: SlurmModel | None
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -76,6 +78,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         is_every_reservation_sound=None not in sound.values(),
         image=str(data.get("image", DLAMI)),
         software=_sound(_SOFTWARE, data.get("software", {})),
+        slurm=_sound(_SLURM, data.get("slurm", {})),
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),

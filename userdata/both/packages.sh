@@ -3,7 +3,10 @@
 # wait_s: 900
 # time_limit_s: 900
 # The programs that the other stages call. An image of one's own has them all; AWS's and
-# Canonical's get what they lack from their distribution's repositories.
+# Canonical's get what they lack from their distribution's repositories, and Slurm from another one
+# where the cluster file names it.
+
+readonly APT='-q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3'
 
 missing() {
     local program
@@ -13,7 +16,16 @@ missing() {
 }
 
 check() {
-    [[ -z $(missing) ]]
+    [[ -z $(missing) ]] && is_release
+}
+
+# is_release: head and nodes of one Slurm, whatever else a repository has. An image without packages
+# to install is its owner's.
+is_release() {
+    local found
+    [[ -n $SLURM_RELEASE && -n $PACKAGES ]] || return 0
+    found=$(scontrol -V)
+    [[ ${found##* } == "$SLURM_RELEASE".* ]] || { echo "installed is $found" && false; }
 }
 
 apply() {
@@ -29,53 +41,97 @@ apply() {
         install_with dnf
     fi
     rm -f /etc/munge/munge.key
-    if ! check; then
+    add_slurm_user
+    if [[ -n $(missing) ]]; then
         echo "still missing: $(missing | paste -sd' ')"
         return 1
     fi
+    is_release || refuse "$REPOSITORY_URL has no Slurm $SLURM_RELEASE for this system"
+}
+
+# Debian's packages make this user, those of SchedMD none. The number is Debian's: slurmd takes
+# orders from SlurmUser by number, so head and nodes must agree.
+add_slurm_user() {
+    ! id slurm >/dev/null 2>&1 || return 0
+    groupadd --system --gid 64030 slurm
+    useradd --system --uid 64030 --gid slurm --no-create-home --shell /usr/sbin/nologin slurm
 }
 
 # install_with MANAGER: all at once; when that fails one by one, so that one bad package does not
 # keep the others away and the log names it.
 install_with() {
-    local package
+    local package packages
     "refresh_$1"
+    packages=$("$1_names")
     # shellcheck disable=SC2086
-    if "$1_install" $PACKAGES; then
+    if "$1_install" $packages; then
         return 0
     fi
-    for package in $PACKAGES; do
+    for package in $packages; do
         "$1_install" "$package" || echo "not installed: $package"
     done
 }
 
 # Waits for who else holds the lock, and tries downloads again.
 apt_install() {
-    DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 \
-        -o Acquire::Retries=3 install --no-install-recommends "$@"
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get $APT install --no-install-recommends "$@"
+}
+
+# Slurm's packages have the names of Debian or, of SchedMD's own make, others. Source: Slurm's
+# Quick Start Administrator Guide, "Debian Packages".
+apt_names() {
+    local name
+    for name in $PACKAGES; do
+        if [[ $name == slurm* && -n $(apt-cache madison "slurm-smd-${name#slurm-}") ]]; then
+            name=slurm-smd-${name#slurm-}
+        fi
+        echo "$name"
+    done
 }
 
 refresh_apt() {
     [[ $(missing) != *mount.efs* ]] || add_efs_source || echo "no repository with mount.efs"
-    apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 update || true
+    [[ -z $REPOSITORY_URL ]] || add_slurm_source
+    # shellcheck disable=SC2086
+    apt-get $APT update || true
+}
+
+# fetch_key URL PATH: a repository's public key to PATH.asc or PATH.gpg, since apt tells text from
+# binary by the file's name; prints which.
+fetch_key() {
+    curl -fsS -m 20 --retry 3 -o "$2" "$1" || return
+    if grep -aq "BEGIN PGP" "$2"; then
+        mv "$2" "$2.asc" && echo "$2.asc"
+    else
+        mv "$2" "$2.gpg" && echo "$2.gpg"
+    fi
+}
+
+# The release of the cluster file and no other, also where the system's own is newer.
+add_slurm_source() {
+    local key
+    key=$(fetch_key "$REPOSITORY_KEY_URL" /usr/share/keyrings/tidegate-slurm)
+    put_file /etc/apt/sources.list.d/tidegate-slurm.list 644 <<EOF_LIST
+deb [signed-by=$key] $REPOSITORY_URL $SUITE
+EOF_LIST
+    put_file /etc/apt/preferences.d/tidegate-slurm 644 <<EOF_PIN
+Package: slurm* libslurm*
+Pin: version $SLURM_RELEASE.*
+Pin-Priority: 1001
+EOF_PIN
 }
 
 # Ubuntu has no package of EFS's mount helper, and AWS has a repository for it: the address, the
 # suite and the key are those of its installer (efs-utils, INSTALL.md) and of ParallelCluster
 # (cookbook, efs/partial/_install_from_repo_debian.rb). Not a new major version unasked.
 add_efs_source() {
-    local version key=/usr/share/keyrings/efs-utils
+    local version key
     version=$(sed -n 's/^VERSION_ID="\(.*\)"/\1/p' /etc/os-release)
     grep -qx ID=ubuntu /etc/os-release || return
-    curl -fsS -m 20 --retry 3 -o "$key" "$EFS_HELPER_URL/efs-utils.gpg" || return
-    # apt tells text from binary by the file's name.
-    if grep -aq "BEGIN PGP" "$key"; then
-        mv "$key" "$key.asc"
-    else
-        mv "$key" "$key.gpg"
-    fi
+    key=$(fetch_key "$EFS_HELPER_URL/efs-utils.gpg" /usr/share/keyrings/efs-utils) || return
     put_file /etc/apt/sources.list.d/efs-utils.list 644 <<EOF_LIST
-deb [signed-by=$(echo "$key".???)] $EFS_HELPER_URL/repo/deb/ubuntu/$version $version main
+deb [signed-by=$key] $EFS_HELPER_URL/repo/deb/ubuntu/$version $version main
 EOF_LIST
     put_file /etc/apt/preferences.d/efs-utils 644 <<'EOF_PIN'
 Package: amazon-efs-utils
@@ -88,6 +144,24 @@ dnf_install() {
     dnf -q -y --setopt=retries=5 install "$@"
 }
 
+dnf_names() {
+    local name
+    for name in $PACKAGES; do
+        [[ -z $SLURM_RELEASE || $name != slurm* ]] || name+="-$SLURM_RELEASE.*"
+        echo "$name"
+    done
+}
+
+# Before the system's own repositories, whatever versions those have. Amazon Linux 2023 has the EFS
+# mount helper itself.
 refresh_dnf() {
-    :
+    [[ -n $REPOSITORY_URL ]] || return 0
+    put_file /etc/yum.repos.d/tidegate-slurm.repo 644 <<EOF_REPO
+[tidegate-slurm]
+name=Slurm $SLURM_RELEASE
+baseurl=$REPOSITORY_URL
+gpgkey=$REPOSITORY_KEY_URL
+gpgcheck=1
+priority=1
+EOF_REPO
 }

@@ -147,7 +147,7 @@ check_disk() {
 }
 
 check_owner_rule() {
-    if setpriv --reuid=nobody --regid=nogroup --clear-groups curl -s -m 1 -o /dev/null "$IMDS/"; then
+    if setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups curl -s -m 1 -o /dev/null "$IMDS/"; then
         echo "an ordinary user reaches the metadata service"
         return 1
     fi

@@ -1,10 +1,30 @@
 # shellcheck shell=bash
 # needs: packages shape
 # time_limit_s: 1200
-# The GPU's driver, on images without one: Canonical's modules, which are built and signed for the
-# kernel that runs, so that nothing is compiled. The package without a kernel's version brings those
-# of the newest kernel, which is another one as soon as the image is older. Held afterwards, as the
-# kernel is.
+# The GPU's driver, on images without one. On Ubuntu Canonical's modules, which are built and signed
+# for the kernel that runs, so that nothing is compiled. The package without a kernel's version brings
+# those of the newest kernel, which is another one as soon as the image is older. On Amazon Linux
+# 2023 NVIDIA's own repository, whose modules are compiled here (DKMS). Held afterwards, as the kernel
+# is.
+
+readonly CUDA_REPOSITORY=/etc/yum.repos.d/cuda-amzn2023.repo
+readonly CUDA_URL=https://developer.download.nvidia.com/compute/cuda/repos/amzn2023
+
+check() {
+    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || command -v nvidia-smi >/dev/null
+}
+
+apply() {
+    if command -v apt-get >/dev/null; then
+        install_canonical_s
+    else
+        install_nvidia_s
+    fi
+    # An image is baked on a machine that may have no GPU.
+    [[ $ROLE != image ]] || return 0
+    modprobe nvidia
+    modprobe nvidia-uvm
+}
 
 driver_packages() {
     echo "linux-modules-nvidia-$DRIVER_BRANCH-server-open-$(uname -r)" \
@@ -13,18 +33,31 @@ driver_packages() {
         "$( ((FABRIC == 0)) || echo "nvidia-fabricmanager-$DRIVER_BRANCH")"
 }
 
-check() {
-    [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || command -v nvidia-smi >/dev/null
-}
-
-apply() {
+install_canonical_s() {
     # shellcheck disable=SC2046
     DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120 \
         -o Acquire::Retries=3 install --no-install-recommends $(driver_packages)
     # shellcheck disable=SC2046
     apt-mark hold $(driver_packages) linux-image-aws linux-headers-aws
-    # An image is baked on a machine that may have no GPU.
-    [[ $ROLE != image ]] || return 0
-    modprobe nvidia
-    modprobe nvidia-uvm
+}
+
+# Sources: NVIDIA, "Driver Installation Guide", Amazon Linux 2023 and "Kernel Modules" (the branch is
+# a stream of the module nvidia-driver); EKS, install-nvidia-driver.sh (package names).
+install_nvidia_s() {
+    local arch kernel
+    arch=$(uname -m)
+    [[ $arch == x86_64 ]] || arch=sbsa
+    curl -fsS -m 20 --retry 3 "$CUDA_URL/$arch/cuda-amzn2023.repo" | put_file "$CUDA_REPOSITORY" 644
+    # AL2023 has several kernels, each under a name of its own: kernel, kernel6.12.
+    kernel=$(rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}.%{ARCH}\n' 'kernel*' |
+        sed -nE "s/^(kernel[0-9.]*) $(uname -r)\$/\1/p")
+    dnf -q -y module enable "nvidia-driver:$DRIVER_BRANCH-open"
+    dnf -q -y --setopt=retries=5 install "$kernel-devel-$(uname -r)" \
+        "$kernel-modules-extra-$(uname -r)" kmod-nvidia-open-dkms nvidia-driver-cuda \
+        nvidia-persistenced 'dnf-command(versionlock)'
+    if ((FABRIC)); then
+        dnf -q -y --setopt=retries=5 install \
+            "nvidia-fabricmanager-$(rpm -q --qf '%{VERSION}' nvidia-driver-cuda)"
+    fi
+    dnf -q versionlock add 'nvidia-*' 'libnvidia-*' 'kmod-nvidia-*' 'kernel*'
 }
