@@ -114,8 +114,8 @@ _HEAD_STAGES = (
     "head/agent",
     "head/login",
 )
-# 7.81; see sign.py.
-_OLD_CURL = ("ubuntu22.04", "ubuntu20.04")
+# Those whose curl cannot sign (sign.py), or is not known to: Amazon Linux's is a small one.
+_SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
 
 
@@ -370,7 +370,7 @@ def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: s
 
 def _signed(os: str) -> str:
     """How the stub signs: by curl where that can, since the signer alone is larger than 1 KB."""
-    if os not in _OLD_CURL:
+    if os not in _SIGNED_APART:
         return _code("signed")
     _, _, signer = read("sign.py").split('"""')
     return _code("signed_apart").replace("# @sign\n", signer.strip() + "\n")
