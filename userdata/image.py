@@ -96,6 +96,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
         "PROGRAMS": " ".join((NODE_PROGRAMS, *(each[0] for each in values.for_head))),
         "PACKAGES": " ".join((node_packages(values.os), *(each[1] for each in values.for_head))),
         "EFS_HELPER_URL": values.helper_url,
+        "CUDA_URL": Shared("any").cuda_url,
         **repository_settings(values.repository),
         # As on a machine that has all of it.
         "GPUS": "1",

@@ -150,6 +150,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "COMPUTE_MODE": values.gpu.compute_mode,
         "CONTAINERS": values.containers,
         "NEURON_URL": values.shared.neuron_url,
+        **({"CUDA_URL": values.shared.cuda_url} if values.os == "al2023" else {}),
         "USERS": values.users,
         "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,

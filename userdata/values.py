@@ -168,7 +168,7 @@ class Shared:
     `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
-    `neuron_url`: those of the Neuron driver.
+    `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
     """
 
     file_system_id: str
@@ -179,12 +179,14 @@ class Shared:
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
     neuron_url: str = "https://apt.repos.neuron.amazonaws.com"
+    cuda_url: str = "https://developer.download.nvidia.com/compute/cuda/repos/amzn2023"
 
     def __post_init__(self) -> None:
         _check("file_system_id", self.file_system_id, _WORD)
         _check("directory", self.directory, _PATH)
         _check("helper_url", self.helper_url, _WORD)
         _check("neuron_url", self.neuron_url, _WORD)
+        _check("cuda_url", self.cuda_url, _WORD)
         _check("lustre", self.lustre, _OPTIONAL_WORD)
         _check("lustre_dir", self.lustre_dir, _PATH)
         if self.access_point_id:

@@ -1,5 +1,6 @@
 """What can be wrong with a node, and its last words: the cases of node_world.py."""
 
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import A10GX4, SHARED
 from userdata.image import ImageValues
-from userdata.render import GpuSettings, NodeValues, node_bundle
+from userdata.render import GpuSettings, NodeValues, Repository, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
 HEALING_PORT = 5002
@@ -77,7 +78,48 @@ HELPER_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/efs-packages"
 BAKED = ImageValues("dev", "/x", driver_branch="580", helper_url=HELPER_URL)
 INSTALLS = replace(LOCAL_NODE, installs=True, shared=replace(SHARED, helper_url=HELPER_URL))
 
-OLD_CURL = replace(LOCAL_NODE, os="ubuntu22.04")
+# Of the Slurm on this machine.
+try:
+    SAID = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
+except OSError:
+    SAID = "slurm-wlm 23.11.4"  # where no machine can be booted either
+RELEASE = SAID.split()[-1].rpartition(".")[0]
+KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
+SLURM_URL = "https://packages.example.com/slurm"
+
+
+def jammy(release: str) -> NodeValues:
+    repository = Repository(SLURM_URL, KEY_URL, release, "jammy", ("main",))
+    return replace(INSTALLS, os="ubuntu22.04", repository=repository)
+
+
+UBUNTU_22 = {
+    **APT,
+    "/etc/os-release": 'ID=ubuntu\nVERSION_ID="22.04"\n',
+    "/usr/local/bin/curl": stub("curl-7.81"),
+}
+# SchedMD's own packages have other names.
+SCHEDMD = {
+    **UBUNTU_22,
+    "/usr/bin/apt-cache": "#!/bin/sh\n[ $1 != madison ] || echo $2 | grep ^slurm-smd-\n",
+}
+AMAZON = replace(
+    INSTALLS,
+    os="al2023",
+    shared=replace(INSTALLS.shared, cuda_url=HELPER_URL),
+    driver_branch="580",
+    shapes=(replace(A10GX4, has_nvswitch=True),),
+    repository=Repository(SLURM_URL, KEY_URL, RELEASE),
+)
+AL2023 = {
+    **DRIVERLESS,
+    **manager("580.65.06"),
+    "/etc/os-release": 'ID="amzn"\nVERSION_ID="2023"\n',
+    "/usr/bin/apt-get": "",
+    "/etc/yum.repos.d/amazonlinux.repo": "[amazonlinux]\n",
+    "/usr/bin/dnf": stub("dnf"),
+    "/usr/bin/rpm": stub("rpm"),
+}
 
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
@@ -189,7 +231,10 @@ FAULTS = {
     "upgradable": Fault(
         "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
     ),
-    "old_curl": Fault("", {"/usr/local/bin/curl": stub("curl-7.81")}, OLD_CURL),
+    "ubuntu_22": Fault("", UBUNTU_22, jammy(RELEASE)),
+    "schedmd_s_packages": Fault("", SCHEDMD, jammy(RELEASE)),
+    "another_release": Fault("has no Slurm 19.05 for this system", UBUNTU_22, jammy("19.05")),
+    "amazon_linux": Fault("", AL2023, AMAZON),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "efs_never": Fault(
         "stage shared failed (exit 1): Failed to resolve",

@@ -243,7 +243,11 @@ def publish_more(cloud: Cloud) -> None:
     s3.put_object(Bucket=BUNDLES, Key=TAMPERED_KEY, Body=node_bundle().archive + b"x")
     s3.create_bucket(Bucket="efs-packages", ACL="public-read")
     key = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n"
-    for name in ("efs-utils.gpg", "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB"):
+    for name in (
+        "efs-utils.gpg",
+        "x86_64/cuda-amzn2023.repo",
+        "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB",
+    ):
         s3.put_object(Bucket="efs-packages", Key=name, Body=key, ACL="public-read")
 
 

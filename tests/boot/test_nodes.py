@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.namespaces import can_enter
-from tests.boot.node_faults import FAULTS
+from tests.boot.node_faults import FAULTS, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
@@ -135,6 +135,19 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
 def test_a_neuron_driver_is_installed_and_held(seen):
     assert "aws-neuronx-dkms" in seen["neuron"]["shown"]
+
+
+def test_packages_of_amazon_linux_are_of_the_release_and_held(seen):
+    asked = seen["amazon_linux"]["shown"]
+
+    assert {f"slurm-{RELEASE}.*", f"slurm-slurmd-{RELEASE}.*", "amazon-efs-utils"} < set(asked)
+    held = asked[asked.index("add") :]
+    assert {"nvidia-*", "kmod-nvidia-*", "kernel*"} < set(held)
+
+
+def test_slurm_of_schedmd_s_own_packages_is_asked_for_by_their_names(seen):
+    assert {"slurm-smd-client", "slurm-smd-slurmd"} < set(seen["schedmd_s_packages"]["shown"])
+    assert {"slurm-client", "slurmd"} < set(seen["ubuntu_22"]["shown"])
 
 
 def test_a_secrets_manager_that_has_no_time_is_asked_again(seen):

@@ -19,12 +19,12 @@ check() {
     [[ -z $(missing) ]] && is_release
 }
 
-# is_release: head and nodes of one Slurm, whatever else a repository has. An image without packages
-# to install is its owner's.
+# is_release: head and nodes of one Slurm, whatever else a repository has. Of an image that gets no
+# packages its owner takes care. The daemons tell their version without a configuration, others not.
 is_release() {
     local found
     [[ -n $SLURM_RELEASE && -n $PACKAGES ]] || return 0
-    found=$(scontrol -V)
+    found=$("$(command -v slurmd || command -v slurmctld)" -V)
     [[ ${found##* } == "$SLURM_RELEASE".* ]] || { echo "installed is $found" && false; }
 }
 

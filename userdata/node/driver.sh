@@ -8,7 +8,6 @@
 # is.
 
 readonly CUDA_REPOSITORY=/etc/yum.repos.d/cuda-amzn2023.repo
-readonly CUDA_URL=https://developer.download.nvidia.com/compute/cuda/repos/amzn2023
 
 check() {
     [[ -z $DRIVER_BRANCH || $GPUS == 0 ]] || command -v nvidia-smi >/dev/null
