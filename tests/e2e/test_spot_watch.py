@@ -55,6 +55,28 @@ def watching(slurm: RealSlurm, name: str, *, notice_s: float) -> Iterator["subpr
         process.wait()
 
 
+@contextmanager
+def refusing(slurm: RealSlurm, **calls: set[int]) -> Iterator[None]:
+    """The watcher's commands of Slurm fail at these of their calls, as without a head."""
+    folder = slurm.folder / "bin"
+    folder.mkdir(exist_ok=True)
+    for command, numbers in calls.items():
+        count = folder / f"{command}.calls"
+        shim = folder / command
+        shim.write_text(
+            f"#!/bin/bash\necho >> {count}\n"
+            f"[[ ' {' '.join(map(str, numbers))} ' != *\" $(wc -l <{count}) \"* ]] || exit 1\n"
+            f'PATH=/usr/sbin:/usr/bin:/sbin:/bin exec {command} "$@"\n'
+        )
+        shim.chmod(0o755)
+    try:
+        yield
+    finally:
+        for command in calls:
+            (folder / command).unlink()
+            (folder / f"{command}.calls").unlink(missing_ok=True)
+
+
 def job_on(slurm: RealSlurm, name: str, *options: str, notes: Path | None = None) -> str:
     script = NOTES.format(file=notes) if notes else "sleep 300"
     job_id = slurm.submit("--gres=gpu:t4:1", *options, script=script)
@@ -153,4 +175,23 @@ def test_a_head_that_comes_back_in_time_still_hears_of_the_notice(cluster: RealS
         cluster.start_slurmctld()
         eventually("drained", lambda: "DRAIN" in cluster.node_words(name), 30.0)
 
+    cluster.clear()
+
+
+def test_what_slurm_does_not_answer_is_asked_again(cluster: RealSlurm) -> None:
+    name = fresh_name()
+    cluster.join(name)
+    notes = cluster.folder / "asked-again"
+    job_id = job_on(cluster, name, "--comment=tidegate:ckpt=B:USR1@4", notes=notes)
+
+    # The first drain with both its questions; what the job asks for; its signal.
+    with (
+        refusing(cluster, scontrol={1, 2, 3, 4}, squeue={2}, scancel={1}),
+        watching(cluster, name, notice_s=60),
+    ):
+        eventually("signalled", notes.exists, 20.0)
+        eventually("requeued", lambda: not runs_on(cluster, job_id, name), 15.0)
+
+    assert notes.read_text() == "got\n"
+    assert reason(cluster, name) == NODE_SAVES
     cluster.clear()

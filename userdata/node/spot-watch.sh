@@ -15,7 +15,7 @@ readonly SAVING='tidegate: the node saves its jobs'
 readonly WISH='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
 readonly OPTION='^#SBATCH.*[[:space:]]--signal[=[:space:]]["'"'"']?(([RB]+):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)(@([0-9]{1,5}))?["'"'"']?([[:space:]]|$)'
 instance_id=$1 poll_s=$2 token=
-declare -A requeue_at
+declare -A requeue_at asked
 
 # The HTTP status; the notice itself goes to $notice.
 look() {
@@ -51,8 +51,9 @@ running() { timeout 10 squeue -h -w "$instance_id" -t R -o %A; }
 # What a job asked for: its comment says it, or --signal in its script, in which the last option
 # before the first command counts. "scancel's options|signal|seconds", nothing without a wish.
 wish_of() {
-    local line to='' found=''
-    if [[ $(timeout 10 squeue -h -j "$1" -o %k) =~ $WISH ]]; then
+    local comment line to='' found=''
+    comment=$(timeout 10 squeue -h -j "$1" -o %k) || return
+    if [[ $comment =~ $WISH ]]; then
         case ${BASH_REMATCH[3]} in B) to=--batch ;; S) to='' ;; *) to=--full ;; esac
         echo "$to|${BASH_REMATCH[5]}|$((10#${BASH_REMATCH[6]}))"
         return
@@ -67,15 +68,18 @@ wish_of() {
     [[ -z $found ]] || echo "$found"
 }
 
-# Signals a job that asked, and notes when each is requeued at the latest.
+# Notes when a job is requeued at the latest, and signals one that asked. What Slurm does not
+# answer is asked again.
 take() {
-    local job=$1 latest=$((end_s - MARGIN_S)) now to sig seconds
+    local job=$1 latest=$((end_s - MARGIN_S)) now wish to sig seconds
     now=$(date +%s)
     requeue_at[$job]=$latest
-    if IFS='|' read -r to sig seconds < <(wish_of "$job"); then
-        timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job"
+    wish=$(wish_of "$job") || return
+    if IFS='|' read -r to sig seconds <<<"$wish" && [[ -n $sig ]]; then
+        timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job" || return
         ((now + seconds > latest)) || requeue_at[$job]=$((now + seconds))
     fi
+    asked[$job]=1
 }
 
 # A job that has left this node may run elsewhere by now: then only its start is asked for, which
@@ -91,7 +95,7 @@ save_jobs() {
     while (($(left_s) > 0)); do
         here=" $(running | tr '\n' ' ') "
         for job in $here; do
-            [[ -v requeue_at[$job] ]] || take "$job"
+            [[ -v asked[$job] ]] || take "$job"
         done
         for job in "${!requeue_at[@]}"; do
             (($(date +%s) < requeue_at[$job])) || requeue "$job" "$here"
@@ -100,14 +104,18 @@ save_jobs() {
     done
 }
 
+# Drains with this reason; 1: the service has drained it already.
+claim() {
+    while :; do
+        ! has_reason "$SERVICE" || return 1
+        ! drain "$1" || return 0
+        (($(left_s) > 0)) || exit 1
+        sleep 1
+    done
+}
+
 notice=$(mktemp /run/tidegate/spot.XXXXXX)
 await_notice
-until has_reason "$SERVICE" || drain "$OURS $at"; do
-    (($(left_s) > 0)) || exit 1
-    sleep 1
-done
+claim "$OURS $at"
 sleep "$SERVICE_S"
-if ! has_reason "$SERVICE"; then
-    drain "$SAVING"
-    save_jobs
-fi
+! claim "$SAVING" || save_jobs
