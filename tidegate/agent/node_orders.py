@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
+from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
 from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
@@ -17,7 +17,7 @@ WEIGHT_DIGITS = 9
 def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     """Start no new job on these nodes. The orders share text and guard."""
     asked = asked_nodes(orders, slurm.read())
-    drained = {node.name for _, node in asked.pairs if _saves_itself(node) or _is_theirs(node)}
+    drained = {n.name for order, n in asked.pairs if _keeps_reason(n, order)}
     names = list(dict.fromkeys(n.name for _, n in asked.pairs if n.name not in drained))
     if names:
         # Also where the node drains already: a release in progress undrains only a node that
@@ -34,8 +34,13 @@ def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     return Carried((*asked.settled, *done), lasting=lasting)
 
 
-def _saves_itself(node: Node) -> bool:
-    return node.state.is_drain and node.reason.startswith(NODE_SAVES)
+def _keeps_reason(node: Node, order: Order) -> bool:
+    """It drains for a reason that must not be lost: somebody reads it, or the watcher does."""
+    if not node.state.is_drain:
+        return False
+    is_reclaimed = node.reason.startswith(SERVICE_SAVES)
+    is_lesser = is_reclaimed and not order.text.startswith(SERVICE_SAVES)
+    return node.reason.startswith(NODE_SAVES) or _is_theirs(node) or is_lesser
 
 
 def _is_theirs(node: Node) -> bool:
@@ -92,6 +97,11 @@ def weigh(order: Order, slurm: Slurm) -> Carried:
     return Carried(())
 
 
+def _is_lesser(order: Order, before: Order) -> bool:
+    """A mere risk, where a reclaim was ordered before: queues do not keep the order."""
+    return before.text.startswith(SERVICE_SAVES) and not order.text.startswith(SERVICE_SAVES)
+
+
 @dataclass(slots=True)
 class Lasting:
     """Drains that hold until their time is over, whatever happens to the node meanwhile.
@@ -104,7 +114,10 @@ class Lasting:
 
     def add(self, orders: Iterable[Order], now_s: float) -> None:
         """`now_s`: when they had been carried out."""
-        self._orders |= {name: (order, now_s) for order in orders for name in order.names}
+        for order in orders:
+            for name in order.names:
+                if name not in self._orders or not _is_lesser(order, self._orders[name][0]):
+                    self._orders[name] = order, now_s
 
     def lift(self, undrain: Order) -> None:
         """No more drains for the reason that this order takes back, also of nodes that boot."""

@@ -25,8 +25,12 @@ NAMES_MAX = 1_000
 
 ASK_AGAIN_S = 10.0
 
-# The drain reasons of a node that has seen its own notice (userdata/node/spot-watch.sh): first
-# while it waits for us, then when it signals and requeues its jobs itself, as we were silent.
+# By what the drain reason begins the node's own watcher (userdata/node/spot-watch.sh) knows that
+# the service has heard of the notice and saves the jobs.
+SERVICE_SAVES = "tidegate: EC2 reclaims"
+
+# The drain reasons of a node that has seen its own notice: first while it waits for us, then when
+# it signals and requeues its jobs itself, as we were silent.
 NODE_WATCHES = "tidegate: spot reclaim at"
 NODE_SAVES = "tidegate: the node saves its jobs"
 
