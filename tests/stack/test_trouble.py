@@ -262,6 +262,26 @@ def test_a_drain_that_sqs_does_not_take_goes_out_when_the_notice_comes_again(war
     assert {order.names for order in drains} == {(node,)}
 
 
+def test_a_notice_while_ec2_throttles_describe_drains_at_once_and_the_next_look_buys(
+    warm: StackWorld,
+):
+    (node,) = story.buy(warm)
+    at_work = [make.job(1, on=[node])], [make.node(node, gpus_alloc=1, state="MIXED")]
+    warm.report(*at_work)
+    throttled = warm.cloud.trouble(
+        Trouble("ec2:DescribeInstances", Fault.THROTTLED, times=ATTEMPTS)
+    )
+
+    story.warn(warm, node)
+    assert throttled.left == 0
+    assert "Throttled" in warm.looks()[-1]["trouble"]
+    assert {o.names for o in warm.orders() if o.kind is OrderKind.DRAIN} == {(node,)}
+    assert warm.nodes() == [node]
+
+    warm.report(*at_work)
+    assert len(warm.nodes()) == 2
+
+
 def test_a_notice_that_fails_for_good_lies_where_an_alarm_looks(warm: StackWorld):
     (node,) = story.buy(warm)
     set_visibility(warm, "Interruptions", 1)
