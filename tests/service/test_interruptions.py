@@ -255,3 +255,19 @@ def test_a_digest_that_cannot_be_had_puts_no_notice_off_and_is_told() -> None:
     assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
     assert world.ledger.all_nodes["i-1"].toll == Toll()
+
+
+def test_what_cannot_be_remembered_of_a_failed_boot_puts_no_notice_off() -> None:
+    world = world_with_a_node()
+    world.ledger.all_nodes["i-2"] = record("i-2", phase=Phase.LAUNCHED)
+
+    def refuse(point: str) -> None:
+        if point == "before rest":
+            raise Throttled("slow down")
+
+    world.break_with(refuse)
+
+    with pytest.raises(Throttled):
+        world.control().interrupt([StateChange("i-2", InstanceState.TERMINATED), warning(world)])
+
+    assert {order.kind for order in world.bus.orders} == {OrderKind.DRAIN, OrderKind.DELETE}

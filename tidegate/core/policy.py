@@ -1,6 +1,6 @@
 """What to do about news of a node of ours: one total function from event to answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from tidegate.core.actions import Cordon
@@ -121,6 +121,21 @@ def _on_health(notice: HealthNotice, now_s: float) -> Answer:
             return Nothing()
         case _:
             assert_never(notice.category)
+
+
+def when_it_goes_already(answer: Answer, reclaim_at_s: float | None, now_s: float) -> Answer:
+    """What is left of an answer about a node whose end was announced before: the first end counts.
+
+    A cordon would give its drain another reason, by which the node's own watcher would take the
+    service for silent, and signal its jobs once more.
+    """
+    match answer:
+        case Reclaim(at_s=at_s) if reclaim_at_s is not None and now_s < reclaim_at_s:
+            return replace(answer, at_s=min(at_s, reclaim_at_s))
+        case Cordon():
+            return Nothing()
+        case _:
+            return answer
 
 
 def strongest(first: Answer, second: Answer) -> Answer:

@@ -36,6 +36,7 @@ from tidegate.core.policy import (
     action_for,
     strongest,
     tighter,
+    when_it_goes_already,
 )
 from tidegate.core.pool import Cluster, Rebalance
 from tidegate.core.slurm import Reading
@@ -97,12 +98,13 @@ class Interruptions:
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
         failures = boot_failures(news, found.dead, records)
+        orders = self._orders(found)
+        if orders:  # before anything else that may fail
+            self.bus.send_orders(orders)
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
-        if not (found.notices or found.cordons or found.lifted or found.dead):
+        if not (orders or found.lifted):
             self._cordon(found.over)
             return Interrupted(foreign=foreign, boot_failed=failed)
-        orders = self._orders(found)
-        self.bus.send_orders(orders)
         reading, trouble = self._reading()
         saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
         self.bus.send_orders(saving)
@@ -132,7 +134,7 @@ class Interruptions:
                     continue
                 answer = action_for(each, self._rebalance(record), now_s, timings)
                 if record.phase is Phase.INTERRUPTED:
-                    answer = _of_one_that_goes(answer, record, now_s)
+                    answer = when_it_goes_already(answer, record.reclaim_at_s, now_s)
                 answers[instance_id] = strongest(answers.get(instance_id, Nothing()), answer)
         found = _Sorted()
         for instance_id, answer in sorted(answers.items()):
@@ -252,21 +254,6 @@ class Interruptions:
         announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
         dead = fresh & found.dead.keys()
         return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
-
-
-def _of_one_that_goes(answer: Answer, record: NodeRecord, now_s: float) -> Answer:
-    """What news of a node ask for whose end was announced before: the first end counts.
-
-    A cordon would give its drain another reason, by which the node's own watcher would take the
-    service for silent, and signal its jobs once more.
-    """
-    match answer:
-        case Reclaim(at_s=at_s) if record.reclaim_at_s is not None and now_s < record.reclaim_at_s:
-            return replace(answer, at_s=min(at_s, record.reclaim_at_s))
-        case Cordon():
-            return Nothing()
-        case _:
-            return answer
 
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:
