@@ -195,3 +195,23 @@ def test_what_slurm_does_not_answer_is_asked_again(cluster: RealSlurm) -> None:
     assert notes.read_text() == "got\n"
     assert reason(cluster, name) == NODE_SAVES
     cluster.clear()
+
+
+def test_a_gang_that_loses_two_nodes_is_signalled_by_the_first_of_them(
+    cluster: RealSlurm,
+) -> None:
+    later, sooner = sorted(fresh_name() for _ in range(2))
+    cluster.join(later, sooner)
+    notes = cluster.folder / "gang"
+    asked = ("-N2", "--comment=tidegate:ckpt=B:USR1@4")
+    job_id = job_on(cluster, later, *asked, notes=notes)
+
+    with watching(cluster, sooner, notice_s=60):
+        time.sleep(1.5)
+        with watching(cluster, later, notice_s=60):
+            eventually("signalled", notes.exists, 20.0)
+            eventually("requeued", lambda: not runs_on(cluster, job_id, later), 20.0)
+
+    assert notes.read_text() == "got\n"
+    assert {reason(cluster, name) for name in (later, sooner)} == {NODE_SAVES}
+    cluster.clear()

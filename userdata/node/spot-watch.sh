@@ -68,6 +68,18 @@ wish_of() {
     [[ -z $found ]] || echo "$found"
 }
 
+# Of the nodes of a job that save it themselves the one that began first signals it. Slurm's times
+# are whole seconds, hence the pause: who began in the same one shows by then.
+is_first() {
+    local nodes first
+    nodes=$(timeout 10 squeue -h -j "$1" -o %N)
+    [[ $nodes == *[],]* ]] || return 0
+    sleep 1
+    first=$(timeout 10 scontrol show node -o "$nodes" |
+        sed -n "s/^NodeName=\([^ ]*\) .* Reason=$SAVING \[[^@]*@\([^]]*\)\].*/\2 \1/p" | sort | head -n 1)
+    [[ -z $first || ${first#* } == "$instance_id" ]]
+}
+
 # Notes when a job is requeued at the latest, and signals one that asked. What Slurm does not
 # answer is asked again.
 take() {
@@ -76,7 +88,7 @@ take() {
     requeue_at[$job]=$latest
     wish=$(wish_of "$job") || return
     if IFS='|' read -r to sig seconds <<<"$wish" && [[ -n $sig ]]; then
-        timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job" || return
+        ! is_first "$job" || timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job" || return
         ((now + seconds > latest)) || requeue_at[$job]=$((now + seconds))
     fi
     asked[$job]=1
