@@ -5,13 +5,26 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import ended, launches
-from tests.make import A10G, NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import Launch, NodeRecord, Phase
+from tests.make import (
+    A10G,
+    NOW_S,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    placement,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.calendar import Wanted
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
+from tidegate.service.requests import fleet_request
 
 SILENT_S = 400.0
 BUSY = node(state="MIXED", gpus_alloc=1)
@@ -43,6 +56,15 @@ def test_it_is_replaced_once() -> None:
     booting = record("i-2", phase=Phase.LAUNCHED, age_s=5)
 
     assert bought(silent(job(7, on=["i-1"]), others=(booting,))) == []
+
+
+def test_nor_again_while_its_launch_is_in_doubt() -> None:
+    seen = silent(job(7, on=["i-1"]))
+    (launch,) = bought(seen)
+    request = fleet_request(launch, "test", placement(seen.cluster))
+    in_doubt = LaunchRecord(launch, NOW_S - 5, request)
+
+    assert bought(replace(seen, launches=(in_doubt,))) == []
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def replacements(
     takes after the reclaim, or it would be bought again and again.
     """
     digest, taken = snapshot.digest, _taken(snapshot)
-    if digest is None or not taken or not snapshot.wanted.is_up:
+    if digest is None or not taken:
         return ()
     jobs = [job for job in digest.reading.jobs if job.is_running and taken & set(job.node_names)]
     reading = replace(digest.reading, jobs=tuple(jobs))
