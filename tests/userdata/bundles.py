@@ -17,3 +17,9 @@ def graph_of(bundle: Bundle, role: str) -> dict[str, tuple[str, ...]]:
     """Stage -> what it needs, in the order of the runner."""
     rows = [line.split() for line in opened(bundle)[f"graph.{role}"].splitlines()]
     return {name: tuple(needs) for name, _, _, *needs in rows}
+
+
+def stub_of(user_data: str) -> str:
+    """User data without the settings that are told beside the stub."""
+    before, _, told = user_data.partition("cat >$env <<'END'\n")
+    return before + told.partition("\nEND\n")[2]

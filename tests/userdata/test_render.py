@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.userdata.bundles import graph_of, opened
+from tests.userdata.bundles import graph_of, opened, stub_of
 from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM
 from tidegate.core.ec2 import GATE_TAG, POOL_TAG
 from tidegate.wire.catalogue import load_catalogue
@@ -83,9 +83,7 @@ def test_the_head_unpacks_the_slurm_conf_it_was_given():
 
 @pytest.mark.parametrize("role", STUBS)
 def test_the_stub_stays_below_2_kb(role):
-    stub, _, told = STUBS[role].partition("cat >$env <<'END'\n")
-
-    assert len((stub + told.partition("\nEND\n")[2]).encode()) < MAX_STUB_BYTES
+    assert len(stub_of(STUBS[role]).encode()) < MAX_STUB_BYTES
 
 
 def test_the_dead_man_s_command_is_one_that_systemd_run_leaves_as_it_is():
