@@ -42,8 +42,11 @@ LOOKS = {
     "running": "systemctl is-active slurmd munge tidegate-boot tidegate-owner-rule",
     "closed": "setpriv --reuid=nobody --regid=nogroup --clear-groups"
     " curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
-    "firewall": "systemctl restart nftables && sleep 1 && setpriv --reuid=nobody --regid=nogroup"
-    " --clear-groups curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
+    # An ordinary user asks all the while.
+    "firewall": "timeout 3 setpriv --reuid=nobody --regid=nogroup --clear-groups bash -c '"
+    "while :; do ! curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo open; done' & "
+    "for i in 1 2 3; do sleep .4; systemctl restart nftables || echo failed; done; wait;"
+    " echo closed",
 }
 
 

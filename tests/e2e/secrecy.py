@@ -17,10 +17,35 @@ def reaches_imds(machine: Machine, user: str) -> bool:
     return done.returncode == 0
 
 
-def firewall_restarted(machine: Machine) -> dict[str, bool]:
-    """The image's own firewall service, which empties all tables, is restarted."""
-    machine.run(["systemctl", "restart", "nftables"])
-    return {user: reaches_imds(machine, user) for user in ("root", "nobody")}
+BETWEEN = {
+    # What its restart does before our unit follows.
+    "tables emptied": "nft flush ruleset",
+    "firewall restarted": "systemctl restart nftables",
+    "routes gone": "ip rule del pref 91 && ip -6 rule del pref 91",
+}
+
+
+# Whether this computer would send on what a container with a bridge of its own sends there.
+FORWARDS = """
+echo 1 >/proc/sys/net/ipv4/ip_forward
+ip link add br9 type bridge && ip addr add 10.9.0.1/24 dev br9 && ip link set br9 up || exit 0
+ip route get 169.254.169.254 from 10.9.0.2 iif br9
+code=$?
+ip link del br9
+exit $code
+"""
+
+
+def firewall_restarted(machine: Machine) -> dict[str, list[str]]:
+    """Who reaches the metadata service while and after something is amiss with the firewall."""
+    found: dict[str, list[str]] = {}
+    for name, line in BETWEEN.items():
+        done = machine.run(["bash", "-c", line])
+        users = [user for user in ("root", "nobody") if reaches_imds(machine, user)]
+        found[name] = users if done.returncode == 0 else [done.stderr]
+        if name == "tables emptied" and machine.run(["bash", "-c", FORWARDS]).returncode == 0:
+            found[name].append("containers")
+    return found
 
 
 def leaks(key: bytes, world: World) -> list[str]:

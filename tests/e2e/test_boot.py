@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from local.namespaces import WORLD_DIR, can_enter
+from tests.e2e.secrecy import BETWEEN
 
 ROOT = Path(__file__).parent.parent.parent
 WHY_NOT = can_enter()
@@ -107,8 +108,9 @@ def test_on_the_head_only_root_and_the_agent_reach_the_metadata_service(seen):
 
 
 @pytest.mark.parametrize("machine", ["head", "node"])
-def test_the_metadata_service_stays_closed_when_the_firewall_is_restarted(seen, machine):
-    assert seen["firewall"][machine] == {"root": True, "nobody": False}
+@pytest.mark.parametrize("moment", BETWEEN)
+def test_the_metadata_service_stays_closed_when_the_firewall_is_restarted(seen, machine, moment):
+    assert seen["firewall"][machine][moment] == ["root"]
 
 
 def test_the_munge_key_is_in_no_file_but_its_own(seen):

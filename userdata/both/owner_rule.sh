@@ -5,10 +5,12 @@
 # instance's role, with it the Munge key, and with that be root on the cluster. Before every
 # Slurm daemon, so that no job is ever ahead of it.
 #
-# A unit of its own, which a restart of the image's firewall restarts as well: that empties the
-# tables of everybody.
+# Refused twice: by the firewall, and by routing rules that know no way there for anybody else. A
+# restart of the image's firewall empties the tables of everybody, then restarts this unit; in
+# between the routing rules are there. systemd-networkd, which removes the routing rules of others when it starts,
+# leaves those that say that they are the kernel's (its networkd-routing-policy-rule.c).
 
-readonly RULES=/etc/tidegate/owner_rule.nft
+readonly RULES=/etc/tidegate/owner_rule.nft SCRIPT=/etc/tidegate/owner_rule.sh
 readonly UNIT=/etc/systemd/system/tidegate-owner-rule.service
 
 # Only packets that open a connection are asked for their owner. The last packets of a closed
@@ -40,13 +42,37 @@ table inet tidegate {
 EOF_NFT
 }
 
+# A rule that is there already stays ("File exists"), so that no moment is without. `iif lo`: what
+# this machine sends itself; what it forwards counts as root's.
+script() {
+    local family address user id
+    echo '#!/bin/sh'
+    for family in 4 6; do
+        address=$([[ $family == 4 ]] && echo 169.254.169.254 || echo fd00:ec2::254)
+        echo "ip -$family -force -batch - 2>/dev/null <<'END'"
+        for user in $METADATA_USERS; do
+            id=$(id -u "$user")
+            echo "rule add pref 90 to $address iif lo uidrange $id-$id lookup main protocol kernel"
+        done
+        echo "rule add pref 91 to $address prohibit protocol kernel"
+        echo END
+    done
+    echo "exec $(command -v nft) -f $RULES"
+}
+
+has_routes() {
+    [[ $(ip rule show pref 91) == *prohibit* ]] &&
+        [[ ! -e /proc/net/if_inet6 || $(ip -6 rule show pref 91) == *prohibit* ]]
+}
+
 check() {
-    has_file "$RULES" "$(rules)" && systemctl is-active --quiet tidegate-owner-rule &&
-        nft list table inet tidegate >/dev/null 2>&1
+    has_file "$RULES" "$(rules)" && has_file "$SCRIPT" "$(script)" && has_routes &&
+        systemctl is-active --quiet tidegate-owner-rule && nft list table inet tidegate >/dev/null 2>&1
 }
 
 apply() {
     rules | put_file "$RULES" 644
+    script | put_file "$SCRIPT" 755
     put_file "$UNIT" 644 <<EOF_UNIT
 [Unit]
 Description=Tidegate: only some users reach the metadata service
@@ -56,7 +82,7 @@ Before=slurmctld.service slurmd.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=$(command -v nft) -f $RULES
+ExecStart=/bin/sh $SCRIPT
 EOF_UNIT
     systemctl daemon-reload
     systemctl restart tidegate-owner-rule
