@@ -8,7 +8,13 @@ import pytest
 
 from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride, Wanted
 from tidegate.wire.calendar import Holidays, PreWarm, Schedules, Window, changes
-from tidegate.wire.cron import check_cron, check_time_zone, scheduler_expression
+from tidegate.wire.cron import (
+    check_cron,
+    check_time_zone,
+    firings_after,
+    firings_before,
+    scheduler_expression,
+)
 
 TOKYO = Schedules("Asia/Tokyo", (Window("0 8 * * MON-FRI", "0 20 * * MON-FRI"),))
 BERLIN = Schedules("Europe/Berlin", (Window("30 6 * * *", "30 2 * * *"),))
@@ -42,6 +48,38 @@ def test_what_fired_last_decides(schedules, when, is_up, until):
 
     assert wanted.is_up is is_up
     assert wanted.until_s == at(schedules, until)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_up", "until"),
+    [
+        (-65, True, "2026-11-01T01:05:00-04:00"),
+        (-50, False, "2026-11-01T01:55:00-04:00"),
+        (-3, True, "2026-11-01T23:00:00-05:00"),
+        # The same minutes on the wall once more: what fired in the first hour is over.
+        (2, True, "2026-11-01T23:00:00-05:00"),
+        (10, True, "2026-11-01T23:00:00-05:00"),
+        (62, True, "2026-11-01T23:00:00-05:00"),
+    ],
+)
+def test_in_the_hour_that_comes_twice_a_window_opens_and_closes_in_the_first(minutes, is_up, until):
+    windows = (Window("0 0 * * *", "5 1 * * *"), Window("55 1 * * *", "0 23 * * *"))
+    comes_again_s = datetime.fromisoformat("2026-11-01T01:00:00-05:00").timestamp()
+
+    wanted = Schedules("America/New_York", windows).wanted(comes_again_s + 60 * minutes)
+
+    assert wanted.is_up is is_up
+    assert wanted.until_s == datetime.fromisoformat(until).timestamp()
+
+
+def test_what_fires_every_half_hour_fires_in_both_of_two_like_hours():
+    zone = ZoneInfo("America/New_York")
+    comes_again_s = datetime.fromisoformat("2026-11-01T01:00:00-05:00").timestamp()
+    after = firings_after("*/30 * * * *", comes_again_s + 60, zone)
+    before = firings_before("*/30 * * * *", comes_again_s + 60, zone)
+
+    assert (next(iter(after)).timestamp() - comes_again_s) / 60 == 30
+    assert (next(iter(before)).timestamp() - comes_again_s) / 60 == 0
 
 
 def test_the_sentence_names_the_time_and_its_zone():

@@ -10,8 +10,6 @@ from datetime import date, datetime
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
-
 from tidegate.core.calendar import (
     NOTICE_S,
     OnRunningJobs,
@@ -20,6 +18,7 @@ from tidegate.core.calendar import (
     jobs_end_at_s,
     overridden,
 )
+from tidegate.wire.cron import firings_after, firings_before
 
 # The head comes up, and the next look may be five minutes away: so much before the nodes' own
 # time to boot pre-warming begins.
@@ -152,14 +151,16 @@ class Schedules:
 
     def _last_workday(self, cron: str, at_s: float) -> float | None:
         """When it fired last on a day that is no holiday; None: not for a long time."""
-        for _, moment in zip(range(FIRINGS_MAX), _before(cron, at_s, self._zone), strict=False):
+        for _, moment in zip(
+            range(FIRINGS_MAX), firings_before(cron, at_s, self._zone), strict=False
+        ):
             if moment.date() not in self.holidays:
                 return moment.timestamp()
         return None
 
     def _next_workday(self, cron: str, at_s: float) -> float | None:
-        now = datetime.fromtimestamp(int(at_s), self._zone)
-        for _, moment in zip(range(FIRINGS_MAX), CronSim(cron, now), strict=False):
+        firings = firings_after(cron, at_s, self._zone)
+        for _, moment in zip(range(FIRINGS_MAX), firings, strict=False):
             if moment.date() not in self.holidays:
                 return moment.timestamp()
         return None
@@ -195,15 +196,12 @@ class Schedules:
 
     def moments(self, after_s: float) -> Iterator[float]:
         """The next moments at which anything may change."""
-        now = datetime.fromtimestamp(int(after_s), self._zone)
         for window in self.windows:
-            yield next(CronSim(window.start, now)).timestamp()
-            yield next(CronSim(window.stop, now)).timestamp()
+            yield _next(window.start, after_s, self._zone)
+            yield _next(window.stop, after_s, self._zone)
         for each in self.pre_warm:
-            ahead = datetime.fromtimestamp(int(after_s + each.lead_s), self._zone)
-            yield next(CronSim(each.ready, ahead)).timestamp() - each.lead_s
-            behind = datetime.fromtimestamp(int(after_s - each.keep_s), self._zone)
-            yield next(CronSim(each.ready, behind)).timestamp() + each.keep_s
+            yield _next(each.ready, after_s + each.lead_s, self._zone) - each.lead_s
+            yield _next(each.ready, after_s - each.keep_s, self._zone) + each.keep_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +236,9 @@ def _next_moment(
     return min(moments, default=float("inf"))
 
 
-def _before(cron: str, at_s: float, zone: ZoneInfo) -> CronSim:
-    """Its firings up to now, backwards. cronsim's own are strictly before its start."""
-    return CronSim(cron, datetime.fromtimestamp(int(at_s) + 1, zone), reverse=True)
+def _next(cron: str, at_s: float, zone: ZoneInfo) -> float:
+    return next(iter(firings_after(cron, at_s, zone))).timestamp()
 
 
 def _last(cron: str, at_s: float, zone: ZoneInfo) -> float:
-    return next(_before(cron, at_s, zone)).timestamp()
+    return next(firings_before(cron, at_s, zone)).timestamp()

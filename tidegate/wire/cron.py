@@ -1,12 +1,14 @@
 """Cron of five fields: what is understood, and EventBridge Scheduler's words for it."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 _WEEK_DAYS = 7
+_HOUR_S = 3600
 _FIELD = re.compile(r"[0-9A-Za-z*,/-]+")
 
 # Any moment will do to try whether an expression ever fires.
@@ -37,6 +39,30 @@ def check_time_zone(name: str) -> str:
     except (LookupError, ValueError, OSError) as error:
         raise ValueError(f"{name} is not an IANA time zone like Europe/Berlin") from error
     return name
+
+
+def firings_before(cron: str, at_s: float, zone: ZoneInfo) -> Iterator[datetime]:
+    """When it fired up to then, the last first. cronsim's own are strictly before its start."""
+    start_s = int(at_s) + 1
+    start = datetime.fromtimestamp(start_s, zone)
+    if not start.fold:
+        return CronSim(cron, start, reverse=True)
+    later = datetime.fromtimestamp(start_s + _HOUR_S, zone)
+    return (each for each in CronSim(cron, later, reverse=True) if each.timestamp() < start_s)
+
+
+def firings_after(cron: str, at_s: float, zone: ZoneInfo) -> Iterator[datetime]:
+    """When it fires after then.
+
+    In an hour that comes twice a fixed time fires in the first, as with cron; a cronsim that
+    begins in the second fires it there too, so that it begins outside of it.
+    """
+    start_s = int(at_s)
+    start = datetime.fromtimestamp(start_s, zone)
+    if not start.fold:
+        return CronSim(cron, start)
+    earlier = datetime.fromtimestamp(start_s - _HOUR_S, zone)
+    return (each for each in CronSim(cron, earlier) if each.timestamp() > start_s)
 
 
 def scheduler_expression(cron: str) -> str:

@@ -5,11 +5,10 @@ Cron and time zones are the library's work (cronsim, zoneinfo), daylight saving 
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
+from cronsim import CronSimError
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -22,6 +21,7 @@ from pydantic import (
 
 from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
 from tidegate.wire import names
+from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown
 from tidegate.wire.section import PositiveCount, Seconds, Section
 
@@ -40,8 +40,8 @@ class CronWindow:
     def is_open(self, now_s: float) -> bool:
         """Errors: ValueError, when expression or zone cannot be read here."""
         try:
-            before = datetime.fromtimestamp(now_s - self.duration_s, ZoneInfo(self.time_zone))
-            opens = next(CronSim(self.schedule, before))
+            zone = ZoneInfo(self.time_zone)
+            opens = next(iter(firings_after(self.schedule, now_s - self.duration_s, zone)))
         except (CronSimError, StopIteration, LookupError, OSError) as error:
             raise ValueError(f"nobody can tell when {self.schedule} is") from error
         return opens.timestamp() <= now_s
