@@ -360,7 +360,7 @@ def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: s
     """The script that finds the bundle. `told`: writes down what the bundle's stages need."""
     once = _code(f"{role}/locate")
     script = f"#!/bin/bash\n# Tidegate: {role} of cluster {cluster}\n{_code('stub')}"
-    parts = {"settings": assignments(settings), "once": told + once, "signed": _signed(os)}
+    parts = {"settings": assignments(settings), "once": told + once, "signed": signing_lines(os)}
     for name, text in parts.items():
         script = script.replace(f"# @{name}\n", text)
     size = len(script.encode())
@@ -369,7 +369,7 @@ def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: s
     return script
 
 
-def _signed(os: str) -> str:
+def signing_lines(os: str) -> str:
     """How the stub signs: by curl where that can, since the signer alone is larger than 1 KB."""
     if os not in _SIGNED_APART:
         return _code("signed")
