@@ -9,6 +9,7 @@ from tests.cdk.made import ROOT
 from tests.wire.cluster_files import good
 from tidegate.wire.compat import findings
 from tidegate.wire.compat_facts import facts_of, load_compat
+from tidegate.wire.compat_software import software_of
 from tidegate.wire.config import ClusterFile, load_cluster, parse_cluster
 
 RULES = {each["id"] for each in load_compat()["reject"]}
@@ -149,6 +150,27 @@ def test_mig_on_an_image_that_may_lack_the_tool_is_told():
 def test_pyxis_needs_an_image_that_holds_it():
     assert told(file_with("g5.xlarge", containers="pyxis")) == [("R20", True)]
     assert told(file_with("g5.xlarge", OWN, containers="pyxis")) == []
+
+
+def repository(os):
+    return {os: {"url": "https://example.com/slurm", "key": "https://example.com/key"}}
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "os", "rules"),
+    [
+        ("p5.48xlarge", "ubuntu22.04", []),
+        ("p5.48xlarge", "al2023", []),
+        ("p3dn.24xlarge", "al2023", [("R05", True)]),
+        ("trn1.32xlarge", "ubuntu22.04", []),
+        ("trn1.32xlarge", "al2023", [("R20", True)]),
+    ],
+)
+def test_other_systems_to_install_on_are_held_against_the_same_facts(instance_type, os, rules):
+    file = file_with(instance_type, f"install-{os}", slurm={"repositories": repository(os)})
+
+    assert told(file) == rules
+    assert software_of(file).os == os
 
 
 def test_sssd_needs_an_image_that_is_set_up_for_it():

@@ -61,6 +61,11 @@ def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.ships_logs and file.installs_driver:
         text = "image: install has no CloudWatch agent; take dlami, or an image of your own"
         yield Finding("R20", True, "logs.nodes", text, sources(["dlami"]))
+    if file.os == "al2023" and file.installs_driver:
+        for pool in file.cluster.pools:
+            if any(each.gres == "neuron" for each in pool.instance_types):
+                text = "image: install-al2023 brings no Neuron driver; take dlami or install"
+                yield Finding("R20", True, f"pools.{pool.name}", text, sources(["dlami"]))
     if file.users and not file.image_id:
         text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
         yield Finding("R20", True, "users", text, sources(["dlami"]))

@@ -33,7 +33,7 @@ def software_of(file: ClusterFile) -> SoftwareModel:
     if file.image_id:
         return file.software
     if file.installs_driver:
-        known = {"driver": INSTALLED_BRANCH, "kernel_module": "open"}
+        known = {"driver": INSTALLED_BRANCH, "kernel_module": "open", "os": file.os}
     else:
         images = load_compat()["pairs"]["images"]
         row = next(each for each in images if each["image"] == DEFAULT_IMAGE)
