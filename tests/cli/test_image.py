@@ -29,6 +29,19 @@ def test_a_component_is_printed_with_its_parent_and_the_next_steps(tmp_path):
     assert "command -v slurmctld" in text
 
 
+def test_a_component_for_another_system_has_its_packages_and_not_the_head_s(tmp_path):
+    repository = {"url": "https://example.com/slurm", "key": "https://example.com/key"}
+    repositories = {"slurm__repositories": {"al2023": repository}}
+
+    code, text = planned(tmp_path, image="install-al2023", **repositories)
+
+    assert code == 0
+    assert "parent image /aws/service/ami-amazon-linux-latest/al2023-ami-" in text
+    assert "REPOSITORY_URL=https://example.com/slurm\n" in text.replace("\\n", "\n")
+    assert "slurm-slurmd" in text
+    assert "slurmctld ||" not in text
+
+
 @pytest.mark.parametrize(
     ("change", "needs"),
     [

@@ -1,0 +1,64 @@
+"""Nodes that run another system than the head."""
+
+import pytest
+
+from cdk.bootstrap import head_values, node_values
+from tests.cdk.made import dev_file, joined, synthesized
+from tests.cdk.test_bootstrap import AGENT, AT, FLAT, SHARED, cluster_file
+from tests.cdk.test_machines import template_data
+from tidegate.wire.image_names import parent_image
+from userdata.repository import Repository
+
+
+@pytest.mark.parametrize(
+    ("os", "arch", "parameter"),
+    [
+        (
+            "ubuntu24.04",
+            "x86_64",
+            "canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3",
+        ),
+        (
+            "ubuntu22.04",
+            "x86_64",
+            "canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2",
+        ),
+        ("ubuntu22.04", "arm64", "canonical/ubuntu/server/22.04/stable/current/arm64/hvm/ebs-gp2/"),
+        ("al2023", "x86_64", "ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64"),
+        ("al2023", "arm64", "ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"),
+    ],
+)
+def test_each_system_s_image_is_where_its_maker_says(os, arch, parameter):
+    assert parent_image(arch, os).startswith(f"/aws/service/{parameter}")
+
+
+def test_nodes_of_amazon_linux_have_its_image_root_disk_and_packages(tmp_path):
+    file = dev_file(image="install-al2023", slurm={"repositories": {"al2023": FLAT}})
+
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = template_data(made, "t4")
+    assert joined(data["ImageId"]) == "<NodeImage>"
+    found = made.template["Parameters"]["NodeImage"]["Default"]
+    assert found == parent_image("x86_64", "al2023")
+    assert data["BlockDeviceMappings"][0]["DeviceName"] == "/dev/xvda"
+    assert made.one("AWS::EC2::Instance")["BlockDeviceMappings"][0]["DeviceName"] == "/dev/sda1"
+    user_data = joined(data["UserData"]["Fn::Base64"])
+    assert f"\nREPOSITORY_URL={FLAT['url']}\n" in user_data
+    assert "slurm-slurmd" in user_data
+
+
+@pytest.mark.parametrize("os", ["ubuntu22.04", "al2023"])
+def test_each_machine_is_told_the_repository_of_its_own_system(os):
+    head_s = FLAT | {"suite": "noble", "components": ["main"]}
+    repositories = {os: FLAT, "ubuntu24.04": head_s}
+    slurm = {"version": "24.11", "repositories": repositories}
+    file = cluster_file(image=f"install-{os}", slurm=slurm)
+
+    node = node_values(file, SHARED, file.cluster.pools[0])
+    head = head_values(file, SHARED, AGENT, "vol-1", agent_at=AT)
+
+    url, key = FLAT["url"], FLAT["key"]
+    assert (node.os, node.installs, node.driver_branch) == (os, True, "580")
+    assert node.repository == Repository(url, key, "24.11")
+    assert head.repository == Repository(url, key, "24.11", "noble", ("main",))
