@@ -54,10 +54,11 @@ def _read(made: Function[Interruptions], message: dict[str, Any]) -> events.Even
 
 def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
     done = made.work.handle(news)
+    fresh = set(done.fresh)  # a node's end is told several times, and counts once
     figures = {
-        "Interrupted": len(done.node_names),
+        "Interrupted": len(fresh.intersection(done.node_names)),
         "Cordoned": len(done.cordoned),
-        "DeadNodes": len(done.dead),
+        "DeadNodes": len(fresh.intersection(done.dead)),
         "ForeignNotices": done.foreign,
         "BootFailed": done.boot_failed,
         "SavedJobs": done.toll.saved_jobs,

@@ -124,6 +124,18 @@ def test_what_a_notice_costs_and_saves_is_counted_and_told(fleet: Deployed) -> N
     assert (said["saved_jobs"], said["lost_gpu_hours"]) == (1, 1.0)
 
 
+def test_a_node_counts_once_however_often_its_end_is_told(fleet: Deployed) -> None:
+    def ends(instance_id: str, state: str) -> dict[str, Any]:
+        return STATE_CHANGE | {"detail": {"instance-id": instance_id, "state": state}}
+
+    for event in (notice(fleet, OURS), notice(fleet, OURS), ends(SECOND, "stopping")):
+        on_events(fleet.interruption, messages(event))
+    for name in (OURS, SECOND):
+        on_events(fleet.interruption, messages(ends(name, "terminated")))
+
+    assert fleet.figures() == {"Interrupted": 1, "DeadNodes": 1}
+
+
 @pytest.mark.parametrize("missing", ["id", "version", "account", "region", "resources"])
 def test_a_notice_without_a_field_that_nobody_needs_is_obeyed(
     fleet: Deployed, missing: str

@@ -53,7 +53,8 @@ class Interrupted:
 
     `lifted`: AWS took back why they were cordoned; the next look opens them. `boot_failed`: how
     many offerings rest now because a node of them did not boot.
-    `toll`: of all that are news now. `trouble`: why jobs could not be saved at once.
+    `fresh`: those that go or are dead, and of which nobody had heard before; `toll`: theirs.
+    `trouble`: why jobs could not be saved at once.
     `plan_ids`: the plans that bought the nodes.
     """
 
@@ -63,6 +64,7 @@ class Interrupted:
     dead: tuple[str, ...] = ()
     foreign: int = 0
     boot_failed: int = 0
+    fresh: tuple[str, ...] = ()
     toll: Toll = NO_TOLL
     trouble: str = ""
     plan_ids: tuple[str, ...] = ()
@@ -118,6 +120,7 @@ class Interruptions:
             dead=tuple(sorted(found.dead)),
             foreign=foreign,
             boot_failed=failed,
+            fresh=tuple(sorted(each)),
             toll=reduce(Toll.plus, each.values(), NO_TOLL),
             trouble=trouble,
             plan_ids=tuple(sorted({plan_of(one.launch_id) for one in records.values()} - {""})),
