@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from tests.make import A10G, T4, T4_BIG, cluster, pool
 from tests.sim.test_world import gang, one_gpu, run, world
 from tidegate.core.events import (
@@ -101,13 +103,14 @@ def test_a_warning_for_a_node_that_boots_buys_another_and_no_job_starts_on_the_f
     assert job.starts == 1
 
 
-def test_a_warning_for_a_node_that_goes_for_idleness_buys_nothing() -> None:
+@pytest.mark.parametrize("moment", ["drain", "delete"])
+def test_a_warning_for_a_node_that_goes_for_idleness_buys_nothing(moment: str) -> None:
     w = world()
     w.slurm.submit(one_gpu(duration_s=10.0))
     warned: list[str] = []
 
     def warn(command: str, names: Sequence[str]) -> None:
-        if command == "delete" and not warned:
+        if command == moment and not warned:
             warned.extend(names)
             w.notice(names[0])
 
