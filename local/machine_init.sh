@@ -1,7 +1,8 @@
 #!/bin/bash
 # Process 1 of a machine: enters its root, waits for its network, runs the user data, reaps
 # orphans, and ends with `systemctl poweroff`. User data runs at the first boot of an instance
-# only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start.
+# only, as cloud-init has it; at later ones, when the disk was kept, the enabled units start. The
+# scripts in cloud-init's folder for it run at each boot.
 # With SYSTEMD=yes systemd becomes process 1 instead, and cloud-init runs the user data.
 # usage: machine_init.sh ROOT HOSTNAME ADDRESS GATEWAY GPUS DISKS CONSOLE SYSTEMD BIND...
 # DISKS: lines of NAME MAJOR MINOR LINK.
@@ -91,6 +92,9 @@ shut_down() {
 }
 
 trap shut_down SIGRTMIN+4 # what poweroff sends to systemd as well
+for script in /var/lib/cloud/scripts/per-boot/*; do
+    [[ ! -x $script ]] || setsid "$script" </dev/null &
+done
 if [[ -e /var/lib/cloud/booted ]]; then
     setsid systemctl boot </dev/null &
 else

@@ -359,7 +359,7 @@ def _pool_line(pool: NodePool) -> str:
 def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: str = "") -> str:
     """The script that finds the bundle. `told`: writes down what the bundle's stages need."""
     once = _code(f"{role}/locate")
-    script = f"#!/bin/bash\n# Tidegate: {role} of cluster {cluster}\n{_code('stub')}"
+    script = f"#!/bin/bash\n# Tidegate {cluster}: {role}\n{_code('stub')}"
     parts = {"settings": assignments(settings), "once": told + once, "signed": signing_lines(os)}
     for name, text in parts.items():
         script = script.replace(f"# @{name}\n", text)

@@ -1,24 +1,20 @@
 # shellcheck shell=bash disable=SC1090,SC2034,SC2154
 # @settings
 set -euo pipefail
-mkdir -p /opt/tidegate /etc/tidegate
+mkdir -p /{opt,etc}/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null
+[[ -e /run/tidegate ]] || rm -f boot/.is
 imds=http://169.254.169.254/latest env=/etc/tidegate/boot.env
 say() { echo "tidegate $*" >>/dev/console; }
-ended() {
-    (($?)) || return 0
-    say "stage bundle failed: $(tail -n 1 stub.log)"
-    $off
-}
-trap ended EXIT
+trap '(($?)) && { say "stage bundle failed: $(tail -n 1 stub.log)"; $off; }' EXIT
 verb=start try=0
 # @once
 imds() { curl -fsSm 5 -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/$1"; }
 # @signed
-may_ask() {
-    token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token) &&
-        keys=$(imds "iam/security-credentials/$(imds iam/security-credentials/)") &&
+role() {
+    token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/api/token) &&
+        p=iam/security-credentials/ && keys=$(imds "$p$(imds "$p")") &&
         region=$(imds placement/region)
 }
 at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
@@ -27,16 +23,16 @@ get() {
     locate || return
     if ! has; then
         [[ ! -e boot.tgz ]] || say "fetches its stages: those here differ"
-        may_ask && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
+        role && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
             "$(at s3)/$BUNDLE" || return
         has || exit 1
     fi
-    [[ $(cat boot/.sha256) != "$SHA256" ]] || return 0
-    rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
-        echo "$SHA256" >new/.sha256 && rm -rf boot && mv new boot && verb=restart
+    [[ $(cat boot/.is) != "$SHA256" ]] || return 0
+    rm -rf new; mkdir new; tar -xzf boot.tgz -C new &&
+        echo "$SHA256" >new/.is && rm -rf boot && mv new boot && verb=restart
 }
 until get; do
-    ((++try < 8)) || exit 1
+    ((++try < 8))
     sleep $((RANDOM % (try * 3)))
 done
 exec boot/boot.sh $verb

@@ -1,10 +1,15 @@
 """Heads with data volumes, a head that is replaced, and one that takes up new deployments.
 
 A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
+
+    python -m tests.boot.head_world       volumes, a head that is replaced, deployments
+    python -m tests.boot.head_world N     the plug is pulled N times
 """
 
 import hashlib
 import json
+import random
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +20,7 @@ from local.disks import Disk, ebs_link
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
+from tests.boot.node_world import digests
 from tests.e2e.boot_world import (
     AWS_PORT,
     LOCAL_NODE,
@@ -35,6 +41,10 @@ from userdata.render import HeadValues, SlurmPartition
 
 MIB = 1 << 20
 DATA = "/srv/tidegate"
+AGAIN = "var/lib/cloud/scripts/per-boot/tidegate"
+DAEMONS = ("munged", "slurmctld")
+# slurmctld saves a change within five seconds.
+STATE_SAVED_S = 6
 STORE_LINK = "nvme-Amazon_EC2_NVMe_Instance_Storage_AWS0123"
 # A partition table with one partition, as DOS wrote it.
 DOS_TABLE = bytes(446) + bytes.fromhex("80010100 83030303 00080000 00080000") + bytes(48)
@@ -260,6 +270,43 @@ def updated(
     return seen
 
 
+def killed(times: int) -> dict[str, Any]:
+    """A head whose plug is pulled at random moments, from the start of its first boot on."""
+    chance = random.Random(9)
+    volume_id = "vol-0000000000000009"
+    cloud = start_cloud()
+    with World(WorldSettings(AWS_PORT)) as world:
+        stage = Stage(cloud, world, Hypervisor(cloud.ec2, world))
+        data = data_of_head(cloud, replace(stage.values(volume_id), update_poll_s=60))
+        disks = (stage.disk(ebs_link(volume_id)),)
+        head = world.boot(
+            MachineSpec("i-0ead0000000000099", "m7i.large", data, is_head=True, disks=disks)
+        )
+        # A head that is cut short before this never comes back: there is nothing to go on from.
+        assert wait_for((head.root / AGAIN).exists, 10)
+        for number in range(times):
+            time.sleep(chance.uniform(0, 1.2) if number else 0)
+            if number == times // 2:
+                said(head, READY)
+                run(head, "sbatch --job-name=waits --gres=gpu:a10g:4 --wrap=true")
+                time.sleep(STATE_SAVED_S)
+            head.power_off()
+            head.boot()
+        num_ready = head.console.read_text().count(READY)
+        is_ready = wait_for(lambda: head.console.read_text().count(READY) > num_ready, 60)
+        before = digests(head)
+        again = head.run(["/opt/tidegate/boot/boot.sh"])
+        return {
+            "is_ready": is_ready,
+            "console": head.console.read_text()[-2000:],
+            "queue": head.run(["squeue", "-h", "-o", "%j %T"]).stdout.strip(),
+            "running": [head.run(["pgrep", "-cx", each]).stdout.strip() for each in DAEMONS],
+            "again": again.returncode,
+            "changed": sorted({*before.splitlines()} ^ {*digests(head).splitlines()}),
+            "stages": head.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout,
+        }
+
+
 def scenario() -> dict[str, Any]:
     cloud = start_cloud()
     with World(WorldSettings(AWS_PORT)) as world:
@@ -275,4 +322,4 @@ def scenario() -> dict[str, Any]:
 
 if __name__ == "__main__":
     namespaces.enter()
-    print(json.dumps(scenario()))
+    print(json.dumps(killed(int(sys.argv[1])) if sys.argv[1:] else scenario()))

@@ -159,7 +159,7 @@ SSSD = {
 ARCHIVE = node_bundle().archive
 ARCHIVE_AT = "/opt/tidegate/boot.tgz"
 RAN = {
-    "/opt/tidegate/boot/.sha256": f"{node_bundle().sha256}\n",
+    "/opt/tidegate/boot/.is": f"{node_bundle().sha256}\n",
     "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",
 }
 

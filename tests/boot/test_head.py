@@ -3,6 +3,7 @@
 head_world.py runs in namespaces and says what happened; the tests look at that.
 """
 
+import json
 import re
 from typing import Any
 
@@ -14,12 +15,20 @@ from tests.worlds import seen_in
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 
+POWER_CUTS = 50
+
 type Seen = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
     found: Seen = seen_in("boot.head_world", timeout_s=600)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cut_short() -> Seen:
+    found: Seen = seen_in("boot.head_world", str(POWER_CUTS), timeout_s=400)
     return found
 
 
@@ -89,3 +98,17 @@ def test_pyxis_comes_to_nodes_by_the_head_s_configuration(seen):
 def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):
     assert seen["updates"]["said"]
     assert seen["updates"]["after_broken"]
+
+
+def test_a_head_whose_plug_was_pulled_at_any_moment_is_ready_with_its_queue_when_it_boots(
+    cut_short,
+):
+    assert cut_short["is_ready"], cut_short["console"]
+    assert cut_short["running"] == ["1", "1"]
+    assert cut_short["queue"] == "waits PENDING"
+
+
+def test_a_second_run_of_the_head_s_stages_changes_nothing(cut_short):
+    assert (cut_short["again"], cut_short["changed"]) == (0, [])
+    how = {row["stage"]: row["how"] for row in map(json.loads, cut_short["stages"].splitlines())}
+    assert set(how.values()) == {"skip"}

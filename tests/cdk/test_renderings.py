@@ -6,7 +6,8 @@ import pytest
 
 from cdk.bootstrap import AgentNames, SharedNames, head_values, node_values
 from tests.cdk.made import CLUSTERS, ROOT
-from tests.userdata.bundles import opened
+from tests.userdata.bundles import opened, stub_of
+from tests.userdata.test_render import MAX_STUB_BYTES
 from tidegate.wire.config import load_cluster
 from userdata.render import (
     BundleAt,
@@ -42,7 +43,10 @@ def rendered(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["dev", "research"])
 def test_machines_of_the_examples_are_told_what_is_kept(name):
-    made = "".join(f"==> {file} <==\n{text}\n" for file, text in sorted(rendered(name).items()))
+    texts = rendered(name)
+    stubs = [stub_of(text) for file, text in texts.items() if file.endswith("user_data.sh")]
+    assert max(len(stub.encode()) for stub in stubs) < MAX_STUB_BYTES
+    made = "".join(f"==> {file} <==\n{text}\n" for file, text in sorted(texts.items()))
     path = GOLDEN / f"{name}.txt"
     if os.environ.get("TIDEGATE_GOLDEN") == "write":
         path.parent.mkdir(exist_ok=True)

@@ -1,26 +1,23 @@
 #!/bin/bash
-# Tidegate: head of cluster dev
+# Tidegate dev: head
 POINTER=/tidegate/dev/head
 set -euo pipefail
-mkdir -p /opt/tidegate /etc/tidegate
+mkdir -p /{opt,etc}/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null
+[[ -e /run/tidegate ]] || rm -f boot/.is
 imds=http://169.254.169.254/latest env=/etc/tidegate/boot.env
 say() { echo "tidegate $*" >>/dev/console; }
-ended() {
-(($?)) || return 0
-say "stage bundle failed: $(tail -n 1 stub.log)"
-$off
-}
-trap ended EXIT
+trap '(($?)) && { say "stage bundle failed: $(tail -n 1 stub.log)"; $off; }' EXIT
 verb=start try=0
 off=
-[[ ! -e $0 || $0 -ef stub ]] || { install -m 700 "$0" stub && rm -f boot/.sha256; }
+again=/var/lib/cloud/scripts/per-boot/tidegate
+[[ ! -e $0 || $0 -ef $again ]] || { install -Dm 700 "$0" $again && sync; }
 locate() {
-may_ask || return
+role || return
 signed ssm -H 'X-Amz-Target: AmazonSSM.GetParameter' -H 'Content-Type: application/x-amz-json-1.1' \
--d "{\"Name\": \"$POINTER\"}" "$(at ssm)/" | python3 -c \
-'import json, sys; print(json.load(sys.stdin)["Parameter"]["Value"])' >$env.new || return
+-d "{\"Name\":\"$POINTER\"}" "$(at ssm)/" | python3 -c \
+'import json,sys;print(json.load(sys.stdin)["Parameter"]["Value"])' >$env.new || return
 cmp -s $env.new $env || verb=restart
 mv $env.new $env
 source $env
@@ -32,9 +29,9 @@ printf 'user="%s:%s"\nheader="x-amz-security-token:%s"\n' \
 "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" |
 curl -fsSm 60 -K - --aws-sigv4 "aws:amz:$region:$1" "${@:2}"
 }
-may_ask() {
-token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' $imds/api/token) &&
-keys=$(imds "iam/security-credentials/$(imds iam/security-credentials/)") &&
+role() {
+token=$(curl -fsSm 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $imds/api/token) &&
+p=iam/security-credentials/ && keys=$(imds "$p$(imds "$p")") &&
 region=$(imds placement/region)
 }
 at() { echo "${AWS_ENDPOINT_URL:-https://$1.$region.$(imds services/domain)}"; }
@@ -43,16 +40,16 @@ get() {
 locate || return
 if ! has; then
 [[ ! -e boot.tgz ]] || say "fetches its stages: those here differ"
-may_ask && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
+role && signed s3 -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -o boot.tgz \
 "$(at s3)/$BUNDLE" || return
 has || exit 1
 fi
-[[ $(cat boot/.sha256) != "$SHA256" ]] || return 0
-rm -rf new && mkdir new && tar -xzf boot.tgz -C new &&
-echo "$SHA256" >new/.sha256 && rm -rf boot && mv new boot && verb=restart
+[[ $(cat boot/.is) != "$SHA256" ]] || return 0
+rm -rf new; mkdir new; tar -xzf boot.tgz -C new &&
+echo "$SHA256" >new/.is && rm -rf boot && mv new boot && verb=restart
 }
 until get; do
-((++try < 8)) || exit 1
+((++try < 8))
 sleep $((RANDOM % (try * 3)))
 done
 exec boot/boot.sh $verb

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # needs: identity
 # A running head takes up a new deployment within a minute, without a restart: the user data, which
-# never changes, is run again and again and finds the bundle that the deployment points at. A
-# head that was stopped and started does the same.
+# never changes, is run again and again and finds the bundle that the deployment points at. At each
+# boot cloud-init runs it, even where the first one was cut short before there was anything else.
 
-readonly STUB=/opt/tidegate/stub
+readonly STUB=/var/lib/cloud/scripts/per-boot/tidegate
 readonly UNIT=/etc/systemd/system/tidegate-update.service
 
 unit() {
