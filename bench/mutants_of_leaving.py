@@ -149,6 +149,27 @@ FAULTS_OF_LEAVING = (
         ),
     ),
     mutant(
+        "the hour that comes twice is kept twice",
+        (
+            "wire/cron.py",
+            "    if not start.fold:\n        return CronSim(cron, start, reverse=True)",
+            "    if True:\n        return CronSim(cron, start, reverse=True)",
+        ),
+        (
+            "wire/cron.py",
+            "    if not start.fold:\n        return CronSim(cron, start)\n",
+            "    if True:\n        return CronSim(cron, start)\n",
+        ),
+    ),
+    mutant(
+        "the cluster is up on holidays",
+        (
+            "wire/calendar.py",
+            "        if day in self.dates:\n            return True\n",
+            "",
+        ),
+    ),
+    mutant(
         "only the first of two windows counts",
         (
             "wire/calendar.py",

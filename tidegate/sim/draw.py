@@ -67,7 +67,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         seed=seed,
         size=size,
         cluster=cluster,
-        calendar=_hours(stream(seed, "hours"), safety_s, _calendar(chance, safety_s)),
+        calendar=_hours(stream(seed, "hours"), safety_s, size, _calendar(chance, safety_s)),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
         arrivals=with_time_limits(prepaid, arrivals, cluster),
@@ -176,9 +176,13 @@ def _arrivals(
     return with_components(stream(seed, "het"), with_begin(stream(seed, "begin"), plain), cluster)
 
 
-def _hours(chance: Random, safety_s: float, windows: Windows | None) -> Windows | Zoned | None:
+def _hours(
+    chance: Random, safety_s: float, size: str, windows: Windows | None
+) -> Windows | Zoned | None:
     """Now and then the schedules of a cluster file instead."""
-    return draw_zoned(chance, safety_s) if chance.random() < 0.03 else windows
+    if chance.random() >= 0.05:
+        return windows
+    return draw_zoned(chance, safety_s, may_be_free=size != "small")
 
 
 def _calendar(chance: Random, safety_s: float) -> Windows | None:
