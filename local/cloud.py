@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-import boto3
 from moto.core.base_backend import BackendDict
 from moto.moto_server.werkzeug_app import (
     DomainDispatcherApplication,
@@ -20,14 +19,13 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from local.capacity import CapacityModel, install_capacity_model
+from local.clients import REGION, client_at
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
 from local.trouble import Trouble
-from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
-REGION = "us-east-1"
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 
 # moto takes any image id; this one says that it is none.
@@ -125,9 +123,9 @@ class LocalCloud:
         }
 
     def client(self, service: str) -> Any:
-        """A boto3 client of this cloud, set up as the product sets up its own.
+        """A client of this cloud, set up as the product sets up its own.
 
-        One per service: clients may be shared by threads, and each costs 0.2 s to make.
+        One per service: clients may be shared by threads.
         """
         return self._client(service, "local")
 
@@ -137,10 +135,7 @@ class LocalCloud:
 
     def _client(self, service: str, key: str) -> Any:
         if (service, key) not in self._clients:
-            make: Any = boto3.Session(key, "local", region_name=REGION).client
-            config = client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S)
-            made = make(service, endpoint_url=self.endpoint_url, config=config)
-            self._clients[service, key] = made
+            self._clients[service, key] = client_at(self.endpoint_url, service, key)
         return self._clients[service, key]
 
     def warn_of_interruption(self, instance_id: str) -> None:

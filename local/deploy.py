@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from moto.cloudformation.models import cloudformation_backends
 from moto.ssm.models import Parameter
 
-from local.cloud import REGION, LocalCloud
+from local.clients import REGION, client_at
+from local.cloud import LocalCloud
 from local.shims.install import install_shims
 from local.shims.resource import Place
 
@@ -231,6 +231,5 @@ def _exists(formation: Any, stack_name: str) -> bool:
 
 def _formation(cloud: LocalCloud) -> Any:
     """A client that asks once: a failed deployment must not be tried again in silence."""
-    make: Any = boto3.Session("local", "local", region_name=REGION).client
     config = Config(read_timeout=120, retries={"total_max_attempts": 1})
-    return make("cloudformation", endpoint_url=cloud.endpoint_url, config=config)
+    return client_at(cloud.endpoint_url, "cloudformation", "local", config=config)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local.cloud import IMAGE_ID, REGION, ZONES, LocalCloud
+from local.clients import REGION
+from local.cloud import IMAGE_ID, ZONES, LocalCloud
 from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE
 
 MUNGE_KEY_BYTES = 1024

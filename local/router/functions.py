@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from local.cloud import REGION, LocalCloud
+from local.clients import REGION
+from local.cloud import LocalCloud
 from local.router.clock import VirtualClock
 from local.router.deployed import Deployed, FunctionSettings
 from local.router.process import FunctionFailed, FunctionProcess

@@ -12,7 +12,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from local.cloud import REGION
+from local.clients import REGION
 from local.router.deployed import Deployed, Mapped
 from local.router.functions import Functions, Invocation
 from local.router.roles import Roles

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol
 
-import boto3
 from botocore.exceptions import ClientError
 
-from local.cloud import REGION, LocalCloud
+from local.clients import client_at
+from local.cloud import LocalCloud
 from local.router.deployed import FunctionSettings
-from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 
 # STS lets a session live for an hour; it is renewed a little before.
 LAMBDA = "lambda.amazonaws.com"
@@ -115,8 +114,5 @@ class Roles:
         )
 
     def _make_client(self, session: Session, api: str) -> Any:
-        make: Any = boto3.Session(
-            session.access_key, session.secret_key, session.token, region_name=REGION
-        ).client
-        config = client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S)
-        return make(api, endpoint_url=self.cloud.endpoint_url, config=config)
+        url = self.cloud.endpoint_url
+        return client_at(url, api, session.access_key, session.secret_key, session.token)

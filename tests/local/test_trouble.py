@@ -9,7 +9,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from local.cloud import REGION, LocalCloud
+from local.clients import REGION
+from local.cloud import LocalCloud
 from local.trouble import Fault, Trouble
 
 type Call = Callable[[Any], Any]

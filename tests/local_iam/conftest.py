@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.cloud import REGION, LocalCloud
+from local.clients import client_at
+from local.cloud import LocalCloud
 from local.iam.authorizer import Authorizer
 from tests.cloud_resources import CloudNames, create_resources
 
@@ -38,16 +38,14 @@ class As:
     cloud: LocalCloud
     name: str
     role_arn: str
-    _session: Any = None
+    _keys: tuple[str, ...] = ()
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
         if service not in self._clients:
-            self._clients[service] = self._assumed().client(
-                service,
-                endpoint_url=self.cloud.endpoint_url,
-                config=Config(retries={"total_max_attempts": 1}),
-            )
+            config = Config(retries={"total_max_attempts": 1})
+            made = client_at(self.cloud.endpoint_url, service, *self._assumed(), config=config)
+            self._clients[service] = made
         return self._clients[service]
 
     def may(self, *statements: Statement) -> None:
@@ -58,17 +56,12 @@ class As:
             PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": list(statements)}),
         )
 
-    def _assumed(self) -> Any:
-        if self._session is None:
+    def _assumed(self) -> tuple[str, ...]:
+        if not self._keys:
             sts = self.cloud.client("sts")
             got = sts.assume_role(RoleArn=self.role_arn, RoleSessionName="test")["Credentials"]
-            self._session = boto3.Session(
-                got["AccessKeyId"],
-                got["SecretAccessKey"],
-                got["SessionToken"],
-                region_name=REGION,
-            )
-        return self._session
+            self._keys = (got["AccessKeyId"], got["SecretAccessKey"], got["SessionToken"])
+        return self._keys
 
 
 def allow(action: str | Sequence[str], resource: str | Sequence[str], **more: Any) -> Statement:

@@ -6,7 +6,8 @@ from typing import Any
 import boto3
 import pytest
 
-from local.cloud import REGION, LocalCloud
+from local.clients import REGION
+from local.cloud import LocalCloud
 from local.iam.authorizer import Authorizer
 from local.iam.patterns import NotModelledError
 from tests.local_iam.conftest import ACCOUNT, As, allow, refused

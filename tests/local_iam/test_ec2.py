@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from local.cloud import IMAGE_ID, REGION, LocalCloud
+from local.clients import REGION
+from local.cloud import IMAGE_ID, LocalCloud
 from local.iam.authorizer import Authorizer
 from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, Statement, allow, refused

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 from typer.testing import CliRunner, Result
 
-from local.cloud import REGION
+from local.clients import REGION, client_at
 from tests.stack.world import StackWorld
-from tidegate.adapters.clients import client_config
 from tidegate.cli.main import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -50,16 +48,12 @@ def _clients(world: StackWorld) -> Callable[[str], Any]:
     ]
     iam.put_role_policy(RoleName=ROLE, PolicyName="asks", PolicyDocument=_policy(*statements))
     given = sts.assume_role(RoleArn=made["Role"]["Arn"], RoleSessionName="ada")["Credentials"]
-    session = boto3.Session(
-        given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], region_name=REGION
-    )
+    keys = (given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
     kept: dict[str, Any] = {}
 
     def client(service: str) -> Any:
         if service not in kept:
-            make: Any = session.client
-            url = world.cloud.endpoint_url
-            kept[service] = make(service, endpoint_url=url, config=client_config())
+            kept[service] = client_at(world.cloud.endpoint_url, service, *keys)
         return kept[service]
 
     return client

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import boto3
 import yaml
 
-from local.cloud import REGION, LocalCloud
+from local.clients import client_at
+from local.cloud import LocalCloud
 from local.deploy import Deployment, deploy
 from local.iam.roles import HASH_CHARS
 from local.instance_roles import InstanceRoles
@@ -25,7 +25,6 @@ from local.router.clock import VirtualClock
 from local.router.router import Router
 from tests import make
 from tidegate.adapters.bus import AwsBus
-from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.core.actions import Order
 from tidegate.core.digest import Stamp
@@ -84,12 +83,7 @@ class StackWorld:
         )
 
     def _client(self, service: str, key_id: str, secret: str, token: str) -> Any:
-        make_client: Any = boto3.Session(key_id, secret, token, region_name=REGION).client
-        return make_client(
-            service,
-            endpoint_url=self.cloud.endpoint_url,
-            config=client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S),
-        )
+        return client_at(self.cloud.endpoint_url, service, key_id, secret, token)
 
     def restart_head(self) -> None:
         """The head's agent starts anew, on whatever instance is the head now."""
