@@ -163,6 +163,12 @@ RAN = {
     "/opt/tidegate/boot/boot.sh": "#!/bin/sh\necho tampered with >>/dev/console\n",
 }
 
+EFA_LATE = {
+    "/etc/local-efa": "1\n",
+    "/usr/bin/lspci": stub("lspci-late"),
+    "/usr/bin/local-lspci": (LOCAL_BIN / "lspci").read_text(),
+}
+
 FAULTS = {
     "healthy": Fault(),
     "baked": Fault("", {ARCHIVE_AT: ARCHIVE}, key="is-not-in-S3.tgz"),
@@ -193,6 +199,7 @@ FAULTS = {
         {"/etc/local-efa": "1\n"},
         shaped(efa_devices=2),
     ),
+    "efa_late": Fault("", EFA_LATE, shaped(efa_devices=2)),
     "efa_there": Fault("", {"/etc/local-efa": "1\n2\n"}, shaped(efa_devices=2)),
     "power_limit": Fault("", values=wanting(power_limit_w=250, compute_mode="EXCLUSIVE_PROCESS")),
     "power_refused": Fault(
