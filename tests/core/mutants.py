@@ -5,6 +5,7 @@ the named test, which has to fail; it takes a few minutes. `test_mutants.py` kee
 true to the code.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -300,7 +301,11 @@ def survives(mutant: Mutant, root: Path) -> bool:
     try:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
         done = subprocess.run(
-            [*command, f"tests/core/{mutant.seen_by}"], cwd=root, capture_output=True, check=False
+            [*command, f"tests/core/{mutant.seen_by}"],
+            cwd=root,
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            check=False,
         )
     finally:
         path.write_text(whole)
