@@ -28,6 +28,24 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "silence.py",
+        "        and snapshot.now_s <= (record.reclaim_at_s or 0.0) + boot_s\n",
+        "",
+        "test_silence.py::test_a_replacement_that_ended_by_itself_is_not_bought_again",
+    ),
+    Mutant(
+        "silence.py",
+        "(count_doubt, judge_nodes, serve_queue)",
+        "(judge_nodes, serve_queue)",
+        "test_silence.py::test_nor_again_while_its_launch_is_in_doubt",
+    ),
+    Mutant(
+        "interruption.py",
+        "at_s if at_s > now_s else now_s + timings.order_ttl_s",
+        "at_s",
+        "test_interruption.py::test_a_notice_that_is_over_requeues_at_once",
+    ),
+    Mutant(
         "buy.py",
         "if len(found) == OVERRIDES_MAX:",
         "if len(found) == 10 * OVERRIDES_MAX:",
