@@ -84,8 +84,8 @@ FAULTS_OF_DOING = (
         ),
         (
             "agent/job_orders.py",
-            "in asked.pairs if job.is_running and job.is_requeueable)",
-            "in asked.pairs if job.is_running)",
+            "        if job.is_running and job.is_requeueable\n",
+            "        if job.is_running\n",
         ),
     ),
     # -- disruption --------------------------------------------------------------------------

@@ -138,7 +138,8 @@ class RealSlurm:
 
     def clear(self) -> None:
         """No job and no node, for the next test."""
-        if jobs := {job.array_job_id or job.job_id for job in self.port.read().jobs}:
+        jobs = {one.array_job_id or one.het_job_id or one.job_id for one in self.port.read().jobs}
+        if jobs:
             self.cancel(*jobs)
         if names := [node.name for node in self.port.read().nodes]:
             self.port.drain(names, "end of the test")

@@ -3,7 +3,9 @@
 import argparse
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from tests.make import T4_BIG, cluster, pool
 from tidegate.adapters.slurm_script import asked_signal
@@ -34,26 +36,30 @@ class SimBench:
         self.port = TickingSlurm(of, self.clock)
 
     def submit(self, *options: str, script: str = "sleep 300") -> str:
+        """A colon stands between the components of a heterogeneous job."""
+        parts = [list(group) for is_colon, group in groupby(options, ":".__eq__) if not is_colon]
+        first, *beside = [self._asked(part, script) for part in parts or [[]]]
+        return self.port.submit(replace(first, beside=tuple(beside)))
+
+    def _asked(self, options: Sequence[str], script: str) -> Submit:
         asked = _parser().parse_args(options)
         gres = re.fullmatch(r"gpu:(\w+):(\d+)", asked.gres or "gpu:t4:0")
         assert gres, asked.gres
         command = script.splitlines()[-1]
         array = re.fullmatch(r"0-(\d+)%(\d+)", asked.array or "")
-        return self.port.submit(
-            Submit(
-                "root",
-                Shape(int(gres[2]), gres[1], asked.c, _mib(asked.mem)),
-                duration_s=float(shlex.split(command)[1]) if command.startswith("sleep") else 0.0,
-                nodes=asked.N,
-                constraint=asked.C,
-                array=int(array[1]) + 1 if array else 0,
-                throttle=int(array[2]) if array else 0,
-                comment=asked.comment,
-                is_requeueable=not asked.no_requeue,
-                time_limit_s=asked.t * 60.0 if asked.t else None,
-                node_name=asked.w,
-                signal=asked_signal(f"#!/bin/sh\n{script}"),
-            )
+        return Submit(
+            "root",
+            Shape(int(gres[2]), gres[1], asked.c, _mib(asked.mem)),
+            duration_s=float(shlex.split(command)[1]) if command.startswith("sleep") else 0.0,
+            nodes=asked.N,
+            constraint=asked.C,
+            array=int(array[1]) + 1 if array else 0,
+            throttle=int(array[2]) if array else 0,
+            comment=asked.comment,
+            is_requeueable=not asked.no_requeue,
+            time_limit_s=asked.t * 60.0 if asked.t else None,
+            node_name=asked.w,
+            signal=asked_signal(f"#!/bin/sh\n{script}"),
         )
 
     def pause(self, seconds: float) -> None:

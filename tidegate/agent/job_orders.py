@@ -34,12 +34,20 @@ class Signalled:
 
 
 def requeue(orders: Sequence[Order], slurm: Slurm) -> Carried:
-    """Requeue what runs and may be, for an immediate start."""
+    """Requeue what runs and may be, for an immediate start.
+
+    Slurm requeues all components of a heterogeneous job with the first one, and none without it.
+    """
     asked = asked_jobs(orders, slurm.read())
-    running = _ids(job for _, job in asked.pairs if job.is_running and job.is_requeueable)
-    errors = slurm.requeue(running) if running else {}
+    leaders = {
+        job.job_id: job.het_job_id or job.job_id
+        for _, job in asked.pairs
+        if job.is_running and job.is_requeueable
+    }
+    refused = slurm.requeue(tuple(dict.fromkeys(leaders.values()))) if leaders else {}
+    errors = {each: refused[leader] for each, leader in leaders.items() if leader in refused}
     results = tuple(_requeued(order, job, errors) for order, job in asked.pairs)
-    done = frozenset(running).difference(errors)
+    done = frozenset(leaders.values()).difference(refused)
     return Carried((*asked.settled, *results), requeued=done)
 
 
@@ -92,10 +100,6 @@ def comment(order: Order, slurm: Slurm) -> Carried:
     detail = "The job carries the comment."
     done = (result(order, job.job_id, OrderOutcome.DONE, detail) for _, job in asked.pairs)
     return Carried((*asked.settled, *done))
-
-
-def _ids(jobs: Iterable[Job]) -> list[str]:
-    return list(dict.fromkeys(job.job_id for job in jobs))
 
 
 def _by_error(order: Order, job: Job, errors: Mapping[str, str], done: str) -> OrderResult:

@@ -198,6 +198,8 @@ class SimSlurm:
                     self.table.changed()
                 elif job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
                     refused[job_id] = "Requested operation is presently disabled"
+                elif job.het_job_id not in ("", job_id):
+                    refused[job_id] = "Job not heterogeneous job leader"
                 else:
                     self.table.requeue(job, completes=True)
                     self.table.requeue_beside(job)

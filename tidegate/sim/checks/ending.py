@@ -138,7 +138,9 @@ class RequeuedOnlyForAReason(Check):
                 continue
             if verb == "requeue" and not job.submit.is_requeueable:
                 raise self.broken(f"job {job_id} may not be requeued")
-            if any(self._goes(name) for name in job.node_names):
+            parts = self.world.slurm.table.active.values() if job.het_job_id else (job,)
+            used = [n for p in parts if p.het_job_id == job.het_job_id for n in p.node_names]
+            if any(self._goes(name) for name in used):
                 continue
             if not any(self.witness.lately_ended_jobs()):
                 raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")

@@ -45,12 +45,20 @@ class OrdersGuarded(Check):
             return
         orders, began_s = self.world.in_hand[-1]
         for name in names:
-            mine = [order for order in orders if name in order.names]
+            parts = self._parts(name)
+            mine = [order for order in orders if not parts.isdisjoint(order.names)]
             if not mine:
                 raise self.broken(f"{verb} of {name}, which no order names")
             whys = [self._why_not(order, name, verb, began_s) for order in mine]
             if all(whys):
                 raise self.broken(f"{verb} by {mine[0].kind} {mine[0].order_id}: {whys[0]}")
+
+    def _parts(self, name: str) -> set[str]:
+        """The name itself, and with the first component of a heterogeneous job all of them."""
+        jobs = self.world.slurm.jobs
+        if name not in jobs or jobs[name].het_job_id != name:
+            return {name}
+        return {job_id for job_id, job in jobs.items() if job.het_job_id == name}
 
     def _without_order(self, verb: str, names: tuple[str, ...]) -> None:
         """By itself the agent only makes requeued jobs eligible, and drains late joiners."""
@@ -67,11 +75,13 @@ class OrdersGuarded(Check):
             return f"it acts on {name} {began_s - order.not_after_s:.0f} s after its time"
         if verb != FIRST_EFFECT.get(order.kind):
             return ""
-        job, node = self.world.slurm.jobs.get(name), self.world.slurm.nodes.get(name)
+        jobs = self.world.slurm.jobs
+        job, node = jobs.get(name), self.world.slurm.nodes.get(name)
         words = node_row(node).state.words if node else frozenset({job.state if job else ""})
         if order.only_if and not words & set(order.only_if):
             return f"{name} is {'+'.join(sorted(words))}, not {' or '.join(order.only_if)}"
-        if job and order.on_nodes and set(order.on_nodes).isdisjoint(job.node_names):
+        used = {n for part in self._parts(name) if part in jobs for n in jobs[part].node_names}
+        if job and order.on_nodes and used.isdisjoint(order.on_nodes):
             return f"job {name} does not run on {', '.join(order.on_nodes)}"
         return ""
 
