@@ -171,3 +171,68 @@ def test_other_files_are_refused_in_a_sentence(tmp_path, content, said):
     assert done.exit_code == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{source}: {said}")
+
+
+BROKEN = """\
+Scheduling:
+  SlurmSettings: {ScaledownIdletime: soon}
+  SlurmQueues:
+    - Name: a
+      Networking: {SubnetIds: subnet-1}
+      ComputeResources:
+        - Name: x
+        - {Name: y, InstanceType: g5.xlarge, MaxCount: many}
+    - gpu
+    - ComputeResources: [{Name: z, Instances: [{}]}]
+"""
+
+
+def test_a_configuration_that_parallelcluster_would_refuse_is_refused_with_places(tmp_path):
+    source = tmp_path / "pcluster.yaml"
+    source.write_text(BROKEN)
+
+    done = run("import", "pcluster", str(source))
+
+    assert done.exit_code == 1
+    head, *lines = done.stderr.splitlines()
+    assert head == f"{source}: 7 problems"
+    queues = "Scheduling.SlurmQueues"
+    assert {line.split()[0] for line in lines} == {
+        "Scheduling.SlurmSettings.ScaledownIdletime",
+        f"{queues}[0].Networking.SubnetIds",
+        f"{queues}[0].ComputeResources[0]",
+        f"{queues}[0].ComputeResources[1].MaxCount",
+        f"{queues}[1]",
+        f"{queues}[2].Name",
+        f"{queues}[2].ComputeResources[0].Instances[0].InstanceType",
+    }
+    assert "has neither InstanceType nor Instances" in done.stderr
+    assert done.stdout == ""
+
+
+def test_names_that_are_cut_stay_apart_and_empty_values_are_defaults():
+    resources: list[dict[str, Any]] = [
+        {"Name": f"resource-with-a-long-name-{letter}", "InstanceType": "g5.xlarge"}
+        for letter in "abc"
+    ]
+    queue = {"Name": "long-queue", "CapacityType": None, "ComputeResources": resources}
+    resources[0]["MaxCount"] = None
+
+    done = translate(
+        {
+            "Region": None,
+            "Scheduling": {
+                "SlurmQueues": [queue],
+                "SlurmSettings": {"ScaledownIdletime": None},
+            },
+        },
+        "old",
+    )
+
+    names = done.file["partitions"]["long-queue"]["pools"]
+    assert len(set(names)) == len(done.file["pools"]) == 3
+    assert max(map(len, names)) == 31
+    for pool in done.file["pools"].values():
+        assert (pool["limits"], pool["idle_s"]) == ({"nodes": 10}, 600)
+        assert pool["capacity_types"] == ["on-demand"]
+    assert done.file["region"] == "us-east-1"

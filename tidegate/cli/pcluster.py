@@ -3,7 +3,7 @@
 Source: AWS ParallelCluster guide v3, "Cluster configuration file", Slurm scheduler.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ _READ_OF_RESOURCE = frozenset({"Name", "InstanceType", "Instances", "MinCount", 
 INSTEAD = {
     "HeadNode.Ssh": "no SSH port: people use Session Manager, or a login node of their own",
     "Scheduling.SlurmSettings.Database": "accounting: put its lines into slurm.settings",
-    "SharedStorage": "the stack has an EFS of its own at shared_dir; mount others in the image",
+    "SharedStorage": "the stack has an EFS of its own at shared_dir; for Lustre see lustre",
     "Monitoring": "alarms and metrics: see alarm_email, metrics and logs",
     "DirectoryService": "users of the head exist on every node; a directory goes into the image",
     "LoginNodes": "not there",
@@ -47,7 +47,7 @@ class Translated:
 
 def translate(text: Yaml, name: str) -> Translated:
     """One pool for each compute resource, one partition for each queue."""
-    done = Translated({"name": name, "region": text.get("Region", "us-east-1")})
+    done = Translated({"name": name, "region": text.get("Region") or "us-east-1"})
     head = _part(text, "HeadNode")
     if head.get("InstanceType"):
         done.file["head"] = {"instance_type": head["InstanceType"]}
@@ -59,7 +59,7 @@ def translate(text: Yaml, name: str) -> Translated:
         done.left_out.append(
             f"Scheduling.Scheduler: {scheduling['Scheduler']}, only slurm is known"
         )
-    idle_min = _part(scheduling, "SlurmSettings").get("ScaledownIdletime", 10)
+    idle_min = _given(_part(scheduling, "SlurmSettings"), "ScaledownIdletime", 10)
     pools: Yaml = {}
     partitions: Yaml = {}
     for queue in scheduling.get("SlurmQueues") or ():
@@ -79,7 +79,7 @@ def translate(text: Yaml, name: str) -> Translated:
 
 def _pools_of(queue: Mapping[str, Any], idle_min: int, pools: Yaml, done: Translated) -> list[str]:
     place = f"Scheduling.SlurmQueues.{queue.get('Name')}"
-    market = MARKETS.get(queue.get("CapacityType", "ONDEMAND"))
+    market = MARKETS.get(queue.get("CapacityType") or "ONDEMAND")
     if market is None:
         done.left_out.append(f"{place}.CapacityType: {queue['CapacityType']}, see reservations")
         market = "on-demand"
@@ -97,7 +97,7 @@ def _pools_of(queue: Mapping[str, Any], idle_min: int, pools: Yaml, done: Transl
             f"{where}.{each}: no equivalent" for each in resource.keys() - _READ_OF_RESOURCE
         ]
         if known := [each for each in types if each in load_catalogue()]:
-            pool = _pool_name(queue["Name"], resource["Name"])
+            pool = _pool_name(queue["Name"], resource["Name"], pools)
             pools[pool] = _pool(resource, known, market, idle_min)
             names.append(pool)
     return names
@@ -108,7 +108,7 @@ def _pool(resource: Mapping[str, Any], types: list[str], market: str, idle_min: 
         "instance_types": types,
         "zones": [],
         "capacity_types": [market],
-        "limits": {"nodes": resource.get("MaxCount", 10)},
+        "limits": {"nodes": _given(resource, "MaxCount", 10)},
         "idle_s": idle_min * 60,
     }
     if resource.get("MinCount"):
@@ -116,9 +116,11 @@ def _pool(resource: Mapping[str, Any], types: list[str], market: str, idle_min: 
     return pool
 
 
-def _pool_name(queue: str, resource: str) -> str:
+def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
+    """At most 31 characters, and none that another pool has."""
     name = f"{queue}-{resource}".lower().replace("_", "-")
-    return name[:31]
+    names = (name[:31], *(f"{name[:28]}-{number}" for number in range(2, 100)))
+    return next(each for each in names if each not in taken)
 
 
 def _network(text: Yaml, done: Translated) -> None:
@@ -145,6 +147,12 @@ def _unread(text: Yaml) -> Iterator[str]:
                 yield from walk(value, path)
 
     return walk(text, "")
+
+
+def _given(text: Mapping[str, Any], name: str, default: int) -> int:
+    """ParallelCluster's default counts where there is no value, which YAML may also say."""
+    value: int | None = text.get(name)
+    return default if value is None else value
 
 
 def _part(text: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -22,18 +22,21 @@ def pcluster(
     import yaml
 
     from tidegate.cli.pcluster import translate
+    from tidegate.cli.pcluster_shape import problems
     from tidegate.core.errors import BadConfig
+    from tidegate.wire.problems import refusal
     from tidegate.wire.yaml_file import faults_told, read_text
 
     try:
         with faults_told(file):
             text = yaml.safe_load(read_text(file))
+        if not isinstance(text, dict) or "Scheduling" not in text:
+            raise BadConfig(f"{file}: not a ParallelCluster 3 configuration: no Scheduling")
+        if found := problems(text):
+            raise refusal(file, found)
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    if not isinstance(text, dict) or "Scheduling" not in text:
-        typer.echo(f"{file}: not a ParallelCluster 3 configuration: no Scheduling", err=True)
-        raise typer.Exit(1)
     done = translate(text, name)
     typer.echo(yaml.safe_dump(done.file, sort_keys=False), nl=False)
     for title, lines in (("to fill in", done.to_do), ("left out", done.left_out)):
