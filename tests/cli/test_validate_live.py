@@ -155,6 +155,14 @@ def test_what_may_not_be_asked_is_said_and_hides_nothing_else(region: Region):
     assert "ami-0123456789abcdef0 is not there" in result.output
 
 
+def test_what_could_not_be_asked_is_not_called_good(region: Region):
+    region.may_ask_quotas = False
+
+    last = region.ask().output.splitlines()[-1]
+
+    assert last.endswith(": nothing missing in us-east-1, but 1 check could not ask")
+
+
 def test_an_image_for_other_processors_is_refused(region: Region):
     assert region.told({"image": ARM_IMAGE}) == [
         f"image {ARM_IMAGE} is for arm64, what boots from it is x86_64",

@@ -119,6 +119,9 @@ def _asked(
     for text in found.unknown:
         console.print(f"  not checked: {text}", style="yellow")
     if not found.problems:
-        rest = f", {len(found.unknown)} checks could not ask" if found.unknown else ""
-        console.print(f"{file}: {read.region} has what it needs{rest}")
+        met = f"{read.region} has what it needs"
+        if found.unknown:
+            count = f"{len(found.unknown)} check{'s' * (len(found.unknown) != 1)}"
+            met = f"nothing missing in {read.region}, but {count} could not ask"
+        console.print(f"{file}: {met}")
     return found
