@@ -68,6 +68,15 @@ def test_jobs_elsewhere_and_those_that_wait_lose_nothing() -> None:
     assert tolls(["i-1"], [], None, NOW_S) == {"i-1": Toll()}
 
 
+def test_a_job_that_has_ended_and_one_that_starts_later_than_now_lose_nothing() -> None:
+    ended = replace(running("i-1"), state="COMPLETING")
+    ahead = replace(running("i-2"), started_at_s=NOW_S + 60)
+
+    found = tolls(["i-1", "i-2"], [], reading(ended, ahead), NOW_S)
+
+    assert found == {"i-1": Toll(), "i-2": Toll(0.0, 1)}
+
+
 def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
     nodes = [
