@@ -21,6 +21,7 @@ def file_with(
     changes = {
         **more,
         "image": image,
+        "head.image": "ami-0a1b2c3d",
         "pools.t4.instance_types": [instance_type],
         "pools.t4.gpu": gpu or {},
         "prices_usd_per_hour": {instance_type: {"on-demand": 9.0, "spot": 3.0}},

@@ -60,6 +60,19 @@ def _software(parts: Parts) -> Iterator[Problem]:
         yield Problem(("software", name), text)
 
 
+def _head_image(parts: Parts) -> Iterator[Problem]:
+    """The agent needs Python 3.12, and an image of one's own is also the head's by default."""
+    if not (parts.is_own_image and parts.software and parts.head and parts.existing):
+        return
+    os = parts.software.os or HEAD_OS
+    if os != HEAD_OS and not (parts.head.image or parts.existing.head):
+        text = (
+            f"must name an image of {HEAD_OS}, or one with Python 3.12 or 3.13: the agent needs"
+            f" it, and software.os says that {parts.image} is {os}"
+        )
+        yield Problem(("head", "image"), text)
+
+
 def _repositories(parts: Parts) -> Iterator[Problem]:
     """Head and nodes run one Slurm: that of their system, or of the repository for it."""
     slurm = parts.slurm
@@ -85,4 +98,4 @@ def _repositories(parts: Parts) -> Iterator[Problem]:
             yield Problem(("slurm", "repositories", os, "suite"), "is apt's; dnf knows none")
 
 
-IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software, _repositories)
+IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software, _head_image, _repositories)
