@@ -62,6 +62,7 @@ def manager(version: str) -> dict[str, str]:
     }
 
 
+MOUNT_EFS = (LOCAL_BIN / "mount.efs").read_text()
 # An image without the EFS mount helper.
 LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
@@ -137,7 +138,7 @@ NEURON_NODE = replace(
 # A module that the package brings makes the devices.
 NEURON = {
     **APT,
-    "/usr/sbin/mount.efs": (LOCAL_BIN / "mount.efs").read_text(),
+    "/usr/sbin/mount.efs": MOUNT_EFS,
     "/etc/os-release": "ID=ubuntu\nVERSION_ID=24.04\nVERSION_CODENAME=noble\n",
     "/usr/sbin/modinfo": "#!/bin/sh\nexit 1\n",
     "/usr/sbin/modprobe": "#!/bin/sh\n[ $1 != neuron ] || [ ! -e /etc/local-neuron ] ||"
@@ -174,6 +175,12 @@ FAULTS = {
     "baked": Fault("", {ARCHIVE_AT: ARCHIVE}, key="is-not-in-S3.tgz"),
     "baked_differs": Fault("", {ARCHIVE_AT: ARCHIVE + b"x"}),
     "baked_ran": Fault("", {ARCHIVE_AT: ARCHIVE, **RAN}, key="is-not-in-S3.tgz"),
+    "baked_ubuntu_22": Fault(
+        "",
+        {**UBUNTU_22, "/usr/sbin/mount.efs": MOUNT_EFS, ARCHIVE_AT: ARCHIVE},
+        replace(LOCAL_NODE, os="ubuntu22.04"),
+        key="is-not-in-S3.tgz",
+    ),
     "gpu_missing": Fault("health failed (exit 78): g5.12xlarge has 4 GPUs; 3 are on", gpus=3),
     "driver_broken": Fault("stage gpu failed", {STATE: "broken=1"}),
     "cannot_tell": Fault(

@@ -56,7 +56,7 @@ def test_what_does_no_harm_keeps_no_node_away(seen, name):
 
 
 def test_an_image_with_this_version_s_stages_needs_nothing_of_s3(seen):
-    for name in ("baked", "baked_ran"):
+    for name in ("baked", "baked_ran", "baked_ubuntu_22"):
         assert "fetches its stages" not in seen[name]["console"]
         assert "tampered with" not in seen[name]["console"]
 
