@@ -242,12 +242,12 @@ class Checks:
 
     def _noticed(self, news: Sequence[News]) -> None:
         """News of a node that the ledger learns of only meanwhile are no use to anybody."""
-        known, now_s = self.witness.world.ledger.all_nodes, self.witness.now_s
+        cordoned, now_s = self.witness.chaos.cordoned, self.witness.now_s
         for one in news:
             if isinstance(one, NOTICES) and one.instance_id in self._known:
                 self.witness.noticed.setdefault(one.instance_id, now_s)
             for name in subjects(one):
-                if name in known and known[name].cordon is not None:
+                if name in self._known and name in cordoned:
                     self.witness.hinted.setdefault(name, now_s)
 
     def _passed(self) -> None:
