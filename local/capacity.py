@@ -57,7 +57,7 @@ class CapacityModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Target:
     """What a fleet asks for, and how it may be filled."""
 
     market: Market
@@ -68,7 +68,7 @@ class Wish:
     @classmethod
     def of(
         cls, capacity: Mapping[str, Any], on_demand: Mapping[str, Any], spot: Mapping[str, Any]
-    ) -> "Wish":
+    ) -> "Target":
         market = Market(capacity.get("DefaultTargetCapacityType") or Market.ON_DEMAND)
         options = spot if market is Market.SPOT else on_demand
         return cls(
@@ -89,42 +89,42 @@ class CapacityFleet(Fleet):
         self, weight_to_add: float
     ) -> tuple[dict[SpotFleetLaunchSpec, int], float]:
         """How many instances each override gives; the shortfalls are kept for the answer."""
-        wish = Wish.of(
+        target = Target.of(
             self.target_capacity_specification, self.on_demand_options, self.spot_options
         )
         ranked = sorted(self.launch_specs, key=_priority)
-        taken = self._choose(ranked, wish)
+        taken = self._choose(ranked, target)
         for spec, count in taken.items():
-            self.model.take(self._offering(spec, wish.market), count)
+            self.model.take(self._offering(spec, target.market), count)
         return taken, weight_to_add
 
     def _choose(
-        self, ranked: Sequence[SpotFleetLaunchSpec], wish: Wish
+        self, ranked: Sequence[SpotFleetLaunchSpec], target: Target
     ) -> dict[SpotFleetLaunchSpec, int]:
         groups = [ranked]
-        if wish.is_single_zone:
+        if target.is_single_zone:
             zones = dict.fromkeys(map(self._zone, ranked))
             groups = [[spec for spec in ranked if self._zone(spec) == zone] for zone in zones]
         for group in groups:
-            taken = self._fill(group, wish)
-            if sum(taken.values()) >= max(1, wish.min_count):
+            taken = self._fill(group, target)
+            if sum(taken.values()) >= max(1, target.min_count):
                 return taken
         return {}
 
     def _fill(
-        self, ranked: Sequence[SpotFleetLaunchSpec], wish: Wish
+        self, ranked: Sequence[SpotFleetLaunchSpec], target: Target
     ) -> dict[SpotFleetLaunchSpec, int]:
         taken: dict[SpotFleetLaunchSpec, int] = {}
         used: dict[Offering, int] = {}
         for spec in ranked:
-            wanted = wish.count - sum(taken.values())
+            wanted = target.count - sum(taken.values())
             if wanted == 0:
                 break
             if spec.instance_type not in INSTANCE_TYPES:
                 words = f"Invalid value '{spec.instance_type}' for InstanceType."
                 self.shortfalls.append(Shortfall(spec, "InvalidParameterValue", words))
                 continue
-            offering = self._offering(spec, wish.market)
+            offering = self._offering(spec, target.market)
             count = min(wanted, self.model.room(offering) - used.get(offering, 0))
             if count:
                 taken[spec] = count

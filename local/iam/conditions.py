@@ -65,8 +65,8 @@ def holds(conditions: Mapping[str, Mapping[str, Any]], values: Values) -> bool:
     """Whether every condition of a statement is met."""
     return all(
         _key_holds(operator, key, as_strings(wanted), values)
-        for operator, wishes in conditions.items()
-        for key, wanted in wishes.items()
+        for operator, by_key in conditions.items()
+        for key, wanted in by_key.items()
     )
 
 

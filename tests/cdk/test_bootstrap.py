@@ -65,8 +65,8 @@ def test_an_image_of_one_s_own_brings_everything(image, installs, branch):
 
 def test_gpus_are_set_as_the_pool_says():
     pools = dev_file()["pools"]
-    wished = {"power_limit_w": "60", "clock_mhz": "1200", "compute_mode": "exclusive-process"}
-    pools["t4"]["gpu"] = wished
+    wanted = {"power_limit_w": "60", "clock_mhz": "1200", "compute_mode": "exclusive-process"}
+    pools["t4"]["gpu"] = wanted
     file = cluster_file(pools=pools)
 
     settings = {pool.name: node_values(file, SHARED, pool).gpu for pool in file.cluster.pools}

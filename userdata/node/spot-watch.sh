@@ -12,7 +12,7 @@ readonly SERVICE_S=5 MARGIN_S=25
 # tidegate.core.interruption.
 readonly OURS='tidegate: spot reclaim at' SERVICE='tidegate: EC2 reclaims'
 readonly SAVING='tidegate: the node saves its jobs'
-readonly WISH='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
+readonly REQUEST='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
 readonly OPTION='^#SBATCH.*[[:space:]]--signal[=[:space:]]["'"'"']?(([RB]+):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)(@([0-9]{1,5}))?["'"'"']?([[:space:]]|$)'
 instance_id=$1 poll_s=$2 token=
 declare -A requeue_at asked
@@ -49,11 +49,11 @@ has_reason() { timeout 10 scontrol show node -o "$instance_id" | grep -qF "Reaso
 running() { timeout 10 squeue -h -w "$instance_id" -t R -o %A; }
 
 # What a job asked for: its comment says it, or --signal in its script, in which the last option
-# before the first command counts. "scancel's options|signal|seconds", nothing without a wish.
-wish_of() {
+# before the first command counts. "scancel's options|signal|seconds", nothing without a request.
+request_of() {
     local comment line to='' found=''
     comment=$(timeout 10 squeue -h -j "$1" -o %k) || return
-    if [[ $comment =~ $WISH ]]; then
+    if [[ $comment =~ $REQUEST ]]; then
         case ${BASH_REMATCH[3]} in B) to=--batch ;; S) to='' ;; *) to=--full ;; esac
         echo "$to|${BASH_REMATCH[5]}|$((10#${BASH_REMATCH[6]}))"
         return
@@ -83,11 +83,11 @@ is_first() {
 # Notes when a job is requeued at the latest, and signals one that asked. What Slurm does not
 # answer is asked again.
 take() {
-    local job=$1 latest=$((end_s - MARGIN_S)) now wish to sig seconds
+    local job=$1 latest=$((end_s - MARGIN_S)) now request to sig seconds
     now=$(date +%s)
     requeue_at[$job]=$latest
-    wish=$(wish_of "$job") || return
-    if IFS='|' read -r to sig seconds <<<"$wish" && [[ -n $sig ]]; then
+    request=$(request_of "$job") || return
+    if IFS='|' read -r to sig seconds <<<"$request" && [[ -n $sig ]]; then
         ! is_first "$job" || timeout 10 scancel ${to:+"$to"} --signal="$sig" "$job" || return
         ((now + seconds > latest)) || requeue_at[$job]=$((now + seconds))
     fi
