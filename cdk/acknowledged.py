@@ -42,6 +42,10 @@ WILDCARDS = (
         "boot bundles by the hash of their content, those of earlier deployments too; there is no "
         "secret in them, and a machine takes only the one whose hash it was told",
     ),
+    (
+        r":s3:::[a-z0-9.-]+/[A-Za-z0-9._/-]+/\*$",
+        "the folder of Slurm's packages that the cluster file names, for reading",
+    ),
 )
 
 AWS_MANAGED = {

@@ -68,7 +68,11 @@ class Head(Construct):
             value=head_parameter(values, bundle),
             description="what the head runs; it looks here every minute",
         )
-        self.role = self._role(file.cluster.name, storage, queues, events, bundle.bucket)
+        more = [
+            read_bundles(self, bundle.bucket),
+            *statements.read_packages(self, values.repository if values.installs else None),
+        ]
+        self.role = self._role(file.cluster.name, storage, queues, events, more)
         user_data = with_proxy(head_user_data(values, parameter.ref), file.network.proxy)
         judge_user_data(self, user_data)
         self.instance = self._instance(file, network, image, user_data)
@@ -82,7 +86,12 @@ class Head(Construct):
         self._name(file, network)
 
     def _role(
-        self, cluster: str, storage: Storage, queues: Queues, events: Events, bundles: str
+        self,
+        cluster: str,
+        storage: Storage,
+        queues: Queues,
+        events: Events,
+        more: Sequence[iam.PolicyStatement],
     ) -> iam.Role:
         return statements.role(
             self,
@@ -94,7 +103,7 @@ class Head(Construct):
                 *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=True),
                 statements.tell_of_boot(events.bus.event_bus_arn),
-                read_bundles(self, bundles),
+                *more,
                 statements.statement(
                     "Boot",
                     ["ssm:GetParameter"],

@@ -61,7 +61,14 @@ class Nodes(Construct):
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundle = store(self, "Bundle", node_bundle())
         self._root_device, self._kms_key = root_device(file.os), file.kms_key
-        more = [read_bundles(self, bundle.bucket), *self._logs(file)]
+        # All pools have one image.
+        told = next(iter(values.values()), None)
+        packages = told.repository if told and told.installs else None
+        more = [
+            read_bundles(self, bundle.bucket),
+            *statements.read_packages(self, packages),
+            *self._logs(file),
+        ]
         self.role = self._role(storage, events, more)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}

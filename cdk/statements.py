@@ -12,6 +12,7 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
 
 # What a launch uses and what it makes, beside instances, templates, subnets and groups.
@@ -222,6 +223,28 @@ def write_logs_of_nodes(log_group_arn: str) -> iam.PolicyStatement:
     """The agent asks for the streams of its group before it writes."""
     actions = ["CreateLogStream", "DescribeLogStreams", "PutLogEvents"]
     return statement("NodeLogs", [f"logs:{each}" for each in actions], [f"{log_group_arn}:*"])
+
+
+def read_packages(scope: Construct, repository: Repository | None) -> Sequence[iam.PolicyStatement]:
+    """Slurm's packages and their key, as far as they lie in S3; a list of that prefix alone."""
+    url, key_url = (repository.url, repository.key) if repository else ("", "")
+    folder, key = place_in_s3(url), place_in_s3(key_url)
+    objects = [
+        *([s3_arn(scope, f"{folder[0]}/{folder[1]}/*")] if folder else []),
+        *([s3_arn(scope, f"{key[0]}/{key[1]}")] if key else []),
+    ]
+    listed = (
+        statement(
+            "PackagesListed",
+            ["s3:ListBucket"],
+            [s3_arn(scope, folder[0])],
+            {"StringEquals": {"s3:prefix": f"{folder[1]}/"}},
+        )
+        if folder
+        else None
+    )
+    read = statement("Packages", ["s3:GetObject"], objects) if objects else None
+    return tuple(each for each in (read, listed) if each)
 
 
 def read_secret(secret_arn: str) -> iam.PolicyStatement:

@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RUNNER = ("boot.sh", "lib.sh", "sign.py", "tidegate-boot.service")
+RUNNER = ("boot.sh", "lib.sh", "listing.py", "sign.py", "tidegate-boot.service")
 DEFAULT_TIME_LIMIT_S = 60
 
 _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)

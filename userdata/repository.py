@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-_URL = re.compile(r"(?:https?|file)://[A-Za-z0-9./:_~+-]+")
+_URL = re.compile(r"(?:https?|file|s3)://[A-Za-z0-9./:_~+-]+")
 _RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
@@ -28,6 +28,15 @@ class Repository:
         for value, pattern in checks:
             if not pattern.fullmatch(value):
                 raise ValueError(f"repository: {value!r} must match {pattern.pattern}")
+
+
+def place_in_s3(url: str) -> tuple[str, str] | None:
+    """Bucket and key of s3://BUCKET/KEY; None for what is elsewhere."""
+    scheme, _, rest = url.partition("://")
+    if scheme != "s3":
+        return None
+    bucket, _, key = rest.partition("/")
+    return bucket, key.rstrip("/")
 
 
 class Given(Protocol):

@@ -87,11 +87,19 @@ except OSError:
 RELEASE = SAID.split()[-1].rpartition(".")[0]
 KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
 SLURM_URL = "https://packages.example.com/slurm"
+SLURM_BUCKET = "slurm-packages"
 
 
 def jammy(release: str) -> NodeValues:
     repository = Repository(SLURM_URL, KEY_URL, release, "jammy", ("main",))
     return replace(INSTALLS, os="ubuntu22.04", repository=repository)
+
+
+def in_s3(values: NodeValues, folder: str) -> NodeValues:
+    """The same, whose repository and key lie in S3."""
+    place = f"s3://{SLURM_BUCKET}/"
+    repository = Repository(f"{place}{folder}", f"{place}slurm.asc", RELEASE)
+    return replace(values, repository=repository)
 
 
 UBUNTU_22 = {
@@ -249,6 +257,11 @@ FAULTS = {
     "schedmd_s_packages": Fault("", SCHEDMD, jammy(RELEASE)),
     "another_release": Fault("has no Slurm 19.05 for this system", UBUNTU_22, jammy("19.05")),
     "amazon_linux": Fault("", AL2023, AMAZON),
+    "slurm_in_s3": Fault("", UBUNTU_22, in_s3(jammy(RELEASE), "jammy")),
+    "slurm_in_s3_for_dnf": Fault("", AL2023, in_s3(AMAZON, "al2023")),
+    "slurm_not_in_s3": Fault(
+        "nothing lies under s3://slurm-packages/noble/", UBUNTU_22, in_s3(jammy(RELEASE), "noble")
+    ),
     "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "efs_never": Fault(
         "stage shared failed (exit 1): Failed to resolve",

@@ -28,6 +28,7 @@ from tests.boot.node_faults import (
     FAULTS,
     HEALING_PORT,
     KERNEL_LOG,
+    SLURM_BUCKET,
     STATE,
     TAMPERED_KEY,
     XID,
@@ -238,7 +239,7 @@ def kills(stage: Stage, head: Machine, times: int) -> list[dict[str, Any]]:
 
 
 def publish_more(cloud: Cloud) -> None:
-    """A bundle that was tampered with, and the key of AWS's repository."""
+    """A bundle that was tampered with, the key of AWS's repository, Slurm's in a private bucket."""
     s3 = cloud.client("s3")
     s3.put_object(Bucket=BUNDLES, Key=TAMPERED_KEY, Body=node_bundle().archive + b"x")
     s3.create_bucket(Bucket="efs-packages", ACL="public-read")
@@ -249,6 +250,10 @@ def publish_more(cloud: Cloud) -> None:
         "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB",
     ):
         s3.put_object(Bucket="efs-packages", Key=name, Body=key, ACL="public-read")
+    s3.create_bucket(Bucket=SLURM_BUCKET)
+    for name in ("jammy/Packages", "jammy/pool/slurmd.deb", "al2023/repodata/repomd.xml"):
+        s3.put_object(Bucket=SLURM_BUCKET, Key=name, Body=b"x")
+    s3.put_object(Bucket=SLURM_BUCKET, Key="slurm.asc", Body=key)
 
 
 def scenario(verb: str, times: int) -> Any:

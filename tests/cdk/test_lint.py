@@ -32,6 +32,9 @@ FILES: dict[str, dict[str, Any]] = {
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
         "kms_key": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666",
         "permissions_boundary": "arn:aws:iam::aws:policy/Bound",
+        "slurm": {
+            "repositories": {"ubuntu24.04": {"url": "s3://b-1/a/noble", "key": "s3://b-1/k"}}
+        },
     },
 }
 

@@ -267,3 +267,19 @@ def test_machines_fetch_bundles_and_tell_of_their_boot_and_no_more(dev: Stack, r
     assert [joined(arn) for arn in resources(told)] == [
         f"<{dev.logical_id('EventsBus', 'AWS::Events::EventBus')}.Arn>"
     ]
+
+
+def test_who_installs_slurm_from_s3_may_list_and_read_that_folder_and_its_key(tmp_path):
+    in_s3 = {"url": "s3://packages-1/slurm/al2023/", "key": "s3://packages-1/slurm.asc"}
+    file = dev_file(image="install-al2023", slurm={"repositories": {"al2023": in_s3}})
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    read = statement(made, "NodesRole", "Packages")
+    listing = statement(made, "NodesRole", "PackagesListed")
+
+    assert (read["Action"], listing["Action"]) == ("s3:GetObject", "s3:ListBucket")
+    bucket = "arn:aws:s3:::packages-1"
+    assert set(resources(read)) == {f"{bucket}/slurm/al2023/*", f"{bucket}/slurm.asc"}
+    assert resources(listing) == [bucket]
+    assert conditions(listing) == {"StringEquals": {"s3:prefix": "slurm/al2023/"}}
+    assert [each for each in statements(made, "HeadRole") if "Packages" in each["Sid"]] == []

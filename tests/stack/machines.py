@@ -11,7 +11,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 
 from local.iam.roles import role_arns
 from tests.stack import story
-from tests.stack.world import NAME, StackWorld
+from tests.stack.world import NAME, PACKAGES, PACKAGES_KEY, StackWorld
 from tidegate.core.errors import TidegateError
 
 BUNDLE = f"bundle-of-{NAME}.tgz"
@@ -55,12 +55,28 @@ def boot(world: StackWorld, instance_id: str, role: str) -> story.Missing:
     }
     for missing, call in get.items():
         yield from _tried(missing, call)
+    yield from fetch_packages(world, world.machine(instance_id, "s3"), role)
     files = _kept(world, "AWS::EFS::FileSystem")
     arn = f"arn:aws:elasticfilesystem:us-east-1:{DEFAULT_ACCOUNT_ID}:file-system/{files}"
     wants = ("ClientMount", "ClientWrite", *(("ClientRootAccess",) if role == "HeadRole" else ()))
     for want in wants:
         if not world.cloud.authorizer.allows(_role(world, role), f"elasticfilesystem:{want}", arn):
             yield f"{role}: no {want} of the shared files"
+
+
+def fetch_packages(world: StackWorld, s3: Any, role: str) -> story.Missing:
+    """Slurm's packages and their key, as the stage `packages` asks S3."""
+    observer = world.cloud.observer("s3")
+    observer.create_bucket(Bucket=PACKAGES)
+    for name in ("slurm/Packages", PACKAGES_KEY):
+        observer.put_object(Bucket=PACKAGES, Key=name, Body=b"x")
+    calls: dict[str, Callable[[], object]] = {
+        "no list of packages": lambda: s3.list_objects_v2(Bucket=PACKAGES, Prefix="slurm/"),
+        "no packages": lambda: s3.get_object(Bucket=PACKAGES, Key="slurm/Packages"),
+        "no key of packages": lambda: s3.get_object(Bucket=PACKAGES, Key=PACKAGES_KEY),
+    }
+    for missing, call in calls.items():
+        yield from _tried(f"{role}: {missing}", call)
 
 
 def ship_logs(world: StackWorld, instance_id: str) -> story.Missing:

@@ -39,7 +39,14 @@ STACK = f"tidegate-{NAME}"
 
 # What the file says for a cluster of a stricter account.
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
-STRICT = {"kms_key": KEY, "network": {"flow_logs": "rejected"}, "logs": {"nodes": True}}
+PACKAGES, PACKAGES_KEY = "strict-packages", "keys/slurm.asc"
+IN_S3 = {"url": f"s3://{PACKAGES}/slurm", "key": f"s3://{PACKAGES}/{PACKAGES_KEY}"}
+STRICT = {
+    "kms_key": KEY,
+    "network": {"flow_logs": "rejected"},
+    "logs": {"nodes": True},
+    "slurm": {"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}},
+}
 
 # A Tuesday far enough in the future; the file's night is from 20:00 to 20:30 in Tokyo.
 TOKYO = ZoneInfo("Asia/Tokyo")
@@ -230,7 +237,7 @@ class StackWorld:
 
 
 def strict_file(folder: Path) -> Path:
-    """The same cluster file with a key of its own, flow logs and the logs of nodes."""
+    """The same cluster file with a key of its own, flow logs, logs of nodes, packages in S3."""
     described = yaml.load(CLUSTER_FILE.read_text(), Loader=yaml.BaseLoader)
     file = folder / "strict.yaml"
     file.write_text(yaml.safe_dump({**described, **STRICT}))

@@ -28,6 +28,14 @@ CALLS = {
         "s3",
         ["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "-o", "boot.tgz", OBJECT],
     ),
+    "a list of objects": (
+        "s3",
+        [
+            *("-m", "300"),
+            "https://s3.us-east-1.amazonaws.com/packages?continuation-token=1%2Fa%3D"
+            "&encoding-type=url&list-type=2&prefix=slurm%2Fnoble%2F",
+        ],
+    ),
     "a JSON API": (
         "ssm",
         [

@@ -12,11 +12,17 @@ type InstalledOs = Literal["ubuntu24.04", "ubuntu22.04", "al2023"]
 # Of the Slurm that each system has itself; the others' is too old, or there is none.
 OWN_SLURM = {"ubuntu24.04": "23.11"}
 
+_HTTPS = r"https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~+-]+)*"
+# A whole bucket is none: machines may list and read what the file names and no more.
+_S3 = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9][A-Za-z0-9._-]*)+"
+
 PackageUrl = Annotated[
     str,
     Field(
-        pattern=r"^https://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~+-]+)*/?$",
-        json_schema_extra={"x-expected": "an address like https://packages.example.com/slurm"},
+        pattern=rf"^({_HTTPS}|{_S3})/?$",
+        json_schema_extra={
+            "x-expected": "an address like https://packages.example.com/slurm or s3://bucket/slurm"
+        },
     ),
 ]
 Suite = Annotated[
@@ -39,7 +45,8 @@ class RepositoryModel(Section):
     """A repository of packages with Slurm, for one system."""
 
     url: PackageUrl = Field(
-        description="of the repository: for apt the folder that has dists, for dnf the baseurl"
+        description="of the repository: for apt the folder that has dists, for dnf the baseurl;"
+        " s3://BUCKET/PREFIX is fetched with the machine's own role"
     )
     key: PackageUrl = Field(description="of the public key that signs it")
     suite: Suite | None = Field(

@@ -7,6 +7,8 @@
 # where the cluster file names it.
 
 readonly APT='-q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3'
+# Slurm's packages, where they lie in S3.
+readonly FROM_S3=/opt/tidegate/packages MAX_OBJECTS=2000 MAX_MIB=2048
 
 missing() {
     local program
@@ -108,12 +110,101 @@ fetch_key() {
     fi
 }
 
+# s3_get LOCATION PATH: what is at s3://LOCATION, or its list, to a file. Ends the stage where
+# another try could not help. Source of the codes: S3 API reference, "List of error codes".
+s3_get() {
+    local status said
+    rm -f "$2"
+    if status=$(signed s3 -m 300 -w '%{http_code}' -o "$2" "$(endpoint s3)/$1") &&
+        [[ $status == 200 ]]; then
+        return 0
+    fi
+    said=$(tr -d '\n' <"$2" |
+        sed -n 's|.*<Code>\([^<]*\)</Code>.*<Message>\([^<]*\)</Message>.*|\1: \2|p') || true
+    said=${said:-HTTP status $status}
+    case $said in
+        AccessDenied:*) said+="; the machine's role may not read it, or it is not there" ;;
+        PermanentRedirect:*) said+="; the bucket is not in $AWS_REGION" ;;
+    esac
+    echo "s3://$(location "$1"): $said" >&2
+    case $said in
+        AccessDenied:* | PermanentRedirect:* | NoSuchBucket:* | NoSuchKey:* | InvalidObjectState:*)
+            exit "$WRONG_CONFIGURATION"
+            ;;
+    esac
+    return 1
+}
+
+# location ASKED: bucket and key, or prefix, of what is asked of S3.
+location() {
+    local found=${1/\?*prefix=//}
+    echo "${found//%2F//}"
+}
+
+# list_s3 BUCKET PREFIX PATH: what lies under the prefix, a line each: bytes, address, name.
+list_s3() {
+    local asked token='' page=$RUN_DIR/page
+    asked="encoding-type=url&list-type=2&prefix=${2//\//%2F}"
+    : >"$3"
+    while true; do
+        s3_get "$1?${token:+continuation-token=$token&}$asked" "$page"
+        python3 ./listing.py "$2" <"$page" >"$page.read"
+        token=$(head -n 1 "$page.read")
+        tail -n +2 "$page.read" >>"$3"
+        (($(wc -l <"$3") <= MAX_OBJECTS)) ||
+            refuse "more than $MAX_OBJECTS objects lie under s3://$1/$2: give the packages a place of their own"
+        [[ -n $token ]] || return 0
+    done
+}
+
+# fetch_s3_folder URL: what lies under it becomes the folder $FROM_S3, as a whole: what was published
+# between two tries does not mix. apt reads it as a user of its own.
+fetch_s3_folder() {
+    local place=${1#s3://} list=$RUN_DIR/objects bytes=0 size address name
+    list_s3 "${place%%/*}" "${place#*/}/" "$list"
+    [[ -s $list ]] || refuse "nothing lies under $1/"
+    while read -r size _; do
+        bytes=$((bytes + size))
+    done <"$list"
+    ((bytes >> 20 <= MAX_MIB)) ||
+        refuse "$((bytes >> 20)) MiB lie under $1/, more than $MAX_MIB: give the packages a place of their own"
+    rm -rf "$FROM_S3.new"
+    while read -r size address name; do
+        mkdir -p "$(dirname "$FROM_S3.new/$name")"
+        s3_get "${place%%/*}/$address" "$FROM_S3.new/$name"
+    done <"$list"
+    chmod -R u=rwX,go=rX "$FROM_S3.new"
+    rm -rf "$FROM_S3"
+    mv "$FROM_S3.new" "$FROM_S3"
+}
+
+# Where apt and dnf find the repository and its key: what is in S3, which they cannot ask since they
+# sign nothing, is fetched with the machine's role. The stage that finds out region and domain may
+# still be at it, and an image is baked without it.
+find_slurm_source() {
+    source_url=${REPOSITORY_URL%/} key_url=${REPOSITORY_KEY_URL%/}
+    if [[ $source_url$key_url == *s3://* ]]; then
+        AWS_REGION=${AWS_REGION:-$(imds placement/region)}
+        AWS_DOMAIN=${AWS_DOMAIN:-$(imds services/domain)}
+        mkdir -p "${FROM_S3%/*}"
+    fi
+    if [[ $key_url == s3://* ]]; then
+        s3_get "${key_url#s3://}" "$FROM_S3.key"
+        key_url=file://$FROM_S3.key
+    fi
+    if [[ $source_url == s3://* ]]; then
+        fetch_s3_folder "$source_url"
+        source_url=file://$FROM_S3
+    fi
+}
+
 # The release of the cluster file and no other, also where the system's own is newer.
 add_slurm_source() {
-    local key
-    key=$(fetch_key "$REPOSITORY_KEY_URL" /usr/share/keyrings/tidegate-slurm)
+    local key source_url key_url
+    find_slurm_source
+    key=$(fetch_key "$key_url" /usr/share/keyrings/tidegate-slurm)
     put_file /etc/apt/sources.list.d/tidegate-slurm.list 644 <<EOF_LIST
-deb [signed-by=$key] $REPOSITORY_URL $SUITE
+deb [signed-by=$key] $source_url $SUITE
 EOF_LIST
     put_file /etc/apt/preferences.d/tidegate-slurm 644 <<EOF_PIN
 Package: slurm* libslurm*
@@ -155,12 +246,14 @@ dnf_names() {
 # Before the system's own repositories, whatever versions those have. Amazon Linux 2023 has the EFS
 # mount helper itself.
 refresh_dnf() {
+    local source_url key_url
     [[ -n $REPOSITORY_URL ]] || return 0
+    find_slurm_source
     put_file /etc/yum.repos.d/tidegate-slurm.repo 644 <<EOF_REPO
 [tidegate-slurm]
 name=Slurm $SLURM_RELEASE
-baseurl=$REPOSITORY_URL
-gpgkey=$REPOSITORY_KEY_URL
+baseurl=$source_url
+gpgkey=$key_url
 gpgcheck=1
 priority=1
 EOF_REPO
