@@ -39,6 +39,12 @@ def place_in_s3(url: str) -> tuple[str, str] | None:
     return bucket, key.rstrip("/")
 
 
+def in_s3(found: Repository | None) -> tuple[str, ...]:
+    """What of a repository, the packages and their key, lies in S3."""
+    urls = (found.url, found.key) if found else ()
+    return tuple(url for url in urls if place_in_s3(url))
+
+
 class Given(Protocol):
     """A repository as the cluster file has it."""
 

@@ -42,6 +42,17 @@ def test_a_component_for_another_system_has_its_packages_and_not_the_head_s(tmp_
     assert "slurmctld ||" not in text
 
 
+def test_a_build_that_reads_packages_in_s3_needs_a_role_that_may(tmp_path):
+    repository = {"url": "s3://packages/al2023", "key": "https://example.com/key"}
+    repositories = {"slurm__repositories": {"al2023": repository}}
+
+    code, text = planned(tmp_path, image="install-al2023", **repositories)
+
+    assert code == 0
+    asked = [line for line in text.splitlines() if "role of the build's instance" in line]
+    assert [line.split()[-1] for line in asked] == ["s3://packages/al2023"]
+
+
 @pytest.mark.parametrize(
     ("change", "needs"),
     [

@@ -16,7 +16,11 @@ USERDATA = Path(__file__).parents[2] / "userdata"
 ROLE = {"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "se/cr+et=", "Token": "to/ken+=="}
 INDEX = {"slurm/noble/InRelease": b"signed", "slurm/noble/Packages": b"index"}
 DEB = "slurm/noble/pool/slurmd_23.11.4+ds~1_amd64.deb"
-FETCH = "fetch_s3_folder s3://packages/slurm/noble"
+FETCH = (
+    "REPOSITORY_URL=s3://packages/slurm/noble/ REPOSITORY_KEY_URL={};"
+    ' find_slurm_source; echo "$source_url $key_url"'
+)
+HTTPS_KEY = FETCH.format("https://example.com/k")
 IN_THE_PLACE_OF_IMDS = """
 imds() {
     case $1 in
@@ -76,7 +80,7 @@ class Machine:
     bucket: Bucket
     endpoint: str = ""
 
-    def run(self, script: str = FETCH, bounds: str = "") -> tuple[int, str]:
+    def run(self, script: str = HTTPS_KEY, bounds: str = "") -> tuple[int, str]:
         """Exit code and all that was said."""
         text = "".join((USERDATA / name).read_text() for name in ("lib.sh", "both/packages.sh"))
         for path in ("/run/tidegate", "/var/log/tidegate", "/etc/tidegate", "/opt/tidegate"):
@@ -90,7 +94,6 @@ class Machine:
             env={
                 "PATH": os.environ["PATH"],
                 "AWS_ENDPOINT_URL_S3": self.endpoint,
-                "AWS_REGION": "us-east-1",
                 "KEYS": json.dumps(ROLE),
             },
             capture_output=True,
@@ -113,7 +116,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            assert "Credential=ASIAEXAMPLE/" in self.headers["Authorization"]
+            assert "/us-east-1/s3/aws4_request," in self.headers["Authorization"]
             status, body = bucket.answer(self.path)
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -132,7 +135,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def test_what_lies_under_the_prefix_becomes_a_folder_that_apt_may_read(machine: Machine) -> None:
     machine.bucket.objects |= {"slurm/noble-old/Packages": b"x", "slurm/noble/pool/": b""}
 
-    code, said = machine.run(f"umask 077; {FETCH}")
+    code, said = machine.run(f"umask 077; {HTTPS_KEY}")
 
     assert code == 0, said
     assert machine.has() == {
@@ -210,19 +213,17 @@ def test_more_than_a_repository_of_slurm_is_not_fetched(
 
 
 def test_a_prefix_without_objects_is_a_mistake(machine: Machine) -> None:
-    code, said = machine.run("fetch_s3_folder s3://packages/slurm/jammy")
+    code, said = machine.run(HTTPS_KEY.replace("noble", "jammy"))
 
     assert (code, "nothing lies under s3://packages/slurm/jammy/" in said) == (78, True)
 
 
 def test_only_what_is_in_s3_is_asked_of_it(machine: Machine) -> None:
     machine.bucket.objects["keys/slurm.asc"] = b"BEGIN PGP"
-    told = "REPOSITORY_URL=s3://packages/slurm/noble/ REPOSITORY_KEY_URL={}; find_slurm_source"
-    shows = '; echo "$source_url $key_url"'
     folder = f"file://{machine.folder}/opt/tidegate/packages"
 
-    _, both = machine.run(told.format("s3://packages/keys/slurm.asc") + shows)
-    _, folder_alone = machine.run(told.format("https://example.com/k") + shows)
+    _, both = machine.run(FETCH.format("s3://packages/keys/slurm.asc"))
+    _, folder_alone = machine.run()
 
     assert both == f"{folder} {folder}.key\n"
     assert (machine.folder / "opt/tidegate/packages.key").read_bytes() == b"BEGIN PGP"

@@ -47,7 +47,7 @@ def plan(
     from tidegate.wire.image_names import parent_image
     from tidegate.wire.node_models import HEAD_OS
     from userdata.image import ImageValues, image_component
-    from userdata.repository import repository_with
+    from userdata.repository import in_s3, repository_with
 
     try:
         read = load_cluster(file)
@@ -70,6 +70,8 @@ def plan(
     missing = "".join(
         f"# Add a component that installs {name}: {why}\n" for name, why in wanted.items()
     )
+    for url in in_s3(values.repository):
+        missing += f"# The role of the build's instance must be able to list and read {url}\n"
     head = _HEAD.format(cluster=values.cluster, parent=values.parent, missing=missing)
     typer.echo(
         head + yaml.safe_dump(image_component(values), sort_keys=False, width=1 << 20), nl=False
