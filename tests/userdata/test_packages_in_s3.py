@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from urllib.parse import parse_qs, quote_plus, unquote, urlsplit
+from urllib.parse import parse_qs, quote, quote_plus, unquote, urlsplit
 
 import pytest
 
@@ -55,19 +55,23 @@ class Bucket:
             return status, text.encode()
         if not parts.query:
             return 200, self.objects[path.removeprefix("/packages/")]
+        # As a signature has them.
+        words = parts.query.split("&")
+        assert words == sorted(words)
+        assert [word for word in words if quote(unquote(word), safe="=") != word] == []
         return 200, self.listed(parse_qs(parts.query))
 
     def listed(self, asked: dict[str, list[str]]) -> bytes:
         assert asked["list-type"] == ["2"]
         names = sorted(name for name in self.objects if name.startswith(asked["prefix"][0]))
-        first = int(asked.get("continuation-token", ["0/="])[0].removesuffix("/="))
+        first = int(asked.get("continuation-token", ["0/+"])[0].removesuffix("/+"))
         shown, rest = names[first : first + 2], names[first + 2 :]
         rows = "".join(
             f"<Contents><Key>{quote_plus(name, safe='/')}</Key>"
             f"<Size>{self.sizes.get(name, len(self.objects[name]))}</Size></Contents>"
             for name in shown
         )
-        more = f"<NextContinuationToken>{first + 2}/=</NextContinuationToken>" if rest else ""
+        more = f"<NextContinuationToken>{first + 2}/+</NextContinuationToken>" if rest else ""
         space = "http://s3.amazonaws.com/doc/2006-03-01/"
         return f'<ListBucketResult xmlns="{space}">{rows}{more}</ListBucketResult>'.encode()
 
