@@ -215,6 +215,22 @@ def test_cheap_idle_nodes_come_before_dear_ones() -> None:
     assert found["i-1"] < found["i-big"]
 
 
+def test_a_component_does_not_find_the_only_nodes_of_a_later_one_lighter_than_its_own() -> None:
+    """Slurm serves components in turn, each on the lightest nodes that are left."""
+    parts = [small(8, het_job_id="8"), small(9, constraint=T4.name, het_job_id="8")]
+    shown = seen(parts, [node("i-1", T4), node("i-big", T4_BIG)])
+    made = plan(shown)
+    assert {each.job_id: each.by for each in made.served} == {"8": ("i-big",), "9": ("i-1",)}
+    found = weights(made)
+    assert found["i-big"] < found["i-1"]
+    assert not weights(plan(_carried_out(made, shown)))
+
+
+def test_components_that_may_take_each_others_nodes_need_no_weights() -> None:
+    parts = [small(8, het_job_id="8"), small(9, het_job_id="8")]
+    assert not weights(plan(seen(parts, [node("i-1", T4), node("i-2", T4)])))
+
+
 def test_weights_in_the_right_order_are_left_alone() -> None:
     nodes = [replace(node("i-big", T4_BIG), weight=5), replace(node("i-1", T4), weight=2)]
     assert not weights(plan(seen([], nodes)))

@@ -13,10 +13,11 @@ from math import log2
 
 from tidegate.core.actions import OrderKind, Send
 from tidegate.core.cost import UNKNOWN_S
+from tidegate.core.demand import natural
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind
 from tidegate.core.reconcile import CLOSED_REASON, Judged, Use
-from tidegate.core.work import Work
+from tidegate.core.work import Gang, Work
 from tidegate.core.worth import outlasts_s, usd_per_hour
 
 # A closed node opens again only where the loss is so much smaller: no to and fro.
@@ -128,6 +129,9 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
             usd = 0.0 if member.pool in kept else usd_per_hour(work.snapshot, member)
             cost = usd * outlasts_s(mean_s, work.worth.lives_s(node.name))
             wanted[node.name], weights[node.name] = weight_of(cost), node.weight
+    for gang in work.gangs:
+        if gang.is_there and len(gang.parts) > 1 and not gang.is_of_kinds:
+            _part_by_part(gang, wanted)
     if _is_in_order(wanted, weights):
         return
     by_weight: dict[int, list[str]] = {}
@@ -137,6 +141,30 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
     for weight, names in sorted(by_weight.items()):
         why = f"its weight follows what one more job would cost there ({weight})"
         work.send(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
+
+
+def _part_by_part(gang: Gang, wanted: dict[str, int]) -> None:
+    """Make nodes of later components of a heterogeneous job heavier than those of earlier ones.
+
+    Slurm's backfill gives each component in turn the lightest nodes that the ones before it have
+    left, and starts none when the last finds none: a modest first component must not find the
+    only nodes of a particular one lighter than its own. Source: `_het_job_start_now` in
+    backfill.c.
+    """
+    if all(each.holds(part.need) for part in gang.parts for each in _held_before(gang)):
+        return  # whoever takes which, the others find one
+    highest = 0
+    in_turn = sorted(gang.parts, key=lambda p: (-p.need.priority, natural(p.need.job_id)))
+    for part in in_turn:
+        names = [each.name for each in part.held if each.name in wanted]
+        for name in names:
+            wanted[name] = max(wanted[name], highest + 1)
+        highest = max((wanted[name] for name in names), default=highest)
+
+
+def _held_before(gang: Gang) -> list[Bin]:
+    """The nodes of a gang as they were without it."""
+    return [each for part in gang.parts for each in part.before]
 
 
 def _is_in_order(wanted: Mapping[str, int], weights: Mapping[str, int]) -> bool:
