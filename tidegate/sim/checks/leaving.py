@@ -31,7 +31,7 @@ class BudgetsHold(Check):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.going: defaultdict[str, dict[str, DisruptionReason]] = defaultdict(dict)
+        self.going: defaultdict[str, dict[str, Order]] = defaultdict(dict)
         self.changes = -1  # of Slurm's table, when the nodes were counted
         self.totals = {pool.name: deque([(0.0, 0)]) for pool in self.world.cluster.pools}
 
@@ -55,27 +55,30 @@ class BudgetsHold(Check):
             return
         orders, _ = self.world.in_hand[-1]
         for name in names:
-            reason = next((r for o in orders if name in o.names and (r := _reason(o))), None)
+            order = next((o for o in orders if name in o.names and _reason(o)), None)
             instance = self.world.compute.everything.get(name)
             pool = self.world.cluster.pool(instance.pool) if instance else None
-            if reason and pool:
-                self._hold(pool, name, reason)
+            if order and pool:
+                self._hold(pool, name, order)
 
-    def _hold(self, pool: Pool, name: str, reason: DisruptionReason) -> None:
+    def _hold(self, pool: Pool, name: str, order: Order) -> None:
         going = self.going[pool.name]
         for other in [other for other in going if not self._is_going(other)]:
             del going[other]
-        going[name] = reason
+        going[name] = order
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
         totals = self.totals[pool.name]
         while len(totals) > 1 and totals[1][0] < self.witness.now_s - COUNTED_AGO_S:
             totals.popleft()
         total = max(count for _, count in totals)
+        reason = _reason(order)
+        assert reason is not None
         deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
-        if deciding is not None and len(going) > deciding[0]:
+        leaving = sum(not _is_decided_after(other, order) for other in going.values())
+        if deciding is not None and leaving > deciding[0]:
             said = f"{deciding[1]} of {total}"
-            raise self.broken(f"{name} is {reason}, {len(going)} leave of pool {pool.name}: {said}")
+            raise self.broken(f"{name} is {reason}, {leaving} leave of pool {pool.name}: {said}")
 
     def _is_going(self, name: str) -> bool:
         """Drained still, or out of Slurm and not yet ended."""
@@ -185,6 +188,17 @@ def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
         for one in ours
         if one.template != newest or (most_s is not None and now_s - one.launched_at_s >= most_s)
     ]
+
+
+def _is_decided_after(other: Order, order: Order) -> bool:
+    """By the same plan, which numbers its orders as it decides.
+
+    It lets nodes go one after another, and each finds only those before it leaving: a head that
+    hears of them in another order does nothing that the plan did not allow.
+    """
+    plan, _, number = order.order_id.rpartition("-o")
+    others, _, others_number = other.order_id.rpartition("-o")
+    return plan == others and int(others_number) > int(number)
 
 
 def _reason(order: Order) -> DisruptionReason | None:
