@@ -29,6 +29,13 @@ def test_every_invariant_holds_in_drawn_worlds(first: int) -> None:
             assert ended.broken is None, failure(ended, command(ended.options, ended.options))
 
 
+@pytest.mark.parametrize("seed", [2192, 4310, 5007])
+def test_worlds_that_broke_a_check_once_break_none(seed: int) -> None:
+    ended = Story(draw(seed)).play()
+
+    assert ended.broken is None, failure(ended, command(ended.options, ended.options))
+
+
 def test_the_worlds_have_every_fault_and_really_do_something() -> None:
     stories = [Story(draw(seed)).play() for seed in range(60)]
 

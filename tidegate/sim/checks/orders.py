@@ -207,12 +207,19 @@ class GangsWhole(Check):
         # A more important job that has taken one of them leaves the gang waiting for another.
         nodes = self.world.slurm.nodes
         touched = self.witness.chaos.touched  # nor does one that a person has drained
-        is_broken_up = any(
+        is_broken_up = self._is_kept_one_taken(owner) or any(
             mate in touched or (mate in nodes and nodes[mate].jobs.keys() - {job.job_id})
             for mate in mates
         )
         if not is_broken_up and not any(self._goes(mate) for mate in mates):
             raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
+
+    def _is_kept_one_taken(self, owner: SimJob) -> bool:
+        """A job that Slurm may start before the gang is on an open node that was kept for it."""
+        nodes = self.world.slurm.nodes
+        kept = (n for n, job_id in self.promised.items() if job_id == owner.job_id and n in nodes)
+        on_them = (job for name in kept for job in nodes[name].jobs.values())
+        return any(job.submit.priority >= owner.submit.priority for job in on_them)
 
     def _goes(self, name: str) -> bool:
         is_gone = not self.world.compute.is_live(name)
