@@ -19,15 +19,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate-noble}
 readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy}
 
+readonly of_slurm=(tests/contracts/test_slurm_contract.py tests/contracts/test_together_contract.py)
+
 scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap
 docs/experiments/debian13_tree.sh "$tree"
 export TIDEGATE_REQUIRE_REAL=1
-.venv/bin/pytest -q tests/contracts/test_slurm_contract.py
-TIDEGATE_SLURM_ROOT=$tree .venv/bin/pytest -q tests/contracts/test_slurm_contract.py -k real
+.venv/bin/pytest -q "${of_slurm[@]}"
+TIDEGATE_SLURM_ROOT=$tree .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
 if [[ -x $jammy/usr/bin/curl ]]; then
     TIDEGATE_JAMMY_TREE=$jammy .venv/bin/pytest -q tests/contracts/test_ubuntu_22.py
 fi
 [[ -x $noble/usr/sbin/slurmctld ]] || exit 0
-TIDEGATE_SLURM_ROOT=$noble .venv/bin/pytest -q tests/contracts/test_slurm_contract.py -k real
+TIDEGATE_SLURM_ROOT=$noble .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
 TIDEGATE_UPGRADE_TREES="$noble $tree" .venv/bin/pytest -q tests/contracts/test_upgrade.py

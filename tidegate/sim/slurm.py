@@ -214,12 +214,16 @@ class SimSlurm:
                 if job is None or job.state != "RUNNING":
                     refused[job_id] = "Invalid job id specified"
                     continue
-                job.signals.append(signal)
-                if "tidegate:ckpt" in job.submit.comment or job.submit.signal:
-                    job.saved_s = job.saved_s + self.clock.now_s() - job.started_at_s
-                    job.started_at_s = self.clock.now_s()
-                    self.table.changed()
+                for each in self.table.reached_by(job, signal):
+                    self._save(each, signal)
         return refused
+
+    def _save(self, job: SimJob, signal: str) -> None:
+        job.signals.append(signal)
+        if "tidegate:ckpt" in job.submit.comment or job.submit.signal:
+            job.saved_s = job.saved_s + self.clock.now_s() - job.started_at_s
+            job.started_at_s = self.clock.now_s()
+            self.table.changed()
 
     def comment(self, job_id: str, text: str) -> None:
         with self._command("comment", (job_id,)):

@@ -148,6 +148,14 @@ class Table:
             if other.het_job_id == job.het_job_id and other.state == "RUNNING":
                 self.requeue(other, completes=True)
 
+    def reached_by(self, job: SimJob, signal: str) -> list[SimJob]:
+        """The first component of a heterogeneous job passes signals on; others have no script."""
+        if job.het_job_id in ("", job.job_id):
+            others = self.active.values() if job.het_job_id else ()
+            beside = [p for p in others if p.het_job_id == job.het_job_id and p is not job]
+            return [job, *(each for each in beside if each.state == "RUNNING")]
+        return [job] if signal.startswith("S:") else []
+
     def set_down(self, node: SimNode, reason: str) -> None:
         node.is_down, node.reason = True, reason
         for job in list(node.jobs.values()):
