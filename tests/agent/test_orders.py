@@ -308,6 +308,41 @@ def test_a_signal_that_slurm_refused_is_sent_when_it_is_asked_again(slurm, worke
     assert slurm.did("signal") == [("USR1", "1"), ("USR1", "1")]
 
 
+def test_a_heterogeneous_job_is_signalled_once_and_through_its_first_component(slurm, worker):
+    """The others have no script; Slurm passes on what the first one gets."""
+    slurm.queue("7", "RUNNING", node_names=("n1",), het_job_id="7")
+    slurm.queue("8", "RUNNING", node_names=("n2",), het_job_id="7")
+    slurm.queue("9", "RUNNING", node_names=("n3",), het_job_id="7")
+
+    first = worker.carry_out([order(OrderKind.SIGNAL, "8", "9", text="B:USR1")], NOW_S)
+    later = order(OrderKind.SIGNAL, "7", text="B:USR1", order_id="o2")
+    again = worker.carry_out([later], NOW_S)
+
+    assert slurm.did("signal") == [("B:USR1", "7")]
+    assert {one.outcome for one in (*first.results, *again.results)} == {DONE}
+
+
+def test_a_refusal_of_the_first_components_signal_is_told_of_the_one_that_was_named(slurm, worker):
+    slurm.queue("7", "RUNNING", node_names=("n1",), het_job_id="7")
+    slurm.queue("8", "RUNNING", node_names=("n2",), het_job_id="7")
+    slurm.refuses["7"] = "slurmctld is busy"
+
+    (result,) = worker.carry_out([order(OrderKind.SIGNAL, "8", text="USR1")], NOW_S).results
+
+    assert (result.name, result.outcome) == ("8", FAILED)
+    assert "slurmctld is busy" in result.detail
+
+
+def test_a_heterogeneous_job_that_one_of_its_nodes_saves_gets_no_second_signal(slurm, worker):
+    slurm.put("n2", "MIXED", "DRAIN", reason=NODE_SAVES)
+    for job_id, name in (("7", "n1"), ("8", "n2"), ("9", "n3")):
+        slurm.queue(job_id, "RUNNING", node_names=(name,), het_job_id="7")
+
+    worker.carry_out([order(OrderKind.SIGNAL, "7", "9", text="USR1")], NOW_S)
+
+    assert slurm.did("signal") == []
+
+
 def test_a_node_that_saves_its_jobs_itself_keeps_them(slurm, worker):
     slurm.put("n1", "MIXED", "DRAIN", reason=NODE_SAVES)
     slurm.put("n2", "MIXED")

@@ -85,6 +85,22 @@ def test_jobs_are_signalled_by_signal_and_requeued_by_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("comment", "signal"), [("tidegate:ckpt=B:USR1@20", ""), ("", "B:USR1@20")]
+)
+def test_the_first_component_asks_for_all_of_a_heterogeneous_job(comment: str, signal: str) -> None:
+    """Its script is the only one, and all components leave their nodes when one does."""
+    first = job(1, on=["i-1"], het_job_id="1", comment=comment, signal=signal)
+    other = job(2, on=["i-2"], het_job_id="1", comment="tidegate:ckpt=USR2@60")
+
+    made = saves(notices("i-2"), reading(first, other), NOW_S, TIMINGS)
+
+    assert [(o.kind, o.names, o.text, o.delay_s) for o in made] == [
+        (OrderKind.SIGNAL, ("2",), "B:USR1", 0),
+        (OrderKind.REQUEUE, ("2",), made[1].text, 20),
+    ]
+
+
+@pytest.mark.parametrize(
     ("asked", "text"), [("B:USR1@20", "B:USR1"), ("USR1@20", "S:USR1"), ("nonsense", None)]
 )
 def test_what_a_script_asks_with_signal_is_honoured(asked: str, text: str | None) -> None:

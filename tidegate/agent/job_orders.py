@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tidegate.agent.asked import Carried, asked_jobs, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.interruption import NODE_SAVES
-from tidegate.core.slurm import Job
+from tidegate.core.slurm import Job, Reading
 from tidegate.ports import Slurm
 
 
@@ -64,23 +64,43 @@ def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
 
 
 def signal(orders: Sequence[Order], slurm: Slurm, signalled: Signalled) -> Carried:
-    """Signal what runs, each run once. The orders share the signal."""
+    """Signal what runs, each run once. The orders share the signal.
+
+    Slurm passes the signal of a heterogeneous job's first component on to all; the others have no
+    script, and a signal of their own would not reach the one that there is.
+    """
     name = orders[0].text
     reading = slurm.read()
     asked = asked_jobs(orders, reading)
-    by_node = {node.name for node in reading.nodes if node.reason.startswith(NODE_SAVES)}
-    had = {
-        job.job_id
-        for _, job in asked.pairs
-        if signalled.has(job, name) or not by_node.isdisjoint(job.node_names)
+    running = {job.job_id: job for job in reading.jobs if job.is_running}
+    firsts = {
+        job.job_id: running.get(job.het_job_id, job) for _, job in asked.pairs if job.is_running
     }
-    new = {job.job_id: job for _, job in asked.pairs if job.is_running and job.job_id not in had}
-    errors = slurm.signal(tuple(new), name) if new else {}
-    for job_id, job in new.items():
-        if job_id not in errors:
-            signalled.note(job, name)
+    saved = _saved_by_nodes(reading)
+    had = {
+        job_id
+        for job_id, first in firsts.items()
+        if signalled.has(first, name) or not saved.isdisjoint({job_id, first.job_id})
+    }
+    new = {first.job_id: first for job_id, first in firsts.items() if job_id not in had}
+    refused = slurm.signal(tuple(new), name) if new else {}
+    for first_id, first in new.items():
+        if first_id not in refused:
+            signalled.note(first, name)
+    errors = {
+        job_id: refused[first.job_id]
+        for job_id, first in firsts.items()
+        if job_id not in had and first.job_id in refused
+    }
     results = tuple(_signalled(order, job, errors, had) for order, job in asked.pairs)
     return Carried((*asked.settled, *results))
+
+
+def _saved_by_nodes(reading: Reading) -> set[str]:
+    """Jobs that a node of theirs saves itself, by the ids of their first components too."""
+    nodes = {node.name for node in reading.nodes if node.reason.startswith(NODE_SAVES)}
+    jobs = [job for job in reading.jobs if not nodes.isdisjoint(job.node_names)]
+    return {job.job_id for job in jobs} | {job.het_job_id for job in jobs if job.het_job_id}
 
 
 def _signalled(order: Order, job: Job, errors: Mapping[str, str], had: set[str]) -> OrderResult:

@@ -145,8 +145,9 @@ def saves(
     """
     signals: dict[str, list[_Saving]] = {}
     requeues: dict[int, list[_Saving]] = {}
+    jobs = {job.job_id: job for job in reading.jobs} if reading else {}
     by_node = {notice.instance_id: notice.reclaim_at_s for notice in notices}
-    for job in sorted(reading.jobs if reading else (), key=lambda j: j.job_id):
+    for job in sorted(jobs.values(), key=lambda j: j.job_id):
         on = sorted(by_node.keys() & set(job.node_names))
         if not on or not job.is_running:
             continue
@@ -154,7 +155,8 @@ def saves(
         # Nobody knows how much longer a node lives whose time is over: what it runs is saved still.
         not_after_s = at_s if at_s > now_s else now_s + timings.order_ttl_s
         saving = _Saving(job.job_id, on, at_s, not_after_s)
-        request = checkpoint(job)
+        # All components are requeued with the first one, whose script is the only one there is.
+        request = checkpoint(jobs.get(job.het_job_id, job))
         if request:
             signals.setdefault(request.signal, []).append(saving)
         if job.is_requeueable:
