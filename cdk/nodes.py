@@ -1,7 +1,7 @@
 """The nodes: one launch template per pool, and their role."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from aws_cdk import ArnFormat, CfnTag, Fn, Stack
@@ -24,7 +24,7 @@ from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import root_device
-from userdata.render import node_bundle, node_user_data
+from userdata.render import NodeValues, node_bundle, node_user_data
 
 # The driver image alone takes more than half of it.
 ROOT_GIB = 100
@@ -61,14 +61,7 @@ class Nodes(Construct):
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundle = store(self, "Bundle", node_bundle())
         self._root_device, self._kms_key = root_device(file.os), file.kms_key
-        # All pools have one image.
-        told = next(iter(values.values()), None)
-        packages = told.repository if told and told.installs else None
-        more = [
-            read_bundles(self, bundle.bucket),
-            *statements.read_packages(self, packages),
-            *self._logs(file),
-        ]
+        more = [read_bundles(self, bundle.bucket), *self._packages(values), *self._logs(file)]
         self.role = self._role(storage, events, more)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
@@ -134,6 +127,11 @@ class Nodes(Construct):
             ],
             managed=["AmazonSSMManagedInstanceCore"],
         )
+
+    def _packages(self, values: Mapping[Pool, NodeValues]) -> Sequence[iam.PolicyStatement]:
+        """The right to read Slurm's packages in S3. All pools have one image."""
+        found = [each.repository for each in values.values() if each.installs]
+        return statements.read_packages(self, found[0] if found else None)
 
     def _logs(self, file: ClusterFile) -> Sequence[iam.PolicyStatement]:
         """Where nodes ship their logs to, and the right to do so; nothing when they do not."""
