@@ -150,6 +150,12 @@ def test_slurm_of_schedmd_s_own_packages_is_asked_for_by_their_names(seen):
     assert {"slurm-client", "slurmd"} < set(seen["ubuntu_22"]["shown"])
 
 
+def test_packages_in_s3_are_installed_from_the_folder_they_were_fetched_to(seen):
+    for name in ("slurm_in_s3", "slurm_in_s3_for_dnf"):
+        assert "packages apply" in seen[name]["console"]
+        assert "not installed: slurm" not in seen[name]["log"]
+
+
 def test_a_secrets_manager_that_has_no_time_is_asked_again(seen):
     assert re.search(r"stage munge apply \S+ s, try 3", seen["secret_throttled_twice"]["console"])
 
