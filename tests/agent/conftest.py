@@ -1,6 +1,7 @@
 import pytest
 
-from tests.agent.fakes import FakeBus, FakeClock, FakeSlurm
+from tests.agent.fakes import NOW_S, FakeBus, FakeClock, FakeSlurm
+from tidegate.agent.loop import Agent
 from tidegate.agent.orders import Worker
 
 
@@ -34,3 +35,16 @@ def outcomes(worker, clock):
         return {one.name: one.outcome for one in results}
 
     return carry
+
+
+@pytest.fixture
+def agent(slurm, bus, clock):
+    return Agent(
+        slurm=slurm,
+        bus=bus,
+        clock=clock,
+        cluster="dev",
+        head_instance_id="i-1",
+        agent_started_at_s=NOW_S,
+        sleep=clock.sleep,
+    )

@@ -6,23 +6,10 @@ from collections import Counter
 import pytest
 
 from tests.agent.fakes import NOW_S, order
-from tidegate.agent.loop import Agent, kept
+from tidegate.agent.loop import kept
 from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
-
-
-@pytest.fixture
-def agent(slurm, bus, clock):
-    return Agent(
-        slurm=slurm,
-        bus=bus,
-        clock=clock,
-        cluster="dev",
-        head_instance_id="i-1",
-        agent_started_at_s=NOW_S,
-        sleep=clock.sleep,
-    )
 
 
 def test_the_first_look_publishes_and_an_unchanged_one_does_not(agent, bus, slurm):
@@ -214,17 +201,6 @@ def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
 
     assert slurm.did("requeue") == [("1",), ("1",)]
     assert not agent.is_settling
-
-
-def test_components_of_a_heterogeneous_job_are_requeued_by_the_first_one(agent, slurm):
-    """Slurm refuses any other: Job not heterogeneous job leader."""
-    for job_id in ("7", "8", "9"):
-        slurm.queue(job_id, "RUNNING", het_job_id="7")
-
-    results = agent.on_orders([order(OrderKind.REQUEUE, "8", "9")])
-
-    assert slurm.did("requeue") == [("7",)]
-    assert {each.name: each.outcome for each in results} == dict.fromkeys("89", OrderOutcome.DONE)
 
 
 def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm):

@@ -20,6 +20,8 @@ def delete(
 ) -> Carried:
     """Set the nodes DOWN, then delete those that nothing holds any more.
 
+    A node of the first component of a heterogeneous job takes that one alone off its nodes when
+    it is set DOWN: the others would run on, and the job would never start again.
     `Carried.requeued` are the jobs that Slurm puts back in its queue. Errors: SlurmUnavailable.
     """
     reading = slurm.read()
@@ -27,11 +29,14 @@ def delete(
     names = list(dict.fromkeys(node.name for _, node in asked.pairs))
     if not names:
         return Carried(asked.settled)
-    requeued = frozenset(
-        job.job_id
+    lost = [
+        job
         for job in reading.jobs
         if job.is_running and job.is_requeueable and not set(names).isdisjoint(job.node_names)
-    )
+    ]
+    if together := sorted({job.het_job_id for job in lost if job.het_job_id}):
+        slurm.requeue(together)
+    requeued = frozenset(job.het_job_id or job.job_id for job in lost)
     slurm.down(names, orders[0].text or "tidegate: its instance is gone")
     refused = _delete(names, slurm, sleep, pace)
     results = tuple(_result(order, node, refused) for order, node in asked.pairs)

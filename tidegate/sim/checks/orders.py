@@ -46,7 +46,8 @@ class OrdersGuarded(Check):
         orders, began_s = self.world.in_hand[-1]
         for name in names:
             parts = self._parts(name)
-            mine = [order for order in orders if not parts.isdisjoint(order.names)]
+            named = parts | self._dying_nodes(parts, verb)
+            mine = [order for order in orders if not named.isdisjoint(order.names)]
             if not mine:
                 raise self.broken(f"{verb} of {name}, which no order names")
             whys = [self._why_not(order, name, verb, began_s) for order in mine]
@@ -59,6 +60,12 @@ class OrdersGuarded(Check):
         if name not in jobs or jobs[name].het_job_id != name:
             return {name}
         return {job_id for job_id, job in jobs.items() if job.het_job_id == name}
+
+    def _dying_nodes(self, parts: set[str], verb: str) -> set[str]:
+        """A heterogeneous job is requeued before a node of it is set DOWN by an order."""
+        jobs = self.world.slurm.jobs
+        together = [jobs[part] for part in parts if part in jobs and jobs[part].het_job_id]
+        return {n for job in together for n in job.node_names} if verb == "requeue" else set()
 
     def _without_order(self, verb: str, names: tuple[str, ...]) -> None:
         """By itself the agent only makes requeued jobs eligible, and drains late joiners."""
