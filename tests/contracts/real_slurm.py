@@ -136,6 +136,10 @@ class RealSlurm:
             tails = "\n".join(f"{log}:\n{log.read_text()[-2_000:]}" for log in logs)
             raise AssertionError(f"{error}\n{tails}") from error
 
+    def die(self, name: str) -> None:
+        """The machine is heard of no more."""
+        self.run("ip", "-n", name, "link", "set", "eth0", "down")
+
     def clear(self) -> None:
         """No job and no node, for the next test."""
         jobs = {one.array_job_id or one.het_job_id or one.job_id for one in self.port.read().jobs}

@@ -66,6 +66,9 @@ class SimBench:
         self.clock.advance(seconds)
         self.port.step()
 
+    def die(self, name: str) -> None:
+        self.port.die(name)
+
     def join(
         self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
     ) -> None:

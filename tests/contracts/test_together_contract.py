@@ -113,6 +113,18 @@ def test_a_requeued_heterogeneous_job_stays_whole_when_its_first_node_is_set_dow
     assert states(bench, leader) == BOTH_WAIT
 
 
+def test_of_a_dead_first_node_slurm_requeues_the_first_component_alone(bench: Bench) -> None:
+    leader = running_together(bench)
+    (name,) = job(bench, leader).node_names
+    bench.die(name)
+
+    bench.port.down([name], "tidegate: its instance is gone")
+
+    eventually("the first waits", lambda: state(bench, leader) == "PENDING")
+    bench.pause(2.0)
+    assert sorted(states(bench, leader)) == ["PENDING", "RUNNING"]
+
+
 # Which component is signalled, how, and in which ones it arrives.
 SIGNALS = [
     ("first", "USR1", [0, 1]),

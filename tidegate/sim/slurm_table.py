@@ -161,7 +161,8 @@ class Table:
         for job in list(node.jobs.values()):
             if job.state == "COMPLETING" or job.submit.is_requeueable:
                 self.requeue(job, completes=False)
-                self.requeue_beside(job)
+                if job.job_id != job.het_job_id:  # of the first one Slurm requeues it alone
+                    self.requeue_beside(job)
             else:
                 self.end(job, "NODE_FAIL")
         self.changed()
