@@ -372,3 +372,23 @@ def test_a_weight_that_was_set_is_no_news(agent, slurm):
     agent.on_orders([order(OrderKind.WEIGHT, "n1", text="3")])
 
     assert agent.tick() is None
+
+
+def test_that_a_drain_waits_for_its_node_to_join_asks_for_no_look(agent, slurm):
+    """The look would order it again, once a second for as long as the node boots."""
+    agent.tick()
+    agent.on_orders([order(OrderKind.DRAIN, "n9")])
+    assert agent.tick() is None
+
+    slurm.put("n9", "IDLE")
+
+    assert agent.tick().results[0].outcome is OrderOutcome.FAILED
+    assert slurm.did("drain") == [("n9",)]
+
+
+def test_a_guarded_drain_of_a_node_that_is_not_there_is_told(agent):
+    agent.tick()
+
+    agent.on_orders([order(OrderKind.DRAIN, "n9", only_if=("IDLE",))])
+
+    assert agent.tick().results[0].outcome is OrderOutcome.FAILED

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from tidegate.agent.asked import Carried
 from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import ABOUT_JOBS, Sleep, Worker, batches
@@ -111,7 +112,7 @@ class Agent:
             found[result.order_id].append(result)
         with self._lock:
             self._done |= {order_id: (now_s, tuple(ones)) for order_id, ones in found.items()}
-            self._has_news |= self._is_news(carried.results, now_s)
+            self._has_news |= self._is_news(carried, now_s)
             self._lasting.add(carried.lasting, now_s)
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
@@ -128,11 +129,21 @@ class Agent:
                 extra={"order_id": result.order_id},
             )
 
-    def _is_news(self, results: Sequence[OrderResult], now_s: float) -> bool:
-        """Whether the planner should hear of it before the heartbeat; not of hints carried out."""
-        if any(one.outcome is not OrderOutcome.EXPIRED for one in results):
+    def _is_news(self, carried: Carried, now_s: float) -> bool:
+        """Whether the planner should hear of it before the heartbeat; not of hints carried out.
+
+        Nor that a drain waits for its node to join: the planner's next look would order it again,
+        and so on once a second for as long as the node boots.
+        """
+        waiting = {order.order_id for order in carried.lasting}
+        told = [
+            one.outcome
+            for one in carried.results
+            if one.outcome is not OrderOutcome.FAILED or one.order_id not in waiting
+        ]
+        if any(outcome is not OrderOutcome.EXPIRED for outcome in told):
             return True
-        if not results or 0.0 <= now_s - self._late_told_at_s < LATE_TOLD_EVERY_S:
+        if not told or 0.0 <= now_s - self._late_told_at_s < LATE_TOLD_EVERY_S:
             return False
         self._late_told_at_s = now_s
         return True
