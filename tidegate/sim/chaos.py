@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.actions import Order
+from tidegate.core.actions import Order, OrderKind
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
 from tidegate.core.errors import SlurmUnavailable, Throttled
 from tidegate.core.events import SpotInterruption
@@ -147,11 +147,16 @@ class Chaos:
 
     def _order_route(self) -> Callable[[Order], tuple[float, ...]]:
         chance, rates = stream(self.options.seed, "orders"), self.options.rates
+        of_requeues = stream(self.options.seed, "late requeues")
 
         def route(order: Order) -> tuple[float, ...]:
             arrivals = [0.0]
+            is_requeue = order.kind is OrderKind.REQUEUE
             if not self.is_over and chance.random() < rates.order_late:
                 arrivals = [chance.choice((5.0, 40.0, 150.0)) * chance.random()]
+            elif not self.is_over and is_requeue and of_requeues.random() < 0.5:
+                # By then another has come, and the job may run elsewhere.
+                arrivals = [of_requeues.uniform(0.0, 60.0)]
             if not self.is_over and chance.random() < rates.order_twice:
                 arrivals.append(chance.uniform(0.0, 300.0))
             if arrivals != [0.0]:
