@@ -10,7 +10,7 @@ import pytest
 from bench.deployed import Live, live
 from tests.contracts.real_slurm import RealSlurm, why_not_here
 
-PATIENCE_S = 180.0
+PATIENCE_S = 90.0
 NODES = 3
 SCRIPT = "trap 'echo got >> {notes}' USR1; for i in $(seq 3000); do sleep 0.1; done"
 

@@ -5,6 +5,7 @@ nodes speak under theirs, and who asks has the rights of docs/commands.md.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -166,6 +167,11 @@ def busy(desk: Desk) -> str:
     return node
 
 
+def without_seconds(said: str) -> str:
+    """A countdown differs between two askings."""
+    return re.sub(r"\b\d+ s\b", "N s", said)
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "says"),
     [
@@ -185,7 +191,7 @@ def test_every_kind_of_job_hears_of_itself(
 
     assert told[0] == code, told[1]
     assert says.replace("NODE", busy) in told[1]
-    assert told[1].startswith(found["headline"])
+    assert without_seconds(told[1]).startswith(without_seconds(found["headline"]))
 
 
 def test_nobody_needs_more_rights_than_the_page_says(desk: Desk) -> None:
