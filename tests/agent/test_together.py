@@ -29,6 +29,18 @@ def test_a_heterogeneous_job_is_requeued_before_a_node_of_it_is_set_down(agent, 
     ]
 
 
+def test_a_heterogeneous_job_that_slurm_does_not_requeue_is_told(agent, slurm):
+    slurm.put("n1", "ALLOCATED")
+    for job_id, name in (("7", "n1"), ("8", "n2")):
+        slurm.queue(job_id, "RUNNING", node_names=(name,), het_job_id="7")
+    slurm.refuses["7"] = "Requested operation is presently disabled"
+
+    (told,) = agent.on_orders([order(OrderKind.DELETE, "n1")])
+
+    assert told.name == "n1"
+    assert "Job 7 was not requeued: Requested operation is presently disabled." in told.detail
+
+
 def test_a_heterogeneous_job_of_a_deleted_node_starts_without_its_delay(agent, slurm):
     slurm.put("n2", "ALLOCATED")
     slurm.queue("7", "RUNNING", node_names=("n1",), het_job_id="7")

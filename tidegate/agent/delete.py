@@ -34,12 +34,12 @@ def delete(
         for job in reading.jobs
         if job.is_running and job.is_requeueable and not set(names).isdisjoint(job.node_names)
     ]
-    if together := sorted({job.het_job_id for job in lost if job.het_job_id}):
-        slurm.requeue(together)
+    together = sorted({job.het_job_id for job in lost if job.het_job_id})
+    stuck = slurm.requeue(together) if together else {}
     requeued = frozenset(job.het_job_id or job.job_id for job in lost)
     slurm.down(names, orders[0].text or "tidegate: its instance is gone")
     refused = _delete(names, slurm, sleep, pace)
-    results = tuple(_result(order, node, refused) for order, node in asked.pairs)
+    results = tuple(_result(order, node, refused, stuck) for order, node in asked.pairs)
     return Carried((*asked.settled, *results), requeued)
 
 
@@ -62,8 +62,13 @@ def _delete(
     return refused
 
 
-def _result(order: Order, node: Node, refused: Mapping[str, str]) -> OrderResult:
+def _result(
+    order: Order, node: Node, refused: Mapping[str, str], stuck: Mapping[str, str]
+) -> OrderResult:
+    """`stuck`: heterogeneous job -> why Slurm did not requeue it."""
+    told = "".join(f" Job {job_id} was not requeued: {why}." for job_id, why in stuck.items())
     if node.name in refused:
-        detail = f"The node is DOWN, and cannot be deleted yet: {refused[node.name]}."
+        detail = f"The node is DOWN, and cannot be deleted yet: {refused[node.name]}.{told}"
         return result(order, node.name, OrderOutcome.KEPT, detail)
-    return result(order, node.name, OrderOutcome.DONE, "The node was set DOWN and deleted.")
+    detail = f"The node was set DOWN and deleted.{told}"
+    return result(order, node.name, OrderOutcome.DONE, detail)
