@@ -38,9 +38,13 @@ def _keeps_reason(node: Node, order: Order) -> bool:
     """It drains for a reason that must not be lost: somebody reads it, or the watcher does."""
     if not node.state.is_drain:
         return False
-    is_reclaimed = node.reason.startswith(SERVICE_SAVES)
-    is_lesser = is_reclaimed and not order.text.startswith(SERVICE_SAVES)
-    return node.reason.startswith(NODE_SAVES) or _is_theirs(node) or is_lesser
+    is_watchers = node.reason.startswith(NODE_SAVES)
+    return is_watchers or _is_theirs(node) or _is_lesser(order, node.reason)
+
+
+def _is_lesser(order: Order, before: str) -> bool:
+    """A mere risk, where a reclaim was the reason before: queues do not keep the order."""
+    return before.startswith(SERVICE_SAVES) and not order.text.startswith(SERVICE_SAVES)
 
 
 def _is_theirs(node: Node) -> bool:
@@ -97,11 +101,6 @@ def weigh(order: Order, slurm: Slurm) -> Carried:
     return Carried(())
 
 
-def _is_lesser(order: Order, before: Order) -> bool:
-    """A mere risk, where a reclaim was ordered before: queues do not keep the order."""
-    return before.text.startswith(SERVICE_SAVES) and not order.text.startswith(SERVICE_SAVES)
-
-
 @dataclass(slots=True)
 class Lasting:
     """Drains that hold until their time is over, whatever happens to the node meanwhile.
@@ -116,7 +115,8 @@ class Lasting:
         """`now_s`: when they had been carried out."""
         for order in orders:
             for name in order.names:
-                if name not in self._orders or not _is_lesser(order, self._orders[name][0]):
+                before = self._orders[name][0].text if name in self._orders else ""
+                if not _is_lesser(order, before):
                     self._orders[name] = order, now_s
 
     def lift(self, undrain: Order) -> None:
