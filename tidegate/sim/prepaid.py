@@ -118,8 +118,3 @@ def ec2_ends_at_s(each: Reservation) -> float | None:
     if each.ends_at_s is None or each.market is not Market.CAPACITY_BLOCK:
         return each.ends_at_s
     return each.ends_at_s - BLOCK_ENDS_EARLY_S
-
-
-def told_by_imds(market: Market) -> Market:
-    """What a machine learns of how it is paid for; no reservation is among it."""
-    return Market.ON_DEMAND if market is Market.RESERVED else market

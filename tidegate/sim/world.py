@@ -36,7 +36,6 @@ from tidegate.sim.ec2 import SimCompute
 from tidegate.sim.faults import Killed
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
-from tidegate.sim.prepaid import told_by_imds
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode
 
@@ -380,7 +379,7 @@ class SimWorld:
             memory_mib=shape.slurm_memory_mib,
             gpus=shape.gpus,
             gpu_type=shape.gpu_type,
-            features=pool.features(shape.name, told_by_imds(instance.offering.market)),
+            features=pool.features(shape.name, instance.offering.market),
             weight=1 + shape.gpus,
             is_drain=instance.launch_id in self._gated,
         )

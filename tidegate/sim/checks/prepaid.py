@@ -84,7 +84,7 @@ class PrepaidFirst(Check):
             is_known = lately_s < record.created_at_s and self._is_calm()
             free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
             least = launch.count if launch.gated_for else 1
-            needs = least + self._in_doubt(each.offering, record)
+            needs = least + self._in_doubt(each.offering)
             is_ready = each.offering in offered and is_known and len(free) >= needs
             if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
                 yield each
@@ -92,7 +92,7 @@ class PrepaidFirst(Check):
     def _is_calm(self) -> bool:
         return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)
 
-    def _in_doubt(self, offering: Offering, asking: LaunchRecord) -> int:
+    def _in_doubt(self, offering: Offering) -> int:
         return sum(
             record.launch.count
             for record in self.world.ledger.all_launches.values()
