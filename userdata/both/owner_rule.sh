@@ -7,8 +7,9 @@
 #
 # Refused twice: by the firewall, and by routing rules that know no way there for anybody else. A
 # restart of the image's firewall empties the tables of everybody, then restarts this unit; in
-# between the routing rules are there. systemd-networkd, which removes the routing rules of others when it starts,
-# leaves those that say that they are the kernel's (its networkd-routing-policy-rule.c).
+# between the routing rules are there. systemd-networkd, which removes the routing rules of
+# others when it starts, leaves those that say that they are the kernel's (its
+# networkd-routing-policy-rule.c).
 
 readonly RULES=/etc/tidegate/owner_rule.nft SCRIPT=/etc/tidegate/owner_rule.sh
 readonly UNIT=/etc/systemd/system/tidegate-owner-rule.service
