@@ -128,6 +128,14 @@ FAULTS_OF_DOING = (
         ),
     ),
     mutant(
+        "a requeued job starts in the second in which its old run ended",
+        (
+            "agent/restarts.py",
+            "(int(now_s) > int(ours.waiting_at_s))",
+            "1",
+        ),
+    ),
+    mutant(
         "a late requeue hits a job that runs elsewhere",
         (
             "agent/asked.py",

@@ -300,7 +300,18 @@ class Slurm(Protocol):
         ...
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """Requeue with StartTime=now; returns job id -> error text for refusals."""
+        """End and requeue running jobs; job id -> error text for refusals.
+
+        Slurm lets them start again two minutes after the end of the old run.
+        """
+        ...
+
+    def start(self, job_ids: Sequence[str]) -> None:
+        """Cancel the delay of requeued jobs (StartTime=now); a running job is left alone.
+
+        Only once the job waits, and in a later second than that of its old run's end: earlier it
+        has no effect, or Slurm fails the job.
+        """
         ...
 
     def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:

@@ -77,6 +77,9 @@ class FakeSlurm:
         self.calls.append(("requeue", *job_ids))
         return {name: self.refuses[name] for name in job_ids if name in self.refuses}
 
+    def start(self, job_ids: Sequence[str]) -> None:
+        self.calls.append(("start", *job_ids))
+
     def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
         self.calls.append(("signal", signal, *job_ids))
         return {name: self.refuses[name] for name in job_ids if name in self.refuses}

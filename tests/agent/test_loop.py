@@ -184,36 +184,6 @@ def test_nobody_is_poked_for_an_empty_queue(agent, slurm):
     assert slurm.calls == []
 
 
-def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
-    slurm.queue("1", "COMPLETING")
-    agent.tick()
-    assert agent.is_settling
-    slurm.queue("1", "PENDING", reason="BeginTime")
-    agent.tick()
-    assert slurm.did("requeue") == [("1",), ("1",)]
-
-    slurm.queue("1", "RUNNING")
-    agent.tick()
-    slurm.queue("1", "PENDING", reason="BeginTime")
-    agent.tick()
-
-    assert slurm.did("requeue") == [("1",), ("1",)]
-    assert not agent.is_settling
-
-
-def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm):
-    slurm.put("n1", "ALLOCATED")
-    slurm.queue("1", "RUNNING", node_names=("n1",))
-    agent.on_orders([order(OrderKind.DELETE, "n1")])
-    slurm.queue("1", "PENDING", reason="BeginTime", node_names=())
-
-    agent.tick()
-
-    assert slurm.did("requeue") == [("1",)]
-
-
 def test_a_node_that_was_reclaimed_while_it_booted_is_drained_before_a_job_starts(agent, slurm):
     slurm.queue("1")
     agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: reclaimed")])
@@ -292,22 +262,6 @@ def test_a_node_that_saves_its_jobs_is_left_to_it(agent, slurm):
     agent.tick()
 
     assert slurm.nodes["n1"].reason == NODE_SAVES
-
-
-def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, slurm, clock):
-    slurm.queue("1", "RUNNING")
-
-    def meanwhile() -> None:
-        clock.now += 1
-        agent.on_orders([order(OrderKind.REQUEUE, "1")])
-
-    slurm.before_read = [meanwhile]
-    agent.tick()
-    slurm.queue("1", "PENDING", reason="BeginTime")
-
-    agent.tick()
-
-    assert slurm.did("requeue") == [("1",), ("1",)]
 
 
 @pytest.mark.parametrize("is_up", [True, False], ids=["a node that is up", "one that boots"])

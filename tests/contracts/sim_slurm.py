@@ -60,6 +60,7 @@ class SimBench:
             time_limit_s=asked.t * 60.0 if asked.t else None,
             node_name=asked.w,
             signal=asked_signal(f"#!/bin/sh\n{script}"),
+            ends_in_s=0.1,
         )
 
     def pause(self, seconds: float) -> None:

@@ -231,14 +231,23 @@ def test_a_requeued_job_waits_for_nodes_and_not_for_two_minutes(bench):
     job_id = running_job(bench, name)
 
     assert bench.port.requeue([job_id]) == {}
+    eventually("the old run ended", lambda: state(bench, job_id) == "PENDING")
+    bench.pause(1.0)
+    assert job(bench, job_id).reason.startswith("BeginTime")
+    bench.port.start([job_id])
 
-    def starts_again() -> bool:
-        if state(bench, job_id) == "PENDING":
-            bench.port.requeue([job_id])
-        return state(bench, job_id) == "RUNNING"
+    eventually("the job runs again", lambda: state(bench, job_id) == "RUNNING")
 
-    eventually("the old run ended", lambda: state(bench, job_id) != "RUNNING")
-    eventually("the job runs again", starts_again)
+
+def test_a_job_that_runs_is_not_started(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = running_job(bench, name)
+
+    bench.port.start([job_id, "999999", "7; reboot"])
+
+    bench.pause(1.0)
+    assert state(bench, job_id) == "RUNNING"
 
 
 def test_a_node_set_down_gives_up_its_jobs_at_once_and_can_be_deleted(bench):

@@ -22,7 +22,7 @@ def test_a_late_requeue_leaves_a_job_alone_that_runs_elsewhere_by_now() -> None:
     run(w, 5)
     w.slurm.requeue([job_id])  # the user is faster
     run(w, 5)
-    w.slurm.requeue([job_id])
+    w.slurm.start([job_id])
 
     run(w, 900)
 

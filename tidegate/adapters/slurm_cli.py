@@ -199,11 +199,7 @@ class SlurmCli:
         return refused
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """As the port says; a job that is pending already only gets its StartTime.
-
-        Slurm sets the start two minutes ahead again when the old run has ended, so callers
-        repeat this while the job waits for BeginTime.
-        """
+        """As the port says; a job that is pending already is no refusal."""
         refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
         for chunk in _chunks([j for j in job_ids if j not in refused], at_most=JOBS_AT_ONCE):
             done = self._run(
@@ -213,14 +209,13 @@ class SlurmCli:
                 _raise_if_unanswered(done)
             errors = _job_errors(done) if done.code else {}
             refused |= {job_id: why for job_id, why in errors.items() if "pending" not in why}
-            waiting = [job_id for job_id in chunk if job_id not in refused]
-            if waiting:
-                # A failure here only means that the job starts two minutes later.
-                self._run(
-                    ["scontrol", "update", f"jobid={','.join(waiting)}", "starttime=now"],
-                    UPDATE_TIMEOUT_S,
-                )
         return refused
+
+    def start(self, job_ids: Sequence[str]) -> None:
+        """As the port says. A failure only means that the job starts two minutes later."""
+        for chunk in _chunks([j for j in job_ids if is_job_id(j)], at_most=JOBS_AT_ONCE):
+            command = ["scontrol", "update", f"jobid={','.join(chunk)}", "starttime=now"]
+            self._run(command, UPDATE_TIMEOUT_S)
 
     def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
         if not is_signal(signal):

@@ -13,6 +13,7 @@ from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import ABOUT_JOBS, Sleep, Worker, batches
 from tidegate.agent.release import Pace
+from tidegate.agent.restarts import Restarts
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import SlurmUnavailable, TidegateError
@@ -28,8 +29,6 @@ MAX_RESULTS = 50_000
 # On a head whose clock is wrong every order comes late, and each digest that says so brings the
 # order again: that is told this seldom.
 LATE_TOLD_EVERY_S = 30.0
-# How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
-REQUEUE_CARE_S = 300.0
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class Agent:
         self._done: dict[str, tuple[float, tuple[OrderResult, ...]]] = {}
         self._has_news = False
         self._late_told_at_s = 0.0
-        self._requeued: dict[str, tuple[float, float]] = {}  # since when, until when
+        self._restarts = Restarts()
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
         self._published: Fingerprint | None = None
@@ -116,9 +115,7 @@ class Agent:
             self._lasting.add(carried.lasting, now_s)
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
-            self._requeued |= dict.fromkeys(
-                sorted(carried.requeued), (now_s, now_s + REQUEUE_CARE_S)
-            )
+            self._restarts.add(carried.requeued, now_s)
         for result in carried.results:
             logger.info(
                 "Order %s on %s: %s. %s",
@@ -167,29 +164,12 @@ class Agent:
         self._worker.signalled.forget_ended(reading.jobs)
 
     def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:
-        """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.
-
-        It sets them again when the old run has ended, hence here and not only in the order.
-        """
-        if not self._requeued:
-            return False
-        now_s = self._clock.now_s()
-        queue = {job.job_id: job for job in reading.jobs}
+        """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left."""
         with self._lock:
-            for job_id, (since_s, until_s) in list(self._requeued.items()):
-                if since_s > read_at_s:
-                    continue  # another thread requeued it after this reading
-                job = queue.get(job_id)
-                has_settled = job is None or job.is_running or _waits_for_nodes(job.reason)
-                if now_s > until_s or has_settled:
-                    del self._requeued[job_id]
-            left = list(self._requeued)
-        delayed = sorted(
-            name for name in left if name in queue and queue[name].reason.startswith("BeginTime")
-        )
-        if delayed:
-            self._slurm.requeue(delayed)
-        return bool(left)
+            due = self._restarts.due(reading, read_at_s=read_at_s, now_s=self._clock.now_s())
+        if due:
+            self._slurm.start(due)
+        return self._restarts.are_left
 
     # -- the digest -------------------------------------------------------------------------
 
@@ -265,8 +245,3 @@ def kept(results: Sequence[OrderResult], at_most: int = MAX_RESULTS) -> tuple[Or
 def _is_open(node: Node) -> bool:
     """Jobs start here at the next pass; after an undrain Slurm first waits for a ping."""
     return node.state.takes_jobs and "NOT_RESPONDING" not in node.state.words
-
-
-def _waits_for_nodes(reason: str) -> bool:
-    """A requeued job whose delay is over: Slurm has looked at it and said something else."""
-    return reason not in ("", "None") and not reason.startswith(("BeginTime", "NodeDown"))

@@ -23,7 +23,7 @@ class OrderKind(StrEnum):
     DRAIN = "drain"
     UNDRAIN = "undrain"
     RELEASE = "release"  # drain, see IDLE+DRAIN, delete: one guarded order
-    REQUEUE = "requeue"  # with StartTime=now
+    REQUEUE = "requeue"  # and without Slurm's two minutes before the next start
     SIGNAL = "signal"
     COMMENT = "comment"
     WEIGHT = "weight"  # a hint: where Slurm starts jobs first

@@ -10,7 +10,14 @@ from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
 from tidegate.core.slurm import Association
 from tidegate.sim.clock import START_S
-from tidegate.sim.draw_jobs import ACCOUNTS, QOS, draw_arrivals, with_begin, with_components
+from tidegate.sim.draw_jobs import (
+    ACCOUNTS,
+    QOS,
+    draw_arrivals,
+    with_begin,
+    with_components,
+    with_ends,
+)
 from tidegate.sim.draw_money import with_budget
 from tidegate.sim.options import (
     FAULTS,
@@ -173,7 +180,8 @@ def _arrivals(
     seed: int, cluster: Cluster, size: str, safety_s: float, *, is_tight: bool
 ) -> tuple[Arrival, ...]:
     plain = draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight)
-    return with_components(stream(seed, "het"), with_begin(stream(seed, "begin"), plain), cluster)
+    begins = with_begin(stream(seed, "begin"), plain)
+    return with_ends(stream(seed, "ends"), with_components(stream(seed, "het"), begins, cluster))
 
 
 def _hours(

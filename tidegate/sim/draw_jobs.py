@@ -54,6 +54,17 @@ def with_begin(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ..
     return tuple(found)
 
 
+def with_ends(chance: Random, arrivals: Sequence[Arrival]) -> tuple[Arrival, ...]:
+    """How soon a run ends that is requeued: at its first signal, or only after KillWait."""
+    found: list[Arrival] = []
+    for each in arrivals:
+        ends_in_s = chance.choice((0.1, 0.4, 2.0, 7.0))
+        beside = tuple(replace(part, ends_in_s=ends_in_s) for part in each.submit.beside)
+        submit = replace(each.submit, ends_in_s=ends_in_s, beside=beside)
+        found.append(replace(each, submit=submit))
+    return tuple(found)
+
+
 def with_components(
     chance: Random, arrivals: Sequence[Arrival], cluster: Cluster
 ) -> tuple[Arrival, ...]:

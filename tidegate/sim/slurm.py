@@ -188,23 +188,30 @@ class SimSlurm:
         return busy
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """A running job first ends; StartTime=now holds only once it is pending again."""
+        """A running job first ends; one that is pending already is no refusal."""
         refused: dict[str, str] = {}
         with self._command("requeue", job_ids):
             for job_id in job_ids:
                 job = self.jobs.get(job_id)
                 if job is not None and job.state == "PENDING":
-                    job.eligible_at_s, job.reason = self.clock.now_s(), "None"
-                    self.table.changed()
-                elif job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
+                    continue
+                if job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
                     refused[job_id] = "Requested operation is presently disabled"
                 elif job.het_job_id not in ("", job_id):
                     refused[job_id] = "Job not heterogeneous job leader"
                 else:
                     self.table.requeue(job, completes=True)
                     self.table.requeue_beside(job)
-            self.table.main_pass()
         return refused
+
+    def start(self, job_ids: Sequence[str]) -> None:
+        """Of a job that is COMPLETING Slurm sets the delay again when that is over."""
+        with self._command("start", job_ids):
+            for job in list(self.table.active.values()):
+                if job.state == "PENDING" and not {job.job_id, job.het_job_id}.isdisjoint(job_ids):
+                    job.eligible_at_s, job.reason = self.clock.now_s(), "None"
+                    self.table.changed()
+            self.table.main_pass()
 
     def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
         refused: dict[str, str] = {}

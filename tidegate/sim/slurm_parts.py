@@ -16,7 +16,8 @@ class Submit:
     `array`: number of tasks; `throttle`: its %limit; `node_name`: -w; `is_held`: -H;
     `licences`: how many of the cluster's licences it holds while it runs (-L).
     `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS; `beside`: the other
-    components of a heterogeneous job (`:`).
+    components of a heterogeneous job (`:`). `ends_in_s`: how long a run that is requeued takes to
+    end: TERM, KillWait and the epilog.
     """
 
     user: str
@@ -39,12 +40,13 @@ class Submit:
     signal: str = ""
     begin_after_s: float = 0.0
     beside: tuple["Submit", ...] = ()
+    ends_in_s: float = 2.0
 
 
 @dataclass(slots=True)
 class SimJob:
-    """One job or array task. `saved_s`: progress kept by a checkpoint; `row`: what squeue
-    showed of it, and of which state that was.
+    """One job or array task. `saved_s`: progress kept by a checkpoint; `killed_at_s`: when its
+    last run was told to end; `row`: what squeue showed of it, and of which state that was.
     """
 
     submit: Submit
@@ -57,6 +59,7 @@ class SimJob:
     ended_at_s: float = 0.0
     node_names: tuple[str, ...] = ()
     saved_s: float = 0.0
+    killed_at_s: float = 0.0
     requeues: int = 0
     starts: int = 0
     signals: list[str] = field(default_factory=list)

@@ -11,7 +11,6 @@ from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 
 BACKFILL_INTERVAL_S = 30.0  # bf_interval's default
 REQUEUE_DELAY_S = 120.0
-COMPLETING_S = 2.0  # TERM, KillWait and epilog of a requeued job's old run
 SLURMD_TIMEOUT_S = 120.0
 NODES_DOWN = (
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
@@ -70,7 +69,7 @@ class Table:
                 if self._is_alive(job):
                     yield job.ends_at_s
             elif job.state == "COMPLETING":
-                yield job.ended_at_s + COMPLETING_S
+                yield job.ended_at_s + job.submit.ends_in_s
             elif job.eligible_at_s > now_s:
                 yield job.eligible_at_s
         for node in self.nodes.values():
@@ -92,7 +91,7 @@ class Table:
             if job.state == "RUNNING" and job.ends_at_s <= now_s and self._is_alive(job):
                 self.end(job, "COMPLETED")
                 has_ended = True
-            elif job.state == "COMPLETING" and now_s >= job.ended_at_s + COMPLETING_S:
+            elif job.state == "COMPLETING" and now_s >= job.ended_at_s + job.submit.ends_in_s:
                 self.end(job, "PENDING")
             elif (
                 job.state == "PENDING" and job.reason == "BeginTime" and job.eligible_at_s <= now_s
@@ -135,6 +134,7 @@ class Table:
         """Back into the queue, for two minutes not eligible; an old run that lives ends first."""
         now_s = self.clock.now_s()
         job.requeues += 1
+        job.killed_at_s = self.head_clock.now_s()
         job.reason, job.eligible_at_s = "BeginTime", now_s + REQUEUE_DELAY_S
         if completes:
             job.state, job.ended_at_s = "COMPLETING", now_s
@@ -240,6 +240,7 @@ class Table:
             self.changes += 1
 
     def _start(self, job: SimJob, nodes: Sequence[SimNode]) -> None:
+        is_revoked = self._is_revoked(job, nodes[0])
         job.state, job.reason, job.starts = "RUNNING", "None", job.starts + 1
         job.started_at_s = self.clock.now_s()
         job.node_names = tuple(node.name for node in nodes)
@@ -249,6 +250,13 @@ class Table:
         self.changed()
         for tell in self.on_start:
             tell(job)
+        if is_revoked:
+            self.end(job, "FAILED")
+
+    def _is_revoked(self, job: SimJob, batch_host: SimNode) -> bool:
+        """A node takes no start in the second in which it was told to end the job's old run."""
+        was_here = batch_host.name in self.last_nodes.get(job.job_id, ())
+        return was_here and int(self.head_clock.now_s()) == int(job.killed_at_s)
 
     def _fitting(self, asked: Submit, *, when_empty: bool = False) -> list[SimNode]:
         """The nodes that take the job's share now, or would without what runs on them."""

@@ -96,10 +96,14 @@ take() {
 
 # A job that has left this node may run elsewhere by now: then only its start is asked for, which
 # a running job refuses. Slurm sets the start two minutes ahead again when the old run has ended,
-# hence every second.
+# hence every second. Never in the second of the requeue: Slurm fails a job that starts in it on a
+# node of the old run ("Job credential revoked").
 requeue() {
-    [[ $2 != *" $1 "* ]] || timeout 10 scontrol requeue Incomplete "$1"
-    timeout 10 scontrol update jobid="$1" starttime=now
+    if [[ $2 == *" $1 "* ]]; then
+        timeout 10 scontrol requeue Incomplete "$1"
+    else
+        timeout 10 scontrol update jobid="$1" starttime=now
+    fi
 } 2>/dev/null
 
 save_jobs() {

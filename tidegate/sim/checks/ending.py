@@ -113,6 +113,26 @@ class NoJobKilled(Check):
                 raise self.broken(f"{name} is set DOWN, job {job.job_id} runs on it")
 
 
+class NoJobFailed(Check):
+    """No job fails by what is done to it: nobody starts it in the second in which its old run was
+    told to end.
+    """
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "start":
+            return
+        for name in names:
+            job = self.world.slurm.jobs[name]
+            is_same = int(job.killed_at_s) == int(self.world.head_clock.now_s())
+            if is_same and job.state == "PENDING":
+                raise self.broken(f"job {name} is started, its old run ended in this second")
+
+    def job_ended(self, job: SimJob) -> None:
+        if job.state == "FAILED":
+            where = ", ".join(self.world.slurm.table.last_nodes[job.job_id])
+            raise self.broken(f"job {job.job_id} fails on {where}: Job credential revoked")
+
+
 class LeftSlurmFirst(Check):
     """A node leaves Slurm, drained and deleted, before its instance is terminated."""
 

@@ -68,13 +68,11 @@ class OrdersGuarded(Check):
         return {n for job in together for n in job.node_names} if verb == "requeue" else set()
 
     def _without_order(self, verb: str, names: tuple[str, ...]) -> None:
-        """By itself the agent only makes requeued jobs eligible, and drains late joiners."""
+        """By itself the agent only starts jobs that were requeued, and drains late joiners."""
         jobs, now_s = self.world.slurm.jobs, self.world.head_clock.now_s()
         if verb == "drain" and all(now_s <= self.drains.get(name, 0.0) for name in names):
             return
-        waits = ("PENDING", "COMPLETING")
-        is_harmless = verb == "requeue" and all(jobs[name].state in waits for name in names)
-        if not is_harmless:
+        if verb != "start" or not all(jobs[name].requeues for name in names):
             raise self.broken(f"{verb} of {names} without an order")
 
     def _why_not(self, order: Order, name: str, verb: str, began_s: float) -> str:

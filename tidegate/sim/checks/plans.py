@@ -15,7 +15,7 @@ from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
 
-ONE_IN = 12  # of the plans is made once more from a shuffled snapshot
+ONE_IN = 8  # of the plans is made once more from a shuffled snapshot
 
 
 class _OfPlans(Check):

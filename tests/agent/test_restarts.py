@@ -1,0 +1,130 @@
+"""Requeued jobs start again as soon as they may: not after two minutes, and not too early."""
+
+import math
+
+import pytest
+
+from tests.agent.fakes import order
+from tidegate.core.actions import OrderKind
+
+
+def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "COMPLETING")
+    agent.tick()
+    assert agent.is_settling
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
+    assert slurm.did("start") == [("1",)]
+
+    slurm.queue("1", "RUNNING")
+    agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
+
+    assert slurm.did("start") == [("1",)]
+    assert slurm.did("requeue") == [("1",)]
+    assert not agent.is_settling
+
+
+def test_a_requeued_job_does_not_start_in_the_second_in_which_its_old_run_ended(
+    agent, slurm, clock
+):
+    """Its nodes would refuse the start, and slurmctld would fail the job."""
+    clock.now = math.floor(clock.now) + 0.05
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    for _ in range(3):
+        agent.tick()
+        clock.now += 0.3
+    assert slurm.did("start") == []
+
+    clock.now = math.floor(clock.now) + 1.0
+    agent.tick()
+
+    assert slurm.did("start") == [("1",)]
+
+
+def test_a_requeued_job_whose_old_run_ends_late_waits_for_the_second_after_its_end(
+    agent, slurm, clock
+):
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "COMPLETING", reason="BeginTime")
+    for _ in range(5):
+        clock.now += 1
+        agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    agent.tick()
+    assert slurm.did("start") == []
+
+    clock.now += 1
+    agent.tick()
+
+    assert slurm.did("start") == [("1",)]
+
+
+@pytest.mark.parametrize("reason", ["NodeDown", "", "None"])
+def test_a_requeued_job_that_says_nothing_of_its_delay_yet_stays_looked_after(
+    agent, slurm, clock, reason
+):
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "PENDING", reason=reason)
+    agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
+
+    assert slurm.did("start") == [("1",)]
+
+
+def test_a_requeued_job_is_not_looked_after_for_ever(agent, slurm, clock):
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "COMPLETING")
+    agent.tick()
+    assert agent.is_settling
+
+    clock.now += 301
+    agent.tick()
+
+    assert not agent.is_settling
+
+
+def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm, clock):
+    slurm.put("n1", "ALLOCATED")
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    agent.on_orders([order(OrderKind.DELETE, "n1")])
+    slurm.queue("1", "PENDING", reason="BeginTime", node_names=())
+
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
+
+    assert slurm.did("start") == [("1",)]
+
+
+def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, slurm, clock):
+    slurm.queue("1", "RUNNING")
+
+    def meanwhile() -> None:
+        clock.now += 1
+        agent.on_orders([order(OrderKind.REQUEUE, "1")])
+
+    slurm.before_read = [meanwhile]
+    agent.tick()
+    slurm.queue("1", "PENDING", reason="BeginTime")
+
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
+
+    assert slurm.did("start") == [("1",)]

@@ -1,0 +1,71 @@
+"""When a requeued job may start again: what the agent's `Restarts` relies on."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, real_bench, state
+
+__all__ = ["bench", "real_bench"]
+
+# slurmctld's passes have a beat of one second then; by default every third second has one.
+AT_ONCE = "SchedulerParameters=sched_min_interval=0,batch_sched_delay=0"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RealSlurm]:
+    if reason := why_not_here():
+        pytest.skip(reason)
+    with (
+        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
+        RealSlurm(Path(folder), (AT_ONCE,)) as slurm,
+    ):
+        yield slurm
+
+
+def running(bench: Bench) -> str:
+    bench.join(fresh_name())
+    job_id = bench.submit()
+    eventually("the job runs", lambda: state(bench, job_id) == "RUNNING")
+    return job_id
+
+
+def requeued(bench: Bench, job_id: str) -> None:
+    assert bench.port.requeue([job_id]) == {}
+    eventually("its old run ended", lambda: state(bench, job_id) == "PENDING")
+
+
+def started(bench: Bench, job_id: str) -> None:
+    bench.port.start([job_id])
+    eventually("it starts", lambda: state(bench, job_id) != "PENDING")
+
+
+def test_a_job_that_starts_in_the_second_in_which_its_old_run_ended_is_failed(bench: Bench) -> None:
+    """Its node refuses it: "Job credential revoked"."""
+    job_id = running(bench)
+
+    def is_lost() -> bool:
+        if state(bench, job_id) == "RUNNING":
+            if isinstance(bench, RealSlurm):
+                bench.pause(1.02 - time.time() % 1)
+            requeued(bench, job_id)
+            started(bench, job_id)
+        return state(bench, job_id) == ""
+
+    # Where slurmctld's beat falls into the first moments of a second, it has to drift a little.
+    eventually("the job is lost", is_lost, 240.0)
+
+
+def test_a_job_that_starts_in_a_later_second_runs(bench: Bench) -> None:
+    job_id = running(bench)
+
+    for _ in range(3):
+        requeued(bench, job_id)
+        bench.pause(1.0)
+        started(bench, job_id)
+        bench.pause(0.5)
+        assert state(bench, job_id) == "RUNNING"

@@ -1,0 +1,65 @@
+"""Requeued jobs, until they start again."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tidegate.core.slurm import Job, Reading
+
+# How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
+CARE_S = 300.0
+
+
+@dataclass(slots=True)
+class _Requeued:
+    """`waiting_at_s`: when it was first seen to wait, its old run over."""
+
+    since_s: float
+    waiting_at_s: float | None = None
+
+
+@dataclass(slots=True)
+class Restarts:
+    """Which requeued jobs are still kept waiting by Slurm, and from when on they may start.
+
+    Slurm sets two minutes when the old run has ended, so they are cancelled then and not with
+    the requeue. Not within the same second: a node takes no start whose credential is of the
+    second in which it had to end the old run, and slurmctld then fails the job for good, "Job
+    credential revoked" (docs/real-slurm.md; Slurm's slurm_cred.c and batch_requeue_fini).
+    """
+
+    _jobs: dict[str, _Requeued] = field(default_factory=dict)
+
+    def add(self, job_ids: Iterable[str], now_s: float) -> None:
+        """`now_s`: when they had been requeued."""
+        self._jobs |= {job_id: _Requeued(now_s) for job_id in job_ids}
+
+    @property
+    def are_left(self) -> bool:
+        return bool(self._jobs)
+
+    def due(self, reading: Reading, *, read_at_s: float, now_s: float) -> list[str]:
+        """The jobs whose delay may be cancelled now.
+
+        A reading from before a requeue does not show yet what that did.
+        """
+        if not self._jobs:
+            return []
+        queue = {job.job_id: job for job in reading.jobs}
+        found: list[str] = []
+        for job_id, ours in list(self._jobs.items()):
+            if ours.since_s > read_at_s:
+                continue
+            job = queue.get(job_id)
+            if job is None or _has_settled(job) or now_s > ours.since_s + CARE_S:
+                del self._jobs[job_id]
+            elif job.is_pending and job.reason.startswith("BeginTime"):
+                ours.waiting_at_s = now_s if ours.waiting_at_s is None else ours.waiting_at_s
+                found += [job_id] * (int(now_s) > int(ours.waiting_at_s))
+        return sorted(found)
+
+
+def _has_settled(job: Job) -> bool:
+    """Its delay is over: it runs, or Slurm has looked at it and said something else."""
+    has_reason = job.reason not in ("", "None")
+    is_delayed = job.reason.startswith(("BeginTime", "NodeDown"))
+    return job.is_running or (job.is_pending and has_reason and not is_delayed)
