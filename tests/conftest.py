@@ -10,6 +10,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Time passes on a busy machine, whatever the code does: no example is too slow.
+settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidegate")
 
 REAL_PATH = "real path:"
 

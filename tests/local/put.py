@@ -1,8 +1,12 @@
 """What tests put into a stack, and what its functions then say that they saw."""
 
 import json
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 from local.deploy import Deployment
 from local.router.functions import Invocation
@@ -28,6 +32,24 @@ def look(stack: Stack, deployed: Deployment, group: str = "dev", **body: Any) ->
     stack.cloud.client("sqs").send_message(
         QueueUrl=deployed.outputs["LooksUrl"], MessageBody=json.dumps(body), MessageGroupId=group
     )
+
+
+def come_again(stack: Stack, deployed: Deployment, invocation: Invocation) -> None:
+    """What the invocation left in the look queue is visible at once, not when its time is over."""
+    for record in invocation.event["Records"]:
+        with suppress(ClientError):  # deleted
+            stack.cloud.client("sqs").change_message_visibility(
+                QueueUrl=deployed.outputs["LooksUrl"],
+                ReceiptHandle=record["receiptHandle"],
+                VisibilityTimeout=0,
+            )
+
+
+def eventually(what: str, ask: Callable[[], object], patience_s: float = 60) -> None:
+    until_s = time.monotonic() + patience_s
+    while not ask():
+        assert time.monotonic() < until_s, f"not within {patience_s} s: {what}"
+        time.sleep(0.05)
 
 
 def dead_bodies(stack: Stack, deployed: Deployment, name: str) -> list[Any]:

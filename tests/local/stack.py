@@ -33,6 +33,10 @@ def obey(order):
         time.sleep(order["for_s"])
     if order.get("do") == "die":
         os._exit(3)
+    if order.get("do") == "wait":
+        open(order["for_file"] + ".awaited", "w").close()
+        while not os.path.exists(order["for_file"]):
+            time.sleep(0.02)
 """
 
 
@@ -161,7 +165,7 @@ def planner_by_queue() -> dict[str, Any]:
     looks = {
         "FifoQueue": True,
         "ContentBasedDeduplication": True,
-        "VisibilityTimeout": 1,
+        "VisibilityTimeout": 120,
         "RedrivePolicy": {"deadLetterTargetArn": att("DeadLooks"), "maxReceiveCount": 2},
     }
     mapping = {

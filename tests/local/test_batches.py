@@ -1,6 +1,7 @@
 """An event source mapping gathers batches, and runs as many at once as it may."""
 
 import json
+from itertools import batched
 from typing import Any
 
 from local.deploy import Deployment
@@ -23,8 +24,9 @@ def with_storm_queue(stack: Stack, **mapping: Any) -> Deployment:
 
 def send(stack: Stack, deployed: Deployment, *orders: dict[str, Any]) -> None:
     sqs = stack.cloud.client("sqs")
-    for order in orders:
-        sqs.send_message(QueueUrl=deployed.resources["Storm"][1], MessageBody=json.dumps(order))
+    for some in batched(enumerate(orders), 10, strict=False):
+        entries = [{"Id": str(n), "MessageBody": json.dumps(order)} for n, order in some]
+        sqs.send_message_batch(QueueUrl=deployed.resources["Storm"][1], Entries=entries)
 
 
 def test_a_batch_is_as_large_as_the_mapping_says(stack: Stack, route: Route):
@@ -39,12 +41,11 @@ def test_a_batch_is_as_large_as_the_mapping_says(stack: Stack, route: Route):
 
 
 def test_what_comes_within_the_window_is_one_batch(stack: Stack, route: Route):
-    deployed = with_storm_queue(stack, BatchSize=100, MaximumBatchingWindowInSeconds=2)
+    deployed = with_storm_queue(stack, BatchSize=100, MaximumBatchingWindowInSeconds=3)
     router = route()
     router.start()
 
-    for number in range(15):
-        send(stack, deployed, {"number": number})
+    send(stack, deployed, *({"number": number} for number in range(15)))
     router.settle()
 
     assert [len(bodies(done)) for done in router.invocations] == [15]

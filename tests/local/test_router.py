@@ -1,13 +1,13 @@
 """Events, messages and schedules reach functions as the deployed stack says, and no other way."""
 
-import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from local.router.clock import VirtualClock
 from tests.local.conftest import Stack
-from tests.local.put import Route, bodies, dead_bodies, event, look, of, said
+from tests.local.put import Route, bodies, dead_bodies, event, eventually, look, of, said
 from tests.local.stack import role, schedule, statement
 
 FIVE_MINUTES_S = 300
@@ -279,20 +279,22 @@ def test_threads_route_by_themselves(stack: Stack, route: Route):
     assert len(of(router.invocations, "async")) == 1
 
     router.clock.jump_to(datetime.now(UTC) + timedelta(seconds=FIVE_MINUTES_S + 1))
-    ends_at_s = time.monotonic() + 20
-    while len(router.invocations) < 3 and time.monotonic() < ends_at_s:
-        time.sleep(0.05)
+    eventually("the schedule fired", lambda: len(router.invocations) >= 3)
     assert "at" in router.invocations[-1].event
 
 
-def test_an_interruption_does_not_wait_behind_planning(stack: Stack, route: Route):
+def test_an_interruption_does_not_wait_behind_planning(stack: Stack, route: Route, tmp_path: Path):
+    stack.properties("Planner")["Timeout"] = 120
     deployed = stack.deploy()
     router = route()
     router.start()
+    done, awaited = tmp_path / "done", tmp_path / "done.awaited"
 
-    look(stack, deployed, do="sleep", for_s=3)
-    time.sleep(1)
+    look(stack, deployed, do="wait", for_file=str(done))
+    eventually("planning has begun", awaited.exists)
     event(stack, "test.ec2", number=1)
+    eventually("the interruption was handled", lambda: of(router.invocations, "async"))
+    done.touch()
     router.settle()
 
     assert [each.function_name for each in router.invocations] == [

@@ -2,14 +2,24 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
 from local.router.router import NotSettled
 from tests.local.conftest import Stack
-from tests.local.put import Route, bodies, dead_bodies, event, look, of, said
+from tests.local.put import (
+    Route,
+    bodies,
+    come_again,
+    dead_bodies,
+    event,
+    eventually,
+    look,
+    of,
+    said,
+)
 
-# The look queue of the test's stack hides a message for so long.
 VISIBILITY_S = 1
 
 
@@ -60,6 +70,7 @@ def test_a_group_in_flight_is_locked_and_another_flows(stack: Stack):
 
 
 def test_what_timed_out_together_comes_again_in_its_order(stack: Stack):
+    stack.properties("Looks")["VisibilityTimeout"] = VISIBILITY_S
     deployed = stack.deploy()
     sqs, url = stack.cloud.client("sqs"), deployed.outputs["LooksUrl"]
     for number in (1, 2, 3):
@@ -97,7 +108,7 @@ def test_only_the_reported_part_of_a_batch_comes_again(stack: Stack, route: Rout
     look(stack, deployed, group="three", number=3)
     router.settle()
     assert len(router.invocations) == 1
-    time.sleep(VISIBILITY_S + 0.1)
+    come_again(stack, deployed, router.invocations[-1])
     router.settle()
 
     first, second = router.invocations
@@ -112,7 +123,7 @@ def test_without_report_batch_item_failures_an_answer_deletes_all(stack: Stack, 
 
     look(stack, deployed, do="fail")
     router.settle()
-    time.sleep(VISIBILITY_S + 0.1)
+    come_again(stack, deployed, router.invocations[-1])
     router.settle()
 
     assert len(router.invocations) == 1
@@ -128,10 +139,10 @@ def test_a_batch_that_raises_comes_again_and_ends_in_the_dead_letter_queue(
     router.settle()
     assert [each.error for each in router.invocations] == ["RuntimeError: asked to"]
     assert dead_bodies(stack, deployed, "DeadLooks") == []
-    time.sleep(VISIBILITY_S + 0.1)
+    come_again(stack, deployed, router.invocations[-1])
     router.settle()
     assert len(router.invocations) == 2
-    time.sleep(VISIBILITY_S + 0.1)
+    come_again(stack, deployed, router.invocations[-1])
     router.settle()
 
     assert len(router.invocations) == 2
@@ -139,18 +150,18 @@ def test_a_batch_that_raises_comes_again_and_ends_in_the_dead_letter_queue(
 
 
 def test_a_function_over_its_time_is_killed_and_the_message_comes_again(stack: Stack, route: Route):
-    stack.properties("Planner")["Timeout"] = 1
+    stack.properties("Planner")["Timeout"] = 2
     deployed = stack.deploy()
     router = route()
 
-    look(stack, deployed, do="sleep", for_s=60)
+    look(stack, deployed, do="sleep", for_s=600)
     router.settle()
-    time.sleep(VISIBILITY_S + 0.1)
+    come_again(stack, deployed, router.invocations[-1])
     router.settle()
 
     first, second = router.invocations
-    assert first.error == second.error == "timed out after 1 s"
-    assert first.duration_s < 5
+    assert first.error == second.error == "timed out after 2 s"
+    assert first.duration_s < 60
     assert said(first)["pid"] != said(second)["pid"]
     assert (first.is_cold, second.is_cold) == (True, True)
 
@@ -236,15 +247,18 @@ def test_a_handler_that_cannot_be_loaded_is_an_error_of_each_invocation(stack: S
     assert len(router.invocations) == 3
 
 
-def test_a_router_that_is_still_busy_says_so(stack: Stack, route: Route):
+def test_a_router_that_is_still_busy_says_so(stack: Stack, route: Route, tmp_path: Path):
+    stack.properties("Planner")["Timeout"] = 120
     deployed = stack.deploy()
     router = route()
     router.start()
+    done, awaited = tmp_path / "done", tmp_path / "done.awaited"
 
-    look(stack, deployed, do="sleep", for_s=4)
-    time.sleep(1.5)
+    look(stack, deployed, do="wait", for_file=str(done))
+    eventually("it is at work", awaited.exists)
     with pytest.raises(NotSettled):
         router.settle(timeout_s=0.5)
+    done.touch()
     router.settle()
 
     assert len(of(router.invocations, "planner")) == 1

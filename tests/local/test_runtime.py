@@ -124,10 +124,10 @@ def test_over_its_time_the_process_is_gone_with_its_children(code: Path):
         "    print(subprocess.Popen(['sleep', '60']).pid)\n"
         "    time.sleep(60)\n"
     )
-    process = FunctionProcess(replace(SETTINGS, timeout_s=1), code, {"PATH": "/usr/bin:/bin"})
+    process = FunctionProcess(replace(SETTINGS, timeout_s=2), code, {"PATH": "/usr/bin:/bin"})
 
     began_s = time.monotonic()
-    with pytest.raises(FunctionFailed, match="timed out after 1 s") as failed:
+    with pytest.raises(FunctionFailed, match="timed out after 2 s") as failed:
         invoke(process, {})
 
     child = Path(f"/proc/{failed.value.args[1][0]}/stat")

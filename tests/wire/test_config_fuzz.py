@@ -22,8 +22,7 @@ def check_outcome(tmp_path: Path, content: object) -> None:
 
 FUZZ = settings(
     max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 VALUES = st.recursive(
