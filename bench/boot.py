@@ -30,9 +30,9 @@ from tests.e2e.boot_world import (
     data_of_node,
     start_cloud,
     template,
-    wait_for,
 )
 from tests.userdata.values import A10GX4
+from tests.worlds import wait_for
 from tidegate.wire.console import boot_lines
 from userdata.render import node_bundle
 
@@ -108,7 +108,7 @@ def compare(world: World, data: str) -> None:
             files=files,
         )
         machine = world.boot(spec)
-        assert wait_for(partial(is_ready, machine), 60)
+        assert wait_for(partial(is_ready, machine))
         took[name].append(user_data_ms(machine))
         world.power_off(spec.instance_id)
     for name, times_ms in took.items():
@@ -123,7 +123,7 @@ def main() -> None:
         show("head", boot_head(cloud, world))
         data = data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
         node_id = buy(cloud, template(cloud, "node", data), A10GX4, "on-demand", pool="gpu")
-        assert wait_for(lambda: are_ready(hypervisor, [node_id]), 30)
+        assert wait_for(lambda: are_ready(hypervisor, [node_id]))
         machine = hypervisor.machine(node_id)
         assert machine
         show("node", machine)

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+# What has not happened by then does not happen; a busy machine may be long about it.
+PATIENCE_S = 120.0
 
 
 def seen_in(module: str, *words: str, timeout_s: float) -> Any:
@@ -21,3 +25,13 @@ def seen_in(module: str, *words: str, timeout_s: float) -> Any:
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return json.loads(done.stdout)
+
+
+def wait_for(test: Callable[[], object]) -> bool:
+    """Whether it was so before our patience ended."""
+    until_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until_s:
+        if test():
+            return True
+        time.sleep(0.05)
+    return False

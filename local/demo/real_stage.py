@@ -29,7 +29,7 @@ from tidegate.wire.config import ClusterFile, load_cluster
 
 AWS_PORT = 5000
 USERS = ("ada", "grace")
-HEAD_PATIENCE_S = 30.0
+HEAD_PATIENCE_S = 90.0
 
 
 class HeadDidNotBoot(Exception):

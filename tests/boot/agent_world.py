@@ -25,10 +25,10 @@ from tests.e2e.boot_world import (
     data_of_head,
     publish_agent,
     start_cloud,
-    wait_for,
 )
 from tests.e2e.restart_world import BUCKET, make_agents_way, run
 from tests.userdata.values import HEAD
+from tests.worlds import wait_for
 from tidegate.wire.digest import decode_digest
 from userdata.render import BundleAt, HeadValues
 
@@ -82,18 +82,18 @@ def scenario(whole: Path) -> dict[str, Any]:
         values = replace(values, update_poll_s=0.3, agent=publish_agent(cloud, whole))
         stage = Stage(cloud, boot(cloud, world, values))
         head = stage.head
-        assert wait_for(lambda: READY in head.console.read_text(), 40), head.console.read_text()
-        wait_for(stage.digest_start_s, 20)
+        assert wait_for(lambda: READY in head.console.read_text()), head.console.read_text()
+        wait_for(stage.digest_start_s)
         seen: dict[str, Any] = {"first": stage.look(), "first_s": stage.digest_start_s()}
 
         newer = replace(values, agent=publish_agent(cloud, own))
         changed_s = time.time()
         data_of_head(cloud, newer)
-        wait_for(lambda: stage.digest_start_s() > changed_s, 30)
+        wait_for(lambda: stage.digest_start_s() > changed_s)
         seen |= {"second": stage.look(), "second_s": stage.digest_start_s() - changed_s}
 
         data_of_head(cloud, replace(values, agent=tampered(cloud, whole)))
-        wait_for(lambda: "agent_code failed" in head.console.read_text(), 30)
+        wait_for(lambda: "agent_code failed" in head.console.read_text())
         seen |= {"tampered": stage.look(), "console": head.console.read_text()}
     return seen
 

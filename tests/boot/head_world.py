@@ -34,17 +34,15 @@ from tests.e2e.boot_world import (
     start_cloud,
     tags,
     template,
-    wait_for,
 )
 from tests.userdata.values import HEAD, T4X1
+from tests.worlds import wait_for
 from userdata.render import HeadValues, SlurmPartition
 
 MIB = 1 << 20
 DATA = "/srv/tidegate"
 AGAIN = "var/lib/cloud/scripts/per-boot/tidegate"
 DAEMONS = ("munged", "slurmctld")
-# slurmctld saves a change within five seconds.
-STATE_SAVED_S = 6
 STORE_LINK = "nvme-Amazon_EC2_NVMe_Instance_Storage_AWS0123"
 # A partition table with one partition, as DOS wrote it.
 DOS_TABLE = bytes(446) + bytes.fromhex("80010100 83030303 00080000 00080000") + bytes(48)
@@ -80,8 +78,8 @@ class Stage:
         return disk
 
 
-def said(machine: Machine, words: str, seconds: float = 20) -> bool:
-    return wait_for(lambda: words in machine.console.read_text(), seconds)
+def said(machine: Machine, words: str) -> bool:
+    return wait_for(lambda: words in machine.console.read_text())
 
 
 def run(machine: Machine, line: str) -> str:
@@ -122,8 +120,8 @@ def wrong_cluster(stage: Stage) -> str:
     volume_id = "vol-0000000000000005"
     disk = stage.disk(ebs_link(volume_id))
     first = stage.alone(10, volume_id, disk)
-    assert wait_for(lambda: first.run(["mountpoint", "-q", DATA]).returncode == 0, 20)
-    assert wait_for(lambda: "cluster" in first.run(["cat", f"{DATA}/.tidegate-volume"]).stdout, 20)
+    assert wait_for(lambda: first.run(["mountpoint", "-q", DATA]).returncode == 0)
+    assert wait_for(lambda: "cluster" in first.run(["cat", f"{DATA}/.tidegate-volume"]).stdout)
     run(first, f"sed -i s/cluster=.*/cluster=other/ {DATA}/.tidegate-volume; sync")
     stage.world.power_off(first.spec.instance_id)
     second = stage.alone(11, volume_id, disk)
@@ -149,7 +147,7 @@ def booted(stage: Stage, instance_id: str) -> Machine:
         machine = stage.hypervisor.machine(instance_id)
         return machine is not None and READY in machine.console.read_text()
 
-    machine_is_ready = wait_for(is_ready, 90)
+    machine_is_ready = wait_for(is_ready)
     machine = stage.hypervisor.machine(instance_id)
     assert machine
     assert machine_is_ready, machine.run(["bash", "-c", "tail -n 5 /var/log/tidegate/*"]).stdout
@@ -164,8 +162,15 @@ def wait_for_job(head: Machine, job_id: str, state: str) -> str:
     def shown() -> str:
         return head.run(["squeue", "-h", "-t", "all", "-j", job_id, "-o", "%T"]).stdout.strip()
 
-    wait_for(lambda: shown() == state, 20)
+    wait_for(lambda: shown() == state)
     return shown()
+
+
+def wait_until_saved(head: Machine) -> None:
+    """Slurmctld saves a change within five seconds; a plug that is pulled before loses it."""
+    changed_s = time.time()
+    state = f"{DATA}/slurmctld/job_state"
+    assert wait_for(lambda: float(run(head, f"stat -c %Y {state}")) > changed_s)
 
 
 def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
@@ -174,16 +179,16 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     values = replace(values, slurm=replace(values.slurm, accounting=True))
     store = stage.disk(STORE_LINK)
     first_id = launch(stage, values)
-    wait_for(lambda: stage.hypervisor.machine(first_id), 10)
+    wait_for(lambda: stage.hypervisor.machine(first_id))
     machine = stage.hypervisor.machine(first_id)
     assert machine
-    wait_for(lambda: not machine.run(["test", "-e", "/run/machine"]).returncode, 5)
+    wait_for(lambda: not machine.run(["test", "-e", "/run/machine"]).returncode)
     machine.plug_disk(store)
     attach(stage, first_id, volume_id)
     head = booted(stage, first_id)
     node_data = data_of_node(stage.cloud, replace(LOCAL_NODE, munge=stage.cloud.munge))
     node_id = buy(stage.cloud, template(stage.cloud, "node", node_data), T4X1, "spot", pool="cheap")
-    assert wait_for(lambda: node_id in show_nodes(head), 30)
+    assert wait_for(lambda: node_id in show_nodes(head))
     script = "--wrap='echo $SLURM_RESTART_COUNT; sleep 600'"
     running = run(head, f"sbatch --parsable -p cheap --gres=gpu:t4:1 -o /dev/null {script}")
     waiting = run(head, "sbatch --parsable --gres=gpu:a10g:4 --job-name=waits --wrap=true")
@@ -194,17 +199,14 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "was_running": wait_for_job(head, running, "RUNNING"),
     }
     seen["accounted_before"] = accounted(head, running)
-    # slurmctld saves a change within five seconds; a plug that is pulled before loses it.
-    changed_s = time.time()
-    state = f"{DATA}/slurmctld/job_state"
-    wait_for(lambda: float(run(head, f"stat -c %Y {state}")) > changed_s, 10)
+    wait_until_saved(head)
     stage.cloud.ec2.detach_volume(VolumeId=volume_id, InstanceId=first_id)
     stage.cloud.ec2.terminate_instances(InstanceIds=[first_id])
-    wait_for(lambda: stage.hypervisor.machine(first_id) is None, 10)
+    wait_for(lambda: stage.hypervisor.machine(first_id) is None)
     second_id = launch(stage, values)
     attach(stage, second_id, volume_id)
     head = booted(stage, second_id)
-    assert wait_for(lambda: "MIXED+" in show_nodes(head).get(node_id, {}).get("State", ""), 30)
+    assert wait_for(lambda: "MIXED+" in show_nodes(head).get(node_id, {}).get("State", ""))
     return {
         **seen,
         "is_another": second_id != first_id,
@@ -220,7 +222,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
 def accounted(head: Machine, job_id: str) -> str:
     """What accounting knows of a job that runs; slurmctld tells it a little later."""
     line = f"sacct -nPX -j {job_id} -o JobID,State,User"
-    wait_for(lambda: "|RUNNING|" in run(head, line), 30)
+    wait_for(lambda: "|RUNNING|" in run(head, line))
     return run(head, line)
 
 
@@ -240,12 +242,12 @@ def updated(
     gpu, _cheap = values.slurm.partitions
     more = (*values.slurm.partitions, SlurmPartition("more", ("gpu",)))
     data_of_head(stage.cloud, replace(values, slurm=replace(values.slurm, partitions=more)))
-    wait_for(lambda: "more up" in partitions(head), 20)
+    wait_for(lambda: "more up" in partitions(head))
     seen["more"] = partitions(head)
     seen["job"] = wait_for_job(head, job_id, "RUNNING")
     less = replace(values, slurm=replace(values.slurm, partitions=(gpu,)))
     data_of_head(stage.cloud, less)
-    wait_for(lambda: "cheap drain" in partitions(head), 20)
+    wait_for(lambda: "cheap drain" in partitions(head))
     seen["less"] = partitions(head)
     seen["job_in_leaving"] = wait_for_job(head, job_id, "RUNNING")
     pid = pid_of_slurmctld(head)
@@ -254,19 +256,19 @@ def updated(
     run(head, f"scancel {job_id}")
     seen["refused"] = head.run(["sbatch", "-p", "cheap", "--wrap=true"]).returncode
     # MinJobAge is two seconds here, and slurmctld purges when it next looks.
-    wait_for(lambda: not any(line.startswith("cheap") for line in partitions(head)), 60)
+    wait_for(lambda: not any(line.startswith("cheap") for line in partitions(head)))
     seen["at_end"] = partitions(head)
     seen["node"] = node_id in show_nodes(head)
     run(head, "mkdir -p /usr/lib/slurm && touch /usr/lib/slurm/spank_pyxis.so")
     less = replace(less, containers="pyxis")
     data_of_head(stage.cloud, less)
     plugins = "grep -s pyxis /etc/slurm/plugstack.conf"
-    wait_for(lambda: head.run(["sh", "-c", plugins]).stdout, 20)
+    wait_for(lambda: head.run(["sh", "-c", plugins]).stdout)
     seen["plugins"] = head.run(["sh", "-c", plugins]).stdout.strip()
     broken = replace(less.slurm, settings=(*less.slurm.settings, ("SchedulerType", "nonsense")))
     data_of_head(stage.cloud, replace(less, slurm=broken))
-    seen["said"] = said(head, "does not start with the new slurm.conf", 40)
-    seen["after_broken"] = wait_for(lambda: partitions(head) == seen["at_end"], 20)
+    seen["said"] = said(head, "does not start with the new slurm.conf")
+    seen["after_broken"] = wait_for(lambda: partitions(head) == seen["at_end"])
     return seen
 
 
@@ -283,17 +285,17 @@ def killed(times: int) -> dict[str, Any]:
             MachineSpec("i-0ead0000000000099", "m7i.large", data, is_head=True, disks=disks)
         )
         # A head that is cut short before this never comes back: there is nothing to go on from.
-        assert wait_for((head.root / AGAIN).exists, 10)
+        assert wait_for((head.root / AGAIN).exists)
         for number in range(times):
             time.sleep(chance.uniform(0, 1.2) if number else 0)
             if number == times // 2:
                 said(head, READY)
                 run(head, "sbatch --job-name=waits --gres=gpu:a10g:4 --wrap=true")
-                time.sleep(STATE_SAVED_S)
+                wait_until_saved(head)
             head.power_off()
             head.boot()
         num_ready = head.console.read_text().count(READY)
-        is_ready = wait_for(lambda: head.console.read_text().count(READY) > num_ready, 60)
+        is_ready = wait_for(lambda: head.console.read_text().count(READY) > num_ready)
         before = digests(head)
         again = head.run(["/opt/tidegate/boot/boot.sh"])
         return {

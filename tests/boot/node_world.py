@@ -44,14 +44,12 @@ from tests.e2e.boot_world import (
     show_nodes,
     start_cloud,
     start_throttled_service,
-    wait_for,
 )
 from tests.userdata.values import A10GX4
+from tests.worlds import wait_for
 from userdata.image import image_component
 from userdata.render import node_bundle, node_user_data
 
-# Nobody waits longer for a case.
-END_S = 25.0
 AT_ONCE = 3
 BUS, PLAN_ID = "tidegate-local", "1f0c9a3e-412"
 
@@ -100,7 +98,7 @@ def told_by_job(machine: Machine, asked_for: str) -> list[str]:
     asked = [f"--nodelist={machine.spec.instance_id}", *asked_for.split()]
     job = ["runuser", "-u", "games", "--", "srun", "-D/", "-t1", *asked, "bash", "-c", TELLS]
     done = machine.run(job)
-    wait_for(lambda: not machine.run(["sh", "-c", "ls /run/tidegate/mps"]).stdout.strip(), 5)
+    wait_for(lambda: not machine.run(["sh", "-c", "ls /run/tidegate/mps"]).stdout.strip())
     left = machine.run(["sh", "-c", "ls /run/tidegate/mps; pgrep -fc mps-daemo[n]"])
     return [
         *done.stdout.splitlines(),
@@ -110,11 +108,11 @@ def told_by_job(machine: Machine, asked_for: str) -> list[str]:
 
 
 def look_at(name: str, machine: Machine) -> dict[str, Any]:
-    wait_for(lambda: ended(machine), END_S)
+    wait_for(lambda: ended(machine))
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
     if machine.is_alive:
         # The console tells before the bus does.
-        wait_for(lambda: machine.run(["pgrep", "-f", "boot/boot.sh"]).returncode, 5)
+        wait_for(lambda: machine.run(["pgrep", "-f", "boot/boot.sh"]).returncode)
         line = (
             f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
             "findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
@@ -145,7 +143,7 @@ def bake(stage: Stage) -> dict[str, Any]:
     files = {**DRIVERLESS, "/etc/munge/munge.key": "x" * 32}
     spec = replace(stage.spec(Fault(files=files)), user_data="#!/bin/sh\ntouch /is-up\n", gpus=0)
     machine = stage.world.boot(spec)
-    wait_for(lambda: not machine.run(["test", "-e", "/is-up"]).returncode, 10)
+    wait_for(lambda: not machine.run(["test", "-e", "/is-up"]).returncode)
     seen: dict[str, Any] = {}
     phases: Any = image_component(BAKED)["phases"]
     for step in (step for phase in phases for step in phase["steps"]):
@@ -207,12 +205,12 @@ def killed(stage: Stage, head: Machine, moments_s: list[float]) -> dict[str, Any
     """A node whose boot is killed at these moments and started again each time."""
     machine = stage.world.boot(stage.spec(FAULTS["healthy"]))
     node = machine.spec.instance_id
-    wait_for(lambda: not machine.run(["test", "-e", "/opt/tidegate/boot/boot.sh"]).returncode, 10)
+    wait_for(lambda: not machine.run(["test", "-e", "/opt/tidegate/boot/boot.sh"]).returncode)
     for moment_s in moments_s:
         time.sleep(moment_s)
         machine.run(["pkill", f"-{signal.SIGKILL.value}", "-f", "/opt/tidegate/boot/"])
         machine.run(["/opt/tidegate/boot/boot.sh", "start"])
-    is_ready = wait_for(lambda: READY in machine.console.read_text(), END_S)
+    is_ready = wait_for(lambda: READY in machine.console.read_text())
     before = digests(machine)
     again = machine.run(["/opt/tidegate/boot/boot.sh"])
     found = {

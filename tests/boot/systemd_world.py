@@ -22,12 +22,11 @@ from tests.e2e.boot_world import (
     data_of_head,
     show_nodes,
     start_cloud,
-    wait_for,
 )
 from tests.userdata.values import HEAD
+from tests.worlds import wait_for
 
 LAYER = Path(os.environ.get("TIDEGATE_CLOUD_INIT", "/var/tmp/tidegate-cloud-init"))
-END_S = 60.0
 # EFS never answers, and the pool's bound on a boot is short.
 HANGS = Fault(
     files={"/usr/sbin/mount.efs": "#!/bin/sh\nexec sleep 1000\n"},
@@ -59,23 +58,23 @@ def head_of(stage: Stage) -> Machine:
     data = data_of_head(stage.cloud, values)
     head = MachineSpec("i-0ead0000000000001", "m7i.large", data, is_head=True, systemd=LAYER)
     machine = stage.world.boot(head)
-    wait_for(lambda: ended(machine), END_S)
+    wait_for(lambda: ended(machine))
     return machine
 
 
 def killed(machine: Machine) -> None:
     """Systemd starts the stages again half a minute after somebody killed them."""
-    wait_for(lambda: "stage identity" in machine.console.read_text(), END_S)
+    wait_for(lambda: "stage identity" in machine.console.read_text())
     machine.run(["systemctl", "kill", "-s", "KILL", "tidegate-boot"])
 
 
 def rebooted(machine: Machine) -> dict[str, Any]:
     """A node that comes back ends itself before Slurm hears of it."""
     machine.run(["systemctl", "reboot"])
-    wait_for(lambda: not machine.is_alive, END_S)
+    wait_for(lambda: not machine.is_alive)
     machine.power_off()
     machine.boot()
-    wait_for(lambda: not machine.is_alive, END_S)
+    wait_for(lambda: not machine.is_alive)
     log = machine.console.read_text()
     return {"alive": machine.is_alive, "said": "node was rebooted: powers off" in log}
 
@@ -100,7 +99,7 @@ def scenario() -> dict[str, Any]:
         }
         killed(machines["killed"])
         for name, machine in machines.items():
-            wait_for(lambda machine=machine: ended(machine), END_S)  # type: ignore[misc]
+            wait_for(lambda machine=machine: ended(machine))  # type: ignore[misc]
             seen[name] = {
                 "console": machine.console.read_text(),
                 "alive": machine.is_alive,

@@ -21,7 +21,7 @@ type Seen = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    found: Seen = seen_in("boot.agent_world", str(agent_package(ROOT)), timeout_s=300)
+    found: Seen = seen_in("boot.agent_world", str(agent_package(ROOT)), timeout_s=600)
     return found
 
 

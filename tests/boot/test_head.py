@@ -28,7 +28,7 @@ def seen() -> Seen:
 
 @pytest.fixture(scope="module")
 def cut_short() -> Seen:
-    found: Seen = seen_in("boot.head_world", str(POWER_CUTS), timeout_s=400)
+    found: Seen = seen_in("boot.head_world", str(POWER_CUTS), timeout_s=600)
     return found
 
 

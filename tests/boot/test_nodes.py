@@ -27,7 +27,7 @@ type Seen = dict[str, Any]
 
 
 def world(*words: str) -> Any:
-    return seen_in("boot.node_world", *words, timeout_s=400)
+    return seen_in("boot.node_world", *words, timeout_s=600)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def endpoint(tmp_path) -> Iterator[str]:
             yield f"http://localhost:{port}"
         finally:
             server.terminate()
-            server.wait(timeout=10)
+            server.wait(timeout=60)
 
 
 def wait_for(port: int) -> None:

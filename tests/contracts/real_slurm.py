@@ -23,7 +23,7 @@ NAMESPACES = (
     "--kill-child=SIGKILL",
     "--mount-proc",
 )
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def why_not_here() -> str:

@@ -99,4 +99,4 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
         slurm.port.poke([SECOND])
         return next(one.node_names for one in slurm.port.read().jobs if one.job_id == large)
 
-    assert eventually("the large job runs", runs_on, 40.0) == (SECOND,)
+    assert eventually("the large job runs", runs_on) == (SECOND,)

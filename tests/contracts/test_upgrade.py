@@ -43,7 +43,7 @@ def seen(slurm: RealSlurm) -> tuple[list[str], list[str]]:
         done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
         return sorted(done.stdout.splitlines())
 
-    jobs = eventually("the queue is shown", shown, 60)
+    jobs = eventually("the queue is shown", shown)
     return jobs, [node.name for node in slurm.port.read().nodes]
 
 

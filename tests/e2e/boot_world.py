@@ -32,6 +32,7 @@ from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tests.e2e.secrecy import firewall_restarted, leaks, reaches_imds, what_leaked
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
+from tests.worlds import PATIENCE_S, wait_for
 from userdata.render import (
     Bundle,
     BundleAt,
@@ -65,7 +66,7 @@ LOCAL_SLURM = replace(
     cgroup=(("CgroupPlugin", "cgroup/v1"),),
     has_task_prolog=True,
 )
-LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=20)
+LOCAL_NODE = replace(NODE, spot_poll_s=0.5, register_wait_s=60)
 
 # What an ordinary user finds in a job: the batch step, then a step of srun.
 JOB = """#!/bin/bash
@@ -169,15 +170,6 @@ def start_throttled_service(
     return server
 
 
-def wait_for(test: Callable[[], object], seconds: float) -> bool:
-    until_s = time.monotonic() + seconds
-    while time.monotonic() < until_s:
-        if test():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def template(cloud: Cloud, name: str, user_data: str, *, profile: str = "") -> str:
     data: dict[str, Any] = {
         "ImageId": "ami-12345678",
@@ -225,7 +217,7 @@ def boot_head(cloud: Cloud, world: World) -> Machine:
         LaunchTemplate={"LaunchTemplateId": template_id, "Version": "1"},
         TagSpecifications=tags(role="head"),
     )
-    wait_for(lambda: world.head and READY in world.head.console.read_text(), 20)
+    wait_for(lambda: world.head and READY in world.head.console.read_text())
     assert world.head
     return world.head
 
@@ -311,7 +303,7 @@ def break_nodes(cloud: Cloud, world: World) -> dict[str, dict[str, Any]]:
     """Boot what must fail, all at once; whether each ended, and its last words."""
     start_throttled_service()
     machines = {name: world.boot(spec) for name, spec in broken_specs(cloud).items()}
-    ended = {name: machine.wait_for_end(20) for name, machine in machines.items()}
+    ended = {name: machine.wait_for_end(PATIENCE_S) for name, machine in machines.items()}
     return {
         name: {"ended": ended[name], "console": machine.console.read_text()}
         for name, machine in machines.items()
@@ -324,19 +316,26 @@ def refuse_node(cloud: Cloud, hypervisor: Hypervisor) -> str:
         cloud, "other", data_of_node(cloud, replace(LOCAL_NODE, munge=cloud.munge))
     )
     instance_id = buy(cloud, template_id, T4X1, "spot", pool="unheard-of")
-    wait_for(lambda: instance_state(cloud, instance_id) == "terminated", 10)
-    wait_for(lambda: hypervisor.machine(instance_id) is None, 1)
+    wait_for(lambda: instance_state(cloud, instance_id) == "terminated")
+    wait_for(lambda: hypervisor.machine(instance_id) is None)
     return instance_state(cloud, instance_id)
 
 
 def reclaim(cloud: Cloud, hypervisor: Hypervisor, head: Machine, lost: str) -> dict[str, Any]:
-    """EC2 takes a spot node after a notice of two seconds."""
-    hypervisor.reclaim_after(lost, 2)
-    drained = wait_for(lambda: "DRAIN" in show_nodes(head)[lost]["State"], 1.9)
-    reason = head.run(["sinfo", "-h", "-n", lost, "-o", "%E"]).stdout.strip()
-    gone = wait_for(lambda: hypervisor.machine(lost) is None, 5)
-    terminated = wait_for(lambda: instance_state(cloud, lost) == "terminated", 5)
-    return {"drained": drained, "reason": reason, "gone": gone, "terminated": terminated}
+    """EC2 takes a spot node after a notice."""
+    hypervisor.reclaim_after(lost, 2 * PATIENCE_S)
+    reasons = ["none"]
+
+    def has_reason() -> bool:
+        reasons.append(head.run(["sinfo", "-h", "-n", lost, "-o", "%E"]).stdout.strip())
+        return reasons[-1] != "none"
+
+    wait_for(has_reason)
+    drained = "DRAIN" in show_nodes(head)[lost]["State"]
+    hypervisor.reclaim_after(lost, 0)
+    gone = wait_for(lambda: hypervisor.machine(lost) is None)
+    terminated = wait_for(lambda: instance_state(cloud, lost) == "terminated")
+    return {"drained": drained, "reason": reasons[-1], "gone": gone, "terminated": terminated}
 
 
 def munge_key(cloud: Cloud) -> bytes:
@@ -355,7 +354,7 @@ def scenario() -> dict[str, Any]:
         head_s += time.monotonic()
         started_s = time.monotonic()
         ids = buy_nodes(cloud)
-        ready = wait_for(lambda: are_ready(hypervisor, ids.values()), 20)
+        ready = wait_for(lambda: are_ready(hypervisor, ids.values()))
         nodes_s = time.monotonic() - started_s
         add_user(head)  # later than the nodes: the Prolog must make her known there
         seen = {

@@ -33,9 +33,9 @@ from tests.e2e.boot_world import (
     start_cloud,
     tags,
     template,
-    wait_for,
 )
 from tests.userdata.values import HEAD, T4X1
+from tests.worlds import PATIENCE_S, wait_for
 from tidegate.wire.digest import decode_digest
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ class Cluster:
             head = self.world.head
             return head is not None and head.console.read_text().count(READY) >= times
 
-        assert wait_for(is_ready, 30), self.world.head and self.world.head.console.read_text()
+        assert wait_for(is_ready), self.world.head and self.world.head.console.read_text()
         assert self.world.head
         return self.world.head
 
@@ -171,7 +171,7 @@ def role_of(machine: Machine) -> str:
 
 
 def look_at(cluster: Cluster, head: Machine) -> dict[str, Any]:
-    wait_for(cluster.digest_start_s, 20)
+    wait_for(cluster.digest_start_s)
     return {
         "ip": head.ip,
         "job": run(head, "squeue -h -o '%i %j %T'"),
@@ -189,14 +189,14 @@ def stop_and_start(cluster: Cluster, instance_id: str) -> dict[str, Any]:
     watch_daemon(head, "slurmctld")
     before = look_at(cluster, head)
     cluster.cloud.ec2.stop_instances(InstanceIds=[instance_id])
-    stopped = wait_for(lambda: not head.is_alive, 20)
+    stopped = wait_for(lambda: not head.is_alive)
     time.sleep(1)  # the hypervisor looks several times meanwhile
     evening_s = time.time()
     state = instance_state(cluster.cloud, instance_id)
     log = (head.root / "var/log/slurm/slurmctld.log").read_text()
     cluster.cloud.ec2.start_instances(InstanceIds=[instance_id])
     again = cluster.booted_head(2)
-    wait_for(lambda: cluster.digest_start_s() > evening_s, 20)
+    wait_for(lambda: cluster.digest_start_s() > evening_s)
     return {
         "before": before,
         "stopped": stopped,
@@ -217,10 +217,10 @@ def join_node(cluster: Cluster, head: Machine) -> Machine:
         cluster.cloud, "node", data_of_node(cluster.cloud, values), profile="node-profile"
     )
     instance_id = buy(cluster.cloud, template_id, T4X1, "spot", pool="cheap")
-    assert wait_for(lambda: instance_id in show_nodes(head), 20)
+    assert wait_for(lambda: instance_id in show_nodes(head))
     found = cluster.hypervisor.machine(instance_id)
     assert found
-    assert wait_for(lambda: READY in found.console.read_text(), 10)
+    assert wait_for(lambda: READY in found.console.read_text())
     return found
 
 
@@ -229,14 +229,14 @@ def reboot(cluster: Cluster, node: Machine) -> dict[str, Any]:
     watch_daemon(node, "slurmd")
     cluster.world.stop(node.spec.instance_id)
     cluster.world.start(node.spec.instance_id)
-    ended = node.wait_for_end(15)
+    ended = node.wait_for_end(PATIENCE_S)
     found = {"ended": ended, "console": node.console.read_text()}
     # Once more, for whoever gets to slurmd before the node is off.
     wants = node.root / "etc/systemd/system/multi-user.target.wants"
     (wants / "tidegate-rebooted.service").unlink(missing_ok=True)
     cluster.world.stop(node.spec.instance_id)
     cluster.world.start(node.spec.instance_id)
-    wait_for(lambda: not node.run(["test", "-e", "/var/lib/cloud/booted"]).returncode, 10)
+    wait_for(lambda: not node.run(["test", "-e", "/var/lib/cloud/booted"]).returncode)
     run(node, "systemctl start slurmd")
     return {**found, "starts": starts(node)}
 
@@ -263,7 +263,7 @@ def scenario() -> dict[str, Any]:
             "node_joined": re.sub(r"\+.*", "", show_nodes(head)[node.spec.instance_id]["State"]),
         }
         head.run(["systemctl", "poweroff"])
-        wait_for(lambda: instance_state(cloud, instance_id) == "stopped", 20)
+        wait_for(lambda: instance_state(cloud, instance_id) == "stopped")
         seen["state_after_poweroff"] = instance_state(cloud, instance_id)
         hypervisor.stop()
         seen["reboot"] = reboot(cluster, node)

@@ -39,7 +39,7 @@ def world(verb: str) -> subprocess.Popen[str]:
 @pytest.fixture(scope="module")
 def seen() -> Seen:
     process = world("scenario")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err[-3000:]
     found: Seen = json.loads(out)
     return found
@@ -225,8 +225,8 @@ def test_nothing_is_left_when_a_world_is_killed(held, which, number):
         theirs = hold_open(namespaces(pids), stack) - numbers(namespaces([os.getpid()]))
 
         os.kill(pids[which], number)
-        process.wait(timeout=10)
-        until_s = time.monotonic() + 3
+        process.wait(timeout=60)
+        until_s = time.monotonic() + 30
         while processes_in(theirs) and time.monotonic() < until_s:
             time.sleep(0.05)
 

@@ -10,7 +10,7 @@ def test_no_gpu_is_bought_over_an_accounts_cap() -> None:
     if why_not := can_enter():
         pytest.skip(f"real path: {why_not}")
 
-    seen = seen_in("e2e.caps_world", timeout_s=300)
+    seen = seen_in("e2e.caps_world", timeout_s=600)
     assert (seen["most_gpus"], seen["bought_gpus"]) == (2, 2)
     assert seen["completed"] == 5
     assert any("account lab allows 2 GPUs in all" in reason for reason in seen["told"])

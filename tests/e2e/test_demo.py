@@ -49,7 +49,7 @@ def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dic
         env={**os.environ, "SLURM": slurm, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
         check=False,
     )
     report = where / "demo-report.json"

@@ -18,7 +18,7 @@ type Seen = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def seen() -> Seen:
-    found: Seen = seen_in("e2e.restart_world", timeout_s=120)
+    found: Seen = seen_in("e2e.restart_world", timeout_s=600)
     return found
 
 

@@ -10,5 +10,5 @@ def test_a_node_of_the_users_own_is_left_alone() -> None:
     if why_not := can_enter():
         pytest.skip(f"real path: {why_not}")
 
-    seen = seen_in("e2e.static_world", timeout_s=240)
+    seen = seen_in("e2e.static_world", timeout_s=600)
     assert seen == {"bought": 2, "idle": "idle none", "drained": "drained new disk"}

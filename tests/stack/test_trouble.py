@@ -21,7 +21,7 @@ from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 # All attempts that a client of ours makes.
 ATTEMPTS = 3
-TIMEOUT_S = 4
+TIMEOUT_S = 8
 AGAIN_S = 1.1
 FUNCTION = "tidegate-stacked-{}"
 
