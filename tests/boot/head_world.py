@@ -166,11 +166,11 @@ def wait_for_job(head: Machine, job_id: str, state: str) -> str:
     return shown()
 
 
-def wait_until_saved(head: Machine) -> None:
+def wait_until_saved(head: Machine, job_id: str) -> None:
     """Slurmctld saves a change within five seconds; a plug that is pulled before loses it."""
-    changed_s = time.time()
-    state = f"{DATA}/slurmctld/job_state"
-    assert wait_for(lambda: float(run(head, f"stat -c %Y {state}")) > changed_s)
+    run(head, f"scontrol update jobid={job_id} comment=is-saved")
+    grep = ["grep", "-q", "is-saved", f"{DATA}/slurmctld/job_state"]
+    assert wait_for(lambda: head.run(grep).returncode == 0)
 
 
 def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "was_running": wait_for_job(head, running, "RUNNING"),
     }
     seen["accounted_before"] = accounted(head, running)
-    wait_until_saved(head)
+    wait_until_saved(head, running)
     stage.cloud.ec2.detach_volume(VolumeId=volume_id, InstanceId=first_id)
     stage.cloud.ec2.terminate_instances(InstanceIds=[first_id])
     wait_for(lambda: stage.hypervisor.machine(first_id) is None)
@@ -290,8 +290,8 @@ def killed(times: int) -> dict[str, Any]:
             time.sleep(chance.uniform(0, 1.2) if number else 0)
             if number == times // 2:
                 said(head, READY)
-                run(head, "sbatch --job-name=waits --gres=gpu:a10g:4 --wrap=true")
-                wait_until_saved(head)
+                asked = "sbatch --parsable --job-name=waits --gres=gpu:a10g:4 --wrap=true"
+                wait_until_saved(head, run(head, asked))
             head.power_off()
             head.boot()
         num_ready = head.console.read_text().count(READY)

@@ -148,6 +148,9 @@ def test_translation_is_a_good_file_once_the_gaps_are_filled(tmp_path):
     assert load_cluster(target).cluster.name == "old"
     assert "to fill in: pools.*.zones" in done.stderr
     assert "subnet-0a1b2c3d, subnet-0a1b2c3e" in done.stderr
+    assert "Scheduling.SlurmQueues.gpu: had a placement group; see" in done.stderr
+    assert "Scheduling.SlurmQueues.train: had" not in done.stderr
+    assert "to fill in: image" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -171,6 +174,37 @@ def test_other_files_are_refused_in_a_sentence(tmp_path, content, said):
     assert done.exit_code == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{source}: {said}")
+
+
+def test_an_image_is_taken_over_and_has_to_be_built_anew():
+    text = yaml.safe_load(PCLUSTER)
+    text["Image"]["CustomAmi"] = "ami-0123456789abcdef0"
+
+    done = translate(text, "old")
+
+    assert done.file["image"] == "ami-0123456789abcdef0"
+    assert "image: ParallelCluster's own images have another Slurm; build one" in done.to_do
+
+
+def test_no_time_and_no_node_are_not_the_defaults():
+    text = yaml.safe_load(PCLUSTER)
+    text["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] = 0
+    text["Scheduling"]["SlurmQueues"][1]["ComputeResources"][0]["MaxCount"] = 0
+
+    pool = translate(text, "old").file["pools"]["train-h100"]
+
+    assert (pool["idle_s"], pool["limits"]) == (0, {"nodes": 0})
+
+
+def test_a_capacity_block_becomes_on_demand_and_that_is_told():
+    text = yaml.safe_load(PCLUSTER)
+    text["Scheduling"]["SlurmQueues"][1]["CapacityType"] = "CAPACITY_BLOCK"
+
+    done = translate(text, "old")
+
+    assert done.file["pools"]["train-h100"]["capacity_types"] == ["on-demand"]
+    place = "Scheduling.SlurmQueues.train.CapacityType"
+    assert f"{place}: CAPACITY_BLOCK, see reservations" in done.left_out
 
 
 BROKEN = """\

@@ -18,7 +18,8 @@ CONSOLE = """\
 [    4.1] cloud-init[812]: tidegate 2026-11-21T19:38:03.100Z stage identity apply 0.041 s, try 1
 [    4.2] EXT4-fs (nvme0n1p1): mounted filesystem
 tidegate 2026-11-21T19:38:09.220Z stage gpu failed (exit 9): NVIDIA-SMI has failed\r
-tidegate not ready after 900 s
+systemd[1]: Started untidegate stage of somebody else.
+tidegate not ready after 900 s \x20
 """
 
 
@@ -75,6 +76,21 @@ def test_a_node_that_has_said_nothing_is_told_apart(ec2):
 
     assert shown.exit_code == 3
     assert "has said nothing of its boot yet" in shown.stderr
+
+
+def test_a_kernel_that_has_spoken_is_not_yet_a_boot(ec2):
+    with answering(ec2, "[    4.2] EXT4-fs (nvme0n1p1): mounted filesystem\n"):
+        assert asked(ec2).exit_code == 3
+
+
+def test_who_may_not_read_the_console_is_not_told_that_the_node_is_unknown(ec2):
+    with Stubber(ec2) as stubber:
+        stubber.add_client_error("get_console_output", "UnauthorizedOperation")
+        shown = asked(ec2)
+
+    assert shown.exit_code == 1
+    assert "EC2 knows no instance" not in shown.stderr
+    assert "UnauthorizedOperation" in shown.stderr
 
 
 def test_a_node_that_ec2_does_not_know_is_one_sentence(ec2):

@@ -114,7 +114,39 @@ def test_the_planner_knows_the_mean_of_prices_that_change():
     assert of({"spot_price_history.json": prices}).cluster.prices[XLARGE] == pytest.approx(1.75)
 
 
-@pytest.mark.parametrize("different", [{"product": "Windows"}, {"zone": "us-east-1f"}])
+def test_a_history_without_a_start_begins_with_its_first_day_in_utc():
+    prices = history(("2026-03-02T07:00:00+01:00", "0.5"), ("2026-03-02T09:00:00Z", "0.75"))
+
+    found = of({"spot_price_history.json": prices}).prices[XLARGE]
+
+    assert found.changes == ((6 * 3600.0, 0.5), (9 * 3600.0, 0.75))
+
+
+def test_prices_of_one_s_own_come_before_the_history_s():
+    files = {
+        "spot_price_history.json": history(("2026-03-02T00:00:00Z", "0.5")),
+        "spot_prices.csv": "instance_type,zone,spot\ng5.xlarge,us-east-1a,0.25\n",
+    }
+
+    assert of(files).prices[XLARGE].at(0) == of(files).cluster.prices[XLARGE] == 0.25
+
+
+def test_a_row_of_another_zone_changes_nothing():
+    rows = "us-east-1b,9\n"
+    for name, column in (("spot_prices", "spot"), ("hazards", "hazard_per_hour")):
+        files = {f"{name}.csv": f"instance_type,zone,{column}\ng5.xlarge,{rows}"}
+        assert of(files) == of({})
+
+
+def test_linux_of_a_vpc_is_linux():
+    text = history(("2026-03-02T00:00:00Z", "0.25"), product="Linux/UNIX (Amazon VPC)")
+
+    assert of({"spot_price_history.json": text}).prices[XLARGE].at(0) == 0.25
+
+
+@pytest.mark.parametrize(
+    "different", [{"product": "Windows"}, {"product": "SUSE Linux"}, {"zone": "us-east-1f"}]
+)
 def test_prices_of_other_systems_and_zones_change_nothing(different):
     text = history(("2026-03-02T00:00:00Z", "0.01"), **different)
 
@@ -129,6 +161,33 @@ def test_spot_advisor_s_classes_become_interruptions_per_hour():
 
     assert hazards[XLARGE] == pytest.approx(0.125 / 730)
     assert replace(XLARGE, instance_type="g5.12xlarge") not in hazards
+
+
+@pytest.mark.parametrize(
+    ("kind", "share"), [(0, 0.025), (1, 0.075), (2, 0.125), (3, 0.175), (4, 0.25)]
+)
+def test_a_class_of_spot_advisor_is_a_share_of_a_month_in_the_cluster_s_region(kind, share):
+    both = {"Linux": {"g5.xlarge": {"r": kind}}, "Windows": {"g5.xlarge": {"r": 4 - kind}}}
+    other = {"Linux": {"g5.xlarge": {"r": 4 - kind}, "g5.12xlarge": {"r": 4}}}
+    text = json.dumps({"spot_advisor": {"ap-south-1": other, "us-east-1": both}})
+
+    assert of({"spot-advisor-data.json": text}).cluster.hazards == {
+        XLARGE: pytest.approx(share / 730)
+    }
+
+
+def test_spot_advisor_knows_nothing_of_what_is_bought_on_demand():
+    text = json.dumps({"spot_advisor": {"us-east-1": {"Linux": {"g5.xlarge": {"r": 2}}}}})
+
+    assert of({"spot-advisor-data.json": text}, "on-demand").cluster.hazards == {}
+
+
+def test_the_planner_knows_the_mean_of_hazards_that_change():
+    rows = "".join(f"g5.xlarge,*,{value},{at_s}\n" for value, at_s in ((0.5, 0), (0.1, 900)))
+    rows += "g5.xlarge,*,9,3600\n"
+    text = f"instance_type,zone,hazard_per_hour,at_s\n{rows}"
+
+    assert of({"hazards.csv": text}).cluster.hazards[XLARGE] == pytest.approx(0.2)
 
 
 def test_hazards_of_one_s_own_come_before_spot_advisor_s():
@@ -155,7 +214,9 @@ def test_steps_add_up_over_any_span():
         ("hazards.csv", "instance_type,zone\nx,y\n", "line 1"),
         ("hazards.csv", "instance_type,zone,hazard_per_hour\nx,y,often\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y\n", "line 2"),
+        ("spot_prices.csv", "instance_type,zone,spot\nx,y,1,2\n", "line 2: not 3 fields"),
         ("spot_prices.csv", "instance_type,zone,spot\nx,y,-1\n", "line 2"),
+        ("spot_prices.csv", "instance_type,zone,spot\nx,y,nan\n", "line 2"),
         ("spot_prices.csv", "instance_type,zone,spot,at_s\nx,y,1,soon\n", "line 2: 'soon'"),
         ("spot_price_history.json", "[]", "the file"),
         ("spot_price_history.json", history(("now", "1")), "SpotPriceHistory.0.Timestamp"),
