@@ -12,7 +12,6 @@ from typing import Protocol
 from tidegate.core.actions import (
     Charge,
     Cordon,
-    Ended,
     LaunchRecord,
     LaunchStatus,
     Losses,
@@ -21,6 +20,7 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stretch,
     Stuck,
     Toll,
 )
@@ -98,7 +98,8 @@ NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
 class LedgerView:
     """One consistent-enough read of the ledger: the epoch is read first.
 
-    `digest_seen` None: none was acted on in the last ten minutes. `spent`: what ended nodes cost;
+    `digest_seen` None: none was acted on in the last ten minutes. `spent`: what nodes have cost
+    that ended, or before they got another price;
     `losses`: what AWS's taking some of them back did to jobs, by month.
     """
 
@@ -149,10 +150,13 @@ class Ledger(Protocol):
         """Move a node forward; False when it already stood there or further, or is unknown."""
         ...
 
-    def charge(self, ended: Sequence[Ended]) -> None:
-        """Note when nodes stopped to cost; add that and their tolls to the counters.
+    def charge(self, stretches: Sequence[Stretch]) -> None:
+        """Note when nodes stopped to cost or what they cost from now on; add what they have cost
+        and the tolls of those that ended to the counters.
 
-        Each node counts once, however often this is repeated; unknown ones do not count.
+        Each stretch counts once, however often this is repeated; those of unknown and ended nodes
+        do not count. Where another planner has noted another price since the record was read, a
+        new price is dropped; an end is not, since nobody would count it: Throttled.
         """
         ...
 

@@ -6,16 +6,17 @@ import pytest
 
 from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
-from tidegate.core.actions import Charge, Ended, LaunchStatus, Losses, Phase, Toll
+from tidegate.core.actions import Charge, LaunchStatus, Losses, Phase, Stretch, Toll
+from tidegate.core.errors import Throttled
 from tidegate.ports import Ledger
 
 TODAY, MONTH = "2027-01-15", "2027-01"
 
 
-def ended(instance_id: str = "i-1", usd: float = 0.1) -> Ended:
+def ended(instance_id: str = "i-1", usd: float = 0.1) -> Stretch:
     scopes = ("cluster", "pool t4")
     charges = tuple(Charge(period, s, usd) for period in (TODAY, MONTH) for s in scopes)
-    return Ended(instance_id, NOW_S, charges)
+    return Stretch(instance_id, NOW_S, charges)
 
 
 def spent(ledger: Ledger) -> dict[tuple[str, str], float]:
@@ -94,3 +95,93 @@ def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
         ledger.charge(after)
 
     assert ledger.view().losses == (Losses(MONTH, 2, 1.25, 2),)
+
+
+def repriced(usd_per_hour: float, until_s: float = NOW_S, was_at_s: float | None = None) -> Stretch:
+    """A node has cost 0.1 USD to each scope, and has another price from then on."""
+    return replace(ended(), until_s=until_s, priced_at_s=was_at_s, next_usd_per_hour=usd_per_hour)
+
+
+def test_what_a_node_cost_at_its_price_is_counted_once_when_it_gets_another(
+    ledger: Ledger,
+) -> None:
+    with_node(ledger)
+
+    for _ in range(3):
+        ledger.charge([repriced(0.526)])
+
+    assert spent(ledger) == {(p, s): 0.1 for p in (TODAY, MONTH) for s in ("cluster", "pool t4")}
+    (found,) = ledger.view().nodes
+    assert (found.usd_per_hour, found.priced_at_s, found.ended_at_s) == (0.526, NOW_S, None)
+
+
+def test_a_price_may_change_there_and_back_and_the_end_counts_once(ledger: Ledger) -> None:
+    with_node(ledger)
+    first, second = repriced(0.526), repriced(0.0, NOW_S + 60.25, NOW_S)
+    last = replace(ended(), until_s=NOW_S + 90, priced_at_s=NOW_S + 60.25)
+
+    for each in (first, first, second, first, second, last, second, last):
+        ledger.charge([each])
+
+    assert spent(ledger)[MONTH, "cluster"] == pytest.approx(0.3, abs=1e-9)
+    (found,) = ledger.view().nodes
+    assert (found.usd_per_hour, found.priced_at_s) == (0.0, NOW_S + 60.25)
+    assert found.ended_at_s == NOW_S + 90
+
+
+def test_of_two_planners_that_see_another_price_one_counts(ledger: Ledger) -> None:
+    with_node(ledger)
+
+    ledger.charge([repriced(0.526)])
+    ledger.charge([repriced(0.7, NOW_S + 5)])
+
+    assert spent(ledger)[MONTH, "cluster"] == 0.1
+    assert ledger.nodes(["i-1"])[0].usd_per_hour == 0.526
+
+
+def test_an_end_reckoned_with_an_older_price_is_not_counted_and_not_taken_for_counted(
+    ledger: Ledger,
+) -> None:
+    """The node would be forgotten, and its last stretch with it."""
+    with_node(ledger)
+    ledger.charge([repriced(0.526)])
+
+    for _ in range(2):
+        with pytest.raises(Throttled):
+            ledger.charge([replace(ended(), until_s=NOW_S + 60)])
+
+    assert spent(ledger)[MONTH, "cluster"] == 0.1
+    assert ledger.nodes(["i-1"])[0].ended_at_s is None
+
+
+def test_a_node_that_has_ended_gets_no_other_price(ledger: Ledger) -> None:
+    with_node(ledger)
+    ledger.charge([ended()])
+
+    ledger.charge([repriced(0.526, NOW_S + 60)])
+
+    assert spent(ledger)[MONTH, "cluster"] == 0.1
+    assert ledger.nodes(["i-1"])[0].priced_at_s is None
+
+
+def test_ends_and_new_prices_are_counted_in_one_batch(ledger: Ledger) -> None:
+    names = [f"i-{number}" for number in range(120)]
+    ledger.commit(ledger.view().epoch, [launch()])
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+    ends = [ended(name) for name in names[::2]]
+    changes = [replace(repriced(0.526), instance_id=name) for name in names[1::2]]
+
+    ledger.charge(changes[:1])
+    ledger.charge([*ends, *changes])
+
+    assert spent(ledger)[MONTH, "cluster"] == pytest.approx(12.0, abs=1e-9)
+    assert sum(each.priced_at_s == NOW_S for each in ledger.view().nodes) == 60
+
+
+def test_a_node_is_written_with_the_price_that_it_has_by_then(ledger: Ledger) -> None:
+    known = replace(node(), usd_per_hour=0.7, priced_at_s=NOW_S - 60)
+    ledger.commit(ledger.view().epoch, [launch()])
+
+    ledger.finish_launch("l-1", LaunchStatus.DONE, [known])
+
+    assert ledger.nodes(["i-1"]) == (known,)

@@ -76,6 +76,13 @@ def test_counters_outlive_their_period(period: str) -> None:
     assert kept_until_s(period) > (end_s if len(period) == 7 else day_of(at(period)).ends_at_s)
 
 
+def test_another_price_is_charged_from_when_it_began() -> None:
+    made = replace(record(age_s=2 * HOUR_S), usd_per_hour=1.0, priced_at_s=NOW_S - HOUR_S / 4)
+
+    assert {each.usd for each in charges(made, NOW_S)} == {0.25}
+    assert charges(made, NOW_S - HOUR_S) == ()
+
+
 def with_budget(scope: str, **budget: float) -> Cluster:
     return replace(cluster(pool(), pool("a10g", weight=2)), budgets={scope: Budget(**budget)})
 

@@ -4,13 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import cluster, job
+from tests.make import T4, ZONE, cluster, job, node, pool
 from tests.service.conftest import World
-from tidegate.core.ec2 import ACCOUNT_TAG, JOB_TAG, USER_TAG
+from tidegate.core.ec2 import (
+    ACCOUNT_TAG,
+    JOB_TAG,
+    USER_TAG,
+    Instance,
+    InstanceState,
+    Market,
+    Offering,
+)
 from tidegate.core.errors import Throttled
-from tidegate.core.pool import Budget
-from tidegate.core.spend import day_of
+from tidegate.core.pool import Budget, Reservation
+from tidegate.core.spend import charges, day_of, ended
 from tidegate.sim.faults import no_faults
+from tidegate.sim.prepaid import Prepaid
 
 HOUR_S = 3600.0
 
@@ -79,3 +88,110 @@ def test_what_was_spent_stops_the_next_launch(world: World) -> None:
     unmet = {each.job_id: each.reason for each in looked.rounds[-1].plan.unmet}
     assert unmet.keys() == {"8"}
     assert unmet["8"].startswith("the budget of account nlp, 0.10 USD per day, is spent")
+
+
+RESERVED = Offering("g4dn.xlarge", ZONE, Market.RESERVED)
+RESERVATION = Reservation("cr-1", "g4dn.xlarge", ZONE, 1, Market.RESERVED, 0.0, None)
+
+
+def in_a_reservation(world: World) -> Instance:
+    """A node that costs nothing, until EC2 bills it as on demand."""
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.RESERVED, *of.pools[0].markets))
+    prices = {**of.prices, RESERVED: 0.0}
+    world.of = replace(of, pools=(using,), reservations=(RESERVATION,), prices=prices)
+    world.compute.prepaid = Prepaid((RESERVATION,))
+    bought(world)
+    (one,) = world.compute.live()
+    assert one.offering == RESERVED
+    return one
+
+
+def stays_busy(world: World, name: str) -> None:
+    """Half an hour later, its job still runs."""
+    world.clock.advance(HOUR_S / 2)
+    running = job(7, account="nlp", on=[name])
+    world.report([running], [node(name, state="ALLOCATED", gpus_alloc=1)])
+
+
+def leaves_its_reservation(world: World) -> Instance:
+    one = in_a_reservation(world)
+    stays_busy(world, one.instance_id)
+    world.look()
+    world.compute.end_reservation(RESERVATION)
+    return one
+
+
+def test_what_a_node_costs_after_its_reservation_is_spent(world: World) -> None:
+    one = leaves_its_reservation(world)
+    world.look()
+    stays_busy(world, one.instance_id)
+    usd = world.of.prices[replace(RESERVED, market=Market.ON_DEMAND)]
+
+    world.look()
+    (living,) = world.ledger.all_nodes.values()
+    alone = charges(living, world.clock.now_s())
+    world.compute.end(one.instance_id)
+    for _ in range(3):
+        world.report()
+        world.look()
+
+    assert [each.usd for each in alone] == pytest.approx([usd / 2] * len(alone))
+    assert alone
+    assert counted(world) == pytest.approx(usd / 2)
+
+
+def test_a_node_that_ec2_takes_into_a_reservation_costs_nothing_from_then_on(world: World) -> None:
+    one = leaves_its_reservation(world)
+    world.look()
+    stays_busy(world, one.instance_id)
+    world.compute.put(replace(one, offering=RESERVED, state=InstanceState.RUNNING))
+    world.look()
+    usd = world.of.prices[replace(RESERVED, market=Market.ON_DEMAND)]
+
+    stays_busy(world, one.instance_id)
+    world.look()
+
+    (living,) = world.ledger.all_nodes.values()
+    assert charges(living, world.clock.now_s()) == ()
+    assert counted(world) == pytest.approx(usd / 2)
+
+
+@pytest.mark.parametrize("dies_at", ["after commit", "before charge", "after charge"])
+def test_a_planner_that_dies_while_it_notes_a_price_counts_once(world: World, dies_at: str) -> None:
+    one = leaves_its_reservation(world)
+
+    def dies(point: str) -> None:
+        if point == dies_at:
+            raise Throttled("no answer")
+
+    world.break_with(dies)
+    assert world.look().trouble
+    world.break_with(no_faults)
+    world.look()
+    usd = world.of.prices[replace(RESERVED, market=Market.ON_DEMAND)]
+    stays_busy(world, one.instance_id)
+    world.compute.end(one.instance_id)
+    world.report()
+    world.look()
+
+    assert counted(world) == pytest.approx(usd / 2)
+
+
+def test_a_slow_planner_that_ends_a_node_does_not_count_it_by_the_price_before(
+    world: World,
+) -> None:
+    """It is counted by the next, from the record that holds now."""
+    one = leaves_its_reservation(world)
+    slow = world.ledger.view()
+    world.look()
+    stays_busy(world, one.instance_id)
+
+    world.compute.end(one.instance_id)
+    with pytest.raises(Throttled):
+        world.ledger.charge([ended(slow.nodes[0], world.clock.now_s())])
+    world.report()
+    world.look()
+
+    usd = world.of.prices[replace(RESERVED, market=Market.ON_DEMAND)]
+    assert counted(world) == pytest.approx(usd / 2)

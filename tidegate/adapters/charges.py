@@ -4,8 +4,9 @@
     spent#2026-11       the same for a month
     lost#2026-11        nodes that AWS took back, and what that did to jobs
 
-A node's end and what it adds to the counters are one transaction on the condition that the node
-has not ended before: whatever is repeated counts once.
+A node's end, or its new price, and what it adds to the counters are one transaction, on the
+condition that the node has not ended and has the price that was read: whatever is repeated counts
+once.
 """
 
 from collections import defaultdict
@@ -21,8 +22,8 @@ from tidegate.adapters.aws_errors import (
     is_lost_race,
     tolerating,
 )
-from tidegate.adapters.ledger_items import key, number, packed
-from tidegate.core.actions import Ended, Toll
+from tidegate.adapters.ledger_items import Item, key, number, packed, unpacked
+from tidegate.core.actions import Stretch, Toll
 from tidegate.core.errors import Throttled
 from tidegate.core.spend import kept_until_s, month_of
 
@@ -37,60 +38,77 @@ CHUNK = 80
 DIGITS = 9
 
 
-def charge(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> None:
-    """Count each node that is known and has not been counted.
+def charge(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -> None:
+    """Count each stretch of a node that is known and that has not been counted.
 
-    Errors: Throttled (also when a rival holds the counters), NotAuthorized.
+    Errors: Throttled (also when a rival holds the counters, or has noted another price than the
+    end of a node was reckoned with), NotAuthorized.
     """
-    for chunk in batched(ended, CHUNK, strict=False):
+    for chunk in batched(stretches, CHUNK, strict=False):
         if not _is_counted(client, table, chunk):
             for each in chunk:
                 if not _is_counted(client, table, (each,)):
                     raise Throttled("another planner writes the counters of what was spent")
 
 
-def _is_counted(client: "DynamoDBClient", table: str, ended: Sequence[Ended]) -> bool:
+def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -> bool:
     """All of them now, or the only one before; False: one of several was, or a rival writes."""
     writes = [
-        *(_end(table, each) for each in ended),
-        *_counters(table, ended),
-        *_tolls(table, ended),
+        *(_end(table, each) for each in stretches),
+        *_counters(table, stretches),
+        *_tolls(table, stretches),
     ]
     with aws_call():
         failed = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
     if not isinstance(failed, ClientError):
         return True
-    codes = [reason.get("Code", "None") for reason in cancellation_reasons(failed)]
-    return len(ended) == 1 and "TransactionConflict" not in codes
+    reasons = cancellation_reasons(failed)
+    if len(stretches) > 1 or any(each.get("Code") == "TransactionConflict" for each in reasons):
+        return False
+    found = unpacked(reasons[0].get("Item", {}))
+    is_end = stretches[0].next_usd_per_hour is None
+    return not found or "ended_at_s" in found or not is_end
 
 
-def _end(table: str, ended: Ended) -> "TransactWriteItemTypeDef":
+def _end(table: str, stretch: Stretch) -> "TransactWriteItemTypeDef":
+    """The node ends, or has another price from now on."""
+    values: Item = {":until_s": number(stretch.until_s)}
+    change = "SET ended_at_s = :until_s"
+    if stretch.next_usd_per_hour is not None:
+        change = "SET priced_at_s = :until_s, usd_per_hour = :usd"
+        values[":usd"] = number(stretch.next_usd_per_hour)
+    is_as_read = "attribute_not_exists(priced_at_s)"
+    if stretch.priced_at_s is not None:
+        is_as_read = "priced_at_s = :priced_at_s"
+        values[":priced_at_s"] = number(stretch.priced_at_s)
     return {
         "Update": {
             "TableName": table,
-            "Key": packed(key(f"node#{ended.instance_id}")),
-            "UpdateExpression": "SET ended_at_s = :at_s",
-            "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(ended_at_s)",
-            "ExpressionAttributeValues": packed({":at_s": number(ended.at_s)}),
+            "Key": packed(key(f"node#{stretch.instance_id}")),
+            "UpdateExpression": change,
+            "ConditionExpression": "attribute_exists(pk) AND attribute_not_exists(ended_at_s) "
+            f"AND {is_as_read}",
+            "ExpressionAttributeValues": packed(values),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
     }
 
 
-def _counters(table: str, ended: Sequence[Ended]) -> list["TransactWriteItemTypeDef"]:
+def _counters(table: str, stretches: Sequence[Stretch]) -> list["TransactWriteItemTypeDef"]:
     """One write per period: a transaction may touch an item only once."""
     sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for each in ended:
+    for each in stretches:
         for one in each.charges:
             sums[one.period][one.scope] += one.usd
     return [_counter(table, period, scopes) for period, scopes in sorted(sums.items())]
 
 
-def _tolls(table: str, ended: Sequence[Ended]) -> Iterator["TransactWriteItemTypeDef"]:
+def _tolls(table: str, stretches: Sequence[Stretch]) -> Iterator["TransactWriteItemTypeDef"]:
     """One write per month in which AWS took nodes back."""
     sums: defaultdict[str, list[Toll]] = defaultdict(list)
-    for each in ended:
+    for each in stretches:
         if each.toll:
-            sums[month_of(each.at_s).name].append(each.toll)
+            sums[month_of(each.until_s).name].append(each.toll)
     for month, tolls in sorted(sums.items()):
         lost_gpu_hours = round(sum(toll.lost_gpu_hours for toll in tolls), DIGITS)
         yield {

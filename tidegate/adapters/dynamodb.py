@@ -54,13 +54,13 @@ from tidegate.adapters.ledger_items import (
 )
 from tidegate.core.actions import (
     Cordon,
-    Ended,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
     PendingOrder,
     Phase,
     Resting,
+    Stretch,
     Stuck,
     Toll,
 )
@@ -202,8 +202,8 @@ class DynamoLedger:
         with aws_call():
             return self._update(f"node#{instance_id}", change, values, condition="phase < :phase")
 
-    def charge(self, ended: Sequence[Ended]) -> None:
-        charge(self.client, self.table, ended)
+    def charge(self, stretches: Sequence[Stretch]) -> None:
+        charge(self.client, self.table, stretches)
 
     def interrupt_nodes(
         self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS

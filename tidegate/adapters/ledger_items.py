@@ -60,6 +60,9 @@ def node_item(node: NodeRecord) -> Item:
     }
     if node.reclaim_at_s is not None:
         item["reclaim_at_s"] = number(node.reclaim_at_s)
+    if node.priced_at_s is not None:
+        item["priced_at_s"] = number(node.priced_at_s)
+        item["usd_per_hour"] = number(node.usd_per_hour)
     if node.ended_at_s is not None:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:
@@ -70,8 +73,11 @@ def node_item(node: NodeRecord) -> Item:
 
 
 def node(item: Item) -> NodeRecord:
+    launched = decode(NODE, item["body"])
     return replace(
-        decode(NODE, item["body"]),
+        launched,
+        usd_per_hour=float(item.get("usd_per_hour", launched.usd_per_hour)),
+        priced_at_s=float(item["priced_at_s"]) if "priced_at_s" in item else None,
         phase=Phase(int(item["phase"])),
         gated_for=item["gated_for"],
         reclaim_at_s=float(item["reclaim_at_s"]) if "reclaim_at_s" in item else None,

@@ -139,8 +139,9 @@ class Toll:
 class NodeRecord:
     """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
 
-    `account`: that of the job it was launched for. `ended_at_s`: when it stopped to cost; what
-    it has cost is in the ledger's counters since then.
+    `account`: that of the job it was launched for. `priced_at_s`: since when its price holds if
+    not since its launch, `ended_at_s`: when it stopped to cost; what it has cost until then is in
+    the ledger's counters.
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
     it away or it ended by itself; `toll`: what that did to jobs, counted when AWS first said so.
     """
@@ -161,6 +162,7 @@ class NodeRecord:
     template: str = ""
     interrupted_in: Phase | None = None
     toll: Toll | None = None
+    priced_at_s: float | None = None
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -186,12 +188,17 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A node that costs nothing more, and what it has cost. `toll`: of one that AWS took back."""
+class Stretch:
+    """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
+
+    `next_usd_per_hour`: its price from then on; None: it has ended. `toll`: if AWS took it back.
+    """
 
     instance_id: str
-    at_s: float
+    until_s: float
     charges: tuple[Charge, ...]
+    priced_at_s: float | None = None
+    next_usd_per_hour: float | None = None
     toll: Toll | None = None
 
 
@@ -257,6 +264,15 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Reprice:
+    """Count what a node has cost so far; from now on it has another price."""
+
+    instance_id: str
+    usd_per_hour: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Adopt:
     """Give a ledger record to an instance that carries our tags and has none."""
 
@@ -309,7 +325,7 @@ class Learn:
     reason: str
 
 
-type Action = Launch | Resume | Send | Terminate | Mark | Adopt | Rest | Watch | Learn
+type Action = Launch | Resume | Send | Terminate | Mark | Reprice | Adopt | Rest | Watch | Learn
 
 
 class LaunchStatus(StrEnum):

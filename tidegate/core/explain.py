@@ -9,6 +9,7 @@ from tidegate.core.actions import (
     Learn,
     Mark,
     Plan,
+    Reprice,
     Rest,
     Resume,
     Send,
@@ -30,6 +31,8 @@ def sentence(action: Action) -> str:
             return f"terminate {', '.join(action.instance_ids)}: {action.reason}"
         case Mark():
             return f"note {action.instance_id} as {action.phase.name.lower()}: {action.reason}"
+        case Reprice():
+            return f"count what {action.instance_id} has cost: {action.reason}"
         case Adopt():
             return f"adopt {action.record.instance_id}: {action.reason}"
         case Rest():

@@ -6,8 +6,10 @@ from dataclasses import replace
 from tidegate.core.actions import (
     LaunchRecord,
     LaunchStatus,
+    Mark,
     OrderKind,
     Phase,
+    Reprice,
     Rest,
     Resume,
     Send,
@@ -241,6 +243,28 @@ def order_out(work: Work) -> None:
     for (kind, reason, is_budgeted), names in sorted(by_reason.items()):
         text = f"tidegate: {reason}"
         work.send(kind, tuple(sorted(names)), text, is_budgeted=is_budgeted)
+
+
+def reprice(work: Work) -> None:
+    """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
+    or has ended. What ends in this plan is counted at its end.
+    """
+    ending = {name for a in work.actions if isinstance(a, Terminate) for name in a.instance_ids}
+    ending |= {
+        action.instance_id
+        for action in work.actions
+        if isinstance(action, Mark) and action.phase is Phase.TERMINATED
+    }
+    for member in work.fleet:
+        record, instance = member.record, member.instance
+        if record is None or instance is None or not instance.is_alive:
+            continue
+        if record.ended_at_s is not None or member.instance_id in ending:
+            continue
+        usd = usd_per_hour(work.snapshot, member)
+        if usd != record.usd_per_hour:
+            reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
+            work.actions.append(Reprice(member.instance_id, usd, reason))
 
 
 def bury(work: Work) -> None:

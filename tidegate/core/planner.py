@@ -24,6 +24,7 @@ from tidegate.core.nodes import (
     judge_nodes,
     order_out,
     reopen,
+    reprice,
     save_jobs,
 )
 from tidegate.core.serving import serve_queue
@@ -52,13 +53,14 @@ PASSES: tuple[Pass, ...] = (
     release_idle,
     steer,
     watch_waiting,
+    reprice,
 )
 
 # How often the passes run for one plan, where caps keep jobs from others' places.
 ATTEMPTS_MAX = 4
 
 # While the head is silent nobody knows what runs where. Beside this, `silence` buys.
-PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released)
+PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released, reprice)
 
 
 def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:

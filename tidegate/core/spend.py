@@ -1,8 +1,8 @@
 """What nodes have cost by day and by month, and which budgets that has used up.
 
 Days and months are those of UTC, as on AWS's bill. A node costs its seconds times its price
-from its launch; what nodes that ended have cost stands in the ledger, what living ones cost is
-added here.
+from its launch, or from when that price began; what nodes have cost that ended, or at a price
+that ended, stands in the ledger, what living ones cost is added here.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tidegate.core.actions import Charge, NodeRecord
+from tidegate.core.actions import Charge, NodeRecord, Stretch
 from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import Why, WhyNot
@@ -70,14 +70,15 @@ def kept_until_s(period: str) -> float:
 
 
 def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
-    """What a node has cost from its launch until then: to each scope, in each period."""
+    """What a node has cost at its price until then: to each scope, in each period."""
     if record.usd_per_hour <= 0:
         return ()
     scopes = [CLUSTER_SCOPE, pool_scope(record.pool)]
     scopes += [account_scope(record.account)] if record.account else []
     found: list[Charge] = []
-    for period in _periods(record.launched_at_s, until_s):
-        starts_at_s = max(record.launched_at_s, period.starts_at_s)
+    since_s = record.launched_at_s if record.priced_at_s is None else record.priced_at_s
+    for period in _periods(since_s, until_s):
+        starts_at_s = max(since_s, period.starts_at_s)
         hours = (min(until_s, period.ends_at_s) - starts_at_s) / SECONDS_PER_HOUR
         if hours > 0:
             usd = hours * record.usd_per_hour
@@ -85,9 +86,17 @@ def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
     return tuple(found)
 
 
-def ended_at_s(record: NodeRecord, now_s: float) -> float:
-    """When a node that is gone stopped to cost: at its reclaim, if that has come, or now."""
-    return now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
+def ended(record: NodeRecord, now_s: float) -> Stretch:
+    """The last stretch of a node that is gone: until its reclaim, if that has come, or now."""
+    at_s = now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
+    found = charges(record, at_s)
+    return Stretch(record.instance_id, at_s, found, record.priced_at_s, toll=record.toll)
+
+
+def repriced(record: NodeRecord, usd_per_hour: float, now_s: float) -> Stretch:
+    """The stretch of a living node until it has another price."""
+    found = charges(record, now_s)
+    return Stretch(record.instance_id, now_s, found, record.priced_at_s, usd_per_hour)
 
 
 def spent(seen: Snapshot) -> dict[tuple[str, str], float]:

@@ -232,11 +232,14 @@ def _add(found: dict[tuple[object, ...], Kind], need: Need, total_s: float, coun
 
 def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
     """What an hour of the node costs; nothing where it is paid for in advance."""
-    if member.offering.market.is_prepaid:
+    record, offering = member.record, member.offering
+    if record and member.instance is None:  # EC2 does not say how it bills it now
+        return record.usd_per_hour
+    if offering.market.is_prepaid:
         return 0.0
-    if member.record and member.record.offering == member.offering:
-        return member.record.usd_per_hour
-    return snapshot.cluster.prices.get(member.offering, 0.0)
+    if record and record.priced_at_s is None and record.offering == offering:
+        return record.usd_per_hour
+    return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
 
 
 def left_s(job: Job, cluster: Cluster, now_s: float) -> float:

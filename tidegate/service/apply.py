@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from tidegate.core.actions import (
     Action,
     Adopt,
-    Ended,
     Launch,
     LaunchRecord,
     LaunchStatus,
@@ -23,10 +22,12 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Plan,
+    Reprice,
     Rest,
     Resting,
     Resume,
     Send,
+    Stretch,
     Terminate,
     Watch,
 )
@@ -35,7 +36,7 @@ from tidegate.core.errors import Permanent, Transient
 from tidegate.core.pool import Timings
 from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import charges, ended_at_s
+from tidegate.core.spend import ended, repriced
 from tidegate.core.templates import chosen
 from tidegate.ports import COMMIT_MAX, Bus, Compute, Ledger
 from tidegate.service.requests import Placement, fleet_request
@@ -96,12 +97,13 @@ class Applier:
                     self._launch(records[action.launch_id], snapshot, outcome)
                 case Resume():
                     self._resume(action, snapshot, outcome)
-                case Send() | Adopt() | Learn() | Mark():
+                case Send() | Adopt() | Learn() | Mark() | Reprice():
                     pass  # done above, or below
         marks = [action for action in plan.actions if isinstance(action, Mark)]
         # A node that is forgotten is never counted, so that comes first.
         gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
         self._charge(gone, snapshot)
+        self._reprice(plan.actions, snapshot)
         for mark in marks:
             self._mark(mark)
         return outcome
@@ -160,13 +162,23 @@ class Applier:
     def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
         """Count what these nodes have cost; those that were counted before are left out."""
         ours = set(instance_ids)
-        ended: list[Ended] = []
+        stretches: list[Stretch] = []
         for record in snapshot.nodes if ours else ():
             if record.instance_id in ours and record.ended_at_s is None:
-                at_s = ended_at_s(record, snapshot.now_s)
-                ended.append(Ended(record.instance_id, at_s, charges(record, at_s), record.toll))
-        if ended:
-            self.ledger.charge(ended)
+                stretches.append(ended(record, snapshot.now_s))
+        if stretches:
+            self.ledger.charge(stretches)
+
+    def _reprice(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
+        prices = {a.instance_id: a.usd_per_hour for a in actions if isinstance(a, Reprice)}
+        if prices:
+            self.ledger.charge(
+                [
+                    repriced(record, prices[record.instance_id], snapshot.now_s)
+                    for record in snapshot.nodes
+                    if record.instance_id in prices
+                ]
+            )
 
     def _mark(self, mark: Mark) -> None:
         self.ledger.advance_node(mark.instance_id, mark.phase)

@@ -46,6 +46,7 @@ class SimCompute:
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
+    `billed`: since when each instance is billed as what it is billed as now.
     `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
     instance that starts or ends; `on_answer`: with what reaches the caller.
     """
@@ -67,6 +68,7 @@ class SimCompute:
     requests: list[FleetRequest] = field(default_factory=list)
     terminated: list[tuple[str, ...]] = field(default_factory=list)
     everything: dict[str, Instance] = field(default_factory=dict)
+    billed: dict[str, float] = field(default_factory=dict)
     _living: dict[str, Instance] = field(default_factory=dict)
     _hidden_until_s: dict[str, float] = field(default_factory=dict)
     _ended_at_s: dict[str, float] = field(default_factory=dict)
@@ -112,6 +114,9 @@ class SimCompute:
 
     def put(self, instance: Instance) -> None:
         """EC2 has this one from now on, in this state, whoever launched it."""
+        before = self.everything.get(instance.instance_id)
+        if before is None or before.offering != instance.offering:
+            self.billed[instance.instance_id] = self.clock.now_s()
         self.everything[instance.instance_id] = instance
         if instance.state is InstanceState.TERMINATED:
             self._living.pop(instance.instance_id, None)

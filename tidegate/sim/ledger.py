@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.actions import (
     Charge,
     Cordon,
-    Ended,
     LaunchRecord,
     LaunchStatus,
     Losses,
@@ -14,12 +13,14 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Resting,
+    Stretch,
     Stuck,
     Toll,
 )
 from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
+from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.core.spend import month_of
@@ -36,6 +37,7 @@ class SimLedger:
 
     A commit repeated by the planner that made it answers False here. DynamoDB answers True
     when it can still tell; a planner must live with either. `on_commit` hears each answer.
+    `all_prices`: node -> until when it cost how many USD per hour, for prices that ended.
     """
 
     clock: Clock
@@ -49,6 +51,7 @@ class SimLedger:
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
+    all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     all_tolls: dict[str, tuple[int, Toll]] = field(default_factory=dict)
     all_learnt: dict[str, Learnt] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
@@ -140,20 +143,33 @@ class SimLedger:
                 self.all_nodes[instance_id] = replace(node, phase=phase)
         return is_forward
 
-    def charge(self, ended: Sequence[Ended]) -> None:
+    def charge(self, stretches: Sequence[Stretch]) -> None:
         with effect(self.faults, "charge"):
-            for each in ended:
+            for each in stretches:
                 node = self.all_nodes.get(each.instance_id)
+                usd_per_hour = each.next_usd_per_hour
                 if node is None or node.ended_at_s is not None:
                     continue
-                self.all_nodes[each.instance_id] = replace(node, ended_at_s=each.at_s)
+                if node.priced_at_s != each.priced_at_s:
+                    if usd_per_hour is None:
+                        raise Throttled(f"{each.instance_id} has another price than was read")
+                    continue
+                if usd_per_hour is None:
+                    node = replace(node, ended_at_s=each.until_s)
+                else:
+                    prices = self.all_prices.setdefault(each.instance_id, [])
+                    prices.append((each.until_s, node.usd_per_hour))
+                    node = replace(node, usd_per_hour=usd_per_hour, priced_at_s=each.until_s)
+                self.all_nodes[each.instance_id] = node
                 for one in each.charges:
                     key = one.period, one.scope
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
                 if each.toll:
-                    nodes, toll = self.all_tolls.get(month := month_of(each.at_s).name, (0, Toll()))
+                    nodes, toll = self.all_tolls.get(
+                        month := month_of(each.until_s).name, (0, Toll())
+                    )
                     self.all_tolls[month] = (nodes + 1, toll.plus(each.toll))
 
     def interrupt_nodes(

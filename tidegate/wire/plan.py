@@ -12,6 +12,7 @@ from tidegate.core.actions import (
     Learn,
     Mark,
     Plan,
+    Reprice,
     Rest,
     Resume,
     Send,
@@ -83,7 +84,7 @@ class TerminateModel(_Action):
 class NoteModel(_Action):
     """Write something down in the ledger; nothing is bought, ordered or ended."""
 
-    action: Literal["mark", "adopt", "rest", "watch", "learn"] = Field(
+    action: Literal["mark", "reprice", "adopt", "rest", "watch", "learn"] = Field(
         description="what is written down"
     )
     of: str = Field(description="the instance, the offering, the job or the pool")
@@ -196,6 +197,8 @@ def _action(action: Action, snapshot: Snapshot) -> ActionModel:
             return TerminateModel(sentence=said, instance_ids=action.instance_ids)
         case Mark():
             return NoteModel(action="mark", sentence=said, of=action.instance_id)
+        case Reprice():
+            return NoteModel(action="reprice", sentence=said, of=action.instance_id)
         case Adopt():
             return NoteModel(action="adopt", sentence=said, of=action.record.instance_id)
         case Rest():

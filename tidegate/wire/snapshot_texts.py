@@ -136,6 +136,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "template": "digest of what it is made from; empty: not known",
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
         "toll": "what that did to running jobs, if AWS took it away",
+        "priced_at_s": "since when it costs that, if not since its launch",
     },
     "Toll": {
         "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",

@@ -24,7 +24,7 @@ from tidegate.sim.checks.ending import (
 )
 from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
-from tidegate.sim.checks.money import NothingOverBudget, SpendIsNodeTime
+from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
     OperatorsKeepNodes,
@@ -52,6 +52,7 @@ CHECKS: tuple[type[Check], ...] = (
     LeftSlurmFirst,
     RequeuedOnlyForAReason,
     LimitsHold,
+    PricesFollowEc2,
     SpendIsNodeTime,
     NothingOverBudget,
     CapsKept,

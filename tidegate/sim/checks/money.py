@@ -2,18 +2,61 @@
 
 from math import isclose
 
+from tidegate.core.actions import NodeRecord
 from tidegate.core.ec2 import FleetRequest, Instance
 from tidegate.core.pool import CLUSTER_SCOPE
 from tidegate.service.control import Looked
+from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.ledger import SimLedger
 
 SECONDS_PER_HOUR = 3600.0
 MONTH_CHARS = len("2026-11")
 COUNTED_LATE_S = 180.0
 
 
+def cost(ledger: SimLedger, node: NodeRecord, until_s: float) -> float:
+    """USD of a node until then: its time at each price that the ledger has held for it."""
+    since_s, usd = node.launched_at_s, 0.0
+    for at_s, usd_per_hour in (
+        *ledger.all_prices.get(node.instance_id, ()),
+        (until_s, node.usd_per_hour),
+    ):
+        usd += max(min(at_s, until_s) - since_s, 0.0) / SECONDS_PER_HOUR * usd_per_hour
+        since_s = max(at_s, since_s)
+    return usd
+
+
+class PricesFollowEc2(Check):
+    """A look leaves no node that it saw with another price than that by which EC2 bills it."""
+
+    def looked(self, looked: Looked) -> None:
+        if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
+            return
+        compute, ledger, prices = self.world.compute, self.world.ledger, self.world.cluster.prices
+        seen = looked.rounds[-1].snapshot
+        recorded = {record.instance_id for record in seen.nodes}
+        for shown in seen.instances:
+            name = shown.instance_id
+            node, one = ledger.all_nodes.get(name), compute.everything[name]
+            is_alive = shown.is_alive and compute.is_live(name)
+            if node is None or name not in recorded or not is_alive or node.ended_at_s is not None:
+                continue
+            if one.offering != shown.offering:
+                continue  # that was while it looked
+            usd = prices.get(one.offering, 0.0)
+            if node.usd_per_hour != usd:
+                raise self.broken(f"{name} costs {usd}, the ledger holds {node.usd_per_hour}")
+            since_s = compute.billed[name]
+            if node.priced_at_s is not None and node.priced_at_s < since_s - PAUSE_MAX_S:
+                early_s = since_s - node.priced_at_s
+                raise self.broken(f"{name} is counted at {usd} USD {early_s:.0f} s too early")
+
+
 class SpendIsNodeTime(Check):
-    """What is counted as spent is the time of nodes that ended times their price, each once."""
+    """What is counted as spent is the time of nodes that ended, or got another price, at each price
+    that they had, each once.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -26,6 +69,8 @@ class SpendIsNodeTime(Check):
         ledger, usd = self.world.ledger, 0.0
         for each in ledger.all_nodes.values():
             if each.ended_at_s is None:
+                if each.priced_at_s is not None:
+                    usd += cost(ledger, each, each.priced_at_s)
                 continue
             ended_at_s = self._ended_at_s.get(each.instance_id)
             if ended_at_s is None:
@@ -34,7 +79,8 @@ class SpendIsNodeTime(Check):
             left_s = ended_at_s - each.ended_at_s
             if left_s > self.world.cluster.timings.apply_lease_s and each.reclaim_at_s is None:
                 raise self.broken(f"{each.instance_id} ran {left_s:.0f} s more than is counted")
-            usd += (each.ended_at_s - each.launched_at_s) / SECONDS_PER_HOUR * each.usd_per_hour
+            # A node that outlives its reclaim may still get another price.
+            usd += cost(ledger, each, max(each.ended_at_s, each.priced_at_s or 0.0))
         counted = sum(
             each.usd
             for each in ledger.all_spent.values()
@@ -70,9 +116,14 @@ class NothingOverBudget(Check):
             raise self.broken(f"{request.client_token} is asked for, {said}")
 
     def _spent(self, until_s: float) -> float:
-        prices, found = self.world.cluster.prices, 0.0
+        """By EC2's prices; a new one counts from the look that noted it (`PricesFollowEc2`)."""
+        prices, ledger, found = self.world.cluster.prices, self.world.ledger, 0.0
         for name, one in self.world.compute.everything.items():
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
-            hours = max(ends_at_s - one.launched_at_s, 0.0) / SECONDS_PER_HOUR
-            found += hours * prices.get(one.offering, 0.0)
+            node = ledger.all_nodes.get(name)
+            if node:
+                found += cost(ledger, node, ends_at_s)
+            else:
+                hours = max(ends_at_s - one.launched_at_s, 0.0) / SECONDS_PER_HOUR
+                found += hours * prices.get(one.offering, 0.0)
         return found
