@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from tidegate.agent.watch import Waker
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
 from tidegate.core.errors import SlurmUnavailable, Throttled
@@ -147,3 +149,15 @@ def order(kind: OrderKind, *names: str, **fields: object) -> Order:
     """An order that is still good for a minute."""
     made = Order("o1", kind, names, NOW_S + 60)
     return replace(made, **fields)  # type: ignore[arg-type]
+
+
+class NotingWaker(Waker):
+    """Notes of every wait whether something woke it; else its time was out."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.woken: list[bool] = []
+
+    def wait(self, timeout_s: float) -> bool:
+        self.woken.append(super().wait(timeout_s))
+        return self.woken[-1]

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.agent.fakes import NOW_S, FakeBus, order
+from tests.agent.fakes import NOW_S, FakeBus, NotingWaker, order
 from tidegate.agent.loop import Agent
 from tidegate.agent.run import Service, arriving
-from tidegate.agent.watch import Waker
 from tidegate.core.actions import OrderKind
 from tidegate.ports import ReceivedOrder
 
@@ -26,18 +25,6 @@ class PollingBus(FakeBus):
         found = FakeBus.receive_orders(self, urgent=urgent, wait_s=wait_s)
         self.orders += [one.order for one in found[self.hands_out :]]
         return found[: self.hands_out]
-
-
-class NotingWaker(Waker):
-    """Notes of every wait whether something woke it; else its time was out."""
-
-    def __init__(self, log):
-        super().__init__(log)
-        self.woken = []
-
-    def wait(self, timeout_s):
-        self.woken.append(super().wait(timeout_s))
-        return self.woken[-1]
 
 
 def eventually(what, ask, patience_s=60.0):
