@@ -2,18 +2,24 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.make import T4, ZONE, cluster, pool
 from tests.sim.test_world import one_gpu, run, states
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
 from tidegate.core.pool import Reservation
 from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.slurm import Shape
+from tidegate.core.spend import charges, day_of
 from tidegate.sim.clock import START_S, SimClock
 from tidegate.sim.draw import draw
 from tidegate.sim.ec2 import SimCompute
 from tidegate.sim.prepaid import BLOCK_ENDS_EARLY_S, Prepaid
 from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
+
+# A heartbeat of the head, and its way to a look.
+LOOKS_S = 65.0
 
 
 def paid(market: Market, count: int = 1, ends_in_s: float | None = None) -> Reservation:
@@ -75,6 +81,24 @@ def test_at_its_end_a_block_takes_its_instances_and_a_reservation_leaves_them_on
         assert markets(of.instances()) == left
 
 
+def test_what_runs_on_demand_is_taken_into_a_reservation_that_begins_or_has_a_place_again() -> None:
+    later = replace(paid(Market.RESERVED), starts_at_s=START_S + 60)
+    of = ec2(later)
+    for name in ("lt-1", "lt-2"):
+        of.create_fleet(request(Market.ON_DEMAND, template=name))
+    of.create_fleet(request(Market.SPOT))
+    before = markets(of.live())
+
+    of.clock.advance(60)  # type: ignore[attr-defined]
+    of.fill_reservation(later)
+    then = markets(of.live())
+    of.end(of.live()[0].instance_id)
+
+    assert before == [Market.ON_DEMAND, Market.ON_DEMAND, Market.SPOT]
+    assert then == [Market.RESERVED, Market.ON_DEMAND, Market.SPOT]
+    assert markets(of.live()) == [Market.RESERVED, Market.SPOT]
+
+
 def world(of: Reservation) -> SimWorld:
     made = cluster(pool(types=(T4,)))
     using = replace(made.pools[0], markets=(of.market, *made.pools[0].markets))
@@ -93,6 +117,43 @@ def test_the_node_of_a_reservation_stays_and_the_node_beside_it_goes() -> None:
     assert set(states(w).values()) == {"COMPLETED"}
     assert markets(w.compute.live()) == [Market.RESERVED]
     assert next(iter(w.slurm.nodes.values())).features[3] == "on-demand"
+
+
+def spent_today(of: SimWorld) -> float:
+    today = day_of(of.clock.now_s()).name
+    counted = of.ledger.all_spent.get((today, "cluster"))
+    living = (each for each in of.ledger.all_nodes.values() if each.ended_at_s is None)
+    alive = (charges(each, of.clock.now_s()) for each in living)
+    return (counted.usd if counted else 0.0) + sum(
+        one.usd for each in alive for one in each if (one.period, one.scope) == (today, "cluster")
+    )
+
+
+def test_a_node_costs_by_the_hour_while_no_reservation_pays_for_it_and_no_longer() -> None:
+    first = paid(Market.RESERVED)
+    w = world(first)
+    usd_per_s = w.cluster.prices[replace(first.offering, market=Market.ON_DEMAND)] / 3600
+    w.slurm.submit(one_gpu(2000.0))
+
+    run(w, 600, 5.0)
+    in_it = spent_today(w)
+    w.compute.end_reservation(first)
+    w.compute.prepaid.reservations = ()
+    run(w, 600, 5.0)
+    out_of_it = spent_today(w)
+    second = replace(first, id="cr-2")
+    w.compute.prepaid.reservations = (second,)
+    w.compute.fill_reservation(second)
+    run(w, 600, 5.0)
+    taken_in = spent_today(w)
+    run(w, 600, 5.0)
+
+    late_usd = LOOKS_S * usd_per_s
+    assert in_it == 0.0
+    assert out_of_it == pytest.approx(600 * usd_per_s, abs=late_usd)
+    assert taken_in == pytest.approx(out_of_it, abs=late_usd)
+    assert spent_today(w) == taken_in
+    assert len(w.compute.everything) == 1
 
 
 def test_the_node_of_a_block_is_closed_and_gone_before_ec2_ends_it() -> None:

@@ -182,6 +182,26 @@ def test_a_reservation_costs_nothing_where_it_is_and_is_offered_nowhere_else(tmp
     )
 
 
+def test_what_an_open_reservation_held_has_a_price_when_that_ends(tmp_path):
+    held = {
+        "id": "cr-0a1b2c3d",
+        "kind": "reserved",
+        "instance_type": "g4dn.xlarge",
+        "zone": "us-east-1a",
+        "count": 2,
+        "starts_at": "1970-01-02T01:00:00+01:00",
+    }
+    change = {"pools.t4.capacity_types": ["reserved"], "reservations": [held]}
+
+    cluster = load(tmp_path, good(change)).cluster
+
+    reserved, on_demand = (
+        Offering("g4dn.xlarge", "us-east-1a", market)
+        for market in (Market.RESERVED, Market.ON_DEMAND)
+    )
+    assert cluster.prices == {reserved: 0.0, on_demand: 0.526}
+
+
 def test_hazards_are_those_of_spot_and_the_default_is_stated(tmp_path):
     cluster = load(tmp_path, good({"hazards_per_hour": {"g4dn.xlarge": 0.01}})).cluster
 

@@ -69,7 +69,8 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = with_budget(stream(seed, "budget"), cluster)
     prepaid = stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
-    cluster = with_prepaid(prepaid, cluster, safety_s)
+    on_demand = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))
+    cluster = with_prepaid(prepaid, cluster, safety_s, on_demand)
     calm = WorldOptions(
         seed=seed,
         size=size,

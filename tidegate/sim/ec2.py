@@ -133,11 +133,25 @@ class SimCompute:
             return
         ended = replace(self.everything[instance_id], state=InstanceState.TERMINATED)
         self.put(ended)
-        self.prepaid.held.pop(instance_id, None)
+        left = self.prepaid.held.pop(instance_id, None)
         if self.ending_s:
             self._ended_at_s[instance_id] = self.clock.now_s()
         for tell in self.on_end:
             tell(ended)
+        if left:
+            self.fill_reservation(left)
+
+    def fill_reservation(self, reservation: Reservation) -> None:
+        """EC2 takes what runs on demand and fits into an open reservation that has room."""
+        if reservation.market is not Market.RESERVED:
+            return
+        paid = reservation.offering
+        on_demand = replace(paid, market=Market.ON_DEMAND)
+        fitting = (one for one in self.live() if one.offering == on_demand)
+        places = self.prepaid.free(paid, self.clock.now_s())
+        for one, place in zip(fitting, places, strict=False):
+            self.prepaid.held[one.instance_id] = place
+            self.put(replace(one, offering=paid))
 
     def end_reservation(self, reservation: Reservation) -> None:
         """EC2 ends what is in a block, and bills what was in a reservation as on demand."""

@@ -65,6 +65,9 @@ class Happenings:
         if options.deploys_at_s is not None:
             self._at(options.deploys_at_s, self.chaos.world.deploy, "two-2")
         for reservation in options.cluster.reservations:
+            if reservation.starts_at_s > START_S:
+                of = self.chaos.world.compute
+                self._at(reservation.starts_at_s - START_S, of.fill_reservation, reservation)
             if (ends_at_s := ec2_ends_at_s(reservation)) is not None:
                 self._at(ends_at_s - START_S, self._end_reservation, reservation)
                 if reservation.market is Market.CAPACITY_BLOCK:

@@ -1,6 +1,6 @@
 """Capacity that is paid for in advance: what a world has of it, and what EC2 keeps of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -16,8 +16,13 @@ SHARE_WITH_SOME = 0.09
 BOOT_S = 300.0
 
 
-def with_prepaid(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
-    """Now and then a pool has an open reservation or a capacity block, or two."""
+def with_prepaid(
+    chance: Random, cluster: Cluster, safety_s: float, on_demand_usd: Mapping[str, float]
+) -> Cluster:
+    """Now and then a pool has an open reservation or a capacity block, or two.
+
+    `on_demand_usd`: by instance type, what EC2 bills for what runs on after a reservation.
+    """
     if chance.random() >= SHARE_WITH_SOME:
         return cluster
     number = chance.randrange(len(cluster.pools))
@@ -29,7 +34,13 @@ def with_prepaid(chance: Random, cluster: Cluster, safety_s: float) -> Cluster:
     kinds = tuple(dict.fromkeys(each.market for each in found))
     pools = list(cluster.pools)
     pools[number] = replace(pool, markets=(*kinds, *pool.markets))
-    prices = {**cluster.prices, **{each.offering: 0.0 for each in found}}
+    prices = {each.offering: 0.0 for each in found}
+    prices |= {
+        replace(each.offering, market=Market.ON_DEMAND): on_demand_usd[each.instance_type]
+        for each in found
+        if each.market is Market.RESERVED
+    }
+    prices |= cluster.prices
     return replace(cluster, pools=tuple(pools), reservations=found, prices=prices)
 
 

@@ -4,6 +4,7 @@ Defaults of pools and timings are those of `tidegate.core.pool`, so they are sta
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -300,20 +301,26 @@ class ClusterModel(Section):
     def _prices(self) -> Mapping[Offering, float]:
         """A price holds in every zone; only offerings of a pool are listed.
 
-        Prepaid offerings exist where a reservation is, and cost nothing more.
+        Prepaid offerings exist where a reservation is, and cost nothing more. What is in an open
+        one costs what on demand costs once that has ended, also where no pool buys on demand.
         """
         reserved = {each.reservation().offering for each in self.reservations}
         prices: dict[Offering, float] = {}
         for name, offering in self._offerings():
-            if offering.market.is_prepaid:
-                prices |= {offering: 0.0} if offering in reserved else {}
-                continue
-            price = price_usd_per_hour(
-                self.prices_usd_per_hour.get(name, {}), name, offering.market, self.region
-            )
-            assert price is not None, "rules.py refuses a file that leaves a price open"
-            prices[offering] = price
+            if not offering.market.is_prepaid:
+                price = self._price(name, offering.market)
+                assert price is not None, "rules.py refuses a file that leaves a price open"
+                prices[offering] = price
+            elif offering in reserved:
+                prices[offering] = 0.0
+                price = self._price(name, Market.ON_DEMAND)
+                if offering.market is Market.RESERVED and price is not None:
+                    prices[replace(offering, market=Market.ON_DEMAND)] = price
         return prices
+
+    def _price(self, instance_type: str, market: Market) -> float | None:
+        known = self.prices_usd_per_hour.get(instance_type, {})
+        return price_usd_per_hour(known, instance_type, market, self.region)
 
     def _hazards(self) -> Mapping[Offering, float]:
         return {
