@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 import yaml
+from cfnlint.schema.manager import (  # type: ignore[import-untyped]
+    PROVIDER_SCHEMA_MANAGER,
+)
 from typer.testing import CliRunner
 
 from tests.cdk.made import Stack, dev_file, synthesized
-from tidegate.cli.diff import Change, Effect, changes
+from tests.cdk.test_lint import FILES
+from tidegate.cli.diff import HOLDS_DATA, REPLACED_BY, Change, Effect, changes
 from tidegate.cli.main import app
 
 POOLS: dict[str, Any] = dev_file()["pools"]
@@ -29,6 +33,97 @@ def found(folder: Any, both: dict[str, Stack], **file: Any) -> list[Change]:
 
 def of(effect: Effect, those: list[Change]) -> list[str]:
     return [each.kind for each in those if each.effect is effect]
+
+
+def template(kind: str = "", **properties: Any) -> dict[str, Any]:
+    """Of one resource; of none without a kind."""
+    return {"Resources": {"It": {"Type": kind, "Properties": properties}} if kind else {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "effect", "meaning"),
+    [
+        ("AWS::EC2::Volume", "Encrypted", Effect.REPLACED, "the old one is kept, what is in it"),
+        ("AWS::EC2::Volume", "KmsKeyId", Effect.REPLACED, "the old one is kept, what is in it"),
+        ("AWS::EC2::Volume", "Size", Effect.CHANGED, ""),
+        ("AWS::S3::Bucket", "BucketName", Effect.REPLACED, "the old one is kept"),
+        ("AWS::DynamoDB::Table", "KeySchema", Effect.REPLACED, "the old one is kept"),
+        ("AWS::FSx::FileSystem", "StorageCapacity", Effect.REPLACED, "the old one is kept"),
+        ("AWS::EC2::Instance", "UserData", Effect.RESTARTED, "the head is away for minutes"),
+        ("AWS::EC2::Instance", "SubnetId", Effect.REPLACED, "a new head boots"),
+        ("AWS::EC2::LaunchTemplate", "LaunchTemplateData", Effect.CHANGED, "from then on"),
+    ],
+)
+def test_what_a_change_of_a_property_does(kind, name, effect, meaning):
+    (change,) = changes(template(kind, **{name: 1}), template(kind, **{name: 2}))
+
+    assert (change.effect, change.properties) == (effect, (name,))
+    assert change.sentence.startswith(f"It ({kind}) is {effect} by {name}")
+    assert meaning in change.sentence
+    assert change.is_grave is (effect is Effect.REPLACED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "meaning"),
+    [
+        *((kind, ": it is kept") for kind in sorted(HOLDS_DATA)),
+        ("AWS::EC2::LaunchTemplate", ": no more nodes of this pool"),
+        ("AWS::SNS::Topic", ""),
+    ],
+)
+def test_what_goes_is_removed_or_kept(kind, meaning):
+    (change,) = changes(template(kind), template())
+
+    assert change.sentence == f"It ({kind}) is removed{meaning}"
+    assert not change.is_grave
+
+
+def test_another_type_under_the_same_name_is_another_resource():
+    (change,) = changes(template("AWS::SQS::Queue"), template("AWS::SNS::Topic"))
+
+    assert change.effect is Effect.REPLACED
+
+
+def test_what_refers_to_the_replaced_is_told_with_it_the_gravest_first():
+    def both(name: str) -> dict[str, Any]:
+        made = template("AWS::SNS::Topic", TopicName=name)
+        asked = {"A": {"Fn::GetAtt": ["It", "Arn"]}, "B": ["x", {"Ref": "It"}], "C": {"Ref": "No"}}
+        more = {
+            "Named": {"Type": "AWS::Scheduler::Schedule", "Properties": {"Name": {"Ref": "It"}}},
+            "Arn": {"Type": "T", "Properties": asked},
+            "Last": {"Type": "T", "Properties": {"Of": {"Ref": "Named"}}},
+        }
+        return {"Resources": {**made["Resources"], **more}}
+
+    found = changes(both("old"), both("new"))
+
+    assert [(each.logical_id, each.effect.name, each.properties) for each in found] == [
+        ("It", "REPLACED", ("TopicName",)),
+        ("Named", "REPLACED", ("Name",)),
+        ("Arn", "CHANGED", ("A", "B")),
+        ("Last", "CHANGED", ("Of",)),
+    ]
+
+
+def test_what_cloudformation_replaces_is_called_replaced(tmp_path, both):
+    """By CloudFormation's own schemas, for every property that our templates have."""
+    made = [*both.values(), *synthesized(tmp_path, dev_file(**FILES["NAT"])).values()]
+    missing = {
+        f"{kind} {name}"
+        for stack in made
+        for resource in stack.template["Resources"].values()
+        for kind in [resource["Type"]]
+        for name in resource.get("Properties", {}).keys() & create_only(kind)
+        if name not in REPLACED_BY.get(kind, ())
+    }
+
+    assert missing == set()
+
+
+def create_only(kind: str) -> set[str]:
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
+    paths = [each.split("/")[2:] for each in schema.get("createOnlyProperties", [])]
+    return {path[0] for path in paths if len(path) == 1}
 
 
 def test_the_same_file_changes_nothing(tmp_path, both):
