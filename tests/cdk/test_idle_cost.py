@@ -1,6 +1,7 @@
 """What a cluster costs while nothing happens, counted in its own templates."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,38 @@ def test_what_is_large_is_told_and_not_hidden(idle):
     }
 
 
+def test_the_control_plane_s_items_are_list_prices_times_what_happens(idle):
+    """By hand: 8,760 digests and as many reconciles make 17,520 looks and 26,280 invocations."""
+    by_hand = {
+        "Lambda": 26_280 * (0.20e-6 + 0.6 * 0.5 * 13.3334e-6),
+        # Two queues of five pollers each, three polls a minute; the agent's two; three a look.
+        "SQS": 2 * 5 * 43_800 * 3 * 0.5e-6 + 2 * 43_800 * 3 * 0.4e-6 + 3 * 17_520 * 0.5e-6,
+        "DynamoDB": 17_520 * (6 * 0.125e-6 + 0.625e-6),
+        "S3": (8_760 + 17_520) * 5.0e-6 + 2 * 17_520 * 0.4e-6,
+        "EventBridge": 2 * 8_760 * 1.0e-6,
+        "Secrets Manager": 0.40,
+    }
+
+    found = {each.name: each.usd for each in idle if each.part is Part.CONTROL}
+
+    assert found == {name: pytest.approx(usd) for name, usd in by_hand.items()}
+
+
+def test_a_head_with_a_gpu_has_its_price_and_an_unknown_one_says_so():
+    def head(name: str) -> Item:
+        file = parse_cluster(yaml.safe_dump(dev_file(head={"instance_type": name})), "dev")
+        kinds = [{"Type": "AWS::EC2::Instance", "Properties": {"BlockDeviceMappings": []}}]
+        items = idle_items(file, [{"Resources": dict(enumerate(kinds))}])
+        (found,) = [each for each in items if each.name == "head"]
+        assert not [each for each in items if each.name == "public address"]
+        return found
+
+    assert head("g4dn.xlarge").usd == pytest.approx(0.526 * 730)
+    assert head("m7i.large").usd == pytest.approx(0.1008 * 730)
+    assert head("z1d.large").usd is None
+    assert head("z1d.large").how == "the price of z1d.large is not known here"
+
+
 def test_nat_and_endpoints_have_their_price(tmp_path):
     nat = items_of(tmp_path / "a", network={"nat": "one"})
     none = items_of(tmp_path / "b", network={"endpoints": list(NEEDED_ENDPOINTS)})
@@ -68,6 +101,9 @@ def test_lustre_and_flow_logs_are_beside_it(tmp_path):
 
     assert items["FSx for Lustre"].usd == pytest.approx(168.0)
     assert items["flow logs"].usd is None
+    kept = items_of(tmp_path / "kept", lustre={**lustre, "kind": "persistent"})
+    assert kept["FSx for Lustre"].usd == pytest.approx(174.0)
+    assert kept["FSx for Lustre"].how == "1200 GiB PERSISTENT_2"
 
 
 def test_rates_are_those_of_agent_and_stack():
@@ -86,7 +122,7 @@ def test_metrics_without_a_value_cost_nothing_and_a_dashboard_is_a_choice(idle, 
     assert full["dashboard"].usd == 3.0
 
 
-def test_command_shows_every_item_and_its_sums(both):
+def test_command_shows_every_item_and_its_sums(both, idle):
     folder = both["tidegate-dev"].folder
     told = CliRunner().invoke(
         app,
@@ -97,7 +133,19 @@ def test_command_shows_every_item_and_its_sums(both):
     assert told.exit_code == 0
     assert "control plane" in told.output
     assert "Secrets Manager" in told.output
-    assert told.output.count("sum") == 3
+    sums = [line for line in told.output.splitlines() if " sum " in line]
+    assert [float(re.findall(r"[\d.]+", line)[0]) for line in sums] == [
+        pytest.approx(total(idle, part), abs=0.006) for part in Part
+    ]
+    assert "by use" in told.output
+
+
+def test_without_idle_nothing_is_shown(both):
+    folder = both["tidegate-dev"].folder
+    told = CliRunner().invoke(app, ["cost", str(CLUSTERS / "dev.yaml"), "--assembly", str(folder)])
+
+    assert told.exit_code == 2
+    assert "say --idle" in told.output
 
 
 def test_programs_get_the_items_as_json(both, idle):
