@@ -64,10 +64,29 @@ def test_tracebacks_name_files_where_lambda_has_them(unpacked: Path):
 
 
 def test_a_second_build_elsewhere_gives_the_same_bytes(built: Path, tmp_path):
-    again = package(sources(tmp_path / "elsewhere"))
+    elsewhere = sources(tmp_path / "elsewhere")
+    again = package(elsewhere)
 
     assert again != built
     assert again.read_bytes() == built.read_bytes()
+
+    (elsewhere / "lambdas" / "more.py").write_text("x = 1\n")
+    with zipfile.ZipFile(package(elsewhere)) as archive:
+        assert {"lambdas/more.py", "lambdas/__pycache__/more.cpython-313.pyc"} <= {
+            *archive.namelist()
+        }
+
+
+def test_lambda_s_user_may_read_every_file_and_none_tells_its_time_or_maker(built: Path):
+    """Lambda's developer guide: the function runs as a user of its own, not as the zip's owner."""
+    with zipfile.ZipFile(built) as archive:
+        entries = archive.infolist()
+
+    assert {(e.create_system, e.external_attr >> 16) for e in entries} == {(3, 0o100644)}
+    assert {each.date_time for each in entries} == {(1980, 1, 1, 0, 0, 0)}
+    assert {each.compress_type for each in entries} == {zipfile.ZIP_DEFLATED}
+    names = [each.filename for each in entries]
+    assert names == sorted(set(names))
 
 
 def test_a_build_without_a_change_costs_nothing(built: Path):
