@@ -1,5 +1,6 @@
 """What can be wrong with a node, and its last words: the cases of node_world.py."""
 
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -85,6 +86,10 @@ try:
 except OSError:
     SAID = "slurm-wlm 23.11.4"  # where no machine can be booted either
 RELEASE = SAID.split()[-1].rpartition(".")[0]
+# Without its package a machine has no slurmd; the stand-ins of apt and dnf put it back.
+SLURMD = shutil.which("slurmd", path="/usr/sbin:/usr/bin") or ""
+IS_LINK = Path(SLURMD).is_symlink()
+NO_SLURMD = {SLURMD: "", "/etc/local-slurmd": str(Path(SLURMD).resolve())} if IS_LINK else {}
 KEY_URL = f"{HELPER_URL}/efs-utils.gpg"
 SLURM_URL = "https://packages.example.com/slurm"
 SLURM_BUCKET = "slurm-packages"
@@ -107,9 +112,10 @@ UBUNTU_22 = {
     "/etc/os-release": 'ID=ubuntu\nVERSION_ID="22.04"\n',
     "/usr/local/bin/curl": stub("curl-7.81"),
 }
+SLURMLESS = {**UBUNTU_22, **NO_SLURMD}
 # SchedMD's own packages have other names.
 SCHEDMD = {
-    **UBUNTU_22,
+    **SLURMLESS,
     "/usr/bin/apt-cache": "#!/bin/sh\n[ $1 != madison ] || echo $2 | grep ^slurm-smd-\n",
 }
 AMAZON = replace(
@@ -122,6 +128,7 @@ AMAZON = replace(
 )
 AL2023 = {
     **DRIVERLESS,
+    **NO_SLURMD,
     **manager("580.65.06"),
     "/etc/os-release": 'ID="amzn"\nVERSION_ID="2023"\n',
     "/usr/bin/apt-get": "",
@@ -253,11 +260,11 @@ FAULTS = {
     "upgradable": Fault(
         "", {"/usr/bin/dpkg-query": stub("dpkg-query"), "/usr/bin/apt-mark": stub("apt-mark")}
     ),
-    "ubuntu_22": Fault("", UBUNTU_22, jammy(RELEASE)),
+    "ubuntu_22": Fault("", SLURMLESS, jammy(RELEASE)),
     "schedmd_s_packages": Fault("", SCHEDMD, jammy(RELEASE)),
-    "another_release": Fault("has no Slurm 19.05 for this system", UBUNTU_22, jammy("19.05")),
+    "another_release": Fault("has no Slurm 19.05 for this system", SLURMLESS, jammy("19.05")),
     "amazon_linux": Fault("", AL2023, AMAZON),
-    "slurm_in_s3": Fault("", UBUNTU_22, in_s3(jammy(RELEASE), "jammy")),
+    "slurm_in_s3": Fault("", SLURMLESS, in_s3(jammy(RELEASE), "jammy")),
     "slurm_in_s3_for_dnf": Fault("", AL2023, in_s3(AMAZON, "al2023")),
     "slurm_not_in_s3": Fault(
         "nothing lies under s3://slurm-packages/noble/", UBUNTU_22, in_s3(jammy(RELEASE), "noble")

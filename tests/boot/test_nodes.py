@@ -150,6 +150,19 @@ def test_slurm_of_schedmd_s_own_packages_is_asked_for_by_their_names(seen):
     assert {"slurm-client", "slurmd"} < set(seen["ubuntu_22"]["shown"])
 
 
+INSTALLING = [
+    *("ubuntu_22", "schedmd_s_packages", "amazon_linux", "slurm_in_s3", "slurm_in_s3_for_dnf"),
+    *("installed", "driver_installed", "apt_locked_once"),
+]
+
+
+@pytest.mark.parametrize("name", INSTALLING)
+def test_all_that_is_asked_for_gets_installed(seen, name):
+    """A Slurm of the machine's own would hide that none was."""
+    assert "stage packages apply" in seen[name]["console"]
+    assert "not installed" not in seen[name]["log"]
+
+
 def test_packages_in_s3_are_installed_from_the_folder_they_were_fetched_to(seen):
     for name in ("slurm_in_s3", "slurm_in_s3_for_dnf"):
         assert "packages apply" in seen[name]["console"]
