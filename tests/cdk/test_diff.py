@@ -120,6 +120,18 @@ def test_what_cloudformation_replaces_is_called_replaced(tmp_path, both):
     assert missing == set()
 
 
+def test_what_the_templates_keep_holds_data(tmp_path):
+    made = synthesized(tmp_path, dev_file(**FILES["NAT"])).values()
+    kept = {
+        resource["Type"]
+        for stack in made
+        for resource in stack.template["Resources"].values()
+        if resource.get("DeletionPolicy") == resource.get("UpdateReplacePolicy") == "Retain"
+    }
+
+    assert kept == HOLDS_DATA
+
+
 def create_only(kind: str) -> set[str]:
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
     paths = [each.split("/")[2:] for each in schema.get("createOnlyProperties", [])]

@@ -70,7 +70,8 @@ RESTARTED_BY = {"AWS::EC2::Instance": frozenset({"InstanceType", "UserData", "Eb
 # What holds something that nobody can make again.
 HOLDS_DATA = frozenset(
     {
-        *("AWS::DynamoDB::Table", "AWS::EC2::Volume", "AWS::EFS::FileSystem"),
+        *("AWS::Backup::BackupVault", "AWS::DynamoDB::Table"),
+        *("AWS::EC2::Volume", "AWS::EFS::FileSystem"),
         "AWS::FSx::FileSystem",
         *("AWS::S3::Bucket", "AWS::SecretsManager::Secret"),
     }
