@@ -28,14 +28,14 @@ gpus = os.environ["CUDA_VISIBLE_DEVICES"]
 if rank == 0:
     heard = []
     with socket.create_server(("", port)) as server:
-        server.settimeout(20)
+        server.settimeout(60)
         while len(heard) < size - 1:
             peer, _ = server.accept()
             with peer:
                 heard.append(peer.recv(200).decode())
     print(f"{socket.gethostname()} heard {' '.join(sorted(heard))} gpus={gpus}", flush=True)
 else:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         try:
             with socket.create_connection((first, port), timeout=5) as peer:

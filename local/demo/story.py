@@ -39,7 +39,7 @@ class Story:
     stage: Stage
     say: Callable[[str], None]
     on_wait: Callable[[], None] = lambda: None
-    patience_s: float = 60.0
+    patience_s: float = 120.0
     told: Told = field(default_factory=Told)
 
     def run(self) -> Told:
