@@ -23,6 +23,7 @@ def life(name: str, stage: str = "booting") -> Life:
         (SAID, "munge done"),
         (SAID + "tidegate 2026-11-21T19:38:05.1Z stage gpu failed (exit 9): x", "gpu failed"),
         ("tidegate stage bundle failed: x", "bundle failed"),
+        (SAID + "tidegate 2026-11-21T19:38:05.1Z stage gp", "munge done"),
         ("[ 4.2] EXT4-fs mounted", ""),
         ("", ""),
     ],

@@ -1,5 +1,6 @@
 """The interruption function's handler: notices first, and nothing it cannot read stops it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,6 +42,41 @@ def test_all_notices_of_a_batch_are_one_drain(fleet: Deployed) -> None:
     assert fleet.world.ledger.all_nodes[OURS].phase is Phase.INTERRUPTED
     assert fleet.figures() == {"Interrupted": 2, "ForeignNotices": 1}
     assert fleet.lines()[-1]["interruption"]["nodes"] == [OURS, SECOND]
+
+
+def told(of: Deployed, kind: str, **detail: object) -> dict[str, Any]:
+    """The log record of what a node tells of its boot."""
+    detail |= {"instance-id": OURS, "plan_id": "ab-7"}
+    event = {"source": "tidegate.node", "detail-type": kind, "detail": detail}
+    assert on_events(of.interruption, messages(event)) == DONE
+    (found,) = [each["boot"] for each in of.lines() if "boot" in each]
+    return dict(found)
+
+
+def test_a_boot_that_failed_is_logged_with_the_plan_that_bought_it(fleet: Deployed) -> None:
+    said = told(fleet, "BootstrapFailed", stage="gpu", tail="x")
+
+    assert said == {"instance_id": OURS, "plan_id": "ab-7", "failed": "gpu"}
+
+
+def test_a_boot_that_succeeded_is_logged_with_its_times_and_its_plan(fleet: Deployed) -> None:
+    said = told(fleet, "NodeReady", stages=[{"stage": "gpu", "at_ms": 100, "ms": 1900}])
+
+    assert said == {"instance_id": OURS, "plan_id": "ab-7", "stages": {"gpu": 1.9}, "s": 2.0}
+
+
+def test_a_notice_is_logged_with_the_plans_that_bought_its_nodes(fleet: Deployed) -> None:
+    """A launch of before plans had ids has none."""
+    nodes = fleet.world.ledger.all_nodes
+    nodes[OURS] = replace(nodes[OURS], launch_id="ab-7-0")
+    third, fourth = "i-0b662ef9931388bc2", "i-0b662ef9931388bd3"
+    nodes[third] = replace(record(third), launch_id="ab-7-1")
+    nodes[fourth] = replace(record(fourth), launch_id="aa-9-0")
+    notices = [notice(fleet, name) for name in (OURS, SECOND, third, fourth)]
+
+    on_events(fleet.interruption, messages(*notices))
+
+    assert fleet.lines()[-1]["interruption"]["plan_ids"] == ["aa-9", "ab-7"]
 
 
 @pytest.mark.parametrize("body", ["{not json", "[]", SPOT_WARNING | {"detail": {}}])
