@@ -72,6 +72,10 @@ FAULTS_OF_LEAVING = (
             "                if node is None:",
         ),
     ),
+    mutant(
+        "a node keeps the price that it was launched at",
+        ("core/planner.py", "    watch_waiting,\n    reprice,\n", "    watch_waiting,\n"),
+    ),
     # -- steering ----------------------------------------------------------------------------
     mutant(
         "closed nodes are never opened",

@@ -9,8 +9,10 @@ from tests.core.test_markets import RESERVED, after_its_reservation, reserving
 from tests.make import NOW_S, ZONE, instance, node, record, snapshot
 from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Reprice
 from tidegate.core.ec2 import InstanceState, Market, Offering
+from tidegate.core.members import members
 from tidegate.core.planner import plan
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.worth import usd_per_hour
 
 ON_DEMAND = Offering("g4dn.xlarge", ZONE, Market.ON_DEMAND)
 USD = reserving().prices[ON_DEMAND]
@@ -66,6 +68,12 @@ def test_a_price_that_holds_is_not_noted_again(
     known: NodeRecord, billed_as: Offering | None
 ) -> None:
     assert prices(plan(seen(known, billed_as))) == {}
+
+
+def test_a_node_that_one_describe_leaves_out_counts_with_the_price_that_was_noted() -> None:
+    (member,) = members(seen(OUT_OF_IT, None))
+
+    assert usd_per_hour(seen(OUT_OF_IT, None), member) == USD
 
 
 def test_what_ends_in_this_plan_is_counted_at_its_end_alone() -> None:

@@ -62,7 +62,6 @@ def node_item(node: NodeRecord) -> Item:
         item["reclaim_at_s"] = number(node.reclaim_at_s)
     if node.priced_at_s is not None:
         item["priced_at_s"] = number(node.priced_at_s)
-        item["usd_per_hour"] = number(node.usd_per_hour)
     if node.ended_at_s is not None:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:

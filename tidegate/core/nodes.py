@@ -6,7 +6,6 @@ from dataclasses import replace
 from tidegate.core.actions import (
     LaunchRecord,
     LaunchStatus,
-    Mark,
     OrderKind,
     Phase,
     Reprice,
@@ -250,11 +249,6 @@ def reprice(work: Work) -> None:
     or has ended. What ends in this plan is counted at its end.
     """
     ending = {name for a in work.actions if isinstance(a, Terminate) for name in a.instance_ids}
-    ending |= {
-        action.instance_id
-        for action in work.actions
-        if isinstance(action, Mark) and action.phase is Phase.TERMINATED
-    }
     for member in work.fleet:
         record, instance = member.record, member.instance
         if record is None or instance is None or not instance.is_alive:
