@@ -99,6 +99,20 @@ def test_a_requeued_job_is_not_looked_after_for_ever(agent, slurm, clock):
     assert not agent.is_settling
 
 
+def test_a_clock_that_is_put_back_starts_no_job_before_the_end_of_its_old_run(agent, slurm, clock):
+    """What Slurm refuses it goes by: a credential of before that moment."""
+    slurm.queue("1", "RUNNING")
+    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    clock.now -= 60
+    for _ in range(5):
+        clock.now += 1
+        agent.tick()
+
+    assert slurm.did("start") == []
+    assert not agent.is_settling
+
+
 def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm, clock):
     slurm.put("n1", "ALLOCATED")
     slurm.queue("1", "RUNNING", node_names=("n1",))

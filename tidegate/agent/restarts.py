@@ -47,10 +47,12 @@ class Restarts:
         queue = {job.job_id: job for job in reading.jobs}
         found: list[str] = []
         for job_id, ours in list(self._jobs.items()):
-            if ours.since_s > read_at_s:
-                continue
             job = queue.get(job_id)
-            if job is None or _has_settled(job) or now_s > ours.since_s + CARE_S:
+            # A clock that was put back: Slurm's own delay is the safe one.
+            is_over = not 0.0 <= now_s - ours.since_s <= CARE_S
+            if ours.since_s > read_at_s and not is_over:
+                continue
+            if is_over or job is None or _has_settled(job):
                 del self._jobs[job_id]
             elif job.is_pending and job.reason.startswith("BeginTime"):
                 ours.waiting_at_s = now_s if ours.waiting_at_s is None else ours.waiting_at_s

@@ -77,8 +77,10 @@ def with_components(
             for _ in range(chance.choice((1, 1, 2))):
                 part = _submit(chance, cluster, *chance.choice(kinds), tasks_max=2)
                 beside.append(_component(part, each.submit))
-        leader = _component(each.submit, each.submit) if beside else each.submit
-        found.append(replace(each, submit=replace(leader, beside=tuple(beside))))
+        if beside:
+            leader = replace(_component(each.submit, each.submit), beside=tuple(beside))
+            each = replace(each, submit=leader)
+        found.append(each)
     return tuple(found)
 
 
