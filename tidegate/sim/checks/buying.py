@@ -52,17 +52,21 @@ class LimitsHold(Check):
         live = self.world.compute.live()
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)
-        self._hold("the cluster", cluster.limits, live)
+        is_paid = not instance.offering.market.is_prepaid
+        self._hold("the cluster", cluster.limits, live, is_paid=is_paid)
         if pool is None:
             raise self.broken(f"{instance.instance_id} is of pool {instance.pool!r}")
         here = tuple(one for one in live if one.pool == pool.name)
-        self._hold(f"pool {pool.name}", pool.limits, here)
+        self._hold(f"pool {pool.name}", pool.limits, here, is_paid=is_paid)
 
-    def _hold(self, what: str, limits: Limits, live: tuple[Instance, ...]) -> None:
+    def _hold(
+        self, what: str, limits: Limits, live: tuple[Instance, ...], *, is_paid: bool
+    ) -> None:
         cluster = self.world.cluster
         types = [cluster.instance_type(one.offering.instance_type) for one in live]
         gpus = sum(kind.gpus for kind in types if kind)
-        usd = sum(cluster.prices.get(one.offering, 0.0) for one in live)
+        # What is paid for already costs nothing more, also beside what an ended reservation left.
+        usd = sum(cluster.prices.get(one.offering, 0.0) for one in live) if is_paid else 0.0
         if limits.nodes is not None and len(live) > limits.nodes:
             raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
         if limits.gpus is not None and gpus > limits.gpus:
