@@ -1,5 +1,6 @@
 """The package that Lambda runs. It is built here as for a deployment."""
 
+import ast
 import os
 import shutil
 import struct
@@ -201,3 +202,28 @@ def test_without_uv_the_way_out_is_named(tmp_path, monkeypatch):
 
     with pytest.raises(BadConfig, match=r"uv is needed .* `make setup`"):
         package(sources(tmp_path / "bare"))
+
+
+def test_no_adapter_is_carried_that_the_command_line_alone_imports(unpacked: Path):
+    carried = {f"tidegate.adapters.{path.stem}" for path in unpacked.glob("tidegate/adapters/*.py")}
+    left = {*ROOT.glob("lambdas/*.py"), *ROOT.glob("tidegate/agent/*.py")}
+    reached = {"tidegate.adapters.__init__"}
+    while left:
+        found = {each for path in left for each in imported(path)} - reached
+        names = [each.replace(".", "/") for each in found]
+        left = {ROOT / f"{name}{end}" for name in names for end in (".py", "/__init__.py")}
+        left = {path for path in left if path.exists()}
+        reached |= found
+
+    assert carried - reached == set()
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of ours that this one imports, at its start or later."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return {each for each in names if each.startswith("tidegate.")}

@@ -109,3 +109,17 @@ def test_a_dataclass_that_the_package_does_not_know_is_made_as_ever(packaged):
     )
 
     assert run(packaged, code).split() == ["New(never_seen_before=7)", "True", "False"]
+
+
+def test_methods_are_of_one_version_of_python_and_say_so(packaged):
+    """Another one finds no file of its tag, and compiles as ever."""
+    found = [path.name for path in (packaged / "lambdas").glob("*.marshal")]
+
+    assert found == ["dataclasses.cpython-313.marshal"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_cyclic_collector_stays_out_of_a_plan(name):
+    code = f"import gc, lambdas.{name}\nprint(gc.get_threshold()[0])\n"
+
+    assert int(run(ROOT, code)) >= 200_000
