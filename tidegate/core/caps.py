@@ -68,7 +68,7 @@ class Caps:
         """Which cap stops one of these jobs, which start together or not; "" when none does."""
         taken: list[Job] = []
         for job in jobs:
-            admitted, sentence = self.admit(replace(job, count=1))
+            admitted, sentence = self.admit(job if job.count == 1 else replace(job, count=1))
             if not admitted:
                 for one in taken:
                     self._take(one, -1)
@@ -227,8 +227,8 @@ def _with_licences(job: Job) -> list[Job]:
 def _of_licences(reading: Reading) -> Iterator[Association]:
     """Licences as caps: what is free besides what the jobs seen here hold."""
     held: Counter[str] = Counter()
-    for job in reading.jobs:
-        if not job.is_pending:
+    for job in reading.jobs if reading.licences else ():
+        if job.licences and not job.is_pending:
             held.update(dict(job.licences))
     for each in reading.licences:
         yield Association(

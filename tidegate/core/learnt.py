@@ -75,5 +75,7 @@ class Learnt:
         if made_from:
             left = tuple(each for each in self.failed if each.template != made_from)
             is_newest = newest is not None and newest.digest == made_from
-            found = replace(self, failed=left, good=newest if is_newest else self.good)
+            good = newest if is_newest else self.good
+            if (left, good) != (self.failed, self.good):
+                found = replace(self, failed=left, good=good)
         return replace(found, joined_at_s=now_s) if found.recent(now_s) else found

@@ -78,7 +78,9 @@ class Stock:
         self._now_s = snapshot.now_s
         self._left: Counter[Offering] = Counter()
         self._ends: dict[Offering, float | None] = {}
-        reservations = snapshot.cluster.reservations and active(snapshot.cluster, snapshot.now_s)
+        if not snapshot.cluster.reservations:
+            return
+        reservations = active(snapshot.cluster, snapshot.now_s)
         for each in sorted(reservations, key=lambda r: r.id):
             self._left[each.offering] += each.count
             ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]

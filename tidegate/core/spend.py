@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from tidegate.core.actions import Charge, NodeRecord, Stretch
 from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
@@ -16,6 +17,7 @@ from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import Why, WhyNot
 
 SECONDS_PER_HOUR = 3600.0
+DAY_S = 86_400.0
 
 # What is older is of no budget's present period.
 DAYS_CHARGED_S = 3 * 24 * 3600.0
@@ -53,12 +55,22 @@ class Spending:
 
 
 def day_of(at_s: float) -> Period:
-    start = datetime.fromtimestamp(at_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return _period(start, start + timedelta(days=1), "%Y-%m-%d")
+    return _day(int(at_s // DAY_S))
 
 
 def month_of(at_s: float) -> Period:
-    start = datetime.fromtimestamp(day_of(at_s).starts_at_s, UTC).replace(day=1)
+    return _month(int(at_s // DAY_S))
+
+
+@lru_cache(maxsize=64)
+def _day(number: int) -> Period:
+    start = datetime.fromtimestamp(number * DAY_S, UTC)
+    return _period(start, start + timedelta(days=1), "%Y-%m-%d")
+
+
+@lru_cache(maxsize=64)
+def _month(day: int) -> Period:
+    start = datetime.fromtimestamp(day * DAY_S, UTC).replace(day=1)
     return _period(start, (start + timedelta(days=32)).replace(day=1), "%Y-%m")
 
 

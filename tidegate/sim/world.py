@@ -296,7 +296,7 @@ class SimWorld:
             try:
                 for urgent in urgencies:
                     received = self.bus.receive_orders(urgent=urgent, wait_s=0)
-                    for batch in batches(received, lambda one: one.order):
+                    for batch in batches(received, lambda one: one.order) if received else ():
                         self._carry_out(batch)
                         self._has_news = True
             except TidegateError:

@@ -7,7 +7,7 @@ saving included.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
 from tidegate.core.calendar import (
@@ -236,9 +236,11 @@ def _next_moment(
     return min(moments, default=float("inf"))
 
 
+@lru_cache(maxsize=256)
 def _next(cron: str, at_s: float, zone: ZoneInfo) -> float:
     return next(iter(firings_after(cron, at_s, zone))).timestamp()
 
 
+@lru_cache(maxsize=256)
 def _last(cron: str, at_s: float, zone: ZoneInfo) -> float:
     return next(firings_before(cron, at_s, zone)).timestamp()
