@@ -6,6 +6,7 @@ that raises before has prevented the effect; one that raises after has lost the 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 type Faults = Callable[[str], None]
 
@@ -53,3 +54,25 @@ class effect:  # noqa: N801 - it is used as a word of the `with` statement
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if kind is None and self._faults is not no_faults:
             self._faults("after " + self._method)
+
+
+class Acting:
+    """Somebody runs, as the last of `actors`; `was_killed` tells afterwards whether it died.
+
+    `outlives`: its death ends here; otherwise it goes on to whoever called.
+    """
+
+    __slots__ = ("_actor", "_actors", "_outlives", "was_killed")
+
+    def __init__(self, actors: list[str], actor: str, *, outlives: bool) -> None:
+        self._actors, self._actor, self._outlives = actors, actor, outlives
+        self.was_killed = False
+
+    def __enter__(self) -> Self:
+        self._actors.append(self._actor)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
+        self._actors.pop()
+        self.was_killed = self._outlives and kind is not None and issubclass(kind, Killed)
+        return self.was_killed

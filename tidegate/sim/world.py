@@ -6,8 +6,8 @@ heartbeat or a machine does by itself. What is due at one instant happens in a f
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
@@ -33,7 +33,7 @@ from tidegate.service.requests import Placement
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
 from tidegate.sim.ec2 import SimCompute
-from tidegate.sim.faults import Killed
+from tidegate.sim.faults import Acting
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
 from tidegate.sim.slurm import SimSlurm
@@ -185,11 +185,11 @@ class SimWorld:
 
     def look(self) -> None:
         """Run one planner; whoever is killed leaves its message to the queue."""
-        with self._acting("planner") as survived:
+        with self._acting("planner") as acting:
             for tell in self.on_begin:
                 tell()
             self.on_look(self.control.look())
-        if not survived():
+        if acting.was_killed:
             again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
             self.bus.looks.append((again_s, "delivered again"))
             self._locked_until_s = again_s if self.is_fifo else self._locked_until_s
@@ -219,7 +219,7 @@ class SimWorld:
 
     def _interrupt(self) -> None:
         news, self._news = tuple(self._news), []
-        with self._acting("interruption") as survived:
+        with self._acting("interruption") as acting:
             try:
                 for tell in self.on_news:
                     tell(news)
@@ -230,26 +230,16 @@ class SimWorld:
                 if self.redelivery_s is None:
                     raise
                 self._announce_again(news)
-        if not survived():
+        if acting.was_killed:
             self._announce_again(news)
 
     def _announce_again(self, news: tuple[News, ...]) -> None:
         again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
         self.at(again_s, lambda: self._news.extend(news))
 
-    @contextmanager
-    def _acting(self, actor: str) -> Iterator[Callable[[], bool]]:
-        """Somebody runs; yields what tells, afterwards, whether it was left alive."""
-        deaths: list[Killed] = []
-        self.actors.append(actor)
-        try:
-            yield lambda: not deaths
-        except Killed as killed:
-            if self.redelivery_s is None:
-                raise
-            deaths.append(killed)
-        finally:
-            self.actors.pop()
+    def _acting(self, actor: str) -> Acting:
+        """Somebody runs; where messages come again a death is no failure of the story."""
+        return Acting(self.actors, actor, outlives=self.redelivery_s is not None)
 
     # -- the head --------------------------------------------------------------------------
 
@@ -281,10 +271,10 @@ class SimWorld:
     def _tick(self) -> None:
         self._ticked = (self.clock.now_s(), self.slurm.table.changes)
         self._has_news = False
-        with self._acting("agent") as survived:
+        with self._acting("agent") as acting:
             if self.agent.tick():
                 self._published_at_s = self.clock.now_s()
-        if not survived():
+        if acting.was_killed:
             self.restart_agent()
 
     def _take_orders(self, urgencies: tuple[bool, ...]) -> None:
@@ -292,7 +282,7 @@ class SimWorld:
         now_s = self.clock.now_s()
         if now_s < self._orders_from_s or self.bus.next_order_s() > now_s:
             return
-        with self._acting("agent") as survived:
+        with self._acting("agent") as acting:
             try:
                 for urgent in urgencies:
                     received = self.bus.receive_orders(urgent=urgent, wait_s=0)
@@ -301,7 +291,7 @@ class SimWorld:
                         self._has_news = True
             except TidegateError:
                 self._orders_from_s = self.clock.now_s() + RETRY_S
-        if not survived():
+        if acting.was_killed:
             self.restart_agent()
 
     def _carry_out(self, batch: Sequence[ReceivedOrder]) -> None:
