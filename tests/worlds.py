@@ -11,6 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 # What has not happened by then does not happen; a busy machine may be long about it.
 PATIENCE_S = 120.0
+POLL_S = 0.1
 
 
 def seen_in(module: str, *words: str, timeout_s: float) -> Any:
@@ -33,5 +34,5 @@ def wait_for(test: Callable[[], object]) -> bool:
     while time.monotonic() < until_s:
         if test():
             return True
-        time.sleep(0.05)
+        time.sleep(POLL_S)
     return False

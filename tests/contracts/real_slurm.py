@@ -24,6 +24,7 @@ NAMESPACES = (
     "--mount-proc",
 )
 PATIENCE_S = 60.0
+POLL_S = 0.15  # a look at Slurm is several processes
 
 
 def why_not_here() -> str:
@@ -43,7 +44,7 @@ def eventually[T](what: str, ask: Callable[[], T], patience_s: float = PATIENCE_
     until_s = time.monotonic() + patience_s
     while not (answer := ask()):
         assert time.monotonic() < until_s, f"not within {patience_s} s: {what}"
-        time.sleep(0.05)
+        time.sleep(POLL_S)
     return answer
 
 
