@@ -159,8 +159,10 @@ class Agent:
             self._slurm.poke(fresh)
             logger.info("%d nodes take jobs now; told Slurm to look at its queue.", len(fresh))
         self._open_names = open_names
-        silent = any(node.state.takes_jobs and not _is_open(node) for node in reading.nodes)
-        self._is_settling = self._start_requeued(reading, read_at_s) or (silent and has_pending)
+        is_silent = has_pending and any(
+            node.state.takes_jobs and not _is_open(node) for node in reading.nodes
+        )
+        self._is_settling = self._start_requeued(reading, read_at_s) or is_silent
         self._worker.signalled.forget_ended(reading.jobs)
 
     def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:

@@ -34,8 +34,9 @@ class Caps:
 
     def __init__(self, reading: Reading) -> None:
         self._used: Counter[tuple[str, str, str]] = Counter()
-        # Of two caps that allow the same, always the same one is named.
-        self._caps = sorted((*reading.associations, *_of_licences(reading)), key=repr)
+        self._caps = [*reading.associations, *_of_licences(reading)]
+        if len(self._caps) > 1:  # of two that allow the same, always the same one is named
+            self._caps.sort(key=repr)
         self._timed = [cap.tres for cap in self._caps if _is_timed(cap.tres)]
         self._has_per_node = any(cap.per_node is not None for cap in self._caps)
         self._applicable: dict[tuple[object, ...], tuple[Association, ...]] = {}

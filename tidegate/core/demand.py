@@ -273,7 +273,8 @@ class _Demand:
         )
         of = self._kinds.get(key)
         if of is None:
-            of = self._kinds[key] = self._first(job, len(self._kinds))
+            of = self._kinds[key] = self._first(job, count, why)
+            return of
         return Need(
             job.job_id,
             count,
@@ -297,18 +298,18 @@ class _Demand:
             of.kind,
         )
 
-    def _first(self, job: Job, kind: int) -> Need:
+    def _first(self, job: Job, count: int, why: str) -> Need:
         """The first need of its kind."""
         pools = self._pools_of(job)
         constraint, spread = self._choices(job, pools)
         return Need(
             job.job_id,
-            job.count,
+            count,
             spread.nodes,
             spread.shape,
             constraint,
             tuple(pool.name for pool in pools),
-            job.reason,
+            why,
             is_gang=spread.nodes > 1,
             account=job.account,
             qos=job.qos,
@@ -319,7 +320,7 @@ class _Demand:
             is_requeueable=job.is_requeueable,
             checkpoint_s=0.0 if job.is_checkpointed else None,
             priority=job.priority,
-            kind=kind,
+            kind=len(self._kinds),
         )
 
     def _pools_of(self, job: Job) -> tuple[Pool, ...]:

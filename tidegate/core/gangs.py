@@ -41,9 +41,8 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
 
 def _hold_more(work: Work, part: Part) -> None:
     """Take also what gangs before it in the queue have held in vain."""
-    missing = replace(part.need, nodes=part.missing)
-    within = part.place or place_of(work, part.need.beside)
-    part.hold(gang_members(work.bins.for_gang(missing), missing, within))
+    need, within = part.need, part.place or place_of(work, part.need.beside)
+    part.hold(gang_members(work.bins.for_gang(need), need, within, count=part.missing))
 
 
 def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:

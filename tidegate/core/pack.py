@@ -203,13 +203,16 @@ def gang_members(
     need: Need,
     within: Place | None = None,
     wanted_by: Callable[[Bin], int] = lambda _: 1,
+    count: int | None = None,
 ) -> list[Bin]:
     """The nodes a gang may count on: of one pool and zone, its own gated ones first.
 
     A gang is not spread over zones: its ranks talk to each other all the time. `within`:
     the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
-    gang a node would do for; those that do for fewest are taken first.
+    gang a node would do for; those that do for fewest are taken first. `count`: at most so many,
+    None: as many as it needs.
     """
+    most = need.nodes if count is None else count
     groups: dict[Place, list[Bin]] = {}
     for each in bins:
         if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
@@ -217,7 +220,7 @@ def gang_members(
             if within in (None, place):
                 groups.setdefault(place, []).append(each)
     ordered = [
-        sorted(group, key=lambda b: (wanted_by(b), not b.gated_for, b.kind, b.name))[: need.nodes]
+        sorted(group, key=lambda b: (wanted_by(b), not b.gated_for, b.kind, b.name))[:most]
         for _, group in sorted(groups.items())
     ]
 

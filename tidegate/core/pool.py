@@ -100,6 +100,14 @@ class Pool:
                 for zone in self.zones:
                     yield instance_type, Offering(instance_type.name, zone, market)
 
+    def may_have(self, offering: Offering) -> bool:
+        """Whether it is one of the pool's offerings."""
+        return (
+            offering.market in self.markets
+            and offering.zone in self.zones
+            and any(each.name == offering.instance_type for each in self.instance_types)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -195,11 +203,10 @@ class Cluster:
 
     def blocks(self, pool: Pool) -> tuple[Reservation, ...]:
         """The capacity blocks that a pool may use."""
-        offered = {offering for _, offering in pool.offerings()}
         return tuple(
             each
             for each in self.reservations
-            if each.market is Market.CAPACITY_BLOCK and each.offering in offered
+            if each.market is Market.CAPACITY_BLOCK and pool.may_have(each.offering)
         )
 
     def pool(self, name: str) -> Pool | None:

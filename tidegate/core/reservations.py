@@ -76,13 +76,13 @@ class Stock:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now_s = snapshot.now_s
-        self._left: Counter[Offering] = Counter()
+        self._left: dict[Offering, int] = {}
         self._ends: dict[Offering, float | None] = {}
         if not snapshot.cluster.reservations:
             return
         reservations = active(snapshot.cluster, snapshot.now_s)
         for each in sorted(reservations, key=lambda r: r.id):
-            self._left[each.offering] += each.count
+            self._left[each.offering] = self._left.get(each.offering, 0) + each.count
             ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
             self._ends[each.offering] = min(ends, default=None)
         held = in_reservations(snapshot) if self._left else Counter[Offering]()
@@ -100,7 +100,7 @@ class Stock:
 
     def left(self, offering: Offering) -> int:
         """How many more instances of a prepaid offering there are."""
-        return max(self._left[offering], 0)
+        return max(self._left.get(offering, 0), 0)
 
     def holds(self, offering: Offering) -> bool:
         """Whether one of the reservations is of this offering, used up or not."""

@@ -6,7 +6,6 @@ on cheaper ones is closed, drained with a reason of our own, and opened for a jo
 it. Nothing that runs is touched.
 """
 
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from itertools import groupby
 from math import log2
@@ -57,16 +56,13 @@ def _has_any_order(member: Member, now_s: float) -> bool:
 
 def _kept_pools(work: Work) -> set[str]:
     """Pools that have no more nodes than they keep anyway: a job costs nothing there."""
-    counts = Counter(
-        each.member.pool
-        for each in work.judged
-        if each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT)
-    )
-    return {
-        pool.name
-        for pool in work.snapshot.cluster.pools
-        if counts[pool.name] <= pool.min_nodes + pool.headroom_nodes
+    counts = {
+        pool.name: -pool.min_nodes - pool.headroom_nodes for pool in work.snapshot.cluster.pools
     }
+    for each in work.judged:
+        if each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT) and each.member.pool in counts:
+            counts[each.member.pool] += 1
+    return {name for name, above in counts.items() if above <= 0}
 
 
 type Pairs = Sequence[tuple[Judged, Bin]]

@@ -54,8 +54,9 @@ class Chaos:
         """Put the hooks in place."""
         world, faults = self.world, self.options.faults
         if faults & {"throttle", "lost", "kill", "twice"}:
+            of_aws = self._hook(Throttled)
             for port in (world.compute, world.ledger, world.bus, world.head):
-                port.faults = self._hook(Throttled)
+                port.faults = of_aws
             world.slurm.faults = self._hook(SlurmUnavailable)
         world.on_begin.append(self._begins)
         if "looks" in faults:

@@ -28,7 +28,7 @@ NO_CRASH = "NoCrash"
 NO_CRASH_SENTENCE = "Planner, service and agent raise nothing that nobody expects."
 TRACE_KEPT = 60
 EVENTS_MAX = 200_000
-GARBAGE_MAX = 20_000  # objects that a collection of the youngest waits for
+GARBAGE_MAX = 200_000  # objects that a collection of the youngest waits for
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """What every plan promises, whoever carries it out."""
 
 import re
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from random import Random
@@ -35,13 +34,14 @@ class OneVerdict(_OfPlans):
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
         assert snapshot.digest is not None
         every: tuple[Served | Unmet, ...] = (*made.served, *made.unmet)
-        verdicts = Counter(each.job_id for each in every)
-        for job in snapshot.digest.reading.jobs:
-            if job.is_pending and verdicts[job.job_id] != 1:
-                raise self.broken(f"job {job.job_id} has {verdicts[job.job_id]} verdicts")
+        verdicts: dict[str, int] = {}
         for each in every:
+            verdicts[each.job_id] = verdicts.get(each.job_id, 0) + 1
             if not each.reason.strip() or "unknown" in each.reason.lower():
                 raise self.broken(f"job {each.job_id} is told {each.reason!r}")
+        for job in snapshot.digest.reading.jobs:
+            if job.is_pending and (count := verdicts.get(job.job_id, 0)) != 1:
+                raise self.broken(f"job {job.job_id} has {count} verdicts")
 
 
 class NothingOnLeaving(_OfPlans):

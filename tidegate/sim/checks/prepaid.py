@@ -77,7 +77,6 @@ class PrepaidFirst(Check):
                 raise self.broken(f"{request.client_token} is asked for, {each.id} holds it ready")
 
     def _ready(self, record: LaunchRecord, pool: Pool) -> Iterator[Reservation]:
-        offered = {offering for _, offering in pool.offerings()}
         now_s, launch = self.witness.now_s, record.launch
         for each in self.world.cluster.reservations:
             lately_s = max(self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S, each.starts_at_s)
@@ -85,7 +84,7 @@ class PrepaidFirst(Check):
             free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
             least = launch.count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
-            is_ready = each.offering in offered and is_known and len(free) >= needs
+            is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
                 yield each
 
