@@ -5,7 +5,6 @@ runs on both. Each method states its errors; expected outcomes come back as valu
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
@@ -94,7 +94,7 @@ NO_ORDERS: Mapping[str, PendingOrder] = MappingProxyType({})
 NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerView:
     """One consistent-enough read of the ledger: the epoch is read first.
 
@@ -206,7 +206,7 @@ class Ledger(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReceivedDigest:
     """The newest digest and its age on the store's clock."""
 
@@ -262,7 +262,7 @@ class Decisions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReceivedOrder:
     """An order and the queue's handle to acknowledge it."""
 

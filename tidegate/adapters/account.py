@@ -4,7 +4,6 @@ Reads only. Errors of every method: Throttled, NotAuthorized. None: there is no 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_missing, tolerating
 from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.core.frozen import frozen
 
 # EC2 takes at most 200 values in a filter (API reference, DescribeInstanceTypeOfferings).
 MAX_VALUES = 200
@@ -19,7 +19,7 @@ MAX_VALUES = 200
 EBS_AWS_KEY = "alias/aws/ebs"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subnet:
     """`free_addresses`: how many more instances it can hold."""
 
@@ -28,7 +28,7 @@ class Subnet:
     free_addresses: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vpc:
     """`cidrs`: its address ranges. `cluster`: the Tidegate cluster that made it, or ""."""
 
@@ -37,7 +37,7 @@ class Vpc:
     cluster: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A machine image; `keys`: the KMS keys that its snapshots are encrypted with."""
 
@@ -46,7 +46,7 @@ class Image:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A KMS key.
 
@@ -59,7 +59,7 @@ class Key:
     users: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """One region of one account."""
 

@@ -5,7 +5,7 @@ import json
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from tidegate.adapters.clock import SystemClock, answered_at_s
 from tidegate.core.actions import Order
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import BadEvent
+from tidegate.core.frozen import frozen
 from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.wire.digest import decode_digest, encode_digest
 from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE, encode_look
@@ -49,7 +50,7 @@ MAX_DELAY_S = 900
 URGENT, ROUTINE = "urgent", "routine"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwsBus:
     """One cluster's bus. `look_queue_url` None: this part may not ask for looks."""
 

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from tidegate.core.frozen import frozen
 from tidegate.ports import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SystemClock:
     """This machine's clock, kept by chrony or by Lambda."""
 

@@ -4,10 +4,10 @@ A look that failed would lock its FIFO group for the visibility time, so what no
 is put aside here and acknowledged.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidegate.adapters.aws_errors import aws_call
+from tidegate.core.frozen import frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 REASON_MAX_CHARS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SqsDeadLooks:
     """A FIFO queue. `cluster` is the message group."""
 

@@ -6,13 +6,13 @@ moment are one listing. The bucket's life cycle ends them.
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating
+from tidegate.core.frozen import frozen
 from tidegate.core.verdicts import Verdicts
 from tidegate.wire.decisions import decode_record, decode_verdicts, encode_record, encode_verdicts
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 READERS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class S3Decisions:
     """One cluster's decisions; written by its planner, read by people with their own rights."""
 

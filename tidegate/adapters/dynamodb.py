@@ -19,7 +19,7 @@ launches and terminated nodes stay for a week to be looked at, filtered out of `
 
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,7 @@ from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
+from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
@@ -99,7 +100,7 @@ GET_CHUNK = 100
 GET_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DynamoLedger:
     """The ledger of one cluster, as one planner sees it.
 

@@ -1,7 +1,7 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import batched
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from tidegate.core.ec2 import (
     Override,
     Refusal,
 )
+from tidegate.core.frozen import frozen
 from tidegate.ports import Clock
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _PAID_AS = {
 NOT_TERMINATED = [state.value for state in InstanceState if state is not InstanceState.TERMINATED]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ec2Compute:
     """The instances of one cluster."""
 

@@ -1,13 +1,13 @@
 """The head's instance on EC2, found by its tags: a replaced head carries the same ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_not_now, message_of, tolerating
 from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
+from tidegate.core.frozen import frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -21,7 +21,7 @@ _CANDIDATES = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ec2Head:
     """The head of one cluster; of several the one launched last."""
 

@@ -10,11 +10,12 @@ import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tidegate.adapters import slurm_queue, slurm_text
 from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Reading
 
 MAX_COMMENT_CHARS = 1_000
@@ -65,7 +66,7 @@ def one_line(text: str) -> str:
     return _CONTROL.sub(" ", text).strip()[:MAX_COMMENT_CHARS]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """A command's exit code and what it printed; code -1: it was stopped at its time-out."""
 
@@ -84,7 +85,7 @@ class Finished:
 type Runner = Callable[[Sequence[str], float], Finished]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandRunner:
     """Runs Slurm's commands with a fixed environment: UTC, English, uncut task lists.
 

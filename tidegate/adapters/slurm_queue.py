@@ -7,7 +7,6 @@ with newlines and bars in it stays one field. Verified on Slurm 22.05 and 24.11.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tidegate.adapters.slurm_shape import REQUEST_FIELDS, Request, Unreadable, read_request
@@ -20,6 +19,7 @@ from tidegate.adapters.slurm_text import (
     value,
     words,
 )
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Shape
 
 # `-O` names; both versions know them all. Comment is last: it is the user's own text.
@@ -123,7 +123,7 @@ def jobs(
     return tuple(_job(row, counts, unfolded, memory_per_cpu) for row in found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Outcome:
     request: Request | None
     problem: str

@@ -7,10 +7,10 @@ exactly is refused with a sentence, never guessed.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil
 
 from tidegate.adapters.slurm_text import GRES_NAMES, memory_mib, number, value
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Shape, Spread
 
 # The fields that `read_request` needs.
@@ -54,7 +54,7 @@ class Unreadable(Exception):
     """The row does not say exactly what the job needs; the message names the option."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gpus:
     """A number of GPUs, or of another GRES that Tidegate can buy, of one type ("": any)."""
 
@@ -63,7 +63,7 @@ class Gpus:
     gres: str = GRES_NAMES[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """Nodes and the shape of each. `is_memory_unclear`: per CPU or per node is not printed.
 
@@ -120,7 +120,7 @@ def _split(
     return shape, is_unclear
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     """The counts of a pending row."""
 

@@ -1,13 +1,13 @@
 """What orders ask of nodes or jobs, held against one reading of Slurm."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """What became of orders, one result per name of each.
 
@@ -21,7 +21,7 @@ class Carried:
     lifted: Order | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked[T]:
     """Each order with those nodes or jobs of its that pass its guard; results for the others.
 

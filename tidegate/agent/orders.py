@@ -8,7 +8,7 @@ the order counts as carried out, so that the queue delivers it again.
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from tidegate.adapters.slurm_cli import JOBS_AT_ONCE, is_job_id, is_node_name, is_signal
@@ -18,6 +18,7 @@ from tidegate.agent.job_orders import Signalled, comment, requeue, signal
 from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.frozen import frozen
 from tidegate.core.reconcile import STOPPED_REASON
 from tidegate.ports import Slurm
 
@@ -29,7 +30,7 @@ _RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2, OrderKin
 ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Worker:
     """Carries orders out on one Slurm; `signalled` and `told` are its only memory.
 

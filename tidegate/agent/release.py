@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.frozen import frozen
 from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Job, Node, Reading
 from tidegate.ports import Slurm
@@ -11,7 +12,7 @@ from tidegate.ports import Slurm
 HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """How often to look whether a node has become free, and how long to wait in between.
 

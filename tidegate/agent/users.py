@@ -13,10 +13,10 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tidegate.core.errors import BadConfig
+from tidegate.core.frozen import frozen
 
 MIN_UID = 1_000
 MAX_UID = 60_000  # exclusive; above it distributions keep numbers for themselves
@@ -26,7 +26,7 @@ REFRESH_S = 60.0
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accounts:
     """The two files, as text. No password hashes: `x` stands in their place."""
 

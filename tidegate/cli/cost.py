@@ -6,10 +6,10 @@ November 2026. Sources: the pricing pages of each service.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from tidegate.core.frozen import frozen
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import ALWAYS
@@ -76,7 +76,7 @@ class Part(StrEnum):
     BESIDE = "beside it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One line of the bill. `usd` None: by use, or not known."""
 

@@ -8,6 +8,7 @@ from tidegate.adapters.account import EBS_AWS_KEY, Account
 from tidegate.cli import quotas
 from tidegate.core.ec2 import Market
 from tidegate.core.errors import TidegateError
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Pool
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
@@ -16,7 +17,7 @@ from tidegate.wire.problems import Place, Problem
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Something to know that hinders nothing."""
 

@@ -4,9 +4,10 @@ Source of what replaces what: the CloudFormation resource reference, "Update req
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from tidegate.core.frozen import frozen
 
 type Template = Mapping[str, Any]
 type Resources = Mapping[str, Mapping[str, Any]]
@@ -88,7 +89,7 @@ class Effect(StrEnum):
     CHANGED = "changed in place"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """`properties`: those that differ; none when the whole resource comes or goes."""
 
@@ -140,7 +141,7 @@ class Change:
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Told:
     """A change of a stack, for programs."""
 

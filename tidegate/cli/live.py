@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import typer
@@ -18,6 +18,7 @@ from tidegate.adapters.person import who
 from tidegate.core.actions import Launch, Plan
 from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
+from tidegate.core.frozen import frozen
 from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of, in_reservations
@@ -31,7 +32,7 @@ from tidegate.wiring.planner import control
 from tidegate.wiring.resources import Clients, placement_of, resources_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """One look at a deployed cluster, planned for by a cluster file that may differ."""
 

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.written import new_file
+from tidegate.core.frozen import frozen
 
 if TYPE_CHECKING:
     from tidegate.sim.replay.gate import Gate
@@ -68,7 +68,7 @@ def replay(
         raise typer.Exit(code=3)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     """What was read; `markets`: each cluster in its market."""
 

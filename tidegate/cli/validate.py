@@ -1,10 +1,11 @@
 """`tidegate validate`: what is wrong with cluster files, by themselves and in the account."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tidegate.core.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tidegate.wiring.resources import Clients
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What is to say about one cluster file; it is good when there are no problems.
 

@@ -1,10 +1,11 @@
 """What a plan may hold: launches, orders to the head, terminations, and what gets nothing."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum, StrEnum
 
 from tidegate.core.ec2 import FleetRequest, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.why import WhyNot
 
@@ -43,7 +44,7 @@ def plan_of(own_id: str) -> str:
     return found[1] if found else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """An instruction to the head's agent: data, never a command line.
 
@@ -73,7 +74,7 @@ class OrderOutcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OrderResult:
     """What became of an order, per name; travels back in the next digest."""
 
@@ -98,7 +99,7 @@ class Phase(IntEnum):
         return self < Phase.RELEASED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingOrder:
     """An order on its way; not repeated before it expires or its result is seen."""
 
@@ -107,7 +108,7 @@ class PendingOrder:
     not_after_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cordon:
     """No new job on a node, which leaves when it is empty: the word is kubectl's.
 
@@ -124,7 +125,7 @@ class Cordon:
         return self.lifts_at_s is None or now_s < self.lifts_at_s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Toll:
     """What running jobs lost with a node that AWS took back, and how many were saved in time."""
 
@@ -135,7 +136,7 @@ class Toll:
         return Toll(self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeRecord:
     """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
 
@@ -168,7 +169,7 @@ class NodeRecord:
         return self.cordon is not None and self.cordon.holds(now_s)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Charge:
     """What nodes cost a scope in a period: a day ("2026-11-21") or a month ("2026-11")."""
 
@@ -177,7 +178,7 @@ class Charge:
     usd: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Losses:
     """The tolls of all nodes that AWS took back in a month ("2026-11")."""
 
@@ -187,7 +188,7 @@ class Losses:
     saved_jobs: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
 
@@ -202,7 +203,7 @@ class Stretch:
     toll: Toll | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked.
 
@@ -224,7 +225,7 @@ class Launch:
     user: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resume:
     """Finish a launch whose planner died between its record and its result.
 
@@ -236,7 +237,7 @@ class Resume:
     may_buy: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Send:
     """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names."""
 
@@ -245,7 +246,7 @@ class Send:
     is_budgeted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Terminate:
     """End instances that nothing needs any more."""
 
@@ -253,7 +254,7 @@ class Terminate:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mark:
     """Write down what was seen: a node moved to `phase`, or its gate is open."""
 
@@ -263,7 +264,7 @@ class Mark:
     is_ungated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reprice:
     """Count what a node has cost so far; from now on it has another price."""
 
@@ -272,7 +273,7 @@ class Reprice:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adopt:
     """Give a ledger record to an instance that carries our tags and has none."""
 
@@ -280,7 +281,7 @@ class Adopt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rest:
     """Do not buy this offering for a while: what came of it was of no use."""
 
@@ -289,7 +290,7 @@ class Rest:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stuck:
     """A job that Slurm leaves waiting beside idle nodes that fit it, since `since_s`.
 
@@ -309,7 +310,7 @@ class Stuck:
         return max(self.since_s, self.until_s) + STUCK_KEPT_S
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watch:
     """Remember a job that could have started and did not."""
 
@@ -317,7 +318,7 @@ class Watch:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Learn:
     """Remember how launches of a pool fare."""
 
@@ -334,7 +335,7 @@ class LaunchStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchRecord:
     """A launch as the ledger knows it, with the whole request: a retry repeats it exactly."""
 
@@ -351,7 +352,7 @@ class LaunchRecord:
         return replace(self, launch=replace(self.launch, for_jobs=jobs[:JOBS_KEPT_MAX]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resting:
     """An offering that EC2 refused; not tried again before `until_s`."""
 
@@ -362,7 +363,7 @@ class Resting:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unmet:
     """A pending job that gets nothing now, and why, in words a user understands.
 
@@ -374,7 +375,7 @@ class Unmet:
     why_nots: tuple[WhyNot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """A pending job that needs nothing more: capacity exists or is on its way."""
 
@@ -383,7 +384,7 @@ class Served:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The answer to a look: what to do, and one verdict for every pending job.
 

@@ -4,12 +4,12 @@ Made of what is stored: the head's digest, the ledger, and the verdicts of the l
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.core.advice import advice, meaning
 from tidegate.core.durations import clock
 from tidegate.core.fit import lacks, satisfies
+from tidegate.core.frozen import frozen
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import BOOT_FAILURES
@@ -35,7 +35,7 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """`headline`: the whole of it in one line. The rest is the chain, each link in sentences."""
 

@@ -5,10 +5,11 @@ that counts now decides, nodes that leave already count, and what cannot be read
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 from typing import Protocol
+
+from tidegate.core.frozen import frozen
 
 
 class DisruptionReason(StrEnum):
@@ -29,7 +30,7 @@ class Window(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """At most `nodes` or `percent` of a pool's nodes leave at once; one of the two is given.
 
@@ -91,7 +92,7 @@ DEFAULT_BUDGETS: tuple[Budget, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Disruption:
     """When nodes of a pool are let go of our own accord.
 

@@ -1,9 +1,11 @@
 """What the calendar says about a cluster: up or stopped, until when, and who overrode it."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from tidegate.core.frozen import frozen
 
 
 class OnRunningJobs(StrEnum):
@@ -25,7 +27,7 @@ class OverrideKind(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleOverride:
     """Other hours for a while; they end by themselves. Of two that hold at once the younger counts.
 
@@ -59,7 +61,7 @@ STARTS_AFTER_STOP_S = 3600.0
 OVERRIDE_KEPT_S = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """What should be now. `until_s`: when that changes, `since_s`: when it did; None: never.
 
@@ -100,7 +102,7 @@ NOTICE_S = 120.0
 ALWAYS_UP = Wanted(is_up=True, sentence="up: the cluster file has no schedules", keeps_head=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlwaysUp:
     """The calendar of a cluster file without schedules; overrides of people count all the same."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tidegate.core.ec2 import InstanceType, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.limits import Load
 from tidegate.core.slurm import Shape
 
@@ -46,7 +47,7 @@ def lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """An instance type in one market, with its zones from cheapest to dearest."""
 

@@ -7,8 +7,9 @@ more for each kind of nodes that `[a*2&b*4]` counts.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from tidegate.core.frozen import frozen
 
 # `a100*2&ib` over three groups of three alternatives gives 27; more was not meant.
 MAX_ALTERNATIVES = 64
@@ -24,7 +25,7 @@ class Unplannable(ValueError):
     """The expression is none, or asks for what no nodes can be."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """So many of a job's nodes must meet this, a text like `a&c|b&c`; "": any node will do."""
 
@@ -32,7 +33,7 @@ class Kind:
     constraint: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constraint:
     """Features that nodes must have: all of one alternative, each a text like `a&b`.
 

@@ -2,25 +2,24 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
 from tidegate.core.constraint import Kind, Unplannable, read_constraint
 from tidegate.core.fit import lacks, satisfies
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.reasons import held_because
 from tidegate.core.slurm import Job, Reading, Shape, Spread
 
 
-@dataclass(slots=True)
+@frozen
 class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 
-    Never changed once made; not frozen, since a plan makes 100,000 of them and a frozen one
-    takes three times as long. `kind`: needs with the same one differ only in id, count, reason
-    and priority; -1: unknown.
+    `kind`: needs with the same one differ only in id, count, reason and priority; -1: unknown.
 
     `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
     all or none of them (the components of a heterogeneous job, the kinds of nodes of one job

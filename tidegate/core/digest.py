@@ -1,8 +1,7 @@
 """The digest: what the agent saw, and which of two digests counts."""
 
-from dataclasses import dataclass
-
 from tidegate.core.actions import OrderResult
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Reading
 
 # A start of the agent that was not heard for so long is over, whatever its clock said: two
@@ -10,7 +9,7 @@ from tidegate.core.slurm import Reading
 SEEN_COUNTS_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """The order of digests: within one agent start the sequence decides."""
 
@@ -19,7 +18,7 @@ class Stamp:
     sequence: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Digest:
     """Queue, nodes and limits at one moment. `written_at_s` is on the head's clock."""
 

@@ -1,8 +1,9 @@
 """EC2's words: instance types, offerings, instances, fleet requests and their results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tidegate.core.frozen import frozen
 
 # Slurm sees less memory than EC2 advertises: the kernel and firmware take their part.
 # 95 % is what ParallelCluster assumes for its schedulable memory as well.
@@ -43,7 +44,7 @@ class Market(StrEnum):
         return self in (Market.RESERVED, Market.CAPACITY_BLOCK)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstanceType:
     """The shape of an instance type as Slurm will see it.
 
@@ -70,7 +71,7 @@ class InstanceType:
         return int(self.memory_mib * SLURM_VISIBLE_MEMORY)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Offering:
     """What EC2 sells: an instance type in a zone on a market."""
 
@@ -97,7 +98,7 @@ class InstanceState(StrEnum):
     TERMINATED = "terminated"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """A launch template at one version; a number, so that a retry buys the same thing.
 
@@ -110,7 +111,7 @@ class Template:
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instance:
     """One instance that carries our cluster tag. `template`: the digest of what it is made from."""
 
@@ -127,7 +128,7 @@ class Instance:
         return self.state in (InstanceState.PENDING, InstanceState.RUNNING)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Override:
     """One line of a fleet request: where and as what an instance may come.
 
@@ -146,7 +147,7 @@ def client_token(cluster: str, launch_id: str) -> str:
     return f"{cluster}-{launch_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetRequest:
     """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.
 
@@ -177,7 +178,7 @@ class RefusalKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """An offering that EC2 did not give, with EC2's own words."""
 
@@ -187,7 +188,7 @@ class Refusal:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FleetResult:
     """What came of a fleet request: any mix of instances and refusals."""
 

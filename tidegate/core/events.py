@@ -1,21 +1,21 @@
 """What arrives at the functions, as plain values: each may come late, twice, or never."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from tidegate.core.ec2 import InstanceState
+from tidegate.core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """Look now. It carries no orders, so a late or repeated one is harmless."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SpotInterruption:
     """EC2 will reclaim this spot instance about two minutes after `at_s`.
 
@@ -26,7 +26,7 @@ class SpotInterruption:
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReservationInterruption:
     """The owner of an interruptible Capacity Reservation takes this instance's place back.
 
@@ -38,14 +38,14 @@ class ReservationInterruption:
     ends_at_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RebalanceRecommendation:
     """This spot instance is at a higher risk than others; often nothing follows."""
 
     instance_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateChange:
     """An instance of the account has moved to another state; most are not ours."""
 
@@ -62,7 +62,7 @@ class HealthCategory(StrEnum):
     INVESTIGATION = "investigation"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HealthNotice:
     """AWS Health has something to say of instances: maintenance, retirement, trouble.
 
@@ -78,7 +78,7 @@ class HealthNotice:
     said_at_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootFailed:
     """A node gave up in this stage of its boot; `said`: the end of the stage's log.
 
@@ -91,7 +91,7 @@ class BootFailed:
     plan_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeReady:
     """A node has booted, all in all in `took_s`; `stages`: seconds of each. For the log only."""
 
@@ -101,7 +101,7 @@ class NodeReady:
     took_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnknownEvent:
     """A whole event of a kind that nothing here reads."""
 

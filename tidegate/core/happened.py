@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 
 # An instance id or a job id: a number within neither.
 WORD = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Happened:
     """One thing that a look did or met. `kind`: decision, launched, refused, ended, trouble."""
 

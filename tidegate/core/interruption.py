@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from itertools import batched
 
 from tidegate.core.actions import NodeRecord, Order, OrderKind, Resting
 from tidegate.core.ec2 import Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
 from tidegate.core.slurm import Job, Reading
 
@@ -45,7 +46,7 @@ NEAR_S = 600.0
 RECLAIMED = "EC2 reclaims its node"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """AWS takes this instance away at `reclaim_at_s`."""
 
@@ -53,7 +54,7 @@ class Notice:
     reclaim_at_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkpoint:
     """What a job requests: this signal, and so many seconds to save its state.
 
@@ -167,7 +168,7 @@ def saves(
     return (*_signals(signals, now_s), *_requeues(requeues, now_s, why))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Saving:
     """A job on nodes that go."""
 

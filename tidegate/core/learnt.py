@@ -1,8 +1,9 @@
 """What is remembered of each pool: launches that gave no node, and the last good template."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tidegate.core.ec2 import Template
+from tidegate.core.frozen import frozen
 
 # Half an hour; so many launches whose nodes all fail may fall into it.
 BREAKER_S = 1800.0
@@ -14,7 +15,7 @@ DOUBT_AFTER = 2
 FAILED_MAX = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailedLaunch:
     """A launch of which a node did not join, or joined broken. `template`: its digest."""
 
@@ -24,7 +25,7 @@ class FailedLaunch:
     template: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Learnt:
     """One pool's past, as far as it decides what comes.
 

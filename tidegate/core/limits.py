@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.core.ec2 import InstanceType
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import CLUSTER_SCOPE, Cluster, Limits, pool_scope
 from tidegate.core.why import WhyNot
 
@@ -15,9 +16,9 @@ UNLIMITED = Limits()
 SLACK_USD = 0.001
 
 
-@dataclass(slots=True)
+@frozen
 class Load:
-    """What one node counts against the limits. Never changed once made; not frozen, as `Member`."""
+    """What one node counts against the limits."""
 
     gpus: int = 0
     vcpus: int = 0

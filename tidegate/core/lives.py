@@ -1,10 +1,9 @@
 """The life of each node: what it is, what it has cost, and what would end it."""
 
-from dataclasses import dataclass
-
 from tidegate.core.actions import NodeRecord, Toll
 from tidegate.core.answer import boots_for_s
 from tidegate.core.durations import clock
+from tidegate.core.frozen import frozen
 from tidegate.core.members import Member, members
 from tidegate.core.overview import is_billed, usd_per_hour
 from tidegate.core.pool import Pool
@@ -17,7 +16,7 @@ SECONDS_PER_HOUR = 3600.0
 BOOTING = "booting"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Life:
     """`usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
     `held`: what holds it, "": nothing.

@@ -6,13 +6,13 @@ cell in which nobody acts and nothing ends by itself is an alarm.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from itertools import product
 from typing import assert_never
 
 from tidegate.core.actions import Phase
 from tidegate.core.ec2 import InstanceState
+from tidegate.core.frozen import frozen
 from tidegate.core.members import Member, members
 from tidegate.core.nodes import INSTANCE_ID
 from tidegate.core.reconcile import OUR_REASON
@@ -60,7 +60,7 @@ class Duty(StrEnum):
     NONE = "none"  # there is no such node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     slurm: SlurmSays
     ec2: Ec2Says
@@ -154,7 +154,7 @@ def _only_in_slurm(slurm: SlurmSays) -> Duty:
             assert_never(slurm)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lost:
     """A node of no use. `gpus`: those that are paid for."""
 
@@ -164,7 +164,7 @@ class Lost:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gpus:
     """`configured`: of every instance that lives; `usable`: of nodes that take or run jobs;
     `busy`: that jobs have; `lost`: paid for and of no use.

@@ -1,9 +1,8 @@
 """The fleet, joined by instance id: what ledger, EC2 and Slurm each say of one node."""
 
-from dataclasses import dataclass
-
 from tidegate.core.actions import NodeRecord, OrderKind, OrderResult, Phase
 from tidegate.core.ec2 import Instance, Market, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
@@ -11,13 +10,9 @@ from tidegate.core.snapshot import Snapshot
 BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
 
 
-@dataclass(slots=True)
+@frozen
 class Member:
-    """One instance id and its three views; at least `record` or `instance` is there.
-
-    Never changed once made; not frozen, since each plan makes one for every node and a frozen
-    one takes three times as long.
-    """
+    """One instance id and its three views; at least `record` or `instance` is there."""
 
     instance_id: str
     record: NodeRecord | None

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tidegate.core.actions import Losses
 from tidegate.core.durations import clock
+from tidegate.core.frozen import frozen
 from tidegate.core.limits import Load
 from tidegate.core.lost import Gpus, gpus, lost_nodes
 from tidegate.core.members import Member, members
@@ -17,7 +17,7 @@ from tidegate.core.toll import losses
 from tidegate.core.verdicts import Verdicts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PoolNow:
     """`limits`: what is used of each limit that the pool has: unit, used, limit."""
 
@@ -30,7 +30,7 @@ class PoolNow:
     limits: tuple[tuple[str, float, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestingNow:
     """An offering that EC2 refused."""
 
@@ -41,7 +41,7 @@ class RestingNow:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BudgetNow:
     """`scope`: cluster, `pool NAME` or `account NAME`; `per`: day or month, of UTC."""
 
@@ -52,7 +52,7 @@ class BudgetNow:
     ends_at_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlarmNow:
     """An alarm of the stack that is firing; `since_s` in epoch seconds."""
 
@@ -61,7 +61,7 @@ class AlarmNow:
     since_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """`starting`, `waiting`: pending jobs by their verdict; `unjudged`: those without one.
 

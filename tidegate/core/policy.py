@@ -1,6 +1,6 @@
 """What to do about news of a node of ours: one total function from event to answer."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from tidegate.core.actions import Cordon
@@ -15,6 +15,7 @@ from tidegate.core.events import (
     SpotInterruption,
     StateChange,
 )
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Rebalance, Timings
 
 # EC2 never says that an elevated risk is over: a node that is there so much later has outlived
@@ -22,7 +23,7 @@ from tidegate.core.pool import Rebalance, Timings
 REBALANCE_HOLDS_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reclaim:
     """The node goes at `at_s`: drain it, save its jobs, buy another."""
 
@@ -30,14 +31,14 @@ class Reclaim:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dead:
     """The node is gone or going: nothing runs there any more."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lift:
     """AWS takes back what it said until then: a cordon for this reason is over."""
 
@@ -45,7 +46,7 @@ class Lift:
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nothing:
     """Not worth an action."""
 

@@ -1,11 +1,12 @@
 """Pools, partitions, limits: what the cluster file promises, as plain values."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from tidegate.core.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.ec2 import InstanceType, Market, Offering, Prices
+from tidegate.core.frozen import frozen
 
 # Interruptions of a spot instance per hour where neither the market data nor the cluster
 # file says. The Spot Advisor's worst bucket (over 20 % a month) is 0.0003; single GPU types
@@ -13,7 +14,7 @@ from tidegate.core.ec2 import InstanceType, Market, Offering, Prices
 DEFAULT_HAZARD_PER_HOUR = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Never exceeded, not even for a moment. None: no limit."""
 
@@ -24,7 +25,7 @@ class Limits:
     memory_mib: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """Once so much is spent, nothing more is launched until the period ends. None: no budget."""
 
@@ -56,7 +57,7 @@ class Rebalance(StrEnum):
     DRAIN = "drain"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pool:
     """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
 
@@ -109,7 +110,7 @@ class Pool:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """A Slurm partition over one or more pools."""
 
@@ -118,7 +119,7 @@ class Partition:
     is_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timings:
     """Every duration the control loop knows, in seconds.
 
@@ -138,7 +139,7 @@ class Timings:
     rest_max_s: float = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reservation:
     """Capacity paid for in advance: an On-Demand Capacity Reservation or a Capacity Block.
 
@@ -169,7 +170,7 @@ def group_key(pool: str, zone: str) -> str:
     return f"{pool}/{zone}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """One cluster file, validated.
 

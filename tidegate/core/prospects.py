@@ -1,10 +1,10 @@
 """Why each node is still there: what should end it, and what holds it, as a plan sees it now."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tidegate.core.budgets import DisruptionReason
 from tidegate.core.disruption import candidates, how_far, jobs_by_node, least_nodes, spare_nodes
+from tidegate.core.frozen import frozen
 from tidegate.core.keeping import kept_because
 from tidegate.core.planner import considered
 from tidegate.core.pool import Pool
@@ -14,7 +14,7 @@ from tidegate.core.templates import Roll, chosen
 from tidegate.core.work import Outdated, Work
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prospect:
     """`goes`: why it should go, or does. `held`: what holds it. "": nothing."""
 

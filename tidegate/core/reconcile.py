@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
 
@@ -19,6 +19,7 @@ from tidegate.core.actions import (
     Terminate,
 )
 from tidegate.core.budgets import DisruptionReason
+from tidegate.core.frozen import frozen
 from tidegate.core.interruption import TAKEN_BACK, reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
@@ -62,11 +63,10 @@ class Use(Enum):
     NONE = auto()  # nothing to count
 
 
-@dataclass(slots=True)
+@frozen
 class Judged:
     """The verdict on one member; `order` is what the head should do with the node, if any.
 
-    Never changed once made; not frozen, as `Member`.
     `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
     came out, told once or again and again; None: nothing to tell.
     """

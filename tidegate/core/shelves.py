@@ -12,6 +12,7 @@ from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.fit import satisfies
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.reservations import Stock
 from tidegate.core.snapshot import Snapshot
@@ -62,7 +63,7 @@ class Shelf:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One offering for one gang. `cost_usd`: what a node is expected to cost until its end;
     `mask`: all entries of the shelf that would do.

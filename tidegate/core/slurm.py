@@ -1,7 +1,9 @@
 """Slurm's words: nodes, their state, jobs, and the limits that accounting knows."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
+
+from tidegate.core.frozen import frozen
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
 # deleting such a node crashes slurmctld 22.05.
@@ -18,7 +20,7 @@ KNOWN_WORDS = BUSY_WORDS | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeState:
     """A node's state as Slurm prints it: one base word and a set of flags.
 
@@ -72,7 +74,7 @@ class NodeState:
         return "+".join(sorted(self.words))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock.
 
@@ -95,7 +97,7 @@ class Node:
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """What one node must give to a job. `gpu_type` "": any.
 
@@ -116,7 +118,7 @@ class Shape:
         return f"{gpu}, {self.cpus} CPUs, {self.memory_mib} MiB per node{alone}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Another count of nodes that Slurm accepts for a job, and what each must then give."""
 
@@ -124,7 +126,7 @@ class Spread:
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One row of the queue: a job, or the tasks of an array that have not started.
 
@@ -184,7 +186,7 @@ class Job:
         return self.state in ("RUNNING", "SUSPENDED", "STOPPED")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Association:
     """A cap on one TRES that accounting will apply once nodes are up.
 
@@ -215,7 +217,7 @@ class Association:
     but_partitions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Licence:
     """How many of a licence are free now. Source: `scontrol show licenses`."""
 
@@ -223,7 +225,7 @@ class Licence:
     free: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """All that one look at Slurm returns."""
 

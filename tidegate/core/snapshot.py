@@ -1,16 +1,15 @@
 """Everything the planner may know, as one value."""
 
-from dataclasses import dataclass
-
 from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, Resting, Stuck
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance, Template
+from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.pool import Cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Epoch:
     """The fence of the control loop: a plan counts only for the epoch it was made in.
 
@@ -24,7 +23,7 @@ class Epoch:
         return f"{self.lineage}-{self.number}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """One observation. `digest_age_s` is measured on the receiver's clock.
 

@@ -7,11 +7,11 @@ that ended, stands in the ledger, what living ones cost is added here.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from tidegate.core.actions import Charge, NodeRecord, Stretch
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import Why, WhyNot
@@ -24,7 +24,7 @@ DAYS_CHARGED_S = 3 * 24 * 3600.0
 MONTHS_CHARGED_S = 400 * 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Period:
     """A day ("2026-11-21") or a month ("2026-11"), in epoch seconds."""
 
@@ -33,7 +33,7 @@ class Period:
     ends_at_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spending:
     """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`."""
 

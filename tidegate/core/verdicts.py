@@ -1,15 +1,15 @@
 """What a look decided about every pending job, as people may ask for it later."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tidegate.core.actions import Launch, Plan
 from tidegate.core.ec2 import Refusal
+from tidegate.core.frozen import frozen
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import WhyNot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What was decided about a job; equal ones are one value, however many jobs share it."""
 
@@ -18,7 +18,7 @@ class Verdict:
     why_nots: tuple[WhyNot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bought:
     """A launch of the look: what EC2 was asked for, and why that."""
 
@@ -30,7 +30,7 @@ class Bought:
     jobs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """An offering that EC2 did not give in this look, in EC2's words."""
 
@@ -39,7 +39,7 @@ class Refused:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdicts:
     """The last look that knew the queue.
 

@@ -1,8 +1,9 @@
 """Why a job gets nothing: one value per obstacle, and the sentence that users read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from tidegate.core.frozen import frozen
 
 SENTENCES_MAX = 4
 
@@ -30,7 +31,7 @@ class Why(StrEnum):
 PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.NEXT_PLAN})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhyNot:
     """One obstacle. `pool` "": not one pool's. `offering`: the one that rests, or the nearest
     that would fit. `until_s`: when it passes by itself, None: not by itself.

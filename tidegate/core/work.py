@@ -20,6 +20,7 @@ from tidegate.core.budgets import DisruptionReason
 from tidegate.core.buy import Shop
 from tidegate.core.demand import Need
 from tidegate.core.digest import Digest
+from tidegate.core.frozen import frozen
 from tidegate.core.limits import Load, Usage
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind, Bins, Place
@@ -108,7 +109,7 @@ class Gang:
         return len(jobs) == 1 and self.parts[0].need.is_of_kinds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outdated:
     """A node that goes as soon as its pool can do without, and why."""
 

@@ -33,6 +33,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, Transient
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
 from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
@@ -58,7 +59,7 @@ class Outcome:
     trouble: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Applier:
     """Does what a plan says, and nothing else."""
 

@@ -7,6 +7,7 @@ from tidegate.core.actions import Plan
 from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News
+from tidegate.core.frozen import frozen
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster
 from tidegate.core.snapshot import Snapshot
@@ -22,7 +23,7 @@ ROUNDS_MAX = 4
 BUDGET_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Round:
     """One pass of observe, plan, apply."""
 
@@ -44,7 +45,7 @@ class Looked:
     trouble: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Control:
     """The only loop. Lambda, demo, tests and simulator differ in the ports they give it."""
 

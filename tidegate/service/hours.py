@@ -4,12 +4,12 @@ It asks the calendar what should be now, never the event that woke it: one that 
 twice or in the wrong order changes nothing. Nothing is remembered, so it may die anywhere.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.core.actions import Phase
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import InstanceState
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.ports import Bus, Calendar, Clock, Compute, Head, Ledger, LedgerView
 
@@ -25,7 +25,7 @@ class Did(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """What was done, and why, in a sentence."""
 
@@ -36,7 +36,7 @@ class Kept:
         return {"did": self.did.value, "sentence": self.sentence}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Hours:
     """The head's hours. Without schedules a person starts and stops the head."""
 

@@ -20,6 +20,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, subjects
+from tidegate.core.frozen import frozen
 from tidegate.core.interruption import (
     Notice,
     after_loss,
@@ -47,7 +48,7 @@ from tidegate.service.boot_failures import boot_failures, rest_failed
 NO_TOLL = Toll()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interrupted:
     """What a batch of news did, by nodes that are ours; `foreign`: how many were not.
 
@@ -82,7 +83,7 @@ class _Sorted:
     reasons: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interruptions:
     """Every step may be repeated: the queue delivers at least once."""
 

@@ -1,7 +1,7 @@
 """From a planned launch to the exact CreateFleet request that goes into the ledger."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tidegate.core.actions import Launch
 from tidegate.core.ec2 import (
@@ -18,13 +18,14 @@ from tidegate.core.ec2 import (
     Template,
     client_token,
 )
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Reservation, block_key, group_key
 
 # Source: EC2, "Tag your Amazon EC2 resources".
 TAG_VALUE_MAX = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """Where nodes are launched from and into: template by pool, subnet by zone.
 

@@ -1,7 +1,7 @@
 """What a seed decides: a whole world, its users and everything that goes wrong in it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from tidegate.core.calendar import (
     NOTICE_S,
@@ -12,6 +12,7 @@ from tidegate.core.calendar import (
     overridden,
 )
 from tidegate.core.ec2 import Market, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Limits, Pool, Rebalance
 from tidegate.core.slurm import Association
 from tidegate.sim.slurm_parts import Submit
@@ -39,7 +40,7 @@ FAULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """A submission; `number` names it to `--jobs`."""
 
@@ -50,7 +51,7 @@ class Arrival:
     release_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shortage:
     """EC2 has only `left` of an offering between the two times."""
 
@@ -60,7 +61,7 @@ class Shortage:
     left: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quota:
     """The account may have `count` instances of a market between the two times."""
 
@@ -70,7 +71,7 @@ class Quota:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Happening:
     """Something at one time; what `kind` means stands in `chaos`."""
 
@@ -80,7 +81,7 @@ class Happening:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rates:
     """Chances: the first group for each port call, the others for each message or machine."""
 
@@ -98,7 +99,7 @@ class Rates:
     lag_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hours:
     """A budget counts for `open_s` of every `every_s`."""
 
@@ -109,7 +110,7 @@ class Hours:
         return now_s % self.every_s < self.open_s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windows:
     """A calendar of equal days: `up_s` of every `day_s`, from `begins_s` on.
 
@@ -143,7 +144,7 @@ class Windows:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class WorldOptions:
     """One seed, drawn. Times are seconds from the start; `safety_s`: when the faults stop;
     `deploys_at_s`: when new nodes come from a new template.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Shape
 
 
@@ -9,7 +10,7 @@ class SubmitRefused(Exception):
     """sbatch's own words for a job that no placeholder could ever hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Submit:
     """What a user asks with sbatch.
 

@@ -1,12 +1,13 @@
 """The cluster file's own schedules in a story, on a night on which the clocks change."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from random import Random
 from zoneinfo import ZoneInfo
 
 from tidegate.core.calendar import OnRunningJobs, ScheduleOverride, Wanted, overridden
+from tidegate.core.frozen import frozen
 from tidegate.sim.clock import START_S
 from tidegate.wire.calendar import Holidays, Schedules, Window
 
@@ -19,7 +20,7 @@ SHARE_OF_HOLIDAYS = 0.4
 TWICE = 1  # the hour that comes twice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Zoned:
     """Real schedules, asked `ahead_s` after the story's own time.
 

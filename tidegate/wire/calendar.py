@@ -5,7 +5,7 @@ saving included.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ from tidegate.core.calendar import (
     jobs_end_at_s,
     overridden,
 )
+from tidegate.core.frozen import frozen
 from tidegate.wire.cron import firings_after, firings_before
 
 # The head comes up, and the next look may be five minutes away: so much before the nodes' own
@@ -29,7 +30,7 @@ HEAD_LEAD_S = 600.0
 FIRINGS_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The cluster is up from `start` to `stop`, two cron expressions of five fields."""
 
@@ -37,7 +38,7 @@ class Window:
     stop: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holidays:
     """Days on which no window starts. `country`: ISO 3166, "" none; `subdivision` of it."""
 
@@ -60,7 +61,7 @@ def _of_country(country: str, subdivision: str) -> Collection[date]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PreWarm:
     """So many nodes of each pool are there when `ready` fires, and for `keep_s` after it.
 
@@ -73,7 +74,7 @@ class PreWarm:
     lead_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedules:
     """When the cluster is up: in any of its windows, always where there is none.
 
@@ -204,7 +205,7 @@ class Schedules:
             yield _next(each.ready, after_s - each.keep_s, self._zone) + each.keep_s
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """From `at_s` on this is wanted."""
 

@@ -3,13 +3,13 @@
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from tidegate.core.ec2 import InstanceType
+from tidegate.core.frozen import frozen
 
 # What a pattern or requirements mean where they do not say it: programs are built for it.
 USUAL_ARCH = "x86_64"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
     CPU = "cpu"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CatalogueRow:
     """One line of the catalogue.
 

@@ -6,11 +6,11 @@ and never refuses.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from tidegate.core.frozen import frozen
 from tidegate.wire.catalogue import load_catalogue
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -21,7 +21,7 @@ INSTALLED_BRANCH = "580"
 DEFAULT_IMAGE = "dlami-base-oss-ubuntu24.04"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """What speaks against a pool. `rule`: of compat.yaml's list `reject`."""
 
@@ -36,7 +36,7 @@ class Finding:
         return f"{self.place}: {kind} {self.rule}: {self.text} (source: {self.source})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NodeFacts:
     """What a node of an instance type must have. `min_driver`: "" where no source says.
 

@@ -1,9 +1,9 @@
 """Which versions of driver, CUDA, fabric manager and EFA's software go together."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from tidegate.core.frozen import frozen
 from tidegate.wire.compat_facts import (
     DEFAULT_IMAGE,
     INSTALLED_BRANCH,
@@ -17,7 +17,7 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.node_models import SoftwareModel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Card:
     """A kind of GPU in a pool. `place`: pool and instance type. `mig`: the profile asked for."""
 

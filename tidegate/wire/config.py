@@ -5,13 +5,14 @@ YAML is loaded where it is read: functions start without it.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import BadConfig
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
@@ -22,7 +23,7 @@ from tidegate.wire.repositories import RepositoryModel
 from tidegate.wire.rules import problems_across
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlurmFile:
     """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf.
 
@@ -38,7 +39,7 @@ class SlurmFile:
     repositories: Mapping[str, RepositoryModel] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 

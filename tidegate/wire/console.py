@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from tidegate.core.frozen import frozen
 
 # userdata/lib.sh and userdata/stub.sh write them; before the first stage there is no time yet.
 _LINE = re.compile(r"\btidegate (?:(?P<at>\d{4}-\d\d-\d\dT[\d:.]+Z) )?(?P<text>\S.*)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BootLine:
     """One line. `at`: ISO-8601, "" where the line has no time."""
 

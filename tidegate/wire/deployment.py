@@ -4,7 +4,7 @@ Each part is a model, which checks what people write, and the frozen value that 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from ipaddress import IPv4Network
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tidegate.core.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import PositiveCount, PositiveUsd, Section
@@ -53,7 +54,7 @@ class Metrics(StrEnum):
     FULL = "full"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proxy:
     """The HTTP proxy of head and nodes, and the hosts that are reached without it."""
 
@@ -61,7 +62,7 @@ class Proxy:
     no_proxy: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Network:
     """`vpc_id` None: the stack makes its own of `cidr`. `subnets`: zone -> subnet id.
 
@@ -83,7 +84,7 @@ class Network:
         return self.nat is Nat.ONE or bool(self.endpoints)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """The head's instance type, the size of its data volume, its zone and its image.
 
@@ -97,7 +98,7 @@ class Head:
     generation: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExistingHead:
     """A head that somebody else deployed: Tidegate brings the autoscaler to it."""
 
@@ -107,7 +108,7 @@ class ExistingHead:
     security_group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Existing:
     """What is there already and is used as it is. None: the stack makes it."""
 
@@ -154,7 +155,7 @@ class LustreKind(StrEnum):
     PERSISTENT = "persistent"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExistingLustre:
     """A Lustre file system of FSx that somebody else made."""
 
@@ -163,7 +164,7 @@ class ExistingLustre:
     security_group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lustre:
     """FSx for Lustre at `directory`. `existing` None: the stack makes one of `storage_gib`."""
 
@@ -215,7 +216,7 @@ class LustreModel(Section):
         return Lustre(self.directory, self.kind, self.storage_gib, existing)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BillAlert:
     """What the cluster may cost in a month before `email` hears of it."""
 

@@ -4,7 +4,6 @@ Cron and time zones are the library's work (cronsim, zoneinfo), daylight saving 
 """
 
 import re
-from dataclasses import dataclass
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
@@ -20,6 +19,7 @@ from pydantic import (
 )
 
 from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
+from tidegate.core.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown
@@ -29,7 +29,7 @@ _DISRUPTION = Disruption()
 _SHARE = re.compile(r"(\d{1,5})(%?)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CronWindow:
     """Open for `duration_s` from each time that the cron expression fires."""
 

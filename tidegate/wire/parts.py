@@ -4,10 +4,10 @@ A part with a mistake of its own is left out, not guessed at.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
+from tidegate.core.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel
 from tidegate.wire.names import Region
@@ -29,7 +29,7 @@ _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What is sound in the file. None: not there, or with problems of its own.
 

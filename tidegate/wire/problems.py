@@ -1,13 +1,13 @@
 """Says what is wrong with a file, in words: one line per problem, with its place."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from tidegate.core.errors import BadConfig
+from tidegate.core.frozen import frozen
 
 type Place = tuple[str | int, ...]
 type Schema = Mapping[str, Any]
@@ -25,7 +25,7 @@ _KIND_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One thing to correct, and where it stands in the file."""
 

@@ -5,7 +5,6 @@ Requirements are Karpenter's: a key, an operator, values; all of them must hold.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from tidegate.core.ec2 import InstanceType
+from tidegate.core.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import Section
@@ -126,7 +126,7 @@ class Requirement(Section):
         return " ".join((self.key, self.operator, *self.values))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The instance types of a pool, and why others that were meant are not among them."""
 

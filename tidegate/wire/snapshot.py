@@ -8,13 +8,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, ValidationError, create_model
 
 from tidegate.core.calendar import ALWAYS_UP
 from tidegate.core.ec2 import Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Node, Reading
 from tidegate.core.snapshot import Epoch, Snapshot
@@ -83,7 +84,7 @@ SnapshotModel: Any = create_model(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadSnapshot:
     """A snapshot, and what was read on the safe side because nobody knows it."""
 

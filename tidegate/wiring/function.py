@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -11,6 +10,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tidegate.adapters.clients import client
 from tidegate.adapters.cluster_file import read_cluster_file
+from tidegate.core.frozen import frozen
 from tidegate.wire.config import ClusterFile, parse_deployed
 from tidegate.wire.deployment import Metrics
 from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric, unit_of
@@ -18,7 +18,7 @@ from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.resources import Clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Deployed:
     """A deployed cluster, as a function finds it."""
 
@@ -27,7 +27,7 @@ class Deployed:
     clients: Clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Function[Work]:
     """A function of a cluster; `work`: what this one does it with."""
 

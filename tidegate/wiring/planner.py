@@ -1,13 +1,12 @@
 """The planner: the control loop on AWS."""
 
-from dataclasses import dataclass
-
 from tidegate.adapters.clients import client
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dead_looks import SqsDeadLooks
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.ports import Calendar, DeadLooks, Decisions
 from tidegate.service.control import Control
@@ -16,7 +15,7 @@ from tidegate.wiring.function import Deployed
 from tidegate.wiring.resources import Clients, Resources, placement_of, planner_bus, resources_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Planner:
     """What the planner's function works with."""
 

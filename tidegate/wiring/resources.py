@@ -1,11 +1,11 @@
 """What one cluster owns in AWS, and the adapters of the ports that all functions share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tidegate.adapters.bus import AwsBus
 from tidegate.core.ec2 import Template
+from tidegate.core.frozen import frozen
 from tidegate.service.requests import Placement
 from tidegate.wire.settings import FunctionSettings
 
@@ -13,7 +13,7 @@ type Clients = Callable[[str], Any]
 """Makes a boto3 client by service name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Resources:
     """The names of what one cluster owns in AWS."""
 

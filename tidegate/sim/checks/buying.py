@@ -1,11 +1,11 @@
 """Invariants of what is bought: recorded, once, within limits, and where EC2 may have it."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, OrderKind, Phase
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.slurm import Association, Job, Reading
 from tidegate.service.control import Looked
@@ -18,7 +18,7 @@ SLACK_USD = 0.002
 FUTILE_MAX = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """One node that boots."""
 

@@ -11,6 +11,7 @@ from math import ceil
 
 from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.fit import lacks
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.slurm import Job, Shape
 from tidegate.sim.replay.state import Machine, Run
@@ -18,7 +19,7 @@ from tidegate.sim.replay.trace import TraceJob
 from tidegate.sim.replay.world import World
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """Something to buy."""
 

@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from tidegate.core.ec2 import Market, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.sim.replay.steps import Steps
 
@@ -32,7 +33,7 @@ class BadMarket(Exception):
     """A market file that cannot be read; the message names file and place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditions:
     """What a replay's market is like.
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tidegate.core.ec2 import Market
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
@@ -15,7 +15,7 @@ HOUR_S = 3600.0
 SIZES = ((0, "no GPU"), (1, "1 GPU"), (7, "2-7 GPUs"), (8, "8 GPUs"), (1 << 30, "more"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits:
     """Seconds from submission to the first start."""
 
@@ -26,7 +26,7 @@ class Waits:
     max_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """The figures of one replay.
 

@@ -1,8 +1,8 @@
 """One replay from its history to its figures."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.sim.replay.baselines import Asg, Karpenter, ParallelCluster, Static, static_nodes
 from tidegate.sim.replay.outcome import Outcome, outcome
@@ -13,7 +13,7 @@ from tidegate.sim.replay.world import Policy, Setting, World
 TIDEGATE = "tidegate"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replayed:
     """The figures, and the world they come from, for what is drawn of it."""
 

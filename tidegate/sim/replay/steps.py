@@ -1,12 +1,13 @@
 """A figure that changes at moments of a history, such as a spot price."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
+from tidegate.core.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Steps:
     """`changes`: from which second of the history on it has which value, in order, not empty.
 

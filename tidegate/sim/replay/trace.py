@@ -3,8 +3,10 @@
 import csv
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+
+from tidegate.core.frozen import frozen
 
 # What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
 # node), `gpu_type` and `constraint` may be there.
@@ -24,7 +26,7 @@ class BadTrace(Exception):
     """A history that cannot be read; the message names lines."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TraceJob:
     """A job of the history. `gpus`, `cpus` and `memory_mib` are those of each of its nodes.
 
@@ -48,7 +50,7 @@ class TraceJob:
     constraint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Broken:
     """A line that is no job."""
 
@@ -59,7 +61,7 @@ class Broken:
         return f"line {self.line}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """Jobs in the order of their submission, and what could not be read.
 

@@ -2,11 +2,12 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from random import Random
 from typing import Protocol
 
 from tidegate.core.ec2 import Market, Offering
+from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.slurm import Job, Shape
 from tidegate.sim.replay.slurm import Queue
@@ -35,7 +36,7 @@ class Policy(Protocol):
         """Act on the world now; when to be asked again at the latest, None: on the next event."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """What a replay is played with. `boot_s` None: as each pool says.
 
@@ -51,7 +52,7 @@ class Setting:
     capacity: Mapping[Offering, Steps] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segment:
     """A job on its nodes from start to end, for what is drawn later."""
 
