@@ -131,8 +131,10 @@ FAULTS_OF_DOING = (
         "a requeued job starts in the second in which its old run ended",
         (
             "agent/restarts.py",
-            "(int(now_s) > int(ours.waiting_at_s))",
-            "1",
+            "                if ours.waiting_at_s is None:\n"
+            "                    ours.waiting_at_s = now_s\n"
+            "                elif int(now_s) > int(ours.waiting_at_s):\n",
+            "                if True:\n",
         ),
     ),
     mutant(

@@ -55,8 +55,10 @@ class Restarts:
             if is_over or job is None or _has_settled(job):
                 del self._jobs[job_id]
             elif job.is_pending and job.reason.startswith("BeginTime"):
-                ours.waiting_at_s = now_s if ours.waiting_at_s is None else ours.waiting_at_s
-                found += [job_id] * (int(now_s) > int(ours.waiting_at_s))
+                if ours.waiting_at_s is None:
+                    ours.waiting_at_s = now_s
+                elif int(now_s) > int(ours.waiting_at_s):
+                    found.append(job_id)
         return sorted(found)
 
 
