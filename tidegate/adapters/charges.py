@@ -54,7 +54,7 @@ def charge(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -
 def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretch]) -> bool:
     """All of them now, or the only one before; False: one of several was, or a rival writes."""
     writes = [
-        *(_end(table, each) for each in stretches),
+        *(_end_or_new_price(table, each) for each in stretches),
         *_counters(table, stretches),
         *_tolls(table, stretches),
     ]
@@ -70,7 +70,7 @@ def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretc
     return not found or "ended_at_s" in found or not is_end
 
 
-def _end(table: str, stretch: Stretch) -> "TransactWriteItemTypeDef":
+def _end_or_new_price(table: str, stretch: Stretch) -> "TransactWriteItemTypeDef":
     """The node ends, or has another price from now on."""
     values: Item = {":until_s": number(stretch.until_s)}
     change = "SET ended_at_s = :until_s"
