@@ -1,7 +1,6 @@
 import pytest
 
-from tests.agent.fakes import NOW_S, FakeBus, FakeClock, FakeSlurm
-from tidegate.agent.loop import Agent
+from tests.agent.fakes import FakeBus, FakeClock, FakeSlurm, agent_of
 from tidegate.agent.orders import Worker
 
 
@@ -39,12 +38,4 @@ def outcomes(worker, clock):
 
 @pytest.fixture
 def agent(slurm, bus, clock):
-    return Agent(
-        slurm=slurm,
-        bus=bus,
-        clock=clock,
-        cluster="dev",
-        head_instance_id="i-1",
-        agent_started_at_s=NOW_S,
-        sleep=clock.sleep,
-    )
+    return agent_of(slurm, bus, clock)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tidegate.agent.loop import Agent
 from tidegate.agent.watch import Waker
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
@@ -149,6 +150,25 @@ def order(kind: OrderKind, *names: str, **fields: object) -> Order:
     """An order that is still good for a minute."""
     made = Order("o1", kind, names, NOW_S + 60)
     return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def agent_of(slurm: FakeSlurm, bus: FakeBus, clock: FakeClock) -> Agent:
+    return Agent(
+        slurm=slurm,
+        bus=bus,
+        clock=clock,
+        cluster="dev",
+        head_instance_id="i-1",
+        agent_started_at_s=NOW_S,
+        sleep=clock.sleep,
+    )
+
+
+def tick_twice(agent: Agent, clock: FakeClock) -> None:
+    """Two looks a second apart: what the first one sees begin is a second old at the other."""
+    for _ in range(2):
+        agent.tick()
+        clock.now += 1
 
 
 class NotingWaker(Waker):

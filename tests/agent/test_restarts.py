@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.agent.fakes import order
+from tests.agent.fakes import order, tick_twice
 from tidegate.core.actions import OrderKind
 
 
@@ -15,17 +15,13 @@ def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
     agent.tick()
     assert agent.is_settling
     slurm.queue("1", "PENDING", reason="BeginTime")
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
     assert slurm.did("start") == [("1",)]
 
     slurm.queue("1", "RUNNING")
     agent.tick()
     slurm.queue("1", "PENDING", reason="BeginTime")
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
 
     assert slurm.did("start") == [("1",)]
     assert slurm.did("requeue") == [("1",)]
@@ -79,9 +75,7 @@ def test_a_requeued_job_that_says_nothing_of_its_delay_yet_stays_looked_after(
     slurm.queue("1", "PENDING", reason=reason)
     agent.tick()
     slurm.queue("1", "PENDING", reason="BeginTime")
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
 
     assert slurm.did("start") == [("1",)]
 
@@ -119,9 +113,7 @@ def test_a_job_of_a_deleted_node_starts_without_its_delay(agent, slurm, clock):
     agent.on_orders([order(OrderKind.DELETE, "n1")])
     slurm.queue("1", "PENDING", reason="BeginTime", node_names=())
 
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
 
     assert slurm.did("start") == [("1",)]
 
@@ -137,8 +129,6 @@ def test_a_requeue_of_the_other_thread_outlives_a_reading_from_before_it(agent, 
     agent.tick()
     slurm.queue("1", "PENDING", reason="BeginTime")
 
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
 
     assert slurm.did("start") == [("1",)]

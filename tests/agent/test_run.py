@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.agent.fakes import NOW_S, FakeBus, NotingWaker, order
-from tidegate.agent.loop import Agent
+from tests.agent.fakes import FakeBus, NotingWaker, agent_of, order
 from tidegate.agent.run import Service, arriving
 from tidegate.core.actions import OrderKind
 from tidegate.ports import ReceivedOrder
@@ -41,15 +40,7 @@ def bus():
 
 @contextmanager
 def running(slurm, bus, clock, tmp_path):
-    agent = Agent(
-        slurm=slurm,
-        bus=bus,
-        clock=clock,
-        cluster="dev",
-        head_instance_id="i-1",
-        agent_started_at_s=NOW_S,
-        sleep=clock.sleep,
-    )
+    agent = agent_of(slurm, bus, clock)
     with NotingWaker(tmp_path / "slurmctld.log") as waker:
         made = Service(agent, bus, waker)
         thread = threading.Thread(target=made.run)

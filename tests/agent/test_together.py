@@ -1,6 +1,6 @@
 """What the agent does to one component of a heterogeneous job it does to all."""
 
-from tests.agent.fakes import order
+from tests.agent.fakes import order, tick_twice
 from tidegate.core.actions import OrderKind, OrderOutcome
 
 
@@ -50,8 +50,6 @@ def test_a_heterogeneous_job_of_a_deleted_node_starts_without_its_delay(agent, s
     for job_id in ("7", "8"):
         slurm.queue(job_id, "PENDING", reason="BeginTime", node_names=(), het_job_id="7")
 
-    for _ in range(2):
-        agent.tick()
-        clock.now += 1
+    tick_twice(agent, clock)
 
     assert slurm.did("start") == [("7",)]
