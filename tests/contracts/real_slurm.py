@@ -5,10 +5,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
+
+import pytest
 
 from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
 
@@ -168,3 +172,19 @@ class RealSlurm:
         return next(
             (node.state.words for node in self.port.read().nodes if node.name == name), frozenset()
         )
+
+
+@contextmanager
+def slurm_of_its_own(*extra_conf: str) -> Iterator[RealSlurm]:
+    """A slurmctld for a test; skips it where none can run.
+
+    Its folder has a short path below /tmp: another Slurm's tree shares /tmp, and sockets have
+    short names.
+    """
+    if reason := why_not_here():
+        pytest.skip(reason)
+    with (
+        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
+        RealSlurm(Path(folder), extra_conf) as slurm,
+    ):
+        yield slurm

@@ -4,11 +4,10 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "tests" / "golden" / "slurm.conf"
@@ -24,12 +23,7 @@ def hook_lines() -> tuple[str, ...]:
 
 @pytest.fixture
 def slurm() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with (
-        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
-        RealSlurm(Path(folder), hook_lines()) as made,
-    ):
+    with slurm_of_its_own(*hook_lines()) as made:
         made.join(NODE)
         yield made
 

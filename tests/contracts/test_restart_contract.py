@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, real_bench, state
 
 __all__ = ["bench", "real_bench"]
@@ -18,12 +16,7 @@ AT_ONCE = "SchedulerParameters=sched_min_interval=0,batch_sched_delay=0"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with (
-        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
-        RealSlurm(Path(folder), (AT_ONCE,)) as slurm,
-    ):
+    with slurm_of_its_own(AT_ONCE) as slurm:
         yield slurm
 
 

@@ -6,12 +6,11 @@ Tests of `real_bench` are about the text of Slurm's commands, which the simulati
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tests.make import A10G, T4_BIG, pool
 from tests.make import cluster as cluster_of
@@ -39,10 +38,7 @@ class Bench(Protocol):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    # A short path below /tmp: another Slurm's tree shares /tmp, and sockets have short names.
-    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as slurm:
+    with slurm_of_its_own() as slurm:
         yield slurm
 
 

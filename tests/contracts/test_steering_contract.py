@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.make import T4, T4_BIG, cluster, instance, offering, pool, record, snapshot
 from tidegate.agent.orders import Worker
 from tidegate.core.actions import Order, OrderKind, Send
@@ -22,9 +20,7 @@ STEERS = {OrderKind.WEIGHT, OrderKind.DRAIN, OrderKind.UNDRAIN}
 
 @pytest.fixture
 def slurm() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as made:
+    with slurm_of_its_own() as made:
         made.join(FIRST, SECOND)
         yield made
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, job, real_bench, state
 from tidegate.core.slurm import Job
@@ -25,12 +25,7 @@ BACKFILL = "SchedulerParameters=bf_interval=1"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with (
-        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
-        RealSlurm(Path(folder), (BACKFILL,)) as slurm,
-    ):
+    with slurm_of_its_own(BACKFILL) as slurm:
         yield slurm
 
 

@@ -7,14 +7,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from bench.slip_in import Race
 from tests.agent.fakes import FakeBus, NotingWaker
-from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tidegate.adapters.clock import SystemClock
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
@@ -72,9 +70,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RealSlurm]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as slurm:
+    with slurm_of_its_own() as slurm:
         yield slurm
 
 

@@ -2,26 +2,20 @@
 
 from ctypes.util import find_library
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.contracts.real_slurm import RealSlurm, why_not_here
+from tests.contracts.real_slurm import slurm_of_its_own
 from tidegate.core.interruption import checkpoint
 
 FILTER = Path("docs/cli_filter.lua")
 
 
 def test_what_the_command_line_asks_is_in_the_comment() -> None:
-    if reason := why_not_here():
-        pytest.skip(reason)
     if not find_library("lua5.1"):
         pytest.skip("real path: needs liblua5.1")
-    with (
-        TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
-        RealSlurm(Path(folder), extra_conf=("CliFilterPlugins=lua",)) as slurm,
-    ):
-        copy = Path(folder) / FILTER.name
+    with slurm_of_its_own("CliFilterPlugins=lua") as slurm:
+        copy = slurm.folder / FILTER.name
         copy.write_text(FILTER.read_text())
         slurm.run("cp", str(copy), "/etc/slurm/cli_filter.lua")
         asked = {

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
 from bench.deployed import Live, live
-from tests.contracts.real_slurm import RealSlurm, why_not_here
+from tests.contracts.real_slurm import RealSlurm, slurm_of_its_own
 
 PATIENCE_S = 90.0
 NODES = 3
@@ -38,9 +37,7 @@ class Gang:
 
 @pytest.fixture
 def gang() -> Iterator[Gang]:
-    if reason := why_not_here():
-        pytest.skip(reason)
-    with TemporaryDirectory(prefix="tg", dir="/tmp") as folder, RealSlurm(Path(folder)) as slurm:
+    with slurm_of_its_own() as slurm:
 
         def boot(names: Sequence[str]) -> None:
             slurm.join(*names)
