@@ -28,9 +28,9 @@ def seen_in(module: str, *words: str, timeout_s: float) -> Any:
     return json.loads(done.stdout)
 
 
-def wait_for(test: Callable[[], object]) -> bool:
+def wait_for(test: Callable[[], object], patience_s: float = PATIENCE_S) -> bool:
     """Whether it was so before our patience ended."""
-    until_s = time.monotonic() + PATIENCE_S
+    until_s = time.monotonic() + patience_s
     while time.monotonic() < until_s:
         if test():
             return True

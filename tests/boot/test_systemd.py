@@ -63,7 +63,7 @@ def test_a_node_that_hangs_is_ended_after_the_pool_s_bound(seen):
 
 
 def test_a_mount_that_hangs_is_cut_and_tried_again(seen):
-    assert re.search(r"stage shared apply [3-9]\d\.\d+ s, try 2", seen["efs_hung"]["console"])
+    assert re.search(r"stage shared apply 3\d\.\d+ s, try 2", seen["efs_hung"]["console"])
     assert seen["efs_hung"]["slurm"] == "IDLE+DYNAMIC_NORM"
 
 

@@ -255,9 +255,9 @@ def test_a_node_set_down_gives_up_its_jobs_at_once_and_can_be_deleted(bench):
     bench.port.down([name, fresh_name()], "tidegate: its instance is gone")
 
     assert node(bench, name).state.is_down
-    eventually("the job waits", lambda: state(bench, again) == "PENDING")
+    eventually("the job waits", lambda: state(bench, again) == "PENDING", 5.0)
     assert state(bench, once) not in ("RUNNING", "PENDING")
-    eventually("it can be deleted", lambda: node(bench, name).state.is_deletable)
+    eventually("it can be deleted", lambda: node(bench, name).state.is_deletable, 5.0)
     assert bench.port.delete([name]) == {}
     assert name not in names(bench)
 

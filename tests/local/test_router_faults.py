@@ -161,7 +161,7 @@ def test_a_function_over_its_time_is_killed_and_the_message_comes_again(stack: S
 
     first, second = router.invocations
     assert first.error == second.error == "timed out after 2 s"
-    assert first.duration_s < 60
+    assert 2 <= first.duration_s < 6
     assert said(first)["pid"] != said(second)["pid"]
     assert (first.is_cold, second.is_cold) == (True, True)
 
