@@ -78,3 +78,22 @@ def test_what_fills_a_node_takes_its_share_of_the_memory_first() -> None:
             room[d] -= lot.group.size[d]
 
     assert (taken, room) == ([7_000, 500, 6_000], [0, 0, 1_500])
+
+
+def test_a_job_fills_up_one_node_and_no_second_one() -> None:
+    """Counted twice on the first it would lack on the next, and a node came in its place."""
+    large = InstanceType("g4dn.12xlarge", 48, 196_608, 4, "t4")
+    plain = InstanceType("c6i.4xlarge", 16, 32_768, 0, "")
+    of = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
+    of = replace(
+        of,
+        pools=(replace(of.pools[0], instance_types=(large, plain)),),
+        prices={offering(large): 3.9, offering(plain): 0.3},
+    )
+    jobs = [job(1, gpus=0, gpu_type="", cpus=5, memory_mib=1_000)]
+    jobs += [job(n, gpus=4, cpus=22, memory_mib=90_000) for n in (2, 3)]
+
+    made = plan(snapshot(jobs, of=of))
+
+    assert counts(made) == {"g4dn.12xlarge": 2}
+    assert [sorted(each.for_jobs) for each in launches(made)] == [["1", "2", "3"]]

@@ -267,6 +267,7 @@ class Blueprint:
                 for d in range(3):
                     room[d] -= fitting * other.group.size[d]
                 parts.append((other, fitting))
+                present.add(other)  # who fills up offers some twice
                 worth += fitting * other.worth_usd
         cost = hours * each.usd_per_hour
         drawn = _Draw(0.0, shelf, number, parts)
