@@ -103,6 +103,24 @@ def test_kept_and_gated_nodes_open_in_one_command_that_lifts_the_reason() -> Non
     assert (undrain.names, undrain.text) == (("i-1", "i-2"), KEPT)
 
 
+def test_gates_stay_shut_while_the_drain_of_an_open_node_is_on_its_way() -> None:
+    """The gate would open alone, and a smaller job be the first on it."""
+    on, drain = offering(T4_BIG), PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 30)
+    done = OrderResult("o-1", OrderKind.DRAIN, "i-1", OrderOutcome.KEPT, "job 7 runs")
+    waiting = snapshot(
+        [gang()],
+        [big("i-1"), big("i-2", state="IDLE+DRAIN")],
+        instances=[instance("i-1", on), instance("i-2", on)],
+        records=[record("i-1", on, order=drain), record("i-2", on, gated_for="9")],
+    )
+    assert waiting.digest
+    answered = replace(waiting, digest=replace(waiting.digest, results=(done,)))
+
+    assert plan(waiting).actions == ()
+    (undrain,) = orders(plan(answered), OrderKind.UNDRAIN)
+    assert undrain.names == ("i-2",)
+
+
 def test_a_kept_node_opens_when_its_gang_is_gone() -> None:
     made = plan(seen([], [big(state="IDLE+DRAIN", reason=KEPT)]))
 

@@ -158,7 +158,9 @@ def open_gangs(work: Work) -> None:
             waiting.setdefault(gang.key, []).append(gang)
     for key, held in work.bins.gated():
         bins = [each for each in held if each.kind is BinKind.EXISTING]
-        names, why = _to_open(waiting.get(key, ()), key, bins)
+        gangs = waiting.get(key, ())
+        there = [gang for gang in gangs if gang.is_there and not _is_closing(work, gang)]
+        names, why = _to_open(gangs, there, key, bins)
         if not _is_opening(work, names):
             _open(work, names, why)
 
@@ -173,14 +175,27 @@ def _open(work: Work, names: Sequence[str], why: str) -> None:
         work.send(OrderKind.UNDRAIN, chosen, reason or why, only_if=("DRAIN",), why=why)
 
 
-def _to_open(gangs: Sequence[Gang], key: str, gated: Sequence[Bin]) -> tuple[tuple[str, ...], str]:
-    """Which of the gated nodes open now, and why. `gangs`: the one, or the tasks of an array.
+def _is_closing(work: Work, gang: Gang) -> bool:
+    """A drain of one of its open nodes is on its way: the others would open without it."""
+    opened = {each.name for part in gang.parts for each in part.held if not each.gated_for}
+    return any(
+        each.member.instance_id in opened
+        and each.member.has_order(OrderKind.DRAIN, work.snapshot.now_s)
+        for each in (work.judged if opened else ())
+    )
+
+
+def _to_open(
+    gangs: Sequence[Gang], there: Sequence[Gang], key: str, gated: Sequence[Bin]
+) -> tuple[tuple[str, ...], str]:
+    """Which of the gated nodes open now, and why. `gangs`: the one, or the tasks of an array;
+    `there`: those of which all nodes are.
 
     Nodes of two tasks that both lack one are not enough for either: they stay shut.
     """
     names = tuple(sorted(b.name for b in gated))
-    there = {name for gang in gangs if gang.is_there for name in gang.held_names}
-    opening = tuple(name for name in names if name in there)
+    ready = {name for gang in there for name in gang.held_names}
+    opening = tuple(name for name in names if name in ready)
     if opening:
         return opening, f"all {gangs[0].nodes} nodes of job {key} are there"
     used = {name for gang in gangs for name in gang.held_names}
