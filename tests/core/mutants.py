@@ -193,8 +193,8 @@ MUTANTS = (
     ),
     Mutant(
         "idle.py",
-        "            if each.member.offering.market.is_prepaid:\n                continue",
-        "            if False:\n                continue",
+        "            if each.member.offering.market.is_prepaid:\n                prepaid",
+        "            if False:\n                prepaid",
         "test_markets.py::"
         "test_an_idle_node_in_a_reservation_is_kept_and_one_paid_by_the_hour_is_not",
     ),

@@ -5,6 +5,7 @@ from collections import Counter
 from tidegate.core import patience
 from tidegate.core.actions import OrderKind
 from tidegate.core.budgets import DisruptionReason
+from tidegate.core.clearing import in_the_way
 from tidegate.core.disruption import jobs_by_node, least_nodes, spare_nodes
 from tidegate.core.keeping import kept_because
 from tidegate.core.members import Member
@@ -88,6 +89,7 @@ def release_idle(work: Work) -> None:
     spare = spare_nodes(work)
     running = jobs_by_node(work.digest.reading.jobs)
     by_reason: dict[str, list[str]] = {}
+    prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
     # A node that goes soon anyway goes first: what came to replace it stays.
     replaced = {each.node.name for each in work.replacing}
@@ -115,15 +117,17 @@ def release_idle(work: Work) -> None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
         elif node.name in unused and idle_s >= kept_s and spare[pool.name] > 0:
-            if each.member.offering.market.is_prepaid:
-                continue  # to give it back saves nothing
             if kept_because(each.member, pool, running.get(node.name, ()), work.head_now_s):
                 continue
+            if each.member.offering.market.is_prepaid:
+                prepaid.append((each.member, kept_s))
+                continue  # to give it back saves nothing
             if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
                 continue
             spare[pool.name] -= 1
             reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
+    _clear(work, prepaid, spare, by_reason)
     for reason, names in sorted(by_reason.items()):
         work.send(
             OrderKind.RELEASE,
@@ -132,6 +136,29 @@ def release_idle(work: Work) -> None:
             only_if=("IDLE",),
             is_budgeted=True,
         )
+
+
+def _clear(
+    work: Work,
+    prepaid: list[tuple[Member, float]],
+    spare: Counter[str],
+    by_reason: dict[str, list[str]],
+) -> None:
+    """Let go of those that stand in a job's way."""
+    if not prepaid:
+        return
+    kept_s = {member.instance_id: each_s for member, each_s in prepaid}
+    going = {name for names in by_reason.values() for name in names}
+    job_id, found = in_the_way(work, [member for member, _ in prepaid], going)
+    for each in found:
+        name = each.instance_id
+        if spare[each.pool] <= 0 or not work.allowance.take(
+            each.pool, name, DisruptionReason.EMPTY
+        ):
+            continue
+        spare[each.pool] -= 1
+        reason = f"idle for {kept_s[name]:.0f} s, and a limit counts it that job {job_id} waits for"
+        by_reason.setdefault(reason, []).append(name)
 
 
 def _is_idle(judged: Judged) -> bool:
