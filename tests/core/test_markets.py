@@ -15,11 +15,12 @@ from tests.make import (
     instance,
     job,
     node,
+    placement,
     pool,
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, Plan
+from tidegate.core.actions import LaunchRecord, NodeRecord, OrderKind, Plan, Resume
 from tidegate.core.cost import billed_hours, may_be_interrupted
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import Market, Offering
@@ -29,6 +30,7 @@ from tidegate.core.pool import Cluster, Limits, Reservation
 from tidegate.core.reservations import block_drains_at_s, block_of
 from tidegate.core.slurm import Job, Shape
 from tidegate.core.snapshot import Snapshot
+from tidegate.service.requests import fleet_request
 
 HOUR_S = 3600.0
 RESERVED = Offering("g4dn.xlarge", ZONE, Market.RESERVED)
@@ -188,6 +190,33 @@ def test_a_pool_leaves_reservations_alone_that_are_not_of_its_capacity_types() -
     assert bought(plan(snapshot([job()], of=replace(of, pools=(hourly,))))) == [(Market.SPOT, 1)]
 
 
+def test_what_is_reserved_is_asked_for_before_anything_that_would_take_its_place() -> None:
+    """EC2 puts any node into an open reservation that it fits, whoever asks first."""
+    of = reserving(1)
+    (using,) = of.pools
+    hourly = replace(using, name="h", markets=(Market.ON_DEMAND,))
+    parts = tuple(replace(each, pools=("t4", "h")) for each in of.partitions)
+    jobs = [job(1, constraint="h", priority=9), job(2, constraint="t4", priority=1)]
+
+    made = plan(snapshot(jobs, of=replace(of, pools=(using, hourly), partitions=parts)))
+
+    assert bought(made) == [(Market.RESERVED, 1), (Market.ON_DEMAND, 1)]
+
+
+@pytest.mark.parametrize(("ends_in_s", "may_buy"), [(None, True), (60.0, True), (-1.0, False)])
+def test_a_launch_in_doubt_is_not_repeated_once_its_reservation_has_ended(
+    ends_in_s: float | None, may_buy: bool
+) -> None:
+    """EC2 would sell it on demand, which no limit has counted."""
+    of = reserving(1, ends_in_s=ends_in_s)
+    (first,) = launches(plan(snapshot([job()], of=reserving(1))))
+    doubt = LaunchRecord(first, NOW_S - 61, fleet_request(first, "test", placement(of)))
+
+    made = plan(snapshot([], of=of, launches=[doubt]))
+
+    assert [each.may_buy for each in made.actions if isinstance(each, Resume)] == [may_buy]
+
+
 def test_a_reserved_node_has_the_features_of_one_on_demand() -> None:
     """EC2 tells a machine nothing of an open reservation."""
     on_demand, reserved = job(1, constraint="on-demand"), job(2, constraint="reserved")
@@ -302,6 +331,21 @@ def test_of_two_blocks_the_longer_is_filled_first_and_a_launch_takes_no_more_tha
     assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1), (Market.SPOT, 1)]
     ids = [getattr(block_of(of, BLOCK, NOW_S, held), "id", "") for held in range(3)]
     assert ids == ["cr-1", "cr-2", "cr-2"]
+
+
+def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() -> None:
+    """The longer one lasts for it, the shorter one not."""
+    wanted = job(time_limit_s=8 * HOUR_S)
+
+    assert bought(plan(snapshot([wanted], of=two_blocks()))) == [(Market.CAPACITY_BLOCK, 1)]
+    full = snapshot(
+        [wanted, job(7, on=["i-1"])],
+        [node(state="ALLOCATED", gpus_alloc=1)],
+        of=two_blocks(),
+        instances=[instance(on=BLOCK)],
+        records=[NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 100, 0.0)],
+    )
+    assert bought(plan(full)) == [(Market.SPOT, 1)]
 
 
 def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends() -> None:

@@ -195,13 +195,14 @@ class Shop:
         """The launches collected so far; ids follow from the epoch, so they never repeat.
 
         What may come instead of the first offering is added here, after every job got its
-        node: the size of an alternative must not keep a node from a job.
+        node: the size of an alternative must not keep a node from a job. What is paid for in
+        advance comes first: EC2 takes any node that it fits into an open reservation.
         """
         made: list[Launch] = []
         for number, draft in enumerate(self._drafts):
             offerings = self._offerings(draft)
             made.append(_launch(draft, offerings, f"{id_prefix}-{number}"))
-        return tuple(made)
+        return tuple(sorted(made, key=_is_paid_by_the_hour))
 
     def _draft_for(
         self, shelf: Shelf, number: int, offering: Offering, mask: int, *, kept: str = ""
@@ -284,6 +285,10 @@ def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
     for each in launches:
         owner = owners.get(each.for_jobs[0]) if each.for_jobs else None
         yield replace(each, account=owner.account, user=owner.user) if owner else each
+
+
+def _is_paid_by_the_hour(launch: Launch) -> bool:
+    return not launch.offerings[0].market.is_prepaid
 
 
 def _most(one: Vector, other: Vector) -> Vector:

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from tidegate.core.actions import (
+    Launch,
     LaunchRecord,
     LaunchStatus,
     OrderKind,
@@ -39,14 +40,15 @@ def finish_launches(work: Work) -> None:
     """Pick up launches whose planner died.
 
     What it meant to end before it bought may live on: over a limit nothing more is bought,
-    nor while the head is silent.
+    nor while the head is silent, nor where EC2 would sell by the hour what was to come from a
+    reservation that has ended meanwhile.
     """
     wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
     for record in _in_doubt(work.snapshot):
         launch = record.launch
         is_blind = bool(work.snapshot.staleness)
         is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
-        may_buy = wanted.is_up and not is_blind and not is_over
+        may_buy = wanted.is_up and not is_blind and not is_over and _is_held(work, launch)
         lease_s = timings.apply_lease_s
         if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
             lease_s = max(lease_s, timings.describe_lag_s)
@@ -54,6 +56,12 @@ def finish_launches(work: Work) -> None:
         if age_s >= lease_s:
             reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
             work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
+
+
+def _is_held(work: Work, launch: Launch) -> bool:
+    """Not bought from a reservation, or from one that is still there."""
+    first = launch.offerings[0]
+    return not first.market.is_prepaid or work.shelves.stock.holds(first)
 
 
 def _count_in_doubt(work: Work, record: LaunchRecord) -> None:

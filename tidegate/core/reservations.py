@@ -83,15 +83,15 @@ class Stock:
         reservations = active(snapshot.cluster, snapshot.now_s)
         for each in sorted(reservations, key=lambda r: r.id):
             self._left[each.offering] = self._left.get(each.offering, 0) + each.count
-            ends = [e for e in (self._ends.get(each.offering), each.ends_at_s) if e is not None]
-            self._ends[each.offering] = min(ends, default=None)
+            self._ends[each.offering] = None
         held = in_reservations(snapshot) if self._left else Counter[Offering]()
         for offering in self._left:
             if offering.market is Market.CAPACITY_BLOCK:
                 # A launch goes into one block: the next one waits for the next plan.
-                _, self._left[offering] = _next_block(
+                block, self._left[offering] = _next_block(
                     snapshot.cluster, offering, snapshot.now_s, held[offering]
                 )
+                self._ends[offering] = block.ends_at_s if block else None
             else:
                 self._left[offering] -= held[offering]
 

@@ -11,6 +11,7 @@ from tidegate.core.slurm import Job
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.prepaid import is_open
 from tidegate.sim.slurm_parts import SimJob
 
 # What has ended counts until a look has seen that it has.
@@ -85,8 +86,27 @@ class PrepaidFirst(Check):
             least = launch.count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
+            is_ready = is_ready and not self._comes_later(each, record)
             if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
                 yield each
+
+    def _comes_later(self, each: Reservation, record: LaunchRecord) -> bool:
+        """Of several blocks of one offering one plan fills the longest that has room, since a
+        launch names one; a job that this is too small or too short for may pass over the others.
+        """
+        reservations, now_s = self.world.compute.prepaid.reservations, self.witness.now_s
+        return each.market is Market.CAPACITY_BLOCK and any(
+            other.offering == each.offering
+            and is_open(other, now_s)
+            and (-(other.ends_at_s or 0.0), other.id) < (-(each.ends_at_s or 0.0), each.id)
+            and self._held_before(other, record) < other.count
+            for other in reservations
+        )
+
+    def _held_before(self, block: Reservation, record: LaunchRecord) -> int:
+        compute = self.world.compute
+        names = compute.prepaid.held_in(block)
+        return sum(compute.everything[name].launched_at_s < record.created_at_s for name in names)
 
     def _is_calm(self) -> bool:
         return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)
