@@ -14,7 +14,7 @@ from tidegate.core.errors import SlurmUnavailable, Throttled
 from tidegate.core.events import SpotInterruption
 from tidegate.sim.draw import stream
 from tidegate.sim.ec2 import by_priority
-from tidegate.sim.faults import Faults, Killed
+from tidegate.sim.faults import Faults, Killed, no_faults
 from tidegate.sim.options import WorldOptions
 from tidegate.sim.slurm_parts import SimNode
 from tidegate.sim.world import SimWorld
@@ -73,6 +73,12 @@ class Chaos:
         world.redelivery_s, world.is_fifo = 60.0, "twice" not in faults
         world.compute.describe_lag_s = world.compute.ending_s = self.options.rates.lag_s
 
+    def stop(self) -> None:
+        """From now on nothing fails."""
+        world, self.is_over = self.world, True
+        for port in (world.compute, world.ledger, world.bus, world.head, world.slurm):
+            port.faults = no_faults
+
     def note(self, kind: str, until_s: float = 0.0) -> None:
         """One fault of this kind came; `until_s`: until when it lasts."""
         self.injected[kind] += 1
@@ -94,7 +100,7 @@ class Chaos:
         actors, kill_agent = self.world.actors, kill / AGENT_IS_HARDIER
 
         def passes(point: str) -> None:
-            if self.is_over or not actors:
+            if not actors:
                 return
             is_agent = actors[-1] == "agent"
             if kill and die() < (kill_agent if is_agent else kill):

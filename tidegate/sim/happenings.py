@@ -79,7 +79,7 @@ class Happenings:
     def stop(self) -> None:
         """Faults end: EC2 has everything, head and Slurm answer."""
         world = self.chaos.world
-        self.chaos.is_over = True
+        self.chaos.stop()
         world.compute.shortages.clear()
         world.compute.quotas.clear()
         world.compute.full_subnets.clear()

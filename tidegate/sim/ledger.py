@@ -67,27 +67,21 @@ class SimLedger:
             view = LedgerView(
                 epoch=self.epoch,
                 digest_seen=self._digest_seen(),
-                nodes=tuple(
-                    node for node in self.all_nodes.values() if node.phase < Phase.TERMINATED
-                ),
+                nodes=tuple([n for n in self.all_nodes.values() if n.phase < Phase.TERMINATED]),
                 launches=tuple(
-                    record
-                    for record in self.all_launches.values()
-                    if record.status is LaunchStatus.RECORDED
+                    [r for r in self.all_launches.values() if r.status is LaunchStatus.RECORDED]
                 ),
                 resting=self._resting(),
-                stuck=tuple(
-                    stuck for stuck in self.all_stuck.values() if now_s < stuck.is_forgotten_at_s
-                ),
+                stuck=tuple([s for s in self.all_stuck.values() if now_s < s.is_forgotten_at_s]),
                 overrides=tuple(
-                    one
-                    for one in self.all_overrides.values()
-                    if now_s < one.until_s + OVERRIDE_KEPT_S
+                    [o for o in self.all_overrides.values() if now_s < o.until_s + OVERRIDE_KEPT_S]
                 ),
                 spent=tuple(self.all_spent.values()),
                 losses=tuple(
-                    Losses(month, nodes, toll.lost_gpu_hours, toll.saved_jobs)
-                    for month, (nodes, toll) in self.all_tolls.items()
+                    [
+                        Losses(month, nodes, toll.lost_gpu_hours, toll.saved_jobs)
+                        for month, (nodes, toll) in self.all_tolls.items()
+                    ]
                 ),
                 learnt=tuple(self.all_learnt.values()),
             )
@@ -97,7 +91,7 @@ class SimLedger:
 
     def _resting(self) -> tuple[Resting, ...]:
         since_s = self.clock.now_s() - RESTING_KEPT_S
-        return tuple(one for one in self.all_resting.values() if one.until_s > since_s)
+        return tuple([one for one in self.all_resting.values() if one.until_s > since_s])
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
         with effect(self.faults, "nodes"):

@@ -31,7 +31,7 @@ class Zoned:
     opens: tuple[tuple[int, int], ...]
     ahead_s: float
     day_s: float = 86_400.0
-    _last: list[tuple[float, Wanted]] = field(default_factory=list, compare=False)
+    _last: list[tuple[float, Wanted]] = field(default_factory=list, compare=False)  # of the story
 
     @property
     def policy(self) -> OnRunningJobs:
@@ -42,27 +42,26 @@ class Zoned:
         return 60.0 * max(until - since for since, until in self.opens)
 
     def wanted(self, now_s: float, overrides: Collection[ScheduleOverride] = ()) -> Wanted:
-        real = self._real(now_s + self.ahead_s)
-        of_story = replace(
-            real,
-            until_s=self._of_story(real.until_s),
-            since_s=self._of_story(real.since_s),
-            jobs_end_at_s=self._of_story(real.jobs_end_at_s),
-        )
         wait_s = self.schedules.wait_s
-        return overridden(of_story, overrides, now_s, str, self.policy, wait_s)
+        return overridden(self._asked(now_s), overrides, now_s, str, self.policy, wait_s)
 
-    def _real(self, at_s: float) -> Wanted:
+    def _asked(self, now_s: float) -> Wanted:
         """Without overrides nothing changes before `until_s`, and to read cron takes long. A
         function asks anew each time, so that also this is done after a while.
         """
         if self._last:
             asked_s, said = self._last[0]
-            is_fresh = asked_s <= at_s < asked_s + ASKED_AGAIN_S
-            if is_fresh and (said.until_s is None or at_s < said.until_s):
+            is_fresh = asked_s <= now_s < asked_s + ASKED_AGAIN_S
+            if is_fresh and (said.until_s is None or now_s < said.until_s):
                 return said
-        said = self.schedules.wanted(at_s)
-        self._last[:] = [(at_s, said)]
+        real = self.schedules.wanted(now_s + self.ahead_s)
+        said = replace(
+            real,
+            until_s=self._of_story(real.until_s),
+            since_s=self._of_story(real.since_s),
+            jobs_end_at_s=self._of_story(real.jobs_end_at_s),
+        )
+        self._last[:] = [(now_s, said)]
         return said
 
     def is_open(self, now_s: float) -> bool:
