@@ -30,18 +30,16 @@ NOT_IN_AGENT = (
     *(f"tidegate/wiring/{name}" for name in ("function", "hours", "interruption", "planner")),
 )
 MAIN = "tidegate/agent/archive_main.py"
+# Whatever changes here may change what is built.
+BUILDER = (Path(wheels.__file__), Path(bundle.__file__), Path(__file__))
 
 type Files = dict[str, bytes]
 
 
 def agent_package(root: Path) -> Path:
     """The archive with everything. Errors: BadConfig, when uv is missing or fails."""
-    of_wheels = [root / REQUIREMENTS, Path(wheels.__file__), Path(__file__)]
-    packages = cached(
-        cache_of(root) / f"agent_wheels-{digest(root, of_wheels)}",
-        lambda folder: _add_all_wheels(root, folder),
-    )
-    key = digest(root, [*of_wheels, *_sources(root)])
+    packages = cached(wheels_folder(root), lambda folder: _add_all_wheels(root, folder))
+    key = digest(root, [*_of_wheels(root), *_sources(root)])
     return cached(
         cache_of(root) / f"agent-{key}.tgz",
         lambda file: _write(file, _own(root) | _files_below(packages)),
@@ -50,12 +48,21 @@ def agent_package(root: Path) -> Path:
 
 def own_agent_package(root: Path) -> Path:
     """The archive with our own code alone, for machines whose Python has the packages."""
-    key = digest(root, [Path(__file__), *_sources(root)])
+    key = digest(root, [*BUILDER, *_sources(root)])
     return cached(cache_of(root) / f"own_agent-{key}.tgz", lambda file: _write(file, _own(root)))
 
 
+def wheels_folder(root: Path) -> Path:
+    """Where the packages are once they are unpacked, another one for another builder."""
+    return cache_of(root) / f"agent_wheels-{digest(root, _of_wheels(root))}"
+
+
+def _of_wheels(root: Path) -> list[Path]:
+    return [root / REQUIREMENTS, *BUILDER]
+
+
 def _sources(root: Path) -> list[Path]:
-    return [Path(bundle.__file__), *own_files(root, OWN_FOLDERS, without=NOT_IN_AGENT)]
+    return list(own_files(root, OWN_FOLDERS, without=NOT_IN_AGENT))
 
 
 def _own(root: Path) -> Files:

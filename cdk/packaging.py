@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from modulefinder import ModuleFinder
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,17 +21,15 @@ SERVICES = ("dynamodb", "ec2", "events", "s3", "sqs")
 LAMBDA = Target(python="3.13", platform="aarch64-manylinux_2_28", services=SERVICES)
 GROUP = "functions"
 
+# Whatever changes here may change what is built.
+BUILDER = (Path(wheels.__file__), Path(__file__))
+
 # Where Lambda unpacks the code; tracebacks name files there.
 TASK_ROOT = "/var/task"
 
+# What a function may be made of; it carries what it can import of it.
 OWN_FOLDERS = ("lambdas", "tidegate")
-NOT_IN_FUNCTIONS = (
-    *("tidegate/agent/", "tidegate/cli/", "tidegate/sim/"),
-    # The command line's.
-    *(f"tidegate/adapters/{name}.py" for name in ("account", "alarms", "functions", "person")),
-    *("tidegate/adapters/console.py", "tidegate/wire/console.py"),
-    *("tidegate/adapters/stacks.py", "tidegate/data/offerings.csv"),
-)
+HANDLERS, TABLES = "lambdas", "tidegate/data"
 
 # Zip files know no time before this one, and any time of building would change the bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -38,13 +37,8 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def package(root: Path) -> Path:
     """The zip file with everything. Errors: BadConfig, when uv is missing or fails."""
-    locks = [root / "uv.lock", root / "pyproject.toml"]
-    of_wheels = [*locks, Path(wheels.__file__), Path(__file__)]
-    packages = cached(
-        cache_of(root) / f"wheels-{digest(root, of_wheels)}",
-        lambda folder: _add_wheels(root, folder),
-    )
-    key = digest(root, [*of_wheels, *_own_files(root)])
+    packages = cached(wheels_folder(root), lambda folder: _add_wheels(root, folder))
+    key = digest(root, [*_of_wheels(root), *_sources(root)])
     return cached(
         cache_of(root) / f"functions-{key}.zip", lambda file: _build(root, file, wheels=packages)
     )
@@ -52,12 +46,33 @@ def package(root: Path) -> Path:
 
 def own_code_package(root: Path) -> Path:
     """The zip file with our own code alone, for tests that never run it."""
-    key = digest(root, [Path(__file__), *_own_files(root)])
+    key = digest(root, [*BUILDER, *_sources(root)])
     return cached(cache_of(root) / f"own-{key}.zip", lambda file: _build(root, file))
 
 
-def _own_files(root: Path) -> list[Path]:
-    return list(own_files(root, OWN_FOLDERS, without=NOT_IN_FUNCTIONS))
+def wheels_folder(root: Path) -> Path:
+    """Where the packages are once they are unpacked, another one for another builder."""
+    return cache_of(root) / f"wheels-{digest(root, _of_wheels(root))}"
+
+
+def _of_wheels(root: Path) -> list[Path]:
+    return [root / "uv.lock", root / "pyproject.toml", *BUILDER]
+
+
+def _sources(root: Path) -> list[Path]:
+    """More than a function carries: what it imports is not known before it is built."""
+    return list(own_files(root, OWN_FOLDERS, without=()))
+
+
+def _carried(root: Path) -> set[Path]:
+    """Our modules that a function can import, at its start or later, and tables they name."""
+    finder = ModuleFinder(path=[str(root)])
+    for handler in (root / HANDLERS).glob("*.py"):
+        finder.import_hook(f"{HANDLERS}.{handler.stem}")
+    files = (getattr(each, "__file__", None) for each in finder.modules.values())
+    modules = {Path(file) for file in files if file}
+    text = "".join(module.read_text(encoding="utf-8") for module in modules)
+    return modules | {each for each in (root / TABLES).iterdir() if f'"{each.name}"' in text}
 
 
 def _add_wheels(root: Path, folder: Path) -> None:
@@ -70,7 +85,7 @@ def _add_wheels(root: Path, folder: Path) -> None:
 def _build(root: Path, zip_file: Path, *, wheels: Path | None = None) -> None:
     with TemporaryDirectory(dir=zip_file.parent) as folder:
         own = Path(folder)
-        for file in _own_files(root):
+        for file in _carried(root):
             copy = own / file.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)

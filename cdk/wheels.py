@@ -44,7 +44,7 @@ def own_files(root: Path, folders: tuple[str, ...], *, without: tuple[str, ...])
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root).as_posix()
-            is_ours = path.suffix in (".py", ".csv") and "__pycache__" not in path.parts
+            is_ours = path.suffix in (".py", ".csv", ".yaml") and "__pycache__" not in path.parts
             if is_ours and not name.startswith(without):
                 yield path
 

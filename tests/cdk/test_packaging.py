@@ -1,22 +1,25 @@
 """The package that Lambda runs. It is built here as for a deployment."""
 
 import ast
+import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from cdk.packaging import NOT_IN_FUNCTIONS, SERVICES, own_code_package, package
-from tests.cdk.made import ROOT
+from cdk.packaging import SERVICES, own_code_package, package
+from tests.cdk.made import ROOT, dev_file
 from tidegate.core.errors import BadConfig
 
 AARCH64 = 183  # EM_AARCH64 of elf(5)
 LAMBDA_UNZIPPED_BYTES = 250 * 1024 * 1024
+SITE_PACKAGES = sysconfig.get_path("purelib")
 
 
 @pytest.fixture(scope="session")
@@ -100,11 +103,18 @@ def test_a_build_without_a_change_costs_nothing(built: Path):
 def test_a_change_of_our_code_makes_another_package(tmp_path):
     root = sources(tmp_path / "changed")
     before = own_code_package(root)
-    (root / "tidegate" / "wiring.py").write_text("x = 1\n")
+    add_to(root / "tidegate" / "cli" / "main.py", "x = 1\n")
+    same = own_code_package(root)
+    add_to(root / "tidegate" / "wiring" / "planner.py", "x = 1\n")
 
     after = own_code_package(root)
 
-    assert before.read_bytes() != after.read_bytes()
+    assert same.read_bytes() == before.read_bytes()
+    assert after.read_bytes() != before.read_bytes()
+
+
+def add_to(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + text)
 
 
 def test_functions_carry_what_they_need_of_ours_and_no_more(unpacked: Path):
@@ -131,7 +141,7 @@ def test_every_service_that_the_adapters_call_has_its_model(unpacked: Path):
     )
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
-        [sys.executable, "-c", code, str(unpacked), *called_services()],
+        [sys.executable, "-c", code, str(unpacked), *called_services(unpacked)],
         capture_output=True,
         text=True,
         check=False,
@@ -141,12 +151,11 @@ def test_every_service_that_the_adapters_call_has_its_model(unpacked: Path):
     assert done.returncode == 0, done.stderr
 
 
-def called_services() -> set[str]:
-    """The services whose clients those adapters have types for that the functions hold."""
+def called_services(unpacked: Path) -> set[str]:
+    """The services whose clients the adapters have types for that the functions hold."""
     called = {
         line.split("mypy_boto3_")[1].split()[0].split(".")[0]
-        for path in (ROOT / "tidegate" / "adapters").glob("*.py")
-        if not str(path.relative_to(ROOT)).startswith(NOT_IN_FUNCTIONS)
+        for path in unpacked.glob("tidegate/adapters/*.py")
         for line in path.read_text().splitlines()
         if "from mypy_boto3_" in line
     }
@@ -159,19 +168,57 @@ def test_handlers_have_all_they_import(unpacked: Path):
     code = (
         "import sys\n"
         "import lambdas.planner, lambdas.interruption, lambdas.schedule, lambdas.reconcile\n"
-        "files = [getattr(module, '__file__', None) or '' for module in sys.modules.values()]\n"
-        "print(*{file.split('/site-packages/')[1].split('/')[0] for file in files\n"
-        "    if '/site-packages/' in file})\n"
+        "print(*(getattr(each, '__file__', None) or '' for each in sys.modules.values()))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    files = said_by(unpacked, code).split()
 
-    assert done.returncode == 0, done.stderr
-    needed = {name.split(".")[0] for name in done.stdout.split() if not name.startswith("_")}
+    ours = [file for file in files if "/tidegate/" in file or "/lambdas/" in file]
+    assert len(ours) > 50
+    theirs = (file.removeprefix(SITE_PACKAGES) for file in files if file.startswith(SITE_PACKAGES))
+    names = {file.split("/")[1].split(".")[0] for file in theirs}
+    needed = {name for name in names if not name.startswith("_")}
     assert "aws_lambda_powertools" in needed
     # botocore takes certifi's certificates where they are, and else its own.
     assert {name for name in needed - {"certifi"} if not is_in(unpacked, name)} == set()
+
+
+def test_functions_have_the_tables_that_they_read(unpacked: Path):
+    """Also those that few cluster files need: what a GPU is cut into."""
+    file = dev_file()
+    file["pools"]["a10g"] |= {
+        "instance_types": ["p4d.24xlarge"],
+        "gpu": {"mig": "1g.5gb"},
+        "limits": {"gpus": "56"},
+    }
+    text = json.dumps({**file, "limits": {"gpus": "128", "nodes": "16", "usd_per_hour": "99"}})
+    code = (
+        "import sys\n"
+        "from tidegate.wire.config import parse_deployed\n"
+        "pools = parse_deployed(sys.argv[1], 'dev').cluster.pools\n"
+        "print(*{each.gpus for pool in pools for each in pool.instance_types})\n"
+    )
+
+    assert "56" in said_by(unpacked, code, text).split()
+
+
+def said_by(unpacked: Path, code: str, *arguments: str) -> str:
+    """What Python prints that has of our code what is in the package, and no more."""
+    own = unpacked.parent / f"{unpacked.name}-own"
+    if not own.exists():
+        for name in ("lambdas", "tidegate"):
+            shutil.copytree(unpacked / name, own / name)
+    done = subprocess.run(
+        # -S: without the link to this checkout.
+        [sys.executable, "-S", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=own,
+        env={"PYTHONPATH": f"{own}:{SITE_PACKAGES}", "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(ROOT / "tidegate") not in done.stdout
+    return done.stdout
 
 
 def is_in(folder: Path, module: str) -> bool:
@@ -204,18 +251,20 @@ def test_without_uv_the_way_out_is_named(tmp_path, monkeypatch):
         package(sources(tmp_path / "bare"))
 
 
-def test_no_adapter_is_carried_that_the_command_line_alone_imports(unpacked: Path):
-    carried = {f"tidegate.adapters.{path.stem}" for path in unpacked.glob("tidegate/adapters/*.py")}
-    left = {*ROOT.glob("lambdas/*.py"), *ROOT.glob("tidegate/agent/*.py")}
-    reached = {"tidegate.adapters.__init__"}
+def test_functions_carry_the_modules_that_they_can_import_and_no_others(unpacked: Path):
+    found = [*unpacked.glob("lambdas/*.py"), *unpacked.rglob("tidegate/**/*.py")]
+    carried = {str(path.relative_to(unpacked)) for path in found}
+    left, reached = {*ROOT.glob("lambdas/*.py")}, set[Path]()
     while left:
-        found = {each for path in left for each in imported(path)} - reached
-        names = [each.replace(".", "/") for each in found]
-        left = {ROOT / f"{name}{end}" for name in names for end in (".py", "/__init__.py")}
-        left = {path for path in left if path.exists()}
-        reached |= found
+        reached |= left
+        names = {each.replace(".", "/") for path in left for each in imported(path)}
+        files = {ROOT / f"{name}{end}" for name in names for end in (".py", "/__init__.py")}
+        left = {path for path in files if path.exists()} - reached
 
-    assert carried - reached == set()
+    packages = {str(path.relative_to(ROOT)) for path in ROOT.rglob("tidegate/**/__init__.py")}
+    expected = {str(path.relative_to(ROOT)) for path in reached}
+    assert carried - packages == expected - packages
+    assert {str(Path(each).parent / "__init__.py") for each in carried} <= carried
 
 
 def imported(path: Path) -> set[str]:
