@@ -65,15 +65,24 @@ class LimitsHold(Check):
         cluster = self.world.cluster
         types = [cluster.instance_type(one.offering.instance_type) for one in live]
         gpus = sum(kind.gpus for kind in types if kind)
-        # What is paid for already costs nothing more, also beside what an ended reservation left.
-        usd = sum(cluster.prices.get(one.offering, 0.0) for one in live) if is_paid else 0.0
         if limits.nodes is not None and len(live) > limits.nodes:
             raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
         if limits.gpus is not None and gpus > limits.gpus:
             raise self.broken(f"{what} has {gpus} GPUs, its limit is {limits.gpus}")
+        usd = sum(
+            cluster.prices.get(one.offering, 0.0)
+            for one in live
+            if is_paid or not self._is_left_over(one)
+        )
         if limits.usd_per_hour is not None and usd > limits.usd_per_hour + SLACK_USD:
             said = f"{usd:.3f} USD per hour, its limit is {limits.usd_per_hour:.2f}"
             raise self.broken(f"{what} spends {said}")
+
+    def _is_left_over(self, one: Instance) -> bool:
+        """EC2 has billed it otherwise since its launch: its reservation has ended. That may be
+        over a limit of USD per hour, and what is paid for already costs nothing more beside it.
+        """
+        return self.world.compute.billed[one.instance_id] > one.launched_at_s
 
 
 class NoDoubleBuy(Check):
