@@ -1,5 +1,6 @@
 """What checks make of cases that drawn worlds seldom show."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,22 +8,26 @@ import pytest
 from tests.make import T4, ZONE, cluster, pool
 from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
 from tidegate.core.pool import Limits, Reservation
+from tidegate.core.slurm import Shape
+from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import LimitsHold
+from tidegate.sim.checks.money import PricesFollowEc2
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
+from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
 
-def with_reservation() -> SimWorld:
+def with_reservation(tell: Callable[[Looked], None] = lambda looked: None) -> SimWorld:
     """One node is paid for, and nothing but that is allowed."""
     held = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, START_S - 60, None)
     made = cluster(pool(types=(T4,)))
     using = replace(made.pools[0], markets=(Market.RESERVED, *made.pools[0].markets))
     prices, limits = {**made.prices, held.offering: 0.0}, Limits(usd_per_hour=0.01)
     of = replace(made, pools=(using,), prices=prices, limits=limits, reservations=(held,))
-    return SimWorld(of, lambda instance: 60.0)
+    return SimWorld(of, lambda instance: 60.0, tell)
 
 
 def launched(world: SimWorld, market: Market) -> Instance:
@@ -62,3 +67,29 @@ def test_what_an_ended_reservation_left_does_not_count_against_a_prepaid_launch(
     limits_hold(world).launched(second)
     with pytest.raises(Broken, match="USD per hour"):
         limits_hold(world).launched(launched(world, Market.SPOT))
+
+
+def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() -> None:
+    """EC2 takes the node into a reservation and out of it again while nobody looks."""
+    seen: list[Looked] = []
+    world = with_reservation(seen.append)
+    check = PricesFollowEc2(Witness(world, Chaos(draw(0), world)))
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    (held,) = world.cluster.reservations
+    world.step(600.0)
+    world.compute.end_reservation(held)
+    world.step(300.0)
+    (node,) = world.ledger.all_nodes.values()
+    assert node.usd_per_hour > 0
+    check.looked(seen[-1])
+
+    world.clock.advance(200.0)
+    world.compute.fill_reservation(held)
+    world.compute.end_reservation(held)
+    world.look()
+    check.looked(seen[-1])
+
+    early_s = (node.priced_at_s or 0.0) - 1.0
+    world.ledger.all_nodes[node.instance_id] = replace(node, priced_at_s=early_s)
+    with pytest.raises(Broken, match="too early"):
+        check.looked(seen[-1])

@@ -28,7 +28,13 @@ def cost(ledger: SimLedger, node: NodeRecord, until_s: float) -> float:
 
 
 class PricesFollowEc2(Check):
-    """A look leaves no node that it saw with another price than that by which EC2 bills it."""
+    """A look leaves no node that it saw with another price than that by which EC2 bills it, and no
+    price counts before EC2 bills by it.
+    """
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._priced_at_s: dict[str, float | None] = {}
 
     def looked(self, looked: Looked) -> None:
         if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
@@ -47,9 +53,12 @@ class PricesFollowEc2(Check):
             usd = prices.get(one.offering, 0.0)
             if node.usd_per_hour != usd:
                 raise self.broken(f"{name} costs {usd}, the ledger holds {node.usd_per_hour}")
-            since_s = compute.billed[name]
-            if node.priced_at_s is not None and node.priced_at_s < since_s - PAUSE_MAX_S:
-                early_s = since_s - node.priced_at_s
+            # Another price that came and went between two looks nobody can know of.
+            is_new = node.priced_at_s != self._priced_at_s.get(name)
+            self._priced_at_s[name] = node.priced_at_s
+            since_s = compute.billed[name] - PAUSE_MAX_S if is_new else 0.0
+            if node.priced_at_s is not None and node.priced_at_s < since_s:
+                early_s = compute.billed[name] - node.priced_at_s
                 raise self.broken(f"{name} is counted at {usd} USD {early_s:.0f} s too early")
 
 
