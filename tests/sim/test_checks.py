@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool
+from tidegate.core.budgets import Disruption
 from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
 from tidegate.core.pool import Limits, Reservation
 from tidegate.core.slurm import Shape
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import LimitsHold
+from tidegate.sim.checks.leaving import LEFT_SOON_S, OldNodesGo
 from tidegate.sim.checks.money import PricesFollowEc2
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.clock import START_S
@@ -37,8 +39,12 @@ def launched(world: SimWorld, market: Market) -> Instance:
     return world.compute.live()[-1]
 
 
+def witness(world: SimWorld) -> Witness:
+    return Witness(world, Chaos(draw(0), world))
+
+
 def limits_hold(world: SimWorld) -> LimitsHold:
-    return LimitsHold(Witness(world, Chaos(draw(0), world)))
+    return LimitsHold(witness(world))
 
 
 def test_a_prepaid_launch_beside_what_is_paid_by_the_hour_is_within_the_limit_or_not() -> None:
@@ -73,7 +79,7 @@ def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() ->
     """EC2 takes the node into a reservation and out of it again while nobody looks."""
     seen: list[Looked] = []
     world = with_reservation(seen.append)
-    check = PricesFollowEc2(Witness(world, Chaos(draw(0), world)))
+    check = PricesFollowEc2(witness(world))
     world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
     (held,) = world.cluster.reservations
     world.step(600.0)
@@ -93,3 +99,21 @@ def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() ->
     world.ledger.all_nodes[node.instance_id] = replace(node, priced_at_s=early_s)
     with pytest.raises(Broken, match="too early"):
         check.looked(seen[-1])
+
+
+def test_an_old_node_takes_no_job_once_no_other_of_its_pool_has_left_for_a_while() -> None:
+    """A budget may let one go at a time: the next one goes by a look of its own."""
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))
+    world = SimWorld(made, lambda instance: 60.0)
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(1000.0)
+    check, job = OldNodesGo(witness(world)), world.slurm.jobs[job_id]
+    (node,) = world.compute.live()
+
+    with pytest.raises(Broken, match="old, 100"):
+        check.started(job)
+    check.ended(node)
+    check.started(job)
+    world.clock.advance(LEFT_SOON_S + 1)
+    with pytest.raises(Broken):
+        check.started(job)

@@ -91,6 +91,13 @@ class OldNodesGo(Check):
     node of that has joined; it takes no job long after.
     """
 
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.left_s: dict[str, float] = {}
+
+    def ended(self, instance: Instance) -> None:
+        self.left_s[instance.pool] = self.witness.now_s
+
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb != "drain" or not self.world.in_hand:
             return
@@ -146,8 +153,11 @@ class OldNodesGo(Check):
         return age_s, float("inf") if most_s is None else most_s
 
     def _is_alone(self, name: str) -> bool:
-        """No budget and no minimum makes it wait for another node of its pool."""
+        """No budget and no minimum has made it wait for another node of its pool lately."""
         everything = self.world.compute.everything
+        left_s = self.left_s.get(everything[name].pool, 0.0)
+        if self.witness.now_s - left_s <= LEFT_SOON_S:
+            return False
         pool = self.world.cluster.pool(everything[name].pool)
         others = [n for n in self.world.slurm.nodes if n in everything and n != name]
         is_held = pool is None or pool.min_nodes or pool.headroom_nodes
