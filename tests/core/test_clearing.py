@@ -10,7 +10,7 @@ from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster, Limits, Reservation
-from tidegate.core.slurm import Job
+from tidegate.core.slurm import Association, Job
 from tidegate.core.snapshot import Snapshot
 
 RESERVED = Offering(T4.name, ZONE, Market.RESERVED)
@@ -101,6 +101,20 @@ def test_what_a_job_counts_on_itself_does_not_go_for_it() -> None:
     here = seen(Limits(nodes=2), idle=2, jobs=[three])
 
     assert released(plan(here)) == []
+
+
+def test_it_goes_too_where_a_cap_holds_another_job() -> None:
+    """The plan is then made again without the job, which holds no place under the cap."""
+    capped = job(2, gpus=8, cpus=4)
+    here = seen(Limits(nodes=1), jobs=[BIG, capped])
+    assert here.digest
+    caps = (Association("qos normal", qos=BIG.qos, per_job=4),)
+    reading = replace(here.digest.reading, associations=caps)
+
+    made = plan(replace(here, digest=replace(here.digest, reading=reading)))
+
+    assert "allows 4 GPUs" in why(made, "2")
+    assert released(made) == ["i-1"]
 
 
 def test_a_node_that_the_limit_does_not_count_stays() -> None:

@@ -6,8 +6,8 @@ memory counts them too, and without this they would stand in a job's way for eve
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from tidegate.core.actions import OrderKind, Phase
-from tidegate.core.demand import Need
+from tidegate.core.actions import OrderKind, Phase, Unmet
+from tidegate.core.demand import Need, demand
 from tidegate.core.members import Member
 from tidegate.core.pack import gang_members
 from tidegate.core.reconcile import Judged
@@ -40,10 +40,19 @@ def in_the_way(
 
 
 def _limited(work: Work) -> Iterator[Need]:
+    """Also jobs that this attempt at the plan passes over, so that others have their places."""
+    passed = {key for key, unmet in work.passed_over.items() if _is_limited(unmet)}
+    if passed:
+        whole, _ = demand(work.digest.reading, work.snapshot.cluster, frozenset(), work.head_now_s)
+        yield from (need for need in whole if need.job_id in passed)
     for need in work.needs:
         unmet = work.unmet.get(need.job_id)
-        if unmet and any(each.kind is Why.LIMIT for each in unmet.why_nots):
+        if unmet and _is_limited(unmet):
             yield need
+
+
+def _is_limited(unmet: Unmet) -> bool:
+    return any(each.kind is Why.LIMIT for each in unmet.why_nots)
 
 
 def _leaves(work: Work, judged: Judged, going: Collection[str]) -> bool:
