@@ -6,18 +6,22 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool
-from tidegate.core.budgets import Disruption
+from tidegate.core.actions import Order, OrderKind
+from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
-from tidegate.core.pool import Limits, Reservation
+from tidegate.core.pool import CLUSTER_SCOPE, Limits, Reservation
+from tidegate.core.pool import Budget as Money
 from tidegate.core.slurm import Shape
+from tidegate.core.spend import DAY_S
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import LimitsHold
-from tidegate.sim.checks.leaving import LEFT_SOON_S, OldNodesGo
-from tidegate.sim.checks.money import PricesFollowEc2
-from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.checks.leaving import LEFT_SOON_S, BudgetsHold, OldNodesGo
+from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
+from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
+from tidegate.sim.options import Hours
 from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
@@ -117,3 +121,51 @@ def test_an_old_node_takes_no_job_once_no_other_of_its_pool_has_left_for_a_while
     world.clock.advance(LEFT_SOON_S + 1)
     with pytest.raises(Broken):
         check.started(job)
+
+
+def releases(world: SimWorld, decided_at_s: float) -> list[Order]:
+    until_s = decided_at_s + world.cluster.timings.order_ttl_s
+    text = "tidegate: idle for 60 s and no pending job needs it"
+    names = [one.instance_id for one in world.compute.live()]
+    kind = OrderKind.RELEASE
+    return [Order(f"p-o{n}", kind, (name,), until_s, (), text) for n, name in enumerate(names)]
+
+
+def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
+    """The order takes its time, and the node may have joined in this very moment."""
+    budgets = (Budget(percent=100.0), Budget(nodes=1, window=Hours(300.0, 150.0)))
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(budgets)))
+    world = SimWorld(made, lambda instance: 60.0)
+    for _ in range(2):
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(240.0)
+    names = tuple(world.slurm.nodes)
+    assert len(names) == 2
+
+    def tells(decided_at_s: float) -> None:
+        check = BudgetsHold(witness(world))
+        world.in_hand.append((releases(world, decided_at_s), decided_at_s))
+        for name in names:
+            world.slurm.nodes[name].is_drain = True
+            check.commanded("drain", (name,))
+        world.in_hand.pop()
+
+    tells(START_S + 299.0)
+    with pytest.raises(Broken, match="2 leave"):
+        tells(START_S + 301.0)
+
+
+def test_a_new_day_has_a_budget_of_its_own() -> None:
+    made = cluster(pool(types=(T4,)))
+    of = replace(made, budgets={CLUSTER_SCOPE: Money(usd_per_day=0.02)})
+    world = SimWorld(of, lambda instance: 60.0)
+    world.clock.advance(DAY_S - 1500.0)
+    Checks(witness(world), (NothingOverBudget,)).install()
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 1000.0))
+    world.step(1200.0)
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 100.0))
+
+    world.step(200.0)
+    assert len(world.compute.everything) == 1
+    world.step(200.0)
+    assert len(world.compute.everything) == 2

@@ -36,6 +36,9 @@ class BudgetsHold(Check):
         self.totals = {pool.name: deque([(0.0, 0)]) for pool in self.world.cluster.pools}
 
     def passed(self, seconds: float) -> None:
+        self._count()
+
+    def _count(self) -> None:
         """Remember how many nodes each pool had: when a count changed, and to what."""
         if self.world.slurm.table.changes == self.changes:
             return
@@ -68,13 +71,16 @@ class BudgetsHold(Check):
         going[name] = order
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
+        self._count()  # it may have joined in this very moment
         totals = self.totals[pool.name]
         while len(totals) > 1 and totals[1][0] < self.witness.now_s - COUNTED_AGO_S:
             totals.popleft()
         total = max(count for _, count in totals)
         reason = _reason(order)
         assert reason is not None
-        deciding = tightest(pool.disruption.budgets, reason, total, self.witness.now_s)
+        # A budget may count at certain hours only, and an order takes its time.
+        decided_s = order.not_after_s - self.world.cluster.timings.order_ttl_s
+        deciding = tightest(pool.disruption.budgets, reason, total, decided_s)
         leaving = sum(not _is_decided_after(other, order) for other in going.values())
         if deciding is not None and leaving > deciding[0]:
             said = f"{deciding[1]} of {total}"

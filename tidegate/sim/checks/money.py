@@ -5,6 +5,7 @@ from math import isclose
 from tidegate.core.actions import NodeRecord
 from tidegate.core.ec2 import FleetRequest, Instance
 from tidegate.core.pool import CLUSTER_SCOPE
+from tidegate.core.spend import day_of
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
@@ -117,22 +118,24 @@ class NothingOverBudget(Check):
         if budget is None or record is None or not self.witness.is_new(request):
             return
         # What ended while nobody could look, or is not in the ledger yet, counts a little later.
-        spent = self._spent(record.created_at_s - COUNTED_LATE_S)
+        since_s = day_of(record.created_at_s).starts_at_s
+        spent = self._spent(since_s, record.created_at_s - COUNTED_LATE_S)
         if budget.usd_per_day is not None and spent > budget.usd_per_day:
             said = (
                 f"{spent:.3f} USD of {budget.usd_per_day} were spent {COUNTED_LATE_S:.0f} s before"
             )
             raise self.broken(f"{request.client_token} is asked for, {said}")
 
-    def _spent(self, until_s: float) -> float:
+    def _spent(self, since_s: float, until_s: float) -> float:
         """By EC2's prices; a new one counts from the look that noted it (`PricesFollowEc2`)."""
         prices, ledger, found = self.world.cluster.prices, self.world.ledger, 0.0
         for name, one in self.world.compute.everything.items():
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
             node = ledger.all_nodes.get(name)
             if node:
-                found += cost(ledger, node, ends_at_s)
+                before = cost(ledger, node, min(since_s, ends_at_s))
+                found += cost(ledger, node, ends_at_s) - before
             else:
-                hours = max(ends_at_s - one.launched_at_s, 0.0) / SECONDS_PER_HOUR
+                hours = max(ends_at_s - max(one.launched_at_s, since_s), 0.0) / SECONDS_PER_HOUR
                 found += hours * prices.get(one.offering, 0.0)
         return found
