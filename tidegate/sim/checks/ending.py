@@ -127,11 +127,6 @@ class NoJobFailed(Check):
             if is_same and job.state == "PENDING":
                 raise self.broken(f"job {name} is started, its old run ended in this second")
 
-    def job_ended(self, job: SimJob) -> None:
-        if job.state == "FAILED":
-            where = ", ".join(self.world.slurm.table.last_nodes[job.job_id])
-            raise self.broken(f"job {job.job_id} fails on {where}: Job credential revoked")
-
 
 class LeftSlurmFirst(Check):
     """A node leaves Slurm, drained and deleted, before its instance is terminated."""

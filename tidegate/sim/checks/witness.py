@@ -148,9 +148,6 @@ class Check:
 
     def started(self, job: SimJob) -> None: ...
 
-    def job_ended(self, job: SimJob) -> None:
-        """A job leaves the queue for good."""
-
     def begun(self) -> None:
         """A planner begins a look."""
 
@@ -173,7 +170,6 @@ EVENTS = (
     "sent",
     "joined",
     "started",
-    "job_ended",
     "begun",
     "looked",
     "passed",
@@ -208,7 +204,6 @@ class Checks:
             (world.compute.on_end, "ended"),
             (world.slurm.on_join, "joined"),
             (world.slurm.table.on_start, "started"),
-            (world.slurm.table.on_job_end, "job_ended"),
             (world.slurm.on_command, "commanded"),
             (world.bus.on_order, "sent"),
             (world.on_begin, "begun"),
