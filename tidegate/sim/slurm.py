@@ -55,11 +55,6 @@ class SimSlurm:
     def nodes(self) -> dict[str, SimNode]:
         return self.table.nodes
 
-    @property
-    def last_nodes(self) -> dict[str, tuple[str, ...]]:
-        """Job -> the nodes of its last run."""
-        return self.table.last_nodes
-
     # -- what users do ---------------------------------------------------------------------
 
     def submit(self, asked: Submit) -> str:
