@@ -146,6 +146,20 @@ def test_a_budget_for_the_unhealthy_keeps_nodes_that_slurm_finds_down():
     assert released(plan(freed)) == ["i-1"]
 
 
+def test_of_two_unhealthy_nodes_that_slurm_has_drained_one_goes_and_then_the_other():
+    """Each leaves work already; neither must wait for the other."""
+    one = (Budget(nodes=1),)
+    state, reason = "DOWN+DRAIN+DYNAMIC_NORM", "gres/gpu count too low"
+    both = [node(name, state=state, reason=reason) for name in ("i-1", "i-2")]
+    of, ages = t4(disruption=Disruption(one)), {"i-1": NEW, "i-2": NEW}
+    told = PendingOrder("o-1", OrderKind.RELEASE, NOW_S + 30)
+    records = [record("i-1", age_s=NEW, order=told), record("i-2", age_s=NEW)]
+
+    assert released(plan(seen(of, ages, both))) == ["i-1"]
+    assert released(plan(seen(of, ages, both, records=records))) == []
+    assert released(plan(seen(of, {"i-2": NEW}, both[1:]))) == ["i-2"]
+
+
 def test_a_node_that_a_pending_job_is_about_to_take_stays():
     of = seen(t4(), {"i-1": OLD}, [node("i-1")], [job(1)])
 

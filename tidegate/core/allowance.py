@@ -14,12 +14,17 @@ ORDER_LASTS_S = 30.0
 
 
 class Allowance:
-    """Debited node by node. Nodes that leave already count, whyever they leave."""
+    """Debited node by node. Nodes that leave already count, whyever they leave.
+
+    Unhealthy nodes that Slurm has drained are of no use and count for every other reason; which
+    of them may go is still undecided.
+    """
 
     def __init__(self, snapshot: Snapshot, judged: Iterable[Judged]) -> None:
         self._snapshot = snapshot
         self._total: defaultdict[str, int] = defaultdict(int)
         self._leaving: defaultdict[str, set[str]] = defaultdict(set)
+        self._undecided: set[str] = set()
         for each in judged:
             goes = is_leaving(each, snapshot)
             if each.member.node is None and not goes:
@@ -27,6 +32,8 @@ class Allowance:
             self._total[each.member.pool] += 1
             if goes:
                 self._leaving[each.member.pool].add(each.member.instance_id)
+                if each.disruption and not _is_told(each.member, snapshot):
+                    self._undecided.add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
         """Let this node go, if every budget allows it; asking again changes nothing.
@@ -37,6 +44,7 @@ class Allowance:
         if self.held(pool, reason, besides=name):
             return False
         self._leaving[pool].add(name)
+        self._undecided.discard(name)
         return True
 
     def held(self, pool: str, reason: DisruptionReason, besides: str = "") -> str:
@@ -47,7 +55,10 @@ class Allowance:
         found = self._snapshot.cluster.pool(pool)
         if found is None:
             return ""
-        total, leaving = self._total[pool], len(self._leaving[pool] - {besides})
+        others = self._leaving[pool] - {besides}
+        if reason is DisruptionReason.UNHEALTHY:
+            others -= self._undecided  # or each of two would wait for the other
+        total, leaving = self._total[pool], len(others)
         budgets = found.disruption.budgets
         deciding = tightest(budgets, reason, total, self._snapshot.now_s)
         if deciding is None or leaving < deciding[0]:
