@@ -207,7 +207,7 @@ def test_what_is_reserved_is_asked_for_before_anything_that_would_take_its_place
 def test_a_launch_in_doubt_is_not_repeated_once_its_reservation_has_ended(
     ends_in_s: float | None, may_buy: bool
 ) -> None:
-    """EC2 would sell it on demand, which no limit has counted."""
+    """EC2 would sell it on demand, which no limit has counted; so it would with its place taken."""
     of = reserving(1, ends_in_s=ends_in_s)
     (first,) = launches(plan(snapshot([job()], of=reserving(1))))
     doubt = LaunchRecord(first, NOW_S - 61, fleet_request(first, "test", placement(of)))
@@ -215,6 +215,9 @@ def test_a_launch_in_doubt_is_not_repeated_once_its_reservation_has_ended(
     made = plan(snapshot([], of=of, launches=[doubt]))
 
     assert [each.may_buy for each in made.actions if isinstance(each, Resume)] == [may_buy]
+    taken = snapshot([], of=of, launches=[doubt], instances=[instance(on=RESERVED)])
+    made = plan(taken)
+    assert [each.may_buy for each in made.actions if isinstance(each, Resume)] == [False]
 
 
 def test_a_reserved_node_has_the_features_of_one_on_demand() -> None:

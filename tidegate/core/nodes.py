@@ -41,7 +41,7 @@ def finish_launches(work: Work) -> None:
 
     What it meant to end before it bought may live on: over a limit nothing more is bought,
     nor while the head is silent, nor where EC2 would sell by the hour what was to come from a
-    reservation that has ended meanwhile.
+    reservation that has ended meanwhile, or whose places others have taken.
     """
     wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
     for record in _in_doubt(work.snapshot):
@@ -59,9 +59,9 @@ def finish_launches(work: Work) -> None:
 
 
 def _is_held(work: Work, launch: Launch) -> bool:
-    """Not bought from a reservation, or from one that is still there."""
+    """Not bought from a reservation, or from one that still has a place for all of it."""
     first = launch.offerings[0]
-    return not first.market.is_prepaid or work.shelves.stock.holds(first)
+    return not first.market.is_prepaid or work.shelves.stock.has_all(first)
 
 
 def _count_in_doubt(work: Work, record: LaunchRecord) -> None:

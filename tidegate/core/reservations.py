@@ -106,6 +106,10 @@ class Stock:
         """Whether one of the reservations is of this offering, used up or not."""
         return offering in self._ends
 
+    def has_all(self, offering: Offering) -> bool:
+        """Whether it has a place for everything that counts on it, launches in doubt included."""
+        return self.holds(offering) and self._left[offering] >= 0
+
     def take(self, offering: Offering, count: int) -> None:
         self._left[offering] -= count
 
