@@ -79,7 +79,7 @@ class SimStage:
         """What the scripts would have written on the nodes where the jobs ran."""
         lines: list[str] = []
         for job in self._jobs(job_id):
-            hosts = self.world.slurm.last_nodes[job.job_id]
+            hosts = self.world.slurm.table.last_nodes[job.job_id]
             gpus = ",".join(str(number) for number in range(ask.simulated.shape.gpus))
             if ask is GANG_OF_THREE:
                 lines.append(f"{hosts[0]} heard {' '.join(sorted(hosts[1:]))} gpus={gpus}")
