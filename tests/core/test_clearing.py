@@ -129,3 +129,13 @@ def test_a_node_that_the_limit_does_not_count_stays() -> None:
     made = plan(replace(here, cluster=replace(of, partitions=parts), nodes=records))
 
     assert released(made) == ["i-2"]
+
+
+def test_it_goes_for_the_first_job_that_it_helps() -> None:
+    """A job on two nodes waits before it, and one like that: no limit of one node has them."""
+    first = [job(each, nodes=2, gpus=4, cpus=4, priority=9) for each in (7, 8)]
+
+    (order,) = orders(plan(seen(Limits(nodes=1), jobs=[*first, BIG])), OrderKind.RELEASE)
+
+    assert order.names == ("i-1",)
+    assert order.text.endswith("that job 1 waits for")

@@ -4,17 +4,22 @@ To give back what is paid for saves nothing, so such nodes stay. But a limit of 
 memory counts them too, and without this they would stand in a job's way for ever.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
 from tidegate.core.actions import OrderKind, Phase, Unmet
 from tidegate.core.demand import Need, demand
+from tidegate.core.limits import Load, Usage
 from tidegate.core.members import Member
-from tidegate.core.pack import gang_members
+from tidegate.core.pack import Bin, Place, gang_members
 from tidegate.core.reconcile import Judged
-from tidegate.core.shelves import Option
 from tidegate.core.why import Why
 from tidegate.core.work import Work
 from tidegate.core.worth import usd_per_hour
+
+# Of 36,000 offerings: who cannot have the cheapest within a limit can seldom have a dearer one.
+OPTIONS_MAX = 100
 
 
 def in_the_way(
@@ -27,32 +32,47 @@ def in_the_way(
     """
     needs = list(_limited(work)) if idle else []
     leaving = [each.member for each in work.judged if needs and _leaves(work, each, going)]
-    for each in leaving:
+    gone = [*leaving, *(idle if needs else ())]
+    for each in gone:
         _count(work, each, -1)
     job_id, found = "", list[Member]()
-    for need, option in ((n, o) for n in needs for o in work.shelves.options(n)):
-        if found := _making_room(work, need, option, idle):
+    in_vain: set[tuple[object, ...]] = set()
+    for need in needs:
+        if found := _making_room(work, need, idle, in_vain):
             job_id = need.job_id
             break
-    for each in leaving:
+    for each in gone:
         _count(work, each, 1)
     return job_id, found
 
 
 def _limited(work: Work) -> Iterator[Need]:
-    """Also jobs that this attempt at the plan passes over, so that others have their places."""
+    """One of each kind, also of jobs that this attempt at the plan passes over, so that others
+    have their places.
+    """
     passed = {key for key, unmet in work.passed_over.items() if _is_limited(unmet)}
     if passed:
         whole, _ = demand(work.digest.reading, work.snapshot.cluster, frozenset(), work.head_now_s)
-        yield from (need for need in whole if need.job_id in passed)
-    for need in work.needs:
-        unmet = work.unmet.get(need.job_id)
-        if unmet and _is_limited(unmet):
-            yield need
+        yield from _unlike(work, (need for need in whole if need.job_id in passed))
+    refused = {key for key, unmet in work.unmet.items() if _is_limited(unmet)}
+    yield from _unlike(work, (need for need in work.needs if need.job_id in refused))
 
 
 def _is_limited(unmet: Unmet) -> bool:
     return any(each.kind is Why.LIMIT for each in unmet.why_nots)
+
+
+def _unlike(work: Work, needs: Iterable[Need]) -> Iterator[Need]:
+    """The first of each kind: what helps none of them helps no other. A gang with nodes behind
+    their gates is like no other one.
+    """
+    gated, seen = {key for key, _ in work.bins.gated()}, set[int]()
+    for need in needs:
+        if need.kind in seen and need.gang not in gated:
+            continue
+        if need.kind >= 0:
+            seen.add(need.kind)
+        yield need
 
 
 def _leaves(work: Work, judged: Judged, going: Collection[str]) -> bool:
@@ -64,41 +84,68 @@ def _leaves(work: Work, judged: Judged, going: Collection[str]) -> bool:
     return member.instance_id in going or (is_told and not member.node.state.is_busy)
 
 
-def _making_room(work: Work, need: Need, option: Option, idle: Sequence[Member]) -> list[Member]:
-    """The fewest nodes without which the limits hold what the job lacks there; none: no help."""
-    pool, offering = option.shelf.pool.name, option.offering
-    place = (pool, offering.zone)
-    held = gang_members(work.bins.for_gang(need), need, place) if need.is_gang else []
-    lacks = need.nodes - len(held) if need.is_gang else 1
-    if lacks <= 0:  # another component of its job waits for room
+def _making_room(
+    work: Work, need: Need, idle: Sequence[Member], in_vain: set[tuple[object, ...]]
+) -> list[Member]:
+    """The fewest nodes without which the limits hold what the job lacks; none: no help.
+
+    None of the idle nodes is counted here. `in_vain`: what is too much all the same.
+    """
+    usage, shape = work.usage, need.shape
+    least = Load(shape.gpus, shape.cpus, shape.memory_mib)
+    lacks = need.nodes - len(_free(work, need)) if need.is_gang else 1
+    if not any(usage.room(pool, max(lacks, 1), least)[0] >= lacks for pool in need.pools):
         return []
-    if option.shelf.market.is_prepaid and work.shelves.stock.left(offering) < lacks:
-        return []
-    load = work.load_of(offering.instance_type, option.usd_per_hour)
+    for option in islice(work.shelves.options(need), OPTIONS_MAX):
+        pool, offering = option.shelf.pool.name, option.offering
+        held = _free(work, need, (pool, offering.zone)) if need.is_gang else []
+        lacks = need.nodes - len(held) if need.is_gang else 1
+        if lacks <= 0:  # another component of its job waits for room
+            continue
+        if option.shelf.market.is_prepaid and work.shelves.stock.left(offering) < lacks:
+            continue
+        load = work.load_of(offering.instance_type, option.usd_per_hour)
+        if (pool, lacks, load) in in_vain:
+            continue
+        if usage.room(pool, lacks, load)[0] < lacks:
+            in_vain.add((pool, lacks, load))
+            continue
+        is_enough = partial(_is_within, usage, pool, lacks, load)
+        if found := _fewest(work, idle, {each.name for each in held}, is_enough):
+            return found
+    return []
 
-    def is_enough() -> bool:
-        return work.usage.room(pool, lacks, load)[0] >= lacks
 
-    kept = {each.name for each in held}
-    return _fewest(work, [each for each in idle if each.instance_id not in kept], is_enough)
+def _free(work: Work, need: Need, place: Place | None = None) -> list[Bin]:
+    """What a gang has already; `place` None: anywhere."""
+    bins = work.bins.for_gang(need)
+    if place:
+        return gang_members(bins, need, place)
+    return [each for each in bins if each.is_empty and each.takes(need)]
 
 
-def _fewest(work: Work, idle: Sequence[Member], is_enough: Callable[[], bool]) -> list[Member]:
-    """Which of them may not count any more, so that it is enough; in the end all count again."""
-    gone: list[Member] = []
-    for each in idle:
-        if is_enough():
-            break
+def _is_within(usage: Usage, pool: str, nodes: int, load: Load) -> bool:
+    return usage.room(pool, nodes, load)[0] >= nodes
+
+
+def _fewest(
+    work: Work, idle: Sequence[Member], held: Collection[str], is_enough: Callable[[], bool]
+) -> list[Member]:
+    """Which of the idle nodes may not count, so that it is enough; what the job holds counts."""
+    counted = [each for each in idle if each.instance_id in held]
+    for each in counted:
+        _count(work, each, 1)
+    found: list[Member] = []
+    for each in reversed(idle) if is_enough() else ():
+        if each.instance_id in held:
+            continue
+        _count(work, each, 1)
+        counted.append(each)
+        if not is_enough():
+            _count(work, counted.pop(), -1)
+            found.insert(0, each)
+    for each in counted:
         _count(work, each, -1)
-        gone.append(each)
-    found, helps = list[Member](), is_enough()
-    for each in gone:
-        _count(work, each, 1)
-        if helps and not is_enough():
-            _count(work, each, -1)
-            found.append(each)
-    for each in found:
-        _count(work, each, 1)
     return found
 
 
