@@ -152,7 +152,7 @@ enter() {
 }
 
 boot_started_ms=${BOOT_STARTED_MS:-0}
-mkdir -p "$LOG_DIR" "$RUN_DIR"
+[[ -d $LOG_DIR && -d $RUN_DIR ]] || mkdir -p "$LOG_DIR" "$RUN_DIR"
 read_graph
 case ${1:-all} in
     start | restart) enter "$1" ;;

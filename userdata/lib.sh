@@ -21,9 +21,10 @@ now_ms() {
     echo $((${EPOCHREALTIME/./} / 1000))
 }
 
-# Appends: where /dev/console is a file, `>` would cut it.
+# Appends: where /dev/console is a file, `>` would cut it. No `date`: a boot tells twenty lines.
 console() {
-    printf 'tidegate %s %s\n' "$(date -u +%FT%T.%3NZ)" "$*" >>/dev/console
+    local now=$EPOCHREALTIME
+    TZ=UTC printf 'tidegate %(%FT%T)T.%.3sZ %s\n' "${now%.*}" "${now#*.}" "$*" >>/dev/console
 }
 
 # refuse TEXT: nothing that another try could mend.
