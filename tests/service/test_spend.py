@@ -94,15 +94,20 @@ RESERVED = Offering("g4dn.xlarge", ZONE, Market.RESERVED)
 RESERVATION = Reservation("cr-1", "g4dn.xlarge", ZONE, 1, Market.RESERVED, 0.0, None)
 
 
-def in_a_reservation(world: World) -> Instance:
-    """A node that costs nothing, until EC2 bills it as on demand."""
+def asked_of_a_reservation(world: World, held: Reservation = RESERVATION) -> Instance:
     of = cluster(pool(types=(T4,)))
     using = replace(of.pools[0], markets=(Market.RESERVED, *of.pools[0].markets))
     prices = {**of.prices, RESERVED: 0.0}
-    world.of = replace(of, pools=(using,), reservations=(RESERVATION,), prices=prices)
-    world.compute.prepaid = Prepaid((RESERVATION,))
+    world.of = replace(of, pools=(using,), reservations=(held,), prices=prices)
     bought(world)
     (one,) = world.compute.live()
+    return one
+
+
+def in_a_reservation(world: World) -> Instance:
+    """A node that costs nothing, until EC2 bills it as on demand."""
+    world.compute.prepaid = Prepaid((RESERVATION,))
+    one = asked_of_a_reservation(world)
     assert one.offering == RESERVED
     return one
 
@@ -139,6 +144,46 @@ def test_what_a_node_costs_after_its_reservation_is_spent(world: World) -> None:
     assert [each.usd for each in alone] == pytest.approx([usd / 2] * len(alone))
     assert alone
     assert counted(world) == pytest.approx(usd / 2)
+
+
+def test_what_ec2_sold_on_demand_from_the_first_is_spent_from_its_launch_on(world: World) -> None:
+    """The answer to CreateFleet does not tell; the next look does."""
+    world.compute.prepaid = Prepaid((replace(RESERVATION, count=0),))  # others have its place
+    one = asked_of_a_reservation(world)
+    assert one.offering.market is Market.ON_DEMAND
+    usd = world.of.prices[one.offering]
+    world.clock.advance(HOUR_S / 10)
+    world.look()
+    (living,) = world.ledger.all_nodes.values()
+    alone = charges(living, world.clock.now_s())
+
+    stays_busy(world, one.instance_id)
+    world.look()
+    world.compute.end(one.instance_id)
+    for _ in range(3):
+        world.report()
+        world.look()
+
+    assert [each.usd for each in alone] == pytest.approx([usd / 10] * len(alone))
+    assert alone
+    assert counted(world) == pytest.approx(usd * 0.6)
+
+
+def test_a_reservation_that_ends_while_its_node_boots_has_paid_until_then(world: World) -> None:
+    held = replace(RESERVATION, ends_at_s=world.clock.now_s() + HOUR_S / 20)
+    world.compute.prepaid = Prepaid((held,))
+    one = asked_of_a_reservation(world, held)
+    world.clock.advance(HOUR_S / 20)
+    world.compute.end_reservation(held)
+    world.clock.advance(HOUR_S / 20)
+
+    world.look()
+
+    (living,) = world.ledger.all_nodes.values()
+    usd = world.of.prices[replace(one.offering, market=Market.ON_DEMAND)] / 20
+    alone = charges(living, world.clock.now_s())
+    assert [each.usd for each in alone] == pytest.approx([usd] * len(alone))
+    assert alone
 
 
 def test_a_node_that_ec2_takes_into_a_reservation_costs_nothing_from_then_on(world: World) -> None:

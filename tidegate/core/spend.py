@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from tidegate.core.actions import Charge, NodeRecord, Stretch
+from tidegate.core.actions import Charge, NodeRecord, Phase, Stretch
+from tidegate.core.ec2 import Market
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
 from tidegate.core.snapshot import Snapshot
@@ -105,10 +106,24 @@ def ended(record: NodeRecord, now_s: float) -> Stretch:
     return Stretch(record.instance_id, at_s, found, record.priced_at_s, toll=record.toll)
 
 
-def repriced(record: NodeRecord, usd_per_hour: float, now_s: float) -> Stretch:
+def repriced(record: NodeRecord, usd_per_hour: float, seen: Snapshot) -> Stretch:
     """The stretch of a living node until it has another price."""
-    found = charges(record, now_s)
-    return Stretch(record.instance_id, now_s, found, record.priced_at_s, usd_per_hour)
+    at_s = _sold_since_s(record, seen) if _is_first_price(record) else seen.now_s
+    found = charges(record, at_s)
+    return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour)
+
+
+def _is_first_price(record: NodeRecord) -> bool:
+    """Asked of a reservation, it boots still, and no look has noted a price of EC2's."""
+    is_fresh = record.priced_at_s is None and record.phase is Phase.LAUNCHED
+    return is_fresh and record.offering.market is Market.RESERVED
+
+
+def _sold_since_s(record: NodeRecord, seen: Snapshot) -> float:
+    """Since when EC2 bills it by the hour: its launch, or the end of the reservation it was in."""
+    ends = (r.ends_at_s for r in seen.cluster.reservations if r.offering == record.offering)
+    since = (end for end in ends if end is not None and record.launched_at_s < end <= seen.now_s)
+    return max(since, default=record.launched_at_s)
 
 
 def spent(seen: Snapshot) -> dict[tuple[str, str], float]:

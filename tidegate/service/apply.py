@@ -175,7 +175,7 @@ class Applier:
         if prices:
             self.ledger.charge(
                 [
-                    repriced(record, prices[record.instance_id], snapshot.now_s)
+                    repriced(record, prices[record.instance_id], snapshot)
                     for record in snapshot.nodes
                     if record.instance_id in prices
                 ]
