@@ -70,7 +70,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     prepaid = stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     on_demand = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))
-    cluster = with_prepaid(prepaid, cluster, safety_s, on_demand)
+    cluster = with_prepaid(prepaid, cluster, size, safety_s, on_demand)
     calm = WorldOptions(
         seed=seed,
         size=size,

@@ -12,18 +12,20 @@ from tidegate.sim.options import Arrival
 
 # EC2 begins to end the instances of a capacity block that long before its end.
 BLOCK_ENDS_EARLY_S = 1800.0
-SHARE_WITH_SOME = 0.09
+# More often where there is room for what else may meet it.
+SHARE_WITH_SOME = {"small": 0.09}
+SHARE_OF_LARGER = 0.3
 BOOT_S = 300.0
 
 
 def with_prepaid(
-    chance: Random, cluster: Cluster, safety_s: float, on_demand_usd: Mapping[str, float]
+    chance: Random, cluster: Cluster, size: str, safety_s: float, on_demand_usd: Mapping[str, float]
 ) -> Cluster:
     """Now and then a pool has an open reservation or a capacity block, or two.
 
     `on_demand_usd`: by instance type, what EC2 bills for what runs on after a reservation.
     """
-    if chance.random() >= SHARE_WITH_SOME:
+    if chance.random() >= SHARE_WITH_SOME.get(size, SHARE_OF_LARGER):
         return cluster
     number = chance.randrange(len(cluster.pools))
     pool = cluster.pools[number]
