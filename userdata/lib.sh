@@ -21,9 +21,10 @@ now_ms() {
     echo $((${EPOCHREALTIME/./} / 1000))
 }
 
-# Appends: where /dev/console is a file, `>` would cut it. No `date`: a boot tells twenty lines.
+# Appends: where /dev/console is a file, `>` would cut it. No `date`: a boot tells twenty
+# lines. Bash writes the point of its clock as the image's language does.
 console() {
-    local now=$EPOCHREALTIME
+    local now=${EPOCHREALTIME/,/.}
     TZ=UTC printf 'tidegate %(%FT%T)T.%.3sZ %s\n' "${now%.*}" "${now#*.}" "$*" >>/dev/console
 }
 
