@@ -1,6 +1,9 @@
 # shellcheck shell=bash disable=SC2153
 # What all stages use. What the machine was told, then what earlier stages found out about it.
 
+# systemd gives services the language of the image, and with it bash writes its clock with a comma.
+export LC_ALL=C
+
 # shellcheck disable=SC2034  # other files use these
 readonly RUN_DIR=/run/tidegate LOG_DIR=/var/log/tidegate
 # Made right before Slurm's daemon is started, which starts only where it is: the packages enable
@@ -21,10 +24,9 @@ now_ms() {
     echo $((${EPOCHREALTIME/./} / 1000))
 }
 
-# Appends: where /dev/console is a file, `>` would cut it. No `date`: a boot tells twenty
-# lines. Bash writes the point of its clock as the image's language does.
+# Appends: where /dev/console is a file, `>` would cut it. No `date`: a boot tells twenty lines.
 console() {
-    local now=${EPOCHREALTIME/,/.}
+    local now=$EPOCHREALTIME
     TZ=UTC printf 'tidegate %(%FT%T)T.%.3sZ %s\n' "${now%.*}" "${now#*.}" "$*" >>/dev/console
 }
 
