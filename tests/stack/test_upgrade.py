@@ -7,7 +7,6 @@ nodes goes on across them.
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -20,6 +19,7 @@ from tests.wire.version_samples import PREVIOUS
 from tidegate.adapters.bus import AwsBus
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
+from tidegate.core.frozen import frozen
 from tidegate.wire.digest import encode_digest
 from tidegate.wire.orders import encode_order
 
@@ -54,7 +54,7 @@ def _known(value: Any, schema: Mapping[str, Any], parts: Mapping[str, Any]) -> A
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusBefore(AwsBus):
     """The agent's end of the bus, whose digests are those of the version before."""
 
