@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool
-from tidegate.core.actions import Order, OrderKind
+from tidegate.core.actions import Order, OrderKind, Served
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
 from tidegate.core.pool import CLUSTER_SCOPE, Limits, Reservation
@@ -169,3 +169,21 @@ def test_a_new_day_has_a_budget_of_its_own() -> None:
     assert len(world.compute.everything) == 1
     world.step(200.0)
     assert len(world.compute.everything) == 2
+
+
+def test_a_job_that_the_last_plan_gives_an_old_node_to_may_take_it() -> None:
+    seen: list[Looked] = []
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))
+    world = SimWorld(made, lambda instance: 60.0, seen.append)
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(1000.0)
+    check, job = OldNodesGo(witness(world)), world.slurm.jobs[job_id]
+    (node,) = world.compute.live()
+    (done,) = seen[-1].rounds[-1:]
+    promised = replace(done.plan, served=(Served(job_id, (node.instance_id,), "it fits"),))
+
+    check.looked(replace(seen[-1], rounds=[replace(done, plan=promised)]))
+    check.started(job)
+    check.looked(seen[-1])
+    with pytest.raises(Broken):
+        check.started(job)

@@ -6,7 +6,9 @@ from tidegate.core.actions import Order, OrderKind
 from tidegate.core.budgets import DisruptionReason, tightest
 from tidegate.core.ec2 import TEMPLATE_TAG, FleetRequest, Instance
 from tidegate.core.pool import Limits, Pool
+from tidegate.service.control import Looked
 from tidegate.sim.checks.ending import UNREACHABLE
+from tidegate.sim.checks.orders import ids_of
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.world import SimWorld
@@ -99,7 +101,15 @@ class OldNodesGo(Check):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
+        pools = self.world.cluster.pools
+        self.expires = any(pool.disruption.expire_after_s is not None for pool in pools)
         self.left_s: dict[str, float] = {}
+        self.promised: set[tuple[str, str]] = set()
+
+    def looked(self, looked: Looked) -> None:
+        """A job that is about to take an idle node comes first; a busy one is drained then."""
+        for done in looked.rounds[-1:] if self.expires else ():
+            self.promised = {(one.job_id, name) for one in done.plan.served for name in one.by}
 
     def ended(self, instance: Instance) -> None:
         self.left_s[instance.pool] = self.witness.now_s
@@ -144,6 +154,7 @@ class OldNodesGo(Check):
             age_s, most_s = self._ages(name)
             is_calm = self.witness.chaos.was_calm_since(since_s, *UNREACHABLE)
             is_calm &= self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
+            is_calm &= self.promised.isdisjoint((each, name) for each in ids_of(job))
             if age_s > most_s + LEFT_SOON_S and is_calm and self._is_alone(name):
                 raise self.broken(
                     f"job {job.job_id} starts on {name}, which is {age_s:.0f} s old, {most_s} are "

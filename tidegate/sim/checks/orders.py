@@ -82,7 +82,9 @@ class OrdersGuarded(Check):
             return ""
         jobs = self.world.slurm.jobs
         job, node = jobs.get(name), self.world.slurm.nodes.get(name)
-        words = node_row(node).state.words if node else frozenset({job.state if job else ""})
+        # Slurm requeues the components of a heterogeneous job with its first one, waiting or not.
+        states = {jobs[part].state for part in self._parts(name) if part in jobs}
+        words = node_row(node).state.words if node else states
         if order.only_if and not words & set(order.only_if):
             return f"{name} is {'+'.join(sorted(words))}, not {' or '.join(order.only_if)}"
         used = {n for part in self._parts(name) if part in jobs for n in jobs[part].node_names}

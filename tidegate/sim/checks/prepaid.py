@@ -8,6 +8,7 @@ from tidegate.core.fit import satisfies
 from tidegate.core.pool import Pool, Reservation
 from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.slurm import Job
+from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.witness import Check, Witness
@@ -62,10 +63,24 @@ class PrepaidFirst(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.left_s: dict[Offering, float] = {}
+        self.unseen: set[Offering] = set()
 
     def ended(self, instance: Instance) -> None:
         if instance.offering.market.is_prepaid:
-            self.left_s[instance.offering] = self.witness.now_s
+            at_s = self.witness.now_s
+            if instance.instance_id not in self.witness.registered:
+                # One that Describe leaves out may boot all the same, as far as a planner can tell.
+                bound_s = self.world.cluster.timings.boot_bound_s
+                at_s = max(at_s, instance.launched_at_s + bound_s)
+            self.left_s[instance.offering] = max(at_s, self.left_s.get(instance.offering, 0.0))
+            self.unseen.add(instance.offering)
+
+    def looked(self, looked: Looked) -> None:
+        """What ended counts until a look has come to its end that could find it so."""
+        if self.unseen and looked.rounds and not looked.trouble:
+            seen = looked.rounds[-1].snapshot
+            seen_at_s = 0.0 if seen.staleness else seen.now_s - seen.digest_age_s
+            self.unseen = {each for each in self.unseen if self.left_s[each] > seen_at_s}
 
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
@@ -86,6 +101,7 @@ class PrepaidFirst(Check):
             least = launch.count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
+            is_ready = is_ready and each.offering not in self.unseen
             is_ready = is_ready and not self._comes_later(each, record)
             if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
                 yield each
