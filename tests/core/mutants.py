@@ -89,8 +89,8 @@ MUTANTS = (
     ),
     Mutant(
         "gangs.py",
-        "    if not part.bought and within:",
-        "    if False:",
+        " or bool(within and _goes_elsewhere(work, part, within))",
+        "",
         "test_gates.py::"
         "test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_elsewhere",
     ),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from tests.core.reading import launches, orders, why
 from tests.make import (
     NOW_S,
+    T4,
     T4_BIG,
     cluster,
     instance,
@@ -178,3 +179,37 @@ def test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_el
     (launch,) = launches(made)
     assert (launch.count, launch.offerings[0].zone) == (2, "us-east-1b")
     assert [o.names for o in orders(made, OrderKind.UNDRAIN)] == [("i-1",)]
+
+
+def test_a_component_whose_nodes_all_boot_in_another_zone_buys_no_more_of_them() -> None:
+    """It has one more in a zone that rests, and smaller open nodes hide those that were bought."""
+    a, b = "us-east-1a", "us-east-1b"
+    big = {"i-a1": a, "i-a2": a, "i-b1": b, "i-b2": b}
+    on = {name: offering(T4_BIG, zone=zone) for name, zone in big.items()}
+    small = {name: offering(T4, zone=b) for name in ("i-s1", "i-s2")}
+    of = cluster(pool(zones=(a, b)))
+    rests = [Resting(each, NOW_S + 60, 1, "x", "y") for each in of.prices if each.zone == a]
+    parts = [
+        job(9, gpus=4, priority=5, het_job_id="9"),
+        job(10, nodes=2, priority=5, het_job_id="9"),
+    ]
+
+    made = plan(
+        snapshot(
+            parts,
+            [node(name, T4) for name in small],
+            of=of,
+            instances=[instance(name, each) for name, each in (on | small).items()],
+            records=[
+                *(record(n, each, phase=Phase.LAUNCHED, gated_for="9") for n, each in on.items()),
+                *(record(name, each) for name, each in small.items()),
+            ],
+            resting=rests,
+        )
+    )
+
+    assert launches(made) == []
+    assert {each.job_id: each.by for each in made.served} == {
+        "9": ("i-a1",),
+        "10": ("i-b1", "i-b2"),
+    }

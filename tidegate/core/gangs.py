@@ -106,25 +106,27 @@ def _complete(work: Work, part: Part) -> bool:
         return False
     within = part.place or place_of(work, need.beside)
     part.bought = work.shop.buy_gang(need, part.missing, within)
-    if not part.bought and within:
-        part.bought = _buy_elsewhere(work, part, within)
-    return bool(part.bought)
+    return bool(part.bought) or bool(within and _goes_elsewhere(work, part, within))
 
 
-def _buy_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> list[str]:
-    """The whole gang in another place, beside what it has there from an earlier attempt."""
+def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
+    """The whole gang in another place, beside what it has there from an earlier attempt; that
+    may be all of it.
+    """
     need = part.need
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
     own = (each for each in work.bins.for_gang(need) if each.gated_for and each.is_empty)
     places = {(each.pool, each.offering.zone) for each in own} - {not_here}
     for place in (*sorted(places), None):
         held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
-        if bought := work.shop.buy_gang(whole, whole.nodes - len(held), place):
+        lacks = whole.nodes - len(held)
+        bought = work.shop.buy_gang(whole, lacks, place) if lacks else []
+        if bought or not lacks:
             part.give_back(work.bins)
-            part.need = whole
+            part.need, part.bought = whole, bought
             part.hold(held)
-            return bought
-    return []
+            return True
+    return False
 
 
 def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
