@@ -119,6 +119,18 @@ def test_of_a_dead_first_node_slurm_requeues_the_first_component_alone(bench: Be
     assert sorted(states(bench, leader)) == ["PENDING", "RUNNING"]
 
 
+def test_a_requeue_of_a_leader_that_waits_requeues_what_still_runs(bench: Bench) -> None:
+    leader = running_together(bench)
+    (name,) = job(bench, leader).node_names
+    bench.die(name)
+    bench.port.down([name], "tidegate: its instance is gone")
+    eventually("one of two waits", lambda: sorted(states(bench, leader)) == ["PENDING", "RUNNING"])
+
+    assert bench.port.requeue([leader]) == {}
+
+    eventually("both wait", lambda: states(bench, leader) == BOTH_WAIT)
+
+
 # Which component is signalled, how, and in which ones it arrives.
 SIGNALS = [
     ("first", "USR1", [0, 1]),

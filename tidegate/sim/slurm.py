@@ -183,12 +183,16 @@ class SimSlurm:
         return busy
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """A running job first ends; one that is pending already is no refusal."""
+        """A running job first ends; one that is pending already is no refusal. Through its first
+        component, running or not, a heterogeneous job is requeued whole.
+        """
         refused: dict[str, str] = {}
         with self._command("requeue", job_ids):
             for job_id in job_ids:
                 job = self.jobs.get(job_id)
                 if job is not None and job.state == "PENDING":
+                    if job.het_job_id == job_id:
+                        self.table.requeue_beside(job)
                     continue
                 if job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
                     refused[job_id] = "Requested operation is presently disabled"
