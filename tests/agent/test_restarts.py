@@ -8,9 +8,14 @@ from tests.agent.fakes import order, tick_twice
 from tidegate.core.actions import OrderKind
 
 
-def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
+def requeued(agent, slurm):
+    """Job 1 ran, and an order has requeued it."""
     slurm.queue("1", "RUNNING")
     agent.on_orders([order(OrderKind.REQUEUE, "1")])
+
+
+def test_a_requeued_job_is_kept_from_waiting_two_minutes(agent, slurm, clock):
+    requeued(agent, slurm)
     slurm.queue("1", "COMPLETING")
     agent.tick()
     assert agent.is_settling
@@ -33,8 +38,7 @@ def test_a_requeued_job_does_not_start_in_the_second_in_which_its_old_run_ended(
 ):
     """Its nodes would refuse the start, and slurmctld would fail the job."""
     clock.now = math.floor(clock.now) + 0.05
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    requeued(agent, slurm)
     slurm.queue("1", "PENDING", reason="BeginTime")
     for _ in range(3):
         agent.tick()
@@ -50,8 +54,7 @@ def test_a_requeued_job_does_not_start_in_the_second_in_which_its_old_run_ended(
 def test_a_requeued_job_whose_old_run_ends_late_waits_for_the_second_after_its_end(
     agent, slurm, clock
 ):
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    requeued(agent, slurm)
     slurm.queue("1", "COMPLETING", reason="BeginTime")
     for _ in range(5):
         clock.now += 1
@@ -70,8 +73,7 @@ def test_a_requeued_job_whose_old_run_ends_late_waits_for_the_second_after_its_e
 def test_a_requeued_job_that_says_nothing_of_its_delay_yet_stays_looked_after(
     agent, slurm, clock, reason
 ):
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    requeued(agent, slurm)
     slurm.queue("1", "PENDING", reason=reason)
     agent.tick()
     slurm.queue("1", "PENDING", reason="BeginTime")
@@ -81,8 +83,7 @@ def test_a_requeued_job_that_says_nothing_of_its_delay_yet_stays_looked_after(
 
 
 def test_a_requeued_job_is_not_looked_after_for_ever(agent, slurm, clock):
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    requeued(agent, slurm)
     slurm.queue("1", "COMPLETING")
     agent.tick()
     assert agent.is_settling
@@ -95,8 +96,7 @@ def test_a_requeued_job_is_not_looked_after_for_ever(agent, slurm, clock):
 
 def test_a_clock_that_is_put_back_starts_no_job_before_the_end_of_its_old_run(agent, slurm, clock):
     """What Slurm refuses it goes by: a credential of before that moment."""
-    slurm.queue("1", "RUNNING")
-    agent.on_orders([order(OrderKind.REQUEUE, "1")])
+    requeued(agent, slurm)
     slurm.queue("1", "PENDING", reason="BeginTime")
     clock.now -= 60
     for _ in range(5):

@@ -119,6 +119,14 @@ def stays_busy(world: World, name: str) -> None:
     world.report([running], [node(name, state="ALLOCATED", gpus_alloc=1)])
 
 
+def ends(world: World, one: Instance) -> None:
+    """EC2 ends it, and the looks after that see it."""
+    world.compute.end(one.instance_id)
+    for _ in range(3):
+        world.report()
+        world.look()
+
+
 def leaves_its_reservation(world: World) -> Instance:
     one = in_a_reservation(world)
     stays_busy(world, one.instance_id)
@@ -136,10 +144,7 @@ def test_what_a_node_costs_after_its_reservation_is_spent(world: World) -> None:
     world.look()
     (living,) = world.ledger.all_nodes.values()
     alone = charges(living, world.clock.now_s())
-    world.compute.end(one.instance_id)
-    for _ in range(3):
-        world.report()
-        world.look()
+    ends(world, one)
 
     assert [each.usd for each in alone] == pytest.approx([usd / 2] * len(alone))
     assert alone
@@ -159,10 +164,7 @@ def test_what_ec2_sold_on_demand_from_the_first_is_spent_from_its_launch_on(worl
 
     stays_busy(world, one.instance_id)
     world.look()
-    world.compute.end(one.instance_id)
-    for _ in range(3):
-        world.report()
-        world.look()
+    ends(world, one)
 
     assert [each.usd for each in alone] == pytest.approx([usd / 10] * len(alone))
     assert alone
