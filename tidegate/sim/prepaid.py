@@ -12,9 +12,8 @@ from tidegate.sim.options import Arrival
 
 # EC2 begins to end the instances of a capacity block that long before its end.
 BLOCK_ENDS_EARLY_S = 1800.0
-# More often where there is room for what else may meet it.
-SHARE_WITH_SOME = {"small": 0.09}
-SHARE_OF_LARGER = 0.3
+# Of small worlds, and of the others, which have room for what else may meet it.
+SHARE_OF_SMALL, SHARE_OF_LARGER = 0.09, 0.3
 BOOT_S = 300.0
 
 
@@ -25,7 +24,7 @@ def with_prepaid(
 
     `on_demand_usd`: by instance type, what EC2 bills for what runs on after a reservation.
     """
-    if chance.random() >= SHARE_WITH_SOME.get(size, SHARE_OF_LARGER):
+    if chance.random() >= (SHARE_OF_SMALL if size == "small" else SHARE_OF_LARGER):
         return cluster
     number = chance.randrange(len(cluster.pools))
     pool = cluster.pools[number]
