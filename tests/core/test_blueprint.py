@@ -67,7 +67,7 @@ def test_jobs_without_gpus_pay_for_the_room_beside_a_gpu() -> None:
 def test_what_fills_a_node_takes_its_share_of_the_memory_first() -> None:
     """The largest would leave the others no memory, and CPUs that nobody can use."""
     sizes = [(0, 2, 9_000), (0, 2, 7_000), (0, 1, 6_000), (0, 1, 500)]
-    need = Need("1", 1, 1, Shape(), "", ("t4",), "")
+    need = Need("1", 1, 1, Shape(), "", ("t4",))
     lots = [Lot(Group(need, size, n), 1, [], (), 0.0, 0.0) for n, size in enumerate(sizes)]
     room = [0, 4, 15_000]
     taken: list[int] = []

@@ -38,7 +38,7 @@ BLOCK = Offering("g4dn.xlarge", ZONE, Market.CAPACITY_BLOCK)
 
 
 def need(**more: object) -> Need:
-    return Need("1", 1, 1, Shape(1, "t4"), "", ("t4",), "", **more)  # type: ignore[arg-type]
+    return Need("1", 1, 1, Shape(1, "t4"), "", ("t4",), **more)  # type: ignore[arg-type]
 
 
 def hours(of: Need, *, hazard: float, checkpoint_s: float | None = None) -> float:

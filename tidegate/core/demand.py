@@ -19,8 +19,7 @@ from tidegate.core.slurm import Job, Reading, Shape, Spread
 class Need:
     """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
 
-    `kind`: needs with the same one differ only in id, count, reason and priority; -1: unknown.
-
+    `kind`: needs with the same one differ only in id, count and priority; -1: unknown.
     `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
     all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
     that counts several in its constraint, `is_of_kinds`). `beside`: nodes that the gang
@@ -36,7 +35,6 @@ class Need:
     shape: Shape
     constraint: str
     pools: tuple[str, ...]
-    why: str
     is_gang: bool = False
     beside: tuple[str, ...] = ()
     account: str = ""
@@ -139,7 +137,7 @@ def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[J
     if not alike:
         return []
     read = _Demand(reading, cluster, 0.0, {})
-    return [(read.need(jobs[0], 1, "runs"), jobs) for jobs in alike.values()]
+    return [(read.need(jobs[0], 1), jobs) for jobs in alike.values()]
 
 
 class _Demand:
@@ -181,7 +179,7 @@ class _Demand:
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)
-                need = self.need(job, 1, "its node is being reclaimed")
+                need = self.need(job, 1)
                 need = replace(need, nodes=len(gone), beside=kept, kind=-1)
                 self.needs.extend(self._by_kind(need, job) or [need])
             if not job.is_pending:
@@ -201,7 +199,7 @@ class _Demand:
         job = self.caps.spread(job) if job.spreads else job
         admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
-            need = self.need(job, admitted, job.reason or "None")
+            need = self.need(job, admitted)
             self.needs.extend(self._by_kind(need, job) or [need])
         else:
             self.unmet.append(Unmet(job.job_id, stopped_by))
@@ -216,7 +214,7 @@ class _Demand:
             if stopped:
                 self.unmet.append(Unmet(job.job_id, stopped))
             else:
-                need = self.need(job, 1, job.reason or "None")
+                need = self.need(job, 1)
                 need = replace(need, is_gang=True, gang_id=job.het_job_id)
                 self.needs.extend(self._by_kind(need, job) or [need])
 
@@ -255,7 +253,7 @@ class _Demand:
             self._sentences[key] = holds(job)
         return self._sentences[key]
 
-    def need(self, job: Job, count: int, why: str) -> Need:
+    def need(self, job: Job, count: int) -> Need:
         key = (
             job.partitions,
             job.nodes,
@@ -272,7 +270,7 @@ class _Demand:
         )
         of = self._kinds.get(key)
         if of is None:
-            of = self._kinds[key] = self._first(job, count, why)
+            of = self._kinds[key] = self._first(job, count)
             return of
         return Need(
             job.job_id,
@@ -281,7 +279,6 @@ class _Demand:
             of.shape,
             of.constraint,
             of.pools,
-            why,
             of.is_gang,
             (),
             of.account,
@@ -297,7 +294,7 @@ class _Demand:
             of.kind,
         )
 
-    def _first(self, job: Job, count: int, why: str) -> Need:
+    def _first(self, job: Job, count: int) -> Need:
         """The first need of its kind."""
         pools = self._pools_of(job)
         constraint, spread = self._choices(job, pools)
@@ -308,7 +305,6 @@ class _Demand:
             spread.shape,
             constraint,
             tuple(pool.name for pool in pools),
-            why,
             is_gang=spread.nodes > 1,
             account=job.account,
             qos=job.qos,
