@@ -4,7 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.core.reading import launches, orders, why
-from tests.make import NOW_S, T4, T4_BIG, ZONE, cluster, instance, job, node, pool, snapshot
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    ZONE,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
 from tidegate.core.actions import NodeRecord, OrderKind, PendingOrder, Phase, Plan
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import Market, Offering
@@ -139,3 +152,35 @@ def test_it_goes_for_the_first_job_that_it_helps() -> None:
 
     assert order.names == ("i-1",)
     assert order.text.endswith("that job 1 waits for")
+
+
+def keeping(min_nodes: int, shown: Snapshot) -> Snapshot:
+    of = shown.cluster
+    return replace(shown, cluster=replace(of, pools=(replace(of.pools[0], min_nodes=min_nodes),)))
+
+
+def test_what_its_pool_keeps_in_any_case_does_not_go() -> None:
+    """Nor does a part of what had to go."""
+    two = job(2, gpus=4, cpus=4, nodes=2)
+
+    assert released(plan(keeping(1, seen(Limits(nodes=1))))) == []
+    assert released(plan(keeping(1, seen(Limits(nodes=2), idle=2)))) == ["i-1"]
+    assert released(plan(keeping(1, seen(Limits(nodes=2), idle=2, jobs=[two])))) == []
+
+
+def test_it_goes_for_a_gang_that_lacks_less_than_one_like_it() -> None:
+    """The second has a node behind its gate."""
+    gangs = [job(each, nodes=3, gpus=4, cpus=4) for each in (7, 8)]
+    shown = seen(Limits(nodes=3), jobs=gangs)
+    assert shown.digest
+    big = offering(T4_BIG)
+    gated = node("i-8", T4_BIG, state="IDLE+DRAIN+DYNAMIC_NORM")
+    reading = replace(shown.digest.reading, nodes=(*shown.digest.reading.nodes, gated))
+    shown = replace(
+        shown,
+        digest=replace(shown.digest, reading=reading),
+        instances=(*shown.instances, instance("i-8", big)),
+        nodes=(*shown.nodes, record("i-8", big, gated_for="8")),
+    )
+
+    assert released(plan(shown)) == ["i-1"]

@@ -4,7 +4,8 @@ To give back what is paid for saves nothing, so such nodes stay. But a limit of 
 memory counts them too, and without this they would stand in a job's way for ever.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -12,7 +13,7 @@ from tidegate.core.actions import OrderKind, Phase, Unmet
 from tidegate.core.demand import Need, demand
 from tidegate.core.limits import Load, Usage
 from tidegate.core.members import Member
-from tidegate.core.pack import Bin, Place, gang_members
+from tidegate.core.pack import gang_members
 from tidegate.core.reconcile import Judged
 from tidegate.core.why import Why
 from tidegate.core.work import Work
@@ -23,27 +24,30 @@ OPTIONS_MAX = 100
 
 
 def in_the_way(
-    work: Work, idle: Sequence[Member], going: Collection[str]
+    work: Work, idle: Sequence[Member], going: Collection[str], spare: Mapping[str, int]
 ) -> tuple[str, list[Member]]:
     """A job that a limit keeps waiting, and which of the idle nodes have to go for it.
 
     For one job at a time, the first in the queue that can be helped; "": there is none. `going`:
-    nodes that this plan lets go: with those that leave already they may be enough.
+    nodes that this plan lets go: with those that leave already they may be enough. `spare`: how
+    many a pool can do without.
     """
     needs = list(_limited(work)) if idle else []
     leaving = [each.member for each in work.judged if needs and _leaves(work, each, going)]
     gone = [*leaving, *(idle if needs else ())]
     for each in gone:
         _count(work, each, -1)
-    job_id, found = "", list[Member]()
     in_vain: set[tuple[object, ...]] = set()
-    for need in needs:
-        if found := _making_room(work, need, idle, in_vain):
-            job_id = need.job_id
-            break
+    ways = (
+        (need.job_id, found)
+        for need in needs
+        for found in _ways(work, need, idle, in_vain)
+        if all(n <= spare[pool] for pool, n in Counter(each.pool for each in found).items())
+    )
+    chosen = next(ways, ("", []))
     for each in gone:
         _count(work, each, 1)
-    return job_id, found
+    return chosen
 
 
 def _limited(work: Work) -> Iterator[Need]:
@@ -84,44 +88,35 @@ def _leaves(work: Work, judged: Judged, going: Collection[str]) -> bool:
     return member.instance_id in going or (is_told and not member.node.state.is_busy)
 
 
-def _making_room(
+def _ways(
     work: Work, need: Need, idle: Sequence[Member], in_vain: set[tuple[object, ...]]
-) -> list[Member]:
-    """The fewest nodes without which the limits hold what the job lacks; none: no help.
+) -> Iterator[list[Member]]:
+    """For each place the fewest nodes without which the limits hold what the job lacks there.
 
     None of the idle nodes is counted here. `in_vain`: what is too much all the same.
     """
     usage, shape = work.usage, need.shape
     least = Load(shape.gpus, shape.cpus, shape.memory_mib)
-    lacks = need.nodes - len(_free(work, need)) if need.is_gang else 1
-    if not any(usage.room(pool, max(lacks, 1), least)[0] >= lacks for pool in need.pools):
-        return []
+    free = sum(each.is_empty and each.takes(need) for each in work.bins.for_gang(need))
+    lacks = max(need.nodes - free, 1) if need.is_gang else 1
+    if not any(_is_within(usage, pool, lacks, least) for pool in need.pools):
+        return
     for option in islice(work.shelves.options(need), OPTIONS_MAX):
         pool, offering = option.shelf.pool.name, option.offering
-        held = _free(work, need, (pool, offering.zone)) if need.is_gang else []
+        place = (pool, offering.zone)
+        held = gang_members(work.bins.for_gang(need), need, place) if need.is_gang else []
         lacks = need.nodes - len(held) if need.is_gang else 1
-        if lacks <= 0:  # another component of its job waits for room
-            continue
         if option.shelf.market.is_prepaid and work.shelves.stock.left(offering) < lacks:
             continue
         load = work.load_of(offering.instance_type, option.usd_per_hour)
         if (pool, lacks, load) in in_vain:
             continue
-        if usage.room(pool, lacks, load)[0] < lacks:
+        if not _is_within(usage, pool, lacks, load):
             in_vain.add((pool, lacks, load))
             continue
         is_enough = partial(_is_within, usage, pool, lacks, load)
         if found := _fewest(work, idle, {each.name for each in held}, is_enough):
-            return found
-    return []
-
-
-def _free(work: Work, need: Need, place: Place | None = None) -> list[Bin]:
-    """What a gang has already; `place` None: anywhere."""
-    bins = work.bins.for_gang(need)
-    if place:
-        return gang_members(bins, need, place)
-    return [each for each in bins if each.is_empty and each.takes(need)]
+            yield found
 
 
 def _is_within(usage: Usage, pool: str, nodes: int, load: Load) -> bool:

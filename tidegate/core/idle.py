@@ -149,14 +149,11 @@ def _clear(
         return
     kept_s = {member.instance_id: each_s for member, each_s in prepaid}
     going = {name for names in by_reason.values() for name in names}
-    job_id, found = in_the_way(work, [member for member, _ in prepaid], going)
+    job_id, found = in_the_way(work, [member for member, _ in prepaid], going, spare)
     for each in found:
         name = each.instance_id
-        if spare[each.pool] <= 0 or not work.allowance.take(
-            each.pool, name, DisruptionReason.EMPTY
-        ):
+        if not work.allowance.take(each.pool, name, DisruptionReason.EMPTY):
             continue
-        spare[each.pool] -= 1
         reason = f"idle for {kept_s[name]:.0f} s, and a limit counts it that job {job_id} waits for"
         by_reason.setdefault(reason, []).append(name)
 
