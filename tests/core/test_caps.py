@@ -250,3 +250,27 @@ def test_a_job_that_gets_no_node_holds_no_licence_that_another_waits_for() -> No
     made = plan(replace(seen, digest=replace(seen.digest, reading=reading)))
 
     assert [each.job_id for each in made.served] == ["2"]
+
+
+def test_of_an_array_as_many_tasks_are_needed_as_a_cap_admits() -> None:
+    """The first of its kind in the queue, and one that comes after it."""
+    cap = Association("qos q", qos="q", in_all=3)
+    jobs = [job(1, qos="q", count=2, priority=9), job(2, qos="q", count=5)]
+
+    made = plan(snapshot(jobs, associations=[cap]))
+    alone = plan(snapshot(jobs[1:], associations=[cap]))
+
+    assert [sum(each.count for each in launches(one)) for one in (made, alone)] == [3, 3]
+
+
+def test_of_two_caps_that_allow_the_same_always_the_same_one_is_named() -> None:
+    caps = [Association(f"qos {name}", qos="q", per_job=1) for name in ("a", "b")]
+
+    said = {
+        Caps(digest([job(1, qos="q", gpus=2)], associations=order).reading).admit(
+            job(1, qos="q", gpus=2)
+        )
+        for order in (caps, caps[::-1])
+    }
+
+    assert said == {(0, "qos a allows 1 GPUs per job, it asks 2")}

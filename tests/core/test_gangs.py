@@ -6,6 +6,7 @@ from tests.core.reading import ended, launches, orders, why
 from tests.make import (
     A10G,
     NOW_S,
+    T4,
     T4_BIG,
     cluster,
     instance,
@@ -259,3 +260,22 @@ def test_a_gang_that_moves_once_more_uses_what_it_has_in_the_next_place() -> Non
     made = plan(snapshot([gang], of=of, instances=seen, records=left, resting=resting))
 
     assert [(each.pool, each.count) for each in launches(made)] == [("b", 1)]
+
+
+def test_of_what_another_gang_gives_back_one_takes_no_more_than_it_lacks() -> None:
+    limited = cluster(pool(types=(T4, T4_BIG), limits=Limits(nodes=3)))
+    greater = job(8, nodes=3, gpus=4, priority=5)
+    lesser = job(9, nodes=2, gpus=1)
+    types = {"i-1": T4, "i-2": T4_BIG, "i-3": T4_BIG}
+
+    made = plan(
+        snapshot(
+            [greater, lesser],
+            [node(name, of) for name, of in types.items()],
+            of=limited,
+            instances=[instance(name, offering(of)) for name, of in types.items()],
+            records=[record(name, offering(of)) for name, of in types.items()],
+        )
+    )
+
+    assert [(each.job_id, len(each.by)) for each in made.served] == [("9", 2)]

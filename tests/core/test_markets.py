@@ -365,3 +365,10 @@ def test_a_gang_takes_a_reservation_only_when_it_holds_all_of_it() -> None:
 
 def gang(nodes: int) -> Job:
     return job(9, nodes=nodes)
+
+
+def test_reservations_of_one_offering_hold_as_many_as_all_of_them() -> None:
+    of = reserving(1)
+    two = replace(of, reservations=(*of.reservations, replace(of.reservations[0], id="cr-2")))
+
+    assert bought(plan(snapshot([job(1, count=3)], of=two)))[0] == (Market.RESERVED, 2)

@@ -19,7 +19,7 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.actions import OrderKind, Phase, Plan
-from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
@@ -263,3 +263,17 @@ def test_only_as_many_jobs_wait_as_the_freed_node_holds() -> None:
     made = plan(replace(seen, digest=replace(seen.digest, reading=more)))
 
     assert counts(made) == [(1, ("2",))]
+
+
+def test_a_pool_may_have_its_offerings_and_no_others() -> None:
+    of = only(markets=(Market.SPOT, Market.CAPACITY_BLOCK), zones=("us-east-1a", "us-east-1b"))
+    every = [
+        Offering(kind.name, zone, market)
+        for kind in (T4, T4_BIG)
+        for zone in ("us-east-1a", "us-east-1b", "us-east-1c")
+        for market in Market
+    ]
+    own = [each for _, each in of.offerings()]
+
+    assert len(own) == 4
+    assert sorted(each for each in every if of.may_have(each)) == sorted(own)

@@ -260,3 +260,19 @@ def _carried_out(made: Plan, shown: Snapshot) -> Snapshot:
     ]
     reading = replace(digest.reading, nodes=tuple(nodes))
     return replace(shown, digest=replace(digest, reading=reading))
+
+
+def test_a_node_that_boots_counts_for_what_its_pool_keeps() -> None:
+    jobs = [running(large(), "i-big"), small()]
+    alone = seen(jobs, [busy()], fleet(min_nodes=1))
+    boots = replace(
+        alone,
+        instances=(*alone.instances, _instance("i-new", T4)),
+        nodes=(
+            *alone.nodes,
+            record("i-new", offering(T4, Market.ON_DEMAND), phase=Phase.LAUNCHED, age_s=10.0),
+        ),
+    )
+
+    assert not closings(plan(alone))
+    assert [order.names for order in closings(plan(boots))] == [("i-big",)]
