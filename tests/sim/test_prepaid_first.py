@@ -1,0 +1,108 @@
+"""When buying by the hour is right although something that is paid for is free."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import T4, ZONE, cluster, digest, job, pool
+from tidegate.core.actions import Launch, LaunchRecord
+from tidegate.core.ec2 import LAUNCH_TAG, POOL_TAG, FleetRequest, Market, Offering, Override
+from tidegate.core.pool import Reservation
+from tidegate.service.control import Looked
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.prepaid import COUNTED_LATE_S, PrepaidFirst
+from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.clock import START_S
+from tidegate.sim.draw import draw
+from tidegate.sim.world import SimWorld
+
+DAY_S = 86_400.0
+OVERRIDE = Override(T4.name, ZONE, "subnet", 0)
+
+
+def block(name: str, count: int, days: int) -> Reservation:
+    market = Market.CAPACITY_BLOCK
+    return Reservation(name, T4.name, ZONE, count, market, START_S - 600, START_S + days * DAY_S)
+
+
+def holding(*reservations: Reservation) -> tuple[SimWorld, PrepaidFirst]:
+    """Two jobs on two nodes together, and one planner that has read of them."""
+    made = cluster(pool(types=(T4,)))
+    markets = (*dict.fromkeys(each.market for each in reservations), *made.pools[0].markets)
+    prices = {**made.prices, **{each.offering: 0.0 for each in reservations}}
+    pools = (replace(made.pools[0], markets=markets),)
+    of = replace(made, pools=pools, prices=prices, reservations=reservations)
+    world = SimWorld(of, lambda instance: 60.0)
+    world.clock.advance(300.0)
+    check = PrepaidFirst(Witness(world, Chaos(draw(0), world)))
+    check.witness.digests[check.witness.depth] = digest([job(1, nodes=2, time_limit_s=60.0)])
+    return world, check
+
+
+def buys_by_the_hour(world: SimWorld, check: PrepaidFirst, count: int) -> None:
+    name = f"l-{world.clock.now_s()}"
+    tags = ((LAUNCH_TAG, name), (POOL_TAG, "t4"))
+    market = Market.ON_DEMAND
+    request = FleetRequest(name, "lt", "1", market, count, count, (OVERRIDE,), tags)
+    offerings, gang = (Offering(T4.name, ZONE, market),), "1" if count > 1 else ""
+    launch = Launch(name, "t4", offerings, count, count, ("1",), 0.5, gang, "")
+    record = LaunchRecord(launch, world.clock.now_s(), request)
+    world.ledger.all_launches[name] = record
+    check.requested(request)
+
+
+def fill(world: SimWorld, reservation: Reservation) -> None:
+    """EC2 has a node of ours in it, which a template that names a block asked for."""
+    tags, market = ((POOL_TAG, "t4"),), reservation.market
+    number = len(world.compute.everything)
+    asked = (OVERRIDE,)
+    request = FleetRequest(f"f-{number}", f"lt-{reservation.id}", "1", market, 1, 1, asked, tags)
+    world.compute.create_fleet(request)
+
+
+def test_a_block_that_is_free_comes_before_what_is_paid_by_the_hour() -> None:
+    world, check = holding(block("cr-1", 2, 1))
+
+    with pytest.raises(Broken, match="cr-1 holds it ready"):
+        buys_by_the_hour(world, check, 2)
+
+
+def test_a_gang_too_large_for_the_longest_block_may_pass_over_the_others() -> None:
+    """Until the longest is full: then the next one is filled."""
+    long, short = block("cr-1", 1, 2), block("cr-2", 2, 1)
+    world, check = holding(long, short)
+
+    buys_by_the_hour(world, check, 2)
+    fill(world, long)
+    world.clock.advance(10.0)
+    with pytest.raises(Broken, match="cr-2 holds it ready"):
+        buys_by_the_hour(world, check, 2)
+
+
+def test_what_ended_as_it_booted_counts_until_a_look_past_its_boot_bound() -> None:
+    """Describe may have left it out, and then it boots still."""
+    held = block("cr-1", 2, 1)
+    world, check = holding(held)
+    fill(world, held)
+    (booted,) = world.compute.live()
+    world.compute.end(booted.instance_id)
+    check.ended(booted)
+    bound_s = world.cluster.timings.boot_bound_s
+
+    world.clock.advance(bound_s - 10.0)
+    look(world, check)
+    buys_by_the_hour(world, check, 2)
+    world.clock.advance(10.0 + COUNTED_LATE_S + 1.0)
+    buys_by_the_hour(world, check, 2)
+    look(world, check)
+    with pytest.raises(Broken, match="cr-1 holds it ready"):
+        buys_by_the_hour(world, check, 1)
+
+
+def look(world: SimWorld, check: PrepaidFirst) -> None:
+    """One that has a digest of this very moment."""
+    world.agent.tick()
+    (done,) = world.control.look().rounds
+    snapshot = replace(done.snapshot, now_s=world.clock.now_s(), digest_age_s=0.0)
+    assert snapshot.digest is not None
+    check.looked(Looked([replace(done, snapshot=snapshot)]))
