@@ -14,15 +14,17 @@ from tidegate.core.pool import Budget as Money
 from tidegate.core.slurm import Shape
 from tidegate.core.spend import DAY_S
 from tidegate.service.control import Looked
-from tidegate.sim.chaos import Chaos
+from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
 from tidegate.sim.checks.buying import LimitsHold
 from tidegate.sim.checks.leaving import LEFT_SOON_S, BudgetsHold, OldNodesGo
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
+from tidegate.sim.checks.orders import OrdersGuarded
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
 from tidegate.sim.options import Hours
 from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.story import Story
 from tidegate.sim.world import SimWorld
 
 
@@ -187,3 +189,36 @@ def test_a_job_that_the_last_plan_gives_an_old_node_to_may_take_it() -> None:
     check.looked(seen[-1])
     with pytest.raises(Broken):
         check.started(job)
+
+
+@pytest.mark.parametrize("faults", [("throttle",), ("lost",), ("kill",), ("twice",)])
+def test_faults_of_calls_end_with_the_first_phase(faults: tuple[str, ...]) -> None:
+    """A planner that stood still may meet some a little later."""
+    for seed in range(10):
+        story = Story(draw(seed, faults, "small"))
+        ended = story.play()
+
+        assert ended.broken is None
+        assert max(story.chaos.last_s.values(), default=0.0) <= (
+            START_S + story.options.safety_s + PAUSE_MAX_S
+        )
+
+
+def requeue(only_if: str) -> Order:
+    return Order("p-o1", OrderKind.REQUEUE, ("1",), START_S + 999.0, (only_if,))
+
+
+def test_a_requeue_acts_on_a_job_of_which_a_component_is_as_the_order_says() -> None:
+    """Slurm requeues what runs of it with its first component, which may wait already."""
+    world = SimWorld(cluster(), lambda instance: 60.0)
+    part = Submit("ada", Shape(1, "t4", 1, 1000), 300.0)
+    leader = world.slurm.submit(replace(part, beside=(part,)))
+    first, other = world.slurm.jobs.values()
+    check = OrdersGuarded(witness(world))
+    world.in_hand.append(([requeue("RUNNING")], START_S))
+
+    with pytest.raises(Broken, match=f"{leader} is PENDING, not RUNNING"):
+        check.commanded("requeue", (leader,))
+    other.state = "RUNNING"
+    check.commanded("requeue", (leader,))
+    assert first.state == "PENDING"
