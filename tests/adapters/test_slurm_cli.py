@@ -85,3 +85,33 @@ def test_an_account_can_be_invalid_only_where_there_are_accounts(accounting, rea
 def test_cpus_of_a_task_are_no_gres(text):
     """23.11 writes them with a colon."""
     assert gpus(text) == Gpus()
+
+
+NODE = "NodeName=i-01 CPUAlloc={} CPUTot=4 RealMemory=1000 AllocMem=0 State={}+DYNAMIC_NORM\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "on", "seen"),
+    [
+        ("PENDING", "", ["IDLE"]),  # what it left as it was requeued is free
+        ("RUNNING", "i-01", ["MIXED"]),
+        ("COMPLETING", "i-01", ["MIXED"]),
+    ],
+)
+def test_a_node_that_a_job_left_between_the_two_questions_is_asked_for_again(state, on, seen):
+    """Nodes are asked for before the queue; the job would wait beside a node that looks taken."""
+    nodes = [NODE.format(1, "MIXED"), NODE.format(0, "IDLE"), NODE.format(0, "DOWN")]
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        if argv[0] == "squeue":
+            separator = argv[-1].split(",")[0].partition(":")[2]
+            row = {**JOB, "State": state, "NodeList": on, "Reason": "None"}
+            return Finished(0, "".join(f"{row[name]}{separator}" for name in FIELDS), "")
+        if argv[:3] == ["scontrol", "show", "nodes"]:
+            return Finished(0, nodes.pop(0), "")
+        told = {"config": "AccountingStorageType = (null)\n", "--version": "slurm 23.11.4"}
+        return Finished(0, told.get(argv[-1], "i-01\n" if "hostnames" in argv else ""), "")
+
+    (node,) = SlurmCli(run).read().nodes
+
+    assert [word for word in node.state.words if word != "DYNAMIC_NORM"] == seen

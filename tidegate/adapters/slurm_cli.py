@@ -82,6 +82,9 @@ class Finished:
 
 
 # Runs an argv list for at most so many seconds. Errors: SlurmUnavailable (no such command).
+# Base states and flag of a node on which a job runs or ends; PLANNED has none yet.
+_HAS_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
 type Runner = Callable[[Sequence[str], float], Finished]
 
 
@@ -127,6 +130,18 @@ def _decode(raw: bytes | str | None) -> str:
     return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
 
 
+def _was_left(nodes: Sequence[Node], jobs: Sequence[Job]) -> bool:
+    """A node has a job that the queue, read after it, does not show there any more.
+
+    A gang that was requeued in between would wait beside nodes that look taken, and be bought
+    others.
+    """
+    used = {name for job in jobs if not job.is_pending for name in job.node_names}
+    return any(
+        node.name not in used and not _HAS_JOBS.isdisjoint(node.state.words) for node in nodes
+    )
+
+
 def _without_account(job: Job) -> Job:
     """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
     return replace(job, reason="None") if job.reason == "InvalidAccount" else job
@@ -145,8 +160,10 @@ class SlurmCli:
         # Nodes first: a job that starts in between makes its node look idle, and every order
         # reads again before it acts. The other way round the job would look unserved and
         # buy a node.
-        nodes = self._nodes()
-        jobs = self._scripts.with_signals(self._jobs())
+        nodes, queue = self._nodes(), self._jobs()
+        if _was_left(nodes, queue):
+            nodes, queue = self._nodes(), self._jobs()
+        jobs = self._scripts.with_signals(queue)
         is_accounted = self._is_accounted()
         # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once
         # when it is asked for its associations and has no accounting (docs/real-slurm.md, i).
