@@ -35,7 +35,7 @@ def figures() -> Iterator[Figure]:
 
     def why() -> None:
         decode_digest(digest)
-        assert chain(answer(last, seen, decode_verdicts(stored)))
+        assert chain(answer(last, seen, decode_verdicts(stored)), None)
 
     yield Figure(f"why, {JOBS:,} pending jobs", _median_s(why), "s", BOUND_S)
     yield Figure(f"verdicts of {JOBS:,} jobs, stored", _median_s(store), "s", STORE_BOUND_S)

@@ -18,7 +18,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from tests.replay.test_replay import EXACT, cluster, drawn
-from tidegate.cli.shown import COLUMNS
 from tidegate.cli.status_screen import screen
 from tidegate.core.answer import answer
 from tidegate.core.chain import chain
@@ -36,6 +35,7 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1000,1500"),
 )
+COLUMNS = 100
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "screens"
 SNAPSHOT = ROOT / "tests" / "golden" / "plans" / "research-mixed.snapshot.json"
@@ -47,8 +47,8 @@ def screens() -> dict[str, str]:
     jobs = seen.digest.reading.jobs if seen.digest else ()
     waits = next(job.job_id for job in jobs if _waits(job.job_id, judged))
     shown: dict[str, RenderableType] = {
-        "status": screen(overview(seen, judged)),
-        "why": Text(chain(answer(waits, seen, judged))),
+        "status": screen(overview(seen, judged), is_wrapped=True),
+        "why": Text(chain(answer(waits, seen, judged), COLUMNS)),
     }
     return {name: _svg(name, what) for name, what in shown.items()}
 

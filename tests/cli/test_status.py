@@ -37,7 +37,8 @@ def test_status_tells_queue_pools_and_what_rests(town: Town) -> None:
     assert (
         "g4dn.xlarge/us-east-1a/spot, EC2 said InsufficientInstanceCapacity (1x)" in result.output
     )
-    assert max(map(len, lines)) <= 100
+    (rests,) = (line for line in lines if line.startswith("rests until "))
+    assert rests.endswith("EC2 said InsufficientInstanceCapacity (1x)")
 
 
 def test_status_has_an_exit_code_for_what_needs_a_look(town: Town) -> None:
@@ -123,9 +124,10 @@ def test_nodes_tell_their_stage_cost_and_end(town: Town) -> None:
     words = town.ask("nodes").output
 
     assert name in words
-    assert "booting" in words
     assert "given up 900 s after its launch" in town.ask_json("nodes")[0]["ends"]
-    assert max(map(len, words.splitlines())) <= 100
+    (line,) = (line for line in words.splitlines() if name in line)
+    assert "t4, g4dn.xlarge/us-east-1b/spot" in line
+    assert line.count("given up 900 s after its launch") == 1
     assert town.ask("nodes", "--pool", "a10g").output == "no nodes\n"
     assert town.ask("nodes", "--pool", "x").exit_code == 2
 

@@ -17,7 +17,7 @@ def test_a_job_that_gets_a_node_hears_which_and_when(town: Town) -> None:
     assert result.output.startswith("job 1 starts soon: nodes are being bought for it, in about ")
     assert "t4: chosen, 1 x g4dn.xlarge/us-east-1a/spot" in result.output
     assert "boots for " in result.output
-    assert max(map(len, result.output.splitlines())) <= 100
+    assert "it needs     1 node: 1 t4, 1 CPUs, 1000 MiB per node; no time limit\n" in result.output
 
 
 def test_the_answer_is_the_stored_one_however_often_one_asks(town: Town) -> None:
@@ -44,10 +44,11 @@ def test_a_refusal_is_told_in_ec2_s_words(town: Town) -> None:
     result = town.ask("why", "1")
 
     assert result.exit_code == 3
-    words = " ".join(result.output.split())
-    assert "the next try is at" in words
-    assert "EC2 said InsufficientInstanceCapacity" in words
-    assert "wait for the next try" in words
+    lines = result.output.splitlines()
+    assert "the next try is at" in lines[0]
+    (told,) = (line for line in lines if "a10g: EC2 said InsufficientInstanceCapacity" in line)
+    assert told.count("(refused 1x)") == 4, "a sentence that is piped is one line"
+    assert "wait for the next try" in lines[-1]
 
 
 @pytest.mark.parametrize(("reports", "says"), [(True, "not in the queue"), (False, "reported")])

@@ -20,7 +20,7 @@ from tests.make import (
 from tidegate.core.actions import Launch, Phase, Resting
 from tidegate.core.answer import Answer, Status, answer, rows_of
 from tidegate.core.calendar import Wanted
-from tidegate.core.chain import COLUMNS, LINKS, chain
+from tidegate.core.chain import LINKS, chain
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.core.snapshot import Snapshot
@@ -223,12 +223,36 @@ def test_an_array_tells_of_its_other_tasks():
     )
 
 
+LONG = Answer(
+    "1",
+    Status.WAITING,
+    "job 1 waits: i-0123456789abcdef0 is drained",
+    pools=("t4: g4dn.12xlarge/us-east-1a/on-demand until 08:01:00 UTC, us-east-1b " * 3,),
+    change=("start it: aws ec2 start-instances --instance-ids i-0123456789abcdef0",),
+)
+
+
+@pytest.mark.parametrize("columns", [10, 30, 80, None])
+def test_no_word_and_no_advice_is_broken_however_narrow_the_screen(columns: int | None):
+    lines = chain(LONG, columns).splitlines()
+
+    words = [word for line in lines for word in line.split()]
+    assert {"i-0123456789abcdef0", "g4dn.12xlarge/us-east-1a/on-demand"} <= set(words)
+    assert lines[-1].endswith(LONG.change[0])
+
+
+def test_what_is_piped_is_a_line_for_a_sentence():
+    assert len(chain(LONG, None).splitlines()) == 3
+
+
 def test_a_chain_fits_a_screen_and_reads_from_cause_to_change():
     resting = [
         Resting(each, NOW_S + 60, 2, "InsufficientInstanceCapacity", "We have none. " * 9)
         for _, each in pool("a10g", (A10G,), zones=("us-east-1a", "us-east-1b")).offerings()
     ]
-    shown = chain(asked("1", snapshot([job(1, gpu_type="a10g", nodes=2)], resting=resting)))
+    shown = chain(
+        asked("1", snapshot([job(1, gpu_type="a10g", nodes=2)], resting=resting)), COLUMNS
+    )
 
     lines = shown.splitlines()
     assert max(map(len, lines)) <= COLUMNS
@@ -243,6 +267,7 @@ def test_a_chain_fits_a_screen_and_reads_from_cause_to_change():
     ]
 
 
+COLUMNS = 100
 GOLDEN = Path(__file__).parents[1] / "golden" / "screens"
 SCREENS = {
     "why-booting": snapshot(
@@ -262,8 +287,8 @@ SCREENS = {
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_screens_are_as_people_have_seen_them(name: str) -> None:
-    """`chain(asked("1", SCREENS[name]))` is what the file must hold."""
-    shown = chain(asked("1", SCREENS[name]))
+    """`chain(asked("1", SCREENS[name]), COLUMNS)` is what the file must hold."""
+    shown = chain(asked("1", SCREENS[name]), COLUMNS)
 
     assert shown + "\n" == (GOLDEN / f"{name}.txt").read_text()
 

@@ -25,10 +25,9 @@ def events(
     Exit codes: 0 also when there are none, 1 trouble.
     """
     import time
-    from textwrap import fill
 
     from tidegate.cli.live import decisions, told
-    from tidegate.cli.shown import COLUMNS, as_json
+    from tidegate.cli.shown import as_json, filled
     from tidegate.core.durations import moment, span_s
     from tidegate.core.happened import happened, is_about
     from tidegate.wire.config import load_cluster
@@ -46,6 +45,6 @@ def events(
         return
     for each in found:
         line = f"{moment(each.at_s)} {each.kind:<9} {each.text}"
-        typer.echo(fill(line, COLUMNS, subsequent_indent=" " * 30, break_on_hyphens=False))
+        typer.echo(filled(line, indent=30))
     if len(records) == LOOKS_MAX:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from rich.console import RenderableType
 
     from tidegate.core.lives import Life
+
+# Between two columns of a table.
+GAP = 3
 
 # Each costs a call to EC2.
 MAX_ASKED = 10
@@ -26,8 +31,7 @@ def nodes(
     from tidegate.adapters.clients import client
     from tidegate.adapters.console import console_text
     from tidegate.cli.live import live, told
-    from tidegate.cli.shown import as_json, show, table
-    from tidegate.core.durations import span
+    from tidegate.cli.shown import as_json, columns, show
     from tidegate.core.lives import lives
     from tidegate.wire.config import load_cluster
 
@@ -42,13 +46,40 @@ def nodes(
     if json:
         typer.echo(as_json(found))
         return
+    show(screen(found, columns()) if found else "no nodes")
+
+
+def screen(found: "Sequence[Life]", width: int | None) -> "RenderableType":
+    """A table; where the terminal is too narrow for its longest words, a paragraph for each."""
+    from rich.console import Group
+
+    from tidegate.cli.shown import fit, lines, table
+
     made = table("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when", "held by")
     for each in found:
-        jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
-        what = f"{each.pool}, {each.offering}"
-        usd, age = f"{each.usd:.2f}", span(each.age_s)
-        made.add_row(each.name, what, each.stage, age, usd, jobs, each.ends, each.held)
-    show(made if found else "no nodes")
+        made.add_row(*_cells(each))
+    least = sum((each.min_width or 0) + GAP for each in fit(made).columns)
+    if width is None or least <= width:
+        return made
+    return Group(*(line for each in found for line in lines(_paragraph(each), is_wrapped=False)))
+
+
+def _cells(each: "Life") -> tuple[str, ...]:
+    from tidegate.core.durations import span
+
+    jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
+    what, usd = f"{each.pool}, {each.offering}", f"{each.usd:.2f}"
+    return (each.name, what, each.stage, span(each.age_s), usd, jobs, each.ends, each.held)
+
+
+def _paragraph(each: "Life") -> "Iterator[str]":
+    name, what, stage, age, usd, jobs, ends, held = _cells(each)
+    yield f"{name} {what}"
+    yield f"  {stage}; {age}, {usd} USD" + (f"; jobs {jobs}" if jobs else "")
+    if ends:
+        yield f"  ends when: {ends}"
+    if held:
+        yield f"  held by: {held}"
 
 
 def with_stages(lives: "Iterable[Life]", console: "Callable[[str], str]") -> "Iterator[Life]":

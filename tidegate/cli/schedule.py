@@ -76,13 +76,13 @@ def _cancel(context: typer.Context, cluster: Path, override_id: str) -> None:
 
 
 def _show(found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Schedules") -> None:
-    from tidegate.cli.shown import show, table
+    from tidegate.cli.shown import fit, show, table
 
     made = table("from", "the cluster is", "nodes ready")
     for change in found:
         ready = ", ".join(f"{pool} {n}" for pool, n in sorted(change.wanted.warm_nodes.items()))
         made.add_row(schedules.told(change.at_s), change.wanted.sentence, ready)
-    show(made)
+    show(fit(made))
     if not held:
         return
     listed = table("override", "from", "until", "who", "what, why")
@@ -91,4 +91,4 @@ def _show(found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Sch
         what = f"{one.kind}{jobs}{f': {one.why}' if one.why else ''}"
         from_, until = schedules.told(one.from_s), schedules.told(one.until_s)
         listed.add_row(one.override_id, from_, until, one.who, what)
-    show(listed)
+    show(fit(listed))

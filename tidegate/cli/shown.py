@@ -1,18 +1,27 @@
-"""Values of core for people, at most 100 columns wide, and as JSON for programs."""
+"""Values of core for people and, as JSON, for programs.
+
+What is piped is never wrapped, so that it can be searched; on a terminal no word is broken, so that
+ids and names can be copied.
+"""
 
 import json
-from collections.abc import Sequence
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.console import Console, OverflowMethod, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-COLUMNS = 100
+# Of what is piped: nothing is as long.
+UNBOUNDED = 100_000
 
 
 def as_json(value: "DataclassInstance | Sequence[DataclassInstance]") -> str:
@@ -21,19 +30,46 @@ def as_json(value: "DataclassInstance | Sequence[DataclassInstance]") -> str:
     return json.dumps(plain, indent=2, default=str)
 
 
+def columns() -> int | None:
+    """How wide the terminal is; None: it goes to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def console() -> Console:
-    """Names are data: no markup, no guessing at colours. Never wider than 100 columns."""
-    made = Console(markup=False, highlight=False)
-    is_known = made.is_terminal and made.width < COLUMNS
-    return Console(markup=False, highlight=False, width=made.width if is_known else COLUMNS)
+    """Names are data: no markup, no guessing at colours."""
+    return Console(markup=False, highlight=False, width=columns() or UNBOUNDED)
 
 
 def show(what: RenderableType) -> None:
-    console().print(what)
+    """What is wider than the terminal is left to it to wrap: it copies as it was written."""
+    console().print(what, crop=False)
+
+
+def lines(texts: Iterable[str], style: str = "", *, is_wrapped: bool) -> list[Text]:
+    """One each. Those that are not wrapped stay one line on a narrower terminal too."""
+    overflow: OverflowMethod = "fold" if is_wrapped else "ignore"
+    return [Text(each, style=style, no_wrap=not is_wrapped, overflow=overflow) for each in texts]
+
+
+def filled(text: str, *, indent: int) -> str:
+    """On a terminal in lines of its width, all but the first indented; no word is broken."""
+    width = columns()
+    if width is None:
+        return text
+    rest = " " * indent
+    return fill(text, width, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
 
 
 def table(*columns: str) -> Table:
     made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         made.add_column(column, overflow="fold")
+    return made
+
+
+def fit(made: Table) -> Table:
+    """The table, each column as wide as its longest word or wider: no word is broken."""
+    for column in made.columns:
+        words = (word for cell in column.cells for word in str(cell).split())
+        column.min_width = max(map(len, (*words, str(column.header))), default=0)
     return made

@@ -50,7 +50,7 @@ def status(
         from tidegate.cli.shown import show
         from tidegate.cli.status_screen import screen
 
-        show(screen(found))
+        show(screen(found, is_wrapped=False))
     raise typer.Exit(NEEDS_A_LOOK if found.needs_a_look else 0)
 
 
@@ -65,15 +65,19 @@ def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:
     import time
 
+    from rich.console import RenderableType
     from rich.live import Live
 
     from tidegate.cli.shown import console
     from tidegate.cli.status_screen import screen
 
+    def now() -> RenderableType:
+        return screen(_overview(file, clients), is_wrapped=True)
+
     try:
-        with Live(screen(_overview(file, clients)), console=console(), auto_refresh=False) as live:
+        with Live(now(), console=console(), auto_refresh=False) as live:
             while True:
                 time.sleep(WATCH_S)
-                live.update(screen(_overview(file, clients)), refresh=True)
+                live.update(now(), refresh=True)
     except KeyboardInterrupt:
         return

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
-from tidegate.cli.shown import table
+from tidegate.cli.shown import fit, lines, table
 from tidegate.core.durations import clock, span
 from tidegate.core.overview import Overview
 from tidegate.core.reconcile import BOOT_FAILURES
@@ -15,12 +14,13 @@ RESTING_SHOWN = 8
 MIB_PER_GIB = 1024
 
 
-def screen(found: Overview) -> Group:
+def screen(found: Overview, *, is_wrapped: bool) -> Group:
+    """`is_wrapped`: for a screen that is drawn again and again, from which nobody copies."""
     return Group(
-        *(Text(line) for line in _head(found)),
+        *lines(_head(found), is_wrapped=is_wrapped),
         _pools(found),
-        *(Text(line) for line in _tail(found)),
-        *(Text(f"! {each}", style="bold red") for each in found.needs_a_look),
+        *lines(_tail(found), is_wrapped=is_wrapped),
+        *lines((f"! {each}" for each in found.needs_a_look), "bold red", is_wrapped=is_wrapped),
     )
 
 
@@ -47,7 +47,7 @@ def _pools(found: Overview) -> Table:
         counts = (pool.up, pool.busy, pool.booting, pool.leaving)
         made.add_row(pool.name, *map(str, counts), f"{pool.usd_per_hour:.2f}", _limits(pool.limits))
     made.add_row("all", "", "", "", "", f"{found.usd_per_hour:.2f}", _limits(found.limits))
-    return made
+    return fit(made)
 
 
 def _limits(limits: tuple[tuple[str, float, float], ...]) -> str:

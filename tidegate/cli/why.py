@@ -25,7 +25,7 @@ def why(
     Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
     """
     from tidegate.cli.live import live, told
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import as_json, columns
     from tidegate.core.answer import Status, answer
     from tidegate.core.chain import chain
     from tidegate.wire.config import load_cluster
@@ -36,6 +36,6 @@ def why(
     if json:
         typer.echo(as_json(found))
     else:
-        typer.echo(chain(found))
+        typer.echo(chain(found, columns()))
     codes = {Status.WAITING: WAITS, Status.UNKNOWN: NOT_IN_QUEUE}
     raise typer.Exit(codes.get(found.status, 0))

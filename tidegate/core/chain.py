@@ -1,11 +1,9 @@
-"""An answer as one screen of at most 100 columns."""
+"""An answer as one screen, or as one line per sentence."""
 
-from collections.abc import Iterator
 from textwrap import wrap
 
 from tidegate.core.answer import Answer
 
-COLUMNS = 100
 LABEL = 13
 
 LINKS = (
@@ -18,21 +16,29 @@ LINKS = (
 )
 
 
-def chain(answer: Answer) -> str:
-    """The headline, then a link of the chain per paragraph; links without words are left out."""
-    lines = wrap(answer.headline, COLUMNS, subsequent_indent="  ")
+def chain(answer: Answer, columns: int | None) -> str:
+    """The headline, then a link of the chain per paragraph; links without words are left out.
+
+    `columns`: of the screen; None: a sentence is a line, however long. What a person may copy is
+    whole in any case: no word is broken, nor is advice, which may hold a command.
+    """
+    lines = _line(answer.headline, columns, first="", rest="  ")
     for label, name in LINKS:
-        lines.extend(_link(label, getattr(answer, name)))
+        for number, sentence in enumerate(getattr(answer, name)):
+            first = f"  {label if number == 0 else '':<{LABEL}}"
+            width = None if name == "change" else columns
+            lines += _line(sentence, width, first=first, rest=" " * (LABEL + 4))
     return "\n".join(lines)
 
 
-def _link(label: str, sentences: tuple[str, ...]) -> Iterator[str]:
-    for number, sentence in enumerate(sentences):
-        first = f"  {label if number == 0 else '':<{LABEL}}"
-        yield from wrap(
-            sentence,
-            COLUMNS,
-            initial_indent=first,
-            subsequent_indent=" " * (LABEL + 4),
-            break_on_hyphens=False,
-        )
+def _line(sentence: str, columns: int | None, *, first: str, rest: str) -> list[str]:
+    if columns is None:
+        return [first + " ".join(sentence.split())]
+    return wrap(
+        sentence,
+        columns,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
