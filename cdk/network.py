@@ -11,6 +11,7 @@ from cdk.vpc import Vpc
 from tidegate.wire.config import ClusterFile
 
 ALL_PORTS = (0, 65535)
+EVERYWHERE = "0.0.0.0/0"
 HTTPS_PORT = 443
 NFS_PORT = 2049
 
@@ -19,7 +20,7 @@ class Network(Construct):
     """Subnets by zone, and security groups that let nobody in from outside.
 
     `route_out`: what must be there before an instance may boot, since its first boot needs
-    AWS's APIs.
+    AWS's APIs and its files.
     """
 
     vpc_id: str
@@ -73,9 +74,10 @@ class Network(Construct):
         group = self.group(self, "EndpointGroup", f"endpoints of cluster {name}")
         for source, source_id in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
             ports = (HTTPS_PORT, HTTPS_PORT)
-            self.let(
+            rule = self.let(
                 self, f"EndpointsFrom{source}", group, source_id, ports, f"HTTPS from {source}"
             )
+            self.route_out = [*self.route_out, rule]
         for service in file.network.endpoints:
             made = ec2.CfnVPCEndpoint(
                 self,
@@ -110,10 +112,20 @@ class Network(Construct):
         self.let(self, "HeadFromNodes", head, node, ALL_PORTS, "Slurm and srun from nodes")
         self.let(self, "NodesFromHead", node, head, ALL_PORTS, "Slurm and srun from the head")
         if has_own_head:
-            self.let(self, "FilesFromHead", files, head, (NFS_PORT, NFS_PORT), "NFS from the head")
+            nfs = (NFS_PORT, NFS_PORT)
+            to_files = self.let(self, "FilesFromHead", files, head, nfs, "NFS from the head")
+            self.route_out = [*self.route_out, to_files]
         self.let(self, "FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
-        # EFA wants both directions from the group to itself (EC2 user guide, "Get started
-        # with EFA"); MPI and NCCL take any port anyway.
+        self._let_nodes_talk_and_out(node)
+
+    def _let_nodes_talk_and_out(self, node: str) -> None:
+        """Anything among nodes, and from nodes to everywhere.
+
+        EFA wants both directions from the group to itself (EC2 user guide, "Get started with
+        EFA"); MPI and NCCL take any port anyway. CloudFormation takes away the rule that lets
+        everything out as soon as it adds such an egress rule (aws-cdk, issues 987 and 3355), so
+        that rule is added here, and after the other one, which would take it away again.
+        """
         ec2.CfnSecurityGroupIngress(
             self,
             "NodesFromNodes",
@@ -122,7 +134,7 @@ class Network(Construct):
             ip_protocol="-1",
             description="jobs between nodes",
         )
-        ec2.CfnSecurityGroupEgress(
+        among = ec2.CfnSecurityGroupEgress(
             self,
             "NodesToNodes",
             group_id=node,
@@ -130,6 +142,15 @@ class Network(Construct):
             ip_protocol="-1",
             description="jobs between nodes",
         )
+        out = ec2.CfnSecurityGroupEgress(
+            self,
+            "NodesToAll",
+            group_id=node,
+            cidr_ip=EVERYWHERE,
+            ip_protocol="-1",
+            description="AWS, files, the head, packages",
+        )
+        out.node.add_dependency(among)
 
     def let(
         self,
@@ -139,9 +160,9 @@ class Network(Construct):
         source_id: str,
         ports: tuple[int, int],
         description: str,
-    ) -> None:
+    ) -> ec2.CfnSecurityGroupIngress:
         """TCP to these ports of a group from another one."""
-        ec2.CfnSecurityGroupIngress(
+        return ec2.CfnSecurityGroupIngress(
             scope,
             id,
             group_id=group_id,

@@ -149,12 +149,6 @@ class PlacementGroup(Resource):
         self.attributes["GroupName"] = self.name
 
 
-class SecurityGroupEgress(Resource):
-    """A rule of a group; moto lets everything out anyway."""
-
-    type = "AWS::EC2::SecurityGroupEgress"
-
-
 def install() -> None:
     instance: Any = Instance
     backend: Any = InstanceBackend
@@ -171,4 +165,4 @@ def install() -> None:
     )
     for model, physical_id in ids:
         model.physical_resource_id = property(physical_id)
-    register((PlacementGroup, SecurityGroupEgress))
+    register((PlacementGroup,))

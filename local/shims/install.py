@@ -12,8 +12,14 @@ from local.shims import (
     parameters,
     queues,
     resources,
+    security_groups,
     storage,
     tables,
+)
+
+PARTS = (
+    *(resources, ec2, efs, events, functions, iam, parameters, queues, security_groups),
+    *(storage, tables),
 )
 
 
@@ -24,5 +30,5 @@ def install_shims() -> None:
     For the whole process, once: a second call does nothing.
     """
     engine.mend()
-    for part in (resources, ec2, efs, events, functions, iam, parameters, queues, storage, tables):
+    for part in PARTS:
         part.install()

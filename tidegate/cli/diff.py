@@ -32,7 +32,7 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::EC2::Route": "DestinationCidrBlock RouteTableId",
         "AWS::EC2::RouteTable": "VpcId",
         "AWS::EC2::SecurityGroup": "GroupDescription GroupName VpcId",
-        "AWS::EC2::SecurityGroupEgress": "DestinationSecurityGroupId GroupId IpProtocol",
+        "AWS::EC2::SecurityGroupEgress": "CidrIp DestinationSecurityGroupId GroupId IpProtocol",
         "AWS::EC2::SecurityGroupIngress": "FromPort GroupId IpProtocol SourceSecurityGroupId "
         "ToPort",
         "AWS::EC2::Subnet": "AvailabilityZone CidrBlock VpcId",

@@ -1,0 +1,114 @@
+"""Every kind of cluster that a file can describe, for rules that hold for all of them."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
+from tidegate.wire.deployment import NEEDED_ENDPOINTS
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
+OWN_NETWORK = {
+    "vpc": "vpc-0a1b2c3d",
+    "subnets": {"us-east-1a": "subnet-0a1b2c3d", "us-east-1b": "subnet-0a1b2c3e"},
+}
+BLOCK = {
+    "id": "cr-0a1b2c3d",
+    "kind": "capacity-block",
+    "instance_type": "g4dn.xlarge",
+    "zone": "us-east-1a",
+    "count": "2",
+    "starts_at": "2027-01-01T00:00:00Z",
+    "ends_at": "2027-01-02T00:00:00Z",
+}
+IN_S3 = {"url": "s3://packages/slurm", "key": "s3://packages/keys/slurm.asc"}
+LUSTRE = {"id": "fs-0a1b2c3d", "mount_name": "3a4bcdef", "security_group": "sg-0a1b2c3d"}
+
+
+def _read(path: Path) -> File:
+    read: File = yaml.load(path.read_text(), Loader=yaml.BaseLoader)
+    return read
+
+
+def _with_t4(**more: Any) -> Mapping[str, Any]:
+    pools = dev_file()["pools"]
+    return {**pools, "t4": {**pools["t4"], **more}}
+
+
+def _elsewhere(region: str) -> File:
+    pool = {
+        "instance_types": ["g4dn.xlarge"],
+        "zones": [f"{region}a"],
+        "capacity_types": ["spot"],
+    }
+    return dev_file(
+        region=region,
+        partitions={"gpu": {"pools": ["t4"]}},
+        pools={"t4": pool},
+        prices_usd_per_hour={"g4dn.xlarge": {"spot": "0.2"}},
+        network={"endpoints": list(NEEDED_ENDPOINTS)},
+    )
+
+
+def _many_pools() -> File:
+    pool = dev_file()["pools"]["t4"]
+    pools = {f"pool{number:02d}": pool for number in range(35)}
+    return dev_file(pools=pools, partitions={"gpu": {"pools": list(pools)}})
+
+
+def _efa() -> File:
+    efa = _with_t4(instance_types=["p4d.24xlarge"], efa="true", limits={"gpus": "64"})
+    return dev_file(pools=efa, network={"nat": "one"}, prices_usd_per_hour=None, limits=None)
+
+
+VARIANTS: Mapping[str, File] = {
+    "dev": dev_file(),
+    "research": _read(CLUSTERS / "research.yaml"),
+    "existing head": _read(ROOT / "docs" / "example-app" / "old-cluster.yaml"),
+    "own network": dev_file(network=OWN_NETWORK),
+    "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}),
+    "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
+    "key": dev_file(kms_key=KEY, logs={"nodes": "true"}),
+    "lustre": dev_file(lustre={"storage_gib": "2400"}),
+    "lustre with a key": dev_file(
+        lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY
+    ),
+    "existing lustre": dev_file(network=OWN_NETWORK, lustre={"existing": LUSTRE}),
+    "efa": _efa(),
+    "capacity block": dev_file(
+        pools=_with_t4(
+            capacity_types=["capacity-block", "spot"],
+            placement_group="true",
+            zones=["us-east-1a"],
+        ),
+        reservations=[BLOCK],
+    ),
+    "packages in s3": dev_file(slurm={"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}}),
+    "everything told": dev_file(
+        metrics="full",
+        alarm_email="ops@example.org",
+        bill_alert={"usd_per_month": "100"},
+    ),
+    "35 pools": _many_pools(),
+    "china": _elsewhere("cn-north-1"),
+    "govcloud": _elsewhere("us-gov-west-1"),
+}
+
+
+@cache
+def _folder_of(root: Path, variant: str) -> dict[str, Stack]:
+    return synthesized(root / variant.replace(" ", "-"), VARIANTS[variant])
+
+
+def stacks_of(root: Path, variant: str) -> dict[str, Stack]:
+    """Both stacks of a variant, by name; synthesized once in `root` for a process."""
+    return _folder_of(root, variant)
+
+
+def cluster_stack(stacks: Mapping[str, Stack]) -> Stack:
+    """The one with what can be made again."""
+    (name,) = [each for each in stacks if not each.endswith("-data")]
+    return stacks[name]
