@@ -30,6 +30,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "tidegate.agent",
         "tidegate.service",
         "tidegate.wire.calendar",
+        "tidegate.wire.finite",
         "tidegate.ports",
         CORE,
     ),
@@ -48,6 +49,8 @@ PURE = frozenset(
         *("re", "statistics", "string", "textwrap", "types", "typing"),
     }
 )
+# Where messages, files and records of others are read.
+READERS = ("wire", "adapters", "agent", "cli", "sim/replay")
 IMPURE_CALLS = frozenset({"now", "utcnow", "today", "open", "print", "input"})
 # As methods these are the names of our own; without `pathlib` nothing else has them.
 BUILTINS = frozenset({"open", "print", "input"})
@@ -112,6 +115,23 @@ def error_codes_in_one_file(root: Path) -> Iterator[str]:
                     value=ast.Attribute(attr="response"), slice=ast.Constant(value="Error")
                 ):
                     yield f"{module}:{node.lineno} reads an AWS error code"
+
+
+def finite_numbers(root: Path) -> Iterator[str]:
+    """What comes from outside is read by `wire/finite.py`, which knows no NaN and no infinity."""
+    for file in python_files(root, *(f"tidegate/{each}" for each in READERS)):
+        module = _module(root, file)
+        for node in _walk(file) if module != "tidegate.wire.finite" else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="json"), attr="loads")):
+                    yield f"{module}:{node.lineno} calls json.loads(); use parse_json()"
+                case ast.ClassDef() if any(_is_named(base, "BaseModel") for base in node.bases):
+                    if not any(_is_named(each, "FINITE") for each in ast.walk(node)):
+                        yield f"{module}:{node.lineno} {node.name} does not take FINITE"
+
+
+def _is_named(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def sizes(root: Path) -> Iterator[str]:

@@ -26,6 +26,22 @@ def test_a_name_that_is_none_is_refused_before_slurm_is_asked(slurm, outcomes, k
     assert outcomes(order(kind, "--all; reboot")) == {"--all; reboot": FAILED}
 
 
+@pytest.mark.parametrize("kind", OrderKind)
+@pytest.mark.parametrize("name", ["ALL", "all", "localhost", "i-[0-9]", "-M", "n1,n2"])
+def test_slurms_own_words_reach_no_command(slurm, outcomes, kind, name):
+    slurm.put("n1", "IDLE")
+
+    assert outcomes(order(kind, name, text="7")) == {name: FAILED}
+    assert slurm.calls == []
+
+
+@pytest.mark.parametrize("kind", OrderKind)
+def test_an_order_whose_time_is_no_number_has_expired(slurm, outcomes, kind):
+    slurm.is_up = False
+
+    assert outcomes(order(kind, "7", not_after_s=float("nan"))) == {"7": EXPIRED}
+
+
 def test_a_silent_slurm_leaves_the_order_to_be_repeated(slurm, worker):
     slurm.is_up = False
 

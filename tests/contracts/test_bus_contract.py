@@ -116,7 +116,8 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 
 def order(number: int = 1, kind: OrderKind = OrderKind.DRAIN, *, delay_s: int = 0) -> Order:
-    return Order(f"o-{number}", kind, ("i-1",), make.NOW_S, ("IDLE",), "why", delay_s)
+    names = ("i-0b662ef9931388ba0",)
+    return Order(f"o-{number}", kind, names, make.NOW_S, ("IDLE",), "why", delay_s)
 
 
 def digest(way: Way, sequence: int) -> Digest:
@@ -246,6 +247,14 @@ def test_an_order_that_nobody_can_read_is_dropped_and_the_rest_goes_on(way: Way)
 
     assert arrived == [order()]
     assert not way.is_rubbish_left()
+
+
+def test_an_order_about_slurms_own_words_is_dropped(way: Way) -> None:
+    everything = replace(order(2), names=("ALL",))
+
+    way.bus.send_orders([everything, order()])
+
+    assert [*orders(receive(way)), *orders(receive(way))] == [order()]
 
 
 def test_sending_no_orders_is_no_error(way: Way) -> None:

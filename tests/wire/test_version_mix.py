@@ -32,6 +32,9 @@ RECORDS: dict[str, Kind[Any]] = {
 }
 BEFORE = json.loads(PREVIOUS.read_text())
 NOW = samples()
+NODES = ["i-0b662ef9931388ba0"]
+for each in (BEFORE, NOW):  # the names of an order are more than texts
+    each["Order"]["sample"] |= {"names": NODES, "on_nodes": NODES}
 
 
 def read(kind: str, written: Any) -> Any:

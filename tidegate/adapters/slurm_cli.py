@@ -17,6 +17,7 @@ from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.slurm_names import is_job_id, is_node_name, is_signal
 
 MAX_COMMENT_CHARS = 1_000
 # Linux takes at most 128 KiB in one argument.
@@ -27,9 +28,6 @@ SIGNAL_TIMEOUT_S = 8.0
 # scancel and requeue ask slurmctld once per job (13 and 6 ms): what one call may take of that.
 JOBS_AT_ONCE = 200
 
-_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
-_JOB_ID = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?", re.ASCII)
-_SIGNAL = re.compile(r"([BS]:)?(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\s]+")
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
 _TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
@@ -44,21 +42,6 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_NODE = "Invalid node name"
-
-
-def is_node_name(name: str) -> bool:
-    """Whether this can be the name of a node, and so may become an argument."""
-    return _NODE_NAME.fullmatch(name) is not None
-
-
-def is_job_id(job_id: str) -> bool:
-    """Whether this is `7` or `7_3`."""
-    return _JOB_ID.fullmatch(job_id) is not None
-
-
-def is_signal(name: str) -> bool:
-    """Whether scancel knows this signal by name; "B:" before it: for the script, "S:": steps."""
-    return _SIGNAL.fullmatch(name) is not None
 
 
 def one_line(text: str) -> str:

@@ -1,11 +1,11 @@
 """CloudFormation: the templates that are deployed."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_stack_not_found, tolerating
+from tidegate.wire.finite import parse_json
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -24,4 +24,4 @@ def deployed_template(client: "CloudFormationClient", stack: str) -> dict[str, A
     if isinstance(answer, ClientError):
         return {}
     body: Any = answer["TemplateBody"]
-    return dict(json.loads(body) if isinstance(body, str) else body)
+    return dict(parse_json(body) if isinstance(body, str) else body)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from tidegate.agent.asked import Carried
 from tidegate.agent.change import Fingerprint, fingerprint
 from tidegate.agent.node_orders import Lasting
-from tidegate.agent.orders import ABOUT_JOBS, Sleep, Worker, batches
+from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.agent.restarts import Restarts
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.errors import SlurmUnavailable, TidegateError
 from tidegate.core.slurm import Node, Reading
+from tidegate.core.slurm_names import ABOUT_JOBS
 from tidegate.ports import Bus, Clock, Slurm
 
 HEARTBEAT_S = 60.0

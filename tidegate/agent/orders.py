@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field, replace
 from typing import assert_never
 
-from tidegate.adapters.slurm_cli import JOBS_AT_ONCE, is_job_id, is_node_name, is_signal
+from tidegate.adapters.slurm_cli import JOBS_AT_ONCE
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, requeue, signal
@@ -20,6 +20,7 @@ from tidegate.agent.release import Pace, release
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.frozen import frozen
 from tidegate.core.reconcile import STOPPED_REASON
+from tidegate.core.slurm_names import ABOUT_JOBS, is_job_id, is_node_name, is_signal
 from tidegate.ports import Slurm
 
 type Sleep = Callable[[float], None]
@@ -27,7 +28,6 @@ type Sleep = Callable[[float], None]
 # What is carried out first of the orders that arrive together: a job is signalled before it is
 # requeued, and no new one starts meanwhile.
 _RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2, OrderKind.DELETE: 3}
-ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
 
 
 @frozen
@@ -116,7 +116,7 @@ def _valid(order: Order, now_s: float) -> tuple[Order, tuple[OrderResult, ...]]:
     is_about_jobs = order.kind in ABOUT_JOBS
     is_good = is_job_id if is_about_jobs else is_node_name
     what = "a job id" if is_about_jobs else "the name of a node"
-    if now_s > order.not_after_s:
+    if not now_s <= order.not_after_s:  # and where it is no number
         late_s = now_s - order.not_after_s
         detail = f"The order came {late_s:.0f} s after its time; nothing was done."
         return _refused(order, OrderOutcome.EXPIRED, detail)

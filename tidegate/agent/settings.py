@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from tidegate.core.errors import BadConfig
+from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_"
 
@@ -21,7 +22,7 @@ class Settings(BaseModel):
     alone make the planner look.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", **FINITE)
 
     cluster: Word
     bucket: Word

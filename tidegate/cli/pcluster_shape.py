@@ -8,13 +8,14 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_pascal
 
+from tidegate.wire.finite import FINITE
 from tidegate.wire.problems import Problem, problems_of
 
 
 class _Part(BaseModel):
     """Names that are not read may hold anything."""
 
-    model_config = ConfigDict(alias_generator=to_pascal)
+    model_config = ConfigDict(alias_generator=to_pascal, **FINITE)
 
 
 class Instance(_Part):

@@ -1,10 +1,10 @@
 """The templates of a cluster's two stacks, as `cdk synth` wrote them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from tidegate.core.errors import BadConfig
+from tidegate.wire.finite import parse_json
 
 
 def read_templates(assembly: Path, cluster: str) -> dict[str, dict[str, Any]]:
@@ -14,4 +14,4 @@ def read_templates(assembly: Path, cluster: str) -> dict[str, dict[str, Any]]:
     missing = [str(path) for path in paths.values() if not path.exists()]
     if missing:
         raise BadConfig(f"{', '.join(missing)}: not there, run `npx cdk synth --quiet` first")
-    return {name: json.loads(path.read_text()) for name, path in paths.items()}
+    return {name: parse_json(path.read_text()) for name, path in paths.items()}

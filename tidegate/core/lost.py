@@ -14,9 +14,9 @@ from tidegate.core.actions import Phase
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.frozen import frozen
 from tidegate.core.members import Member, members
-from tidegate.core.nodes import INSTANCE_ID
 from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node
+from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
 
 
@@ -288,6 +288,6 @@ def _strays(seen: Snapshot) -> Iterator[Node]:
     known = {each.instance_id for each in members(seen)}
     pools = {pool.name for pool in seen.cluster.pools}
     for node in seen.digest.reading.nodes if seen.digest else ():
-        is_like_ours = INSTANCE_ID.fullmatch(node.name) and not pools.isdisjoint(node.features)
+        is_like_ours = is_instance_id(node.name) and not pools.isdisjoint(node.features)
         if is_like_ours and node.name not in known:
             yield node

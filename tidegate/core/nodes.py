@@ -1,6 +1,5 @@
 """Passes over launches in doubt and over every node that is ours."""
 
-import re
 from dataclasses import replace
 
 from tidegate.core.actions import (
@@ -22,12 +21,11 @@ from tidegate.core.limits import Load
 from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
+from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import is_to_blame
 from tidegate.core.work import Work
 from tidegate.core.worth import usd_per_hour
-
-INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}")
 
 
 def count_doubt(work: Work) -> None:
@@ -278,7 +276,7 @@ def bury(work: Work) -> None:
         for node in sorted(work.digest.reading.nodes, key=lambda node: node.name)
         if node.state.is_down
         and node.name not in known
-        and INSTANCE_ID.fullmatch(node.name)
+        and is_instance_id(node.name)
         and not pools.isdisjoint(node.features)
     )
     if names:

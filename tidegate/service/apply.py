@@ -36,6 +36,7 @@ from tidegate.core.errors import Permanent, Transient
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
 from tidegate.core.reservations import block_of, in_reservations
+from tidegate.core.slurm_names import ABOUT_JOBS
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import ended, repriced
 from tidegate.core.templates import chosen
@@ -45,7 +46,6 @@ from tidegate.service.requests import Placement, fleet_request
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
 DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
-ABOUT_JOBS = (OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT)
 
 
 @dataclass(slots=True)

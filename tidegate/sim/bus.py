@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tidegate.core.actions import Order
 from tidegate.core.digest import Digest
 from tidegate.core.errors import BadEvent
+from tidegate.core.slurm_names import faults
 from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.sim.faults import Faults, effect, no_faults
 
@@ -113,6 +114,8 @@ class SimBus:
                 self.orders.append(order)
                 for tell in self.on_order:
                     tell(order)
+                if any(faults(order)):  # nobody can read it
+                    continue
                 for late_s in self.order_route(order):
                     queue = self._queue(urgent=order.kind.is_urgent)
                     queue.send(order, order.delay_s + late_s)

@@ -16,6 +16,7 @@ from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
+from tidegate.wire.finite import parse_json
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.problems import Problem, problems_of, refusal
@@ -140,7 +141,7 @@ def deployed_text(text: str, name: str) -> str:
 def parse_deployed(text: str, name: str) -> ClusterFile:
     """Check what `deployed_text` wrote, or YAML. Errors: as `load_cluster`."""
     try:
-        data = json.loads(text)
+        data = parse_json(text)
     except ValueError:
         return parse_cluster(text, name)
     if not isinstance(data, dict):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from tidegate.core.errors import BadEvent
 from tidegate.core.verdicts import Verdicts
+from tidegate.wire.finite import parse_json
 from tidegate.wire.kind import Kind
 
 VERDICTS = Kind(Verdicts)
@@ -42,13 +43,14 @@ def decode_verdicts(data: bytes) -> Verdicts:
 
 
 def encode_record(record: Mapping[str, object]) -> bytes:
-    return gzip.compress(json.dumps(record, separators=(",", ":")).encode(), LEVEL, mtime=0)
+    text = json.dumps(record, separators=(",", ":"), allow_nan=False)
+    return gzip.compress(text.encode(), LEVEL, mtime=0)
 
 
 def decode_record(data: bytes) -> dict[str, Any]:
     """Errors: BadEvent."""
     try:
-        found = json.loads(gzip.decompress(data))
+        found = parse_json(gzip.decompress(data))
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise BadEvent(f"this is no stored decision: {error}") from error
     if not isinstance(found, dict):

@@ -18,7 +18,7 @@ from tidegate.wire.section import Section
 
 _NUMBERS = {
     int: Annotated[int, Field(ge=0)],
-    float: Annotated[float, Field(ge=0, allow_inf_nan=False)],
+    float: Annotated[float, Field(ge=0)],
 }
 _STATE = Annotated[str, Field(pattern=r"^[A-Za-z_]+[*]?(\+[A-Za-z_]+[*]?)*$")]
 

@@ -1,8 +1,11 @@
 """What reads and writes values of one type, built when it is first used."""
 
 from functools import cached_property
+from typing import Any, TypeAliasType
 
 from pydantic import TypeAdapter
+
+from tidegate.wire.finite import FINITE
 
 
 class Kind[T]:
@@ -13,4 +16,9 @@ class Kind[T]:
 
     @cached_property
     def adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self._values)
+        """Its numbers are finite: those of everything in it too.
+
+        Classes of the core have no configuration of pydantic's own; an alias passes it on.
+        """
+        alias: Any = TypeAliasType(self._values.__name__, self._values)
+        return TypeAdapter(alias, config=FINITE)

@@ -50,7 +50,7 @@ _TIMINGS = Timings()
 SPOT_SHARE = 0.5
 
 Ratio = Annotated[float, Field(gt=0, le=1)]
-Hazard = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Hazard = Annotated[float, Field(ge=0)]
 PriceModel = dict[PaidMarket, PositiveUsd]
 
 

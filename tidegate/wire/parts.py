@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
+from tidegate.wire.finite import FINITE
 from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
@@ -24,7 +25,7 @@ _SCHEDULES = TypeAdapter(SchedulesModel)
 _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
 _RESERVATION = TypeAdapter(ReservationModel)
-_PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel)
+_PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 

@@ -4,15 +4,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tidegate.wire.finite import FINITE
+
 
 class Section(BaseModel):
     """A part of the file; a name that it does not know is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, **FINITE)
 
 
 Count = Annotated[int, Field(ge=0)]
 PositiveCount = Annotated[int, Field(ge=1)]
-PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+PositiveNumber = Annotated[float, Field(gt=0)]
 PositiveUsd = PositiveNumber
 Seconds = PositiveNumber

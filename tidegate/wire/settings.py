@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
 from tidegate.core.errors import BadConfig
+from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_"
 
@@ -28,7 +29,7 @@ class FunctionSettings(BaseModel):
     subnet id. `placement_groups`: pool and zone -> group.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", **FINITE)
 
     cluster_bucket: Filled
     cluster_key: Filled

@@ -31,7 +31,7 @@ DRY_RUN = Epoch("dry-run", 0)
 _make = Describer(TEXTS)
 _OFFERING: Any = _make.model(Offering)
 
-Instant = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Instant = Annotated[float, Field(ge=0)]
 
 
 class PriceModel(Section):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.ec2 import FleetRequest, Instance
+from tidegate.core.slurm_names import faults
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.happenings import OPERATOR
@@ -26,7 +27,7 @@ def ids_of(job: SimJob) -> tuple[str, str, str]:
 
 
 class OrdersGuarded(Check):
-    """No order acts after its `not_after`, against its `only_if` or beside its names."""
+    """No order acts after its `not_after`, against its `only_if` or beside its good names."""
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -35,6 +36,8 @@ class OrdersGuarded(Check):
     def ordered(self, orders: Sequence[Order]) -> None:
         """The agent drains a node that joins later as long as the order lasts."""
         for order in orders:
+            for fault in faults(order):
+                raise self.broken(f"{order.kind} {order.order_id}: {fault}")
             if order.kind is OrderKind.DRAIN:
                 for name in order.names:
                     self.drains[name] = max(order.not_after_s, self.drains.get(name, 0.0))

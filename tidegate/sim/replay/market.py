@@ -12,6 +12,7 @@ from tidegate.core.ec2 import Market, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
 from tidegate.sim.replay.steps import Steps
+from tidegate.wire.finite import FINITE
 
 PRICE_COLUMNS = ("instance_type", "zone", "spot")
 HAZARD_COLUMNS = ("instance_type", "zone", "hazard_per_hour")
@@ -46,7 +47,13 @@ class Conditions:
     capacity: Mapping[Offering, Steps] = field(default_factory=dict)
 
 
-class _Spot(BaseModel):
+class _Given(BaseModel):
+    """AWS may add names; numbers are finite."""
+
+    model_config = FINITE
+
+
+class _Spot(_Given):
     """An entry of `aws ec2 describe-spot-price-history`."""
 
     zone: str = Field(alias="AvailabilityZone")
@@ -56,17 +63,17 @@ class _Spot(BaseModel):
     at: datetime = Field(alias="Timestamp")
 
 
-class _History(BaseModel):
+class _History(_Given):
     entries: list[_Spot] = Field(alias="SpotPriceHistory")
 
 
-class _Advice(BaseModel):
+class _Advice(_Given):
     """`r`: the class of its interruptions."""
 
     r: Annotated[int, Field(ge=0, lt=len(ADVISOR_SHARES))]
 
 
-class _Advisor(BaseModel):
+class _Advisor(_Given):
     """Spot Advisor's public data: by region, operating system and instance type."""
 
     spot_advisor: dict[str, dict[str, dict[str, _Advice]]]

@@ -1,6 +1,5 @@
 """What arrives at the functions as text; a module for each detail-type, with its schema."""
 
-import json
 from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from tidegate.wire.events.looks import (
     parse_look,
     parse_schedule,
 )
+from tidegate.wire.finite import parse_json
 
 __all__ = [
     "BOOT_FAILED_DETAIL_TYPE",
@@ -56,8 +56,8 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
 def parse_event(body: str | bytes) -> Event:
     """Read the body of a queue message. Errors: BadEvent, with what was expected."""
     try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        fields = parse_json(body)
+    except ValueError as error:
         raise BadEvent(f"the event is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise BadEvent("the event is not a JSON object")

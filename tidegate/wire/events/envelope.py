@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tidegate.core.errors import BadEvent
+from tidegate.wire.finite import FINITE
 
 type InstanceId = Annotated[str, Field(pattern=r"^i-[0-9a-f]{8,17}$")]
 
@@ -15,7 +16,7 @@ class Wire(BaseModel):
     Built when the first event of a kind comes: a function sees few of them.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True, **FINITE)
 
 
 class Envelope(Wire):
