@@ -5,11 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool
-from tidegate.core.actions import Order, OrderKind, Served
+from tests.make import T4, ZONE, cluster, pool, record
+from tidegate.core.actions import LaunchStatus, Order, OrderKind, Served
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
-from tidegate.core.pool import CLUSTER_SCOPE, Limits, Reservation
+from tidegate.core.events import (
+    HealthCategory,
+    HealthNotice,
+    News,
+    RebalanceRecommendation,
+)
+from tidegate.core.pool import CLUSTER_SCOPE, Limits, Rebalance, Reservation
 from tidegate.core.pool import Budget as Money
 from tidegate.core.slurm import Shape
 from tidegate.core.spend import DAY_S
@@ -222,3 +228,28 @@ def test_a_requeue_acts_on_a_job_of_which_a_component_is_as_the_order_says() -> 
     other.state = "RUNNING"
     check.commanded("requeue", (leader,))
     assert first.state == "PENDING"
+
+
+@pytest.mark.parametrize("policy", [Rebalance.IGNORE, Rebalance.CORDON])
+def test_a_node_is_hinted_at_by_the_news_that_were_acted_on_and_no_others(
+    policy: Rebalance,
+) -> None:
+    """What its pool does not heed closes no node, also after news of it that got lost."""
+    made = cluster(replace(pool(types=(T4,)), rebalance=policy))
+    world = SimWorld(made, lambda instance: 60.0, lambda looked: None)
+    seen = witness(world)
+    Checks(seen, ()).install()
+    name = launched(world, Market.SPOT).instance_id
+    world.ledger.finish_launch("l-0", LaunchStatus.DONE, (record(name),))
+    seen.chaos.cordoned.add(name)
+
+    def act_on(news: News) -> None:
+        for tell in (*world.on_news, *world.on_interrupted):
+            tell([news])
+
+    act_on(RebalanceRecommendation(name))
+    by_rebalance = set(seen.hinted)
+    act_on(HealthNotice((name,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE"))
+
+    assert by_rebalance == ({name} if policy is Rebalance.CORDON else set())
+    assert set(seen.hinted) == {name}

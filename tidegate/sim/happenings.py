@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order
 from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
-from tidegate.core.ec2 import Market
+from tidegate.core.ec2 import Instance, Market
 from tidegate.core.events import (
     HealthCategory,
     HealthNotice,
@@ -27,6 +27,7 @@ OPERATOR = "ada: looking at a fan"
 HELD_FROM_S = 120.0  # who gives up a job on one node late holds it back as well
 NOTICE_S = 120.0  # of the end of a capacity block
 WAVE_S = 3.0  # between the notices of one storm
+HINTED_AGAIN_S = 120.0  # from a word of AWS Health to EC2's own at the latest
 
 
 @dataclass(slots=True)
@@ -282,16 +283,17 @@ class Happenings:
         ]
         if not alive:
             return
-        one = stream(chaos.options.seed, f"hint at {it.at_s}").choice(alive)
-        name, now_s, pool = one.instance_id, world.clock.now_s(), world.cluster.pool(one.pool)
+        chance = stream(chaos.options.seed, f"hint at {it.at_s}")
+        one = chance.choice(alive)
+        name, now_s = one.instance_id, world.clock.now_s()
         chaos.note("hints")
         if it.what == "rebalance":
-            world.announce(RebalanceRecommendation(name))
-            if pool and pool.rebalance is Rebalance.DRAIN:
-                chaos.announced.setdefault(name, now_s + world.cluster.timings.spot_notice_s)
-            elif pool and pool.rebalance is Rebalance.CORDON:
-                chaos.cordoned.add(name)
+            self._recommend(one)
             return
+        if one.offering.market is Market.SPOT:
+            # Capacity runs short where machines fail, and many pools heed only one of the two.
+            again_s = now_s + chance.uniform(0.0, HINTED_AGAIN_S)
+            world.at(again_s, lambda: self._recommend(one))
         chaos.cordoned.add(name)
         if it.what == "issue":
             world.announce(HealthNotice((name,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE"))
@@ -305,6 +307,19 @@ class Happenings:
 
         world.at(max(now_s, ends_at_s - NEAR_S), comes_near)
         world.at(ends_at_s, lambda: world.compute.end(name))
+
+    def _recommend(self, one: Instance) -> None:
+        """EC2 recommends to leave a spot instance; what that means its pool says."""
+        world, chaos, name = self.chaos.world, self.chaos, one.instance_id
+        pool = world.cluster.pool(one.pool)
+        if chaos.is_over or not world.compute.is_live(name):
+            return
+        world.announce(RebalanceRecommendation(name))
+        if pool and pool.rebalance is Rebalance.DRAIN:
+            reclaim_at_s = world.clock.now_s() + world.cluster.timings.spot_notice_s
+            chaos.announced.setdefault(name, reclaim_at_s)
+        elif pool and pool.rebalance is Rebalance.CORDON:
+            chaos.cordoned.add(name)
 
     def _death(self, it: Happening) -> None:
         world = self.chaos.world

@@ -8,7 +8,15 @@ from tidegate.core.actions import Launch, LaunchRecord, Order
 from tidegate.core.calendar import NOTICE_S, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
-from tidegate.core.events import News, ReservationInterruption, SpotInterruption, subjects
+from tidegate.core.events import (
+    HealthNotice,
+    News,
+    RebalanceRecommendation,
+    ReservationInterruption,
+    SpotInterruption,
+    subjects,
+)
+from tidegate.core.pool import Rebalance
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
@@ -242,13 +250,20 @@ class Checks:
 
     def _noticed(self, news: Sequence[News]) -> None:
         """News of a node that the ledger learns of only meanwhile are no use to anybody."""
-        cordoned, now_s = self.witness.chaos.cordoned, self.witness.now_s
+        now_s = self.witness.now_s
         for one in news:
             if isinstance(one, NOTICES) and one.instance_id in self._known:
                 self.witness.noticed.setdefault(one.instance_id, now_s)
             for name in subjects(one):
-                if name in self._known and name in cordoned:
+                if name in self._known and self._cordons(one, name):
                     self.witness.hinted.setdefault(name, now_s)
+
+    def _cordons(self, one: News, name: str) -> bool:
+        """Whether a node is to be left for these news, and not for others that got lost."""
+        if isinstance(one, RebalanceRecommendation):
+            pool = self.witness.world.cluster.pool(self.witness.world.compute.everything[name].pool)
+            return pool is not None and pool.rebalance is Rebalance.CORDON
+        return isinstance(one, HealthNotice)
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
