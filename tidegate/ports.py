@@ -140,6 +140,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def take_launch(self, launch_id: str) -> bool:
+        """Note that this planner sets out to finish it now; False: it is finished already."""
+        ...
+
     def finish_launch(
         self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
     ) -> None:

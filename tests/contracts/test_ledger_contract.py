@@ -206,6 +206,21 @@ def test_a_finished_launch_gives_way_to_its_nodes(ledger: Ledger) -> None:
     assert sorted(seen.nodes, key=lambda one: one.instance_id) == [node("i-1"), node("i-2")]
 
 
+def test_only_a_launch_that_is_in_doubt_can_be_taken_up(ledger: Ledger) -> None:
+    ledger.commit(ledger.view().epoch, [launch()])
+
+    taken = ledger.take_launch("l-1")
+
+    (doubt,) = ledger.view().launches
+    assert taken
+    assert doubt.taken_at_s is not None
+    assert replace(doubt, taken_at_s=None) == launch()
+    ledger.finish_launch("l-1", LaunchStatus.FAILED, ())
+    assert not ledger.take_launch("l-1")
+    assert not ledger.take_launch("l-2")
+    assert ledger.view().launches == ()
+
+
 def test_finishing_again_adds_what_is_new_and_resets_nothing(ledger: Ledger) -> None:
     with_node(ledger, Phase.JOINED)
 

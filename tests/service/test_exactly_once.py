@@ -14,6 +14,7 @@ from tidegate.core.actions import (
     Phase,
     Plan,
     Resting,
+    Resume,
     Send,
 )
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
@@ -124,6 +125,33 @@ def test_what_the_dead_planner_bought_is_found_by_its_tag_without_asking_again(
 
     assert len(world.compute.requests) == 1
     assert [node.phase for node in world.ledger.view().nodes] == [Phase.LAUNCHED]
+
+
+def test_a_launch_that_another_planner_closed_meanwhile_is_asked_for_no_more(world: World) -> None:
+    """The first one meant to finish it and stood still; nobody counts on its nodes any more."""
+
+    def kill(point: str) -> None:
+        if point == "before create_fleet":
+            raise Killed(point)
+
+    def close(point: str) -> None:
+        if point == "after commit":
+            (doubt,) = world.ledger.view().launches
+            world.break_with(no_faults)
+            world.ledger.finish_launch(doubt.launch.launch_id, LaunchStatus.FAILED, ())
+
+    world.report([job(1)])
+    world.break_with(kill)
+    with pytest.raises(Killed):
+        world.look()
+    world.break_with(close)
+    world.clock.advance(50.0)
+    world.report([])
+
+    looked = world.look()
+
+    assert any(isinstance(each, Resume) for each in looked.rounds[0].plan.actions)
+    assert world.compute.requests == []
 
 
 def test_a_repeated_look_buys_nothing(world: World) -> None:

@@ -3,7 +3,7 @@
     sk                          attributes besides `body` (the record as JSON)
     epoch                       lineage, epoch, committed_by
     digest_seen                 head, started_at_s, sequence, seen_at_s
-    launch#<launch id>          status
+    launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
                                 toll
     resting#<offering>
@@ -40,6 +40,8 @@ from tidegate.adapters.ledger_items import (
     epoch_update,
     is_own_commit,
     key,
+    launch,
+    launch_item,
     losses,
     node,
     node_item,
@@ -74,7 +76,6 @@ from tidegate.core.snapshot import Epoch
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
 from tidegate.wire.records import (
     CORDON,
-    LAUNCH,
     LEARNT,
     OVERRIDE,
     RESTING,
@@ -130,7 +131,7 @@ class DynamoLedger:
             epoch=epoch,
             digest_seen=next((stamp(each) for each in seen), None),
             nodes=tuple(node(item) for item in by_kind.get("node", ())),
-            launches=tuple(decode(LAUNCH, item["body"]) for item in by_kind.get("launch", ())),
+            launches=tuple(map(launch, by_kind.get("launch", ()))),
             # DynamoDB deletes expired items when it finds the time, up to days later.
             resting=self._remembered(by_kind.get("resting", ())),
             stuck=tuple(one for one in stuck if now_s < one.is_forgotten_at_s),
@@ -159,7 +160,7 @@ class DynamoLedger:
         launches = [record.kept() for record in launches]
         writes: list[TransactWriteItemTypeDef] = [
             epoch_update(self.table, epoch, token),
-            *map(self._launch_put, launches),
+            *(put_if_absent(self.table, launch_item(record)) for record in launches),
         ]
         writes += [{"Update": order_update(self.table, *each)} for each in going.items()]
         with aws_call():
@@ -176,23 +177,30 @@ class DynamoLedger:
             )
         return not isinstance(failed, ClientError) or is_own_commit(failed, token)
 
+    def take_launch(self, launch_id: str) -> bool:
+        taken_at = {":taken_at": number(self.clock.now_s())}
+        with aws_call():
+            return self._update_open(launch_id, "SET taken_at_s = :taken_at", taken_at)
+
     def finish_launch(
         self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
     ) -> None:
+        finished = {":status": status.value, ":expires_at": self._expiry_s(KEPT_S)}
         with aws_call():
             for chunk in batched(nodes, NODES_CHUNK, strict=False):
                 self._put_nodes(chunk)
-            self._update(
-                f"launch#{launch_id}",
-                "SET #status = :status, expires_at = :expires_at",
-                {
-                    ":status": status.value,
-                    ":expires_at": self._expiry_s(KEPT_S),
-                    ":recorded": LaunchStatus.RECORDED.value,
-                },
-                condition="#status = :recorded",
-                names={"#status": "status"},
-            )
+            change = "SET #status = :status, expires_at = :expires_at"
+            self._update_open(launch_id, change, finished)
+
+    def _update_open(self, launch_id: str, change: str, values: Item) -> bool:
+        """Change a launch that is not finished yet; whether it was so."""
+        return self._update(
+            f"launch#{launch_id}",
+            change,
+            values | {":recorded": LaunchStatus.RECORDED.value},
+            condition="#status = :recorded",
+            names={"#status": "status"},
+        )
 
     def advance_node(self, instance_id: str, phase: Phase) -> bool:
         values: Item = {":phase": int(phase)}
@@ -343,13 +351,6 @@ class DynamoLedger:
             if not left:
                 return
         raise Throttled(f"DynamoDB left out items of {self.table} {GET_ATTEMPTS} times")
-
-    def _launch_put(self, record: LaunchRecord) -> "TransactWriteItemTypeDef":
-        item = key(f"launch#{record.launch.launch_id}") | {
-            "status": record.status.value,
-            "body": encode(LAUNCH, record),
-        }
-        return put_if_absent(self.table, item)
 
     def _put_nodes(self, nodes: Sequence[NodeRecord]) -> None:
         """Write nodes that are not there yet: all in one call, or where some are, one by one."""

@@ -71,6 +71,19 @@ def node_item(node: NodeRecord) -> Item:
     return item
 
 
+def launch_item(record: LaunchRecord) -> Item:
+    return key(f"launch#{record.launch.launch_id}") | {
+        "status": record.status.value,
+        "body": encode(LAUNCH, record),
+    }
+
+
+def launch(item: Item) -> LaunchRecord:
+    recorded = decode(LAUNCH, item["body"])
+    taken_at_s = float(item["taken_at_s"]) if "taken_at_s" in item else None
+    return replace(recorded, taken_at_s=taken_at_s)
+
+
 def node(item: Item) -> NodeRecord:
     launched = decode(NODE, item["body"])
     return replace(

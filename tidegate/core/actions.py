@@ -343,13 +343,12 @@ class LaunchRecord:
     created_at_s: float
     request: FleetRequest
     status: LaunchStatus = LaunchStatus.RECORDED
+    taken_at_s: float | None = None  # when another planner last set out to finish it
 
     def kept(self) -> "LaunchRecord":
         """What a ledger keeps of it: of many jobs the first, which nothing is decided by."""
-        jobs = self.launch.for_jobs
-        if len(jobs) <= JOBS_KEPT_MAX:
-            return self
-        return replace(self, launch=replace(self.launch, for_jobs=jobs[:JOBS_KEPT_MAX]))
+        jobs = self.launch.for_jobs[:JOBS_KEPT_MAX]
+        return replace(self, launch=replace(self.launch, for_jobs=jobs))
 
 
 @frozen

@@ -51,7 +51,8 @@ def finish_launches(work: Work) -> None:
         if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
             lease_s = max(lease_s, timings.describe_lag_s)
         age_s = work.snapshot.now_s - record.created_at_s
-        if age_s >= lease_s:
+        # Another planner that is about to ask EC2 has its time as the first one had.
+        if work.snapshot.now_s - (record.taken_at_s or record.created_at_s) >= lease_s:
             reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
             work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
 

@@ -207,7 +207,8 @@ class Applier:
         bought = tuple(i for i in snapshot.instances if i.launch_id == action.launch_id)
         if len(bought) >= record.launch.count or not action.may_buy:
             self._finish(record, FleetResult(bought, ()), snapshot, outcome)
-        else:
+        # Another planner may have closed it meanwhile, and nobody counts on it any more.
+        elif self.ledger.take_launch(action.launch_id):
             self._buy(record, snapshot, outcome, known=bought)
 
     def _buy(

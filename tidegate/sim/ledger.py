@@ -119,6 +119,14 @@ class SimLedger:
             tell(is_first)
         return is_first
 
+    def take_launch(self, launch_id: str) -> bool:
+        with effect(self.faults, "take_launch"):
+            record = self.all_launches.get(launch_id)
+            is_open = record is not None and record.status is LaunchStatus.RECORDED
+            if record and is_open:
+                self.all_launches[launch_id] = replace(record, taken_at_s=self.clock.now_s())
+        return is_open
+
     def finish_launch(
         self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
     ) -> None:

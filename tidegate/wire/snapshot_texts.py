@@ -169,6 +169,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "created_at_s": "when it was recorded",
         "request": "the whole CreateFleet request",
         "status": "recorded (in doubt), done or failed",
+        "taken_at_s": "when another planner last set out to finish it",
     },
     "Launch": {
         "launch_id": "its id",
