@@ -139,16 +139,40 @@ def releases(world: SimWorld, decided_at_s: float) -> list[Order]:
     return [Order(f"p-o{n}", kind, (name,), until_s, (), text) for n, name in enumerate(names)]
 
 
-def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
-    """The order takes its time, and the node may have joined in this very moment."""
+def of_certain_hours() -> SimWorld:
+    """Two nodes; of every five minutes one may leave in the first half, and both in the other."""
     budgets = (Budget(percent=100.0), Budget(nodes=1, window=Hours(300.0, 150.0)))
     made = cluster(replace(pool(types=(T4,)), disruption=Disruption(budgets)))
     world = SimWorld(made, lambda instance: 60.0)
     for _ in range(2):
         world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
     world.step(240.0)
+    assert len(world.slurm.nodes) == 2
+    return world
+
+
+def test_a_node_may_leave_late_beside_one_that_was_let_go_when_more_might() -> None:
+    def carried_out(first_decided_s: float, then_decided_s: float) -> None:
+        world = of_certain_hours()
+        check = BudgetsHold(witness(world))
+        both = list(zip(world.slurm.nodes, (first_decided_s, then_decided_s), strict=True))
+        for number, (name, decided_at_s) in enumerate(both):
+            order = releases(world, decided_at_s)[number]
+            order = replace(order, order_id=f"{decided_at_s}-o0")
+            world.in_hand.append(([order], decided_at_s))
+            world.slurm.nodes[name].is_drain = True
+            check.commanded("drain", (name,))
+            world.in_hand.pop()
+
+    carried_out(START_S + 160.0, START_S + 140.0)
+    with pytest.raises(Broken, match="2 leave"):
+        carried_out(START_S + 145.0, START_S + 140.0)
+
+
+def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
+    """The order takes its time, and the node may have joined in this very moment."""
+    world = of_certain_hours()
     names = tuple(world.slurm.nodes)
-    assert len(names) == 2
 
     def tells(decided_at_s: float) -> None:
         check = BudgetsHold(witness(world))

@@ -80,12 +80,15 @@ class BudgetsHold(Check):
         total = max(count for _, count in totals)
         reason = _reason(order)
         assert reason is not None
-        # A budget may count at certain hours only, and an order takes its time.
-        decided_s = order.not_after_s - self.world.cluster.timings.order_ttl_s
-        deciding = tightest(pool.disruption.budgets, reason, total, decided_s)
         leaving = sum(not _is_decided_after(other, order) for other in going.values())
-        if deciding is not None and leaving > deciding[0]:
-            said = f"{deciding[1]} of {total}"
+        # A budget may count at certain hours only, and an order takes its time: one that was
+        # decided later, when more might leave, may be carried out before this one.
+        ttl_s, budgets = self.world.cluster.timings.order_ttl_s, pool.disruption.budgets
+        until_s = sorted({order.not_after_s, *(each.not_after_s for each in going.values())})
+        later_s = [at_s - ttl_s for at_s in until_s if at_s >= order.not_after_s]
+        deciding = [tightest(budgets, reason, total, decided_s) for decided_s in later_s]
+        if all(one is not None and leaving > one[0] for one in deciding) and deciding[0]:
+            said = f"{deciding[0][1]} of {total}"
             raise self.broken(f"{name} is {reason}, {leaving} leave of pool {pool.name}: {said}")
 
     def _is_going(self, name: str) -> bool:
