@@ -1,4 +1,4 @@
-"""The commands in README.md and docs/*.md: every line of a block that a shell could be given."""
+"""The commands in *.md and docs/*.md: every line of a block that a shell could be given."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 # What the pages use and this machine need not have.
 PROGRAMS = {"tidegate", "npx", "make", "aws", "cdk", "pip", "uv", "journalctl", "systemctl"} | {

@@ -1,4 +1,4 @@
-"""Every command of README.md and docs/*.md: ours are run as they stand, on clusters/dev.yaml in the
+"""Every command of *.md and docs/*.md: ours are run as they stand, on clusters/dev.yaml in the
 local cloud; the others are checked against what they call, or listed with the reason.
 """
 
