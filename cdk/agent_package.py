@@ -81,10 +81,10 @@ def _add_all_wheels(root: Path, folder: Path) -> None:
     """The packages in `lib`, but those with compiled code in a folder of each target."""
     compiled = "\n".join(_blocks(root, is_compiled=True))
     plain = "\n".join(_blocks(root, is_compiled=False))
-    _add(root, folder / "lib", plain, _target(PYTHONS[0], MACHINES[0]))
+    _add(folder / "lib", plain, _target(PYTHONS[0], MACHINES[0]))
     for python, machine in product(PYTHONS, MACHINES):
         name = f"cp{python.replace('.', '')}-{machine}"
-        _add(root, folder / name, compiled, _target(python, machine))
+        _add(folder / name, compiled, _target(python, machine))
 
 
 def _blocks(root: Path, *, is_compiled: bool) -> Iterator[str]:
@@ -98,11 +98,11 @@ def _target(python: str, machine: str) -> Target:
     return Target(python=python, platform=f"{machine}-manylinux_2_28", services=SERVICES)
 
 
-def _add(root: Path, folder: Path, requirements: str, target: Target) -> None:
+def _add(folder: Path, requirements: str, target: Target) -> None:
     with NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(requirements)
         file.flush()
-        add_wheels(root, folder, target, requirements=Path(file.name))
+        add_wheels(folder, target, requirements=Path(file.name))
 
 
 def _files_below(folder: Path) -> Files:

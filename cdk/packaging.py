@@ -78,7 +78,7 @@ def _carried(root: Path) -> set[Path]:
 def _add_wheels(root: Path, folder: Path) -> None:
     requirements = folder.parent / "requirements.txt"
     export_group(root, GROUP, requirements)
-    add_wheels(root, folder, LAMBDA, requirements=requirements)
+    add_wheels(folder, LAMBDA, requirements=requirements)
     _compile(folder)
 
 

@@ -82,14 +82,14 @@ def _forget_old(newest: Path) -> None:
 def export_group(root: Path, group: str, requirements: Path) -> None:
     """What uv.lock has for a group of pyproject.toml, with hashes."""
     exported = ["export", "--quiet", "--frozen", "--only-group", group, "--no-emit-project"]
-    _run([_uv(root), *exported, "--project", str(root), "--output-file", str(requirements)])
+    _run([_uv(), *exported, "--project", str(root), "--output-file", str(requirements)])
 
 
-def add_wheels(root: Path, folder: Path, target: Target, *, requirements: Path) -> None:
+def add_wheels(folder: Path, target: Target, *, requirements: Path) -> None:
     """The target's packages, unpacked into `folder`. Errors: BadConfig, when uv cannot."""
     _run(
         [
-            *(_uv(root), "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
+            *(_uv(), "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
             *("--only-binary", ":all:", "--python-version", target.python),
             *("--python-platform", target.platform, "--target", str(folder)),
             *("--requirement", str(requirements)),
@@ -98,9 +98,10 @@ def add_wheels(root: Path, folder: Path, target: Target, *, requirements: Path) 
     _trim(folder, target.services)
 
 
-def _uv(root: Path) -> str:
-    own = root / ".tools" / "uv" / "bin" / "uv"
-    found = str(own) if own.exists() else shutil.which("uv")
+def _uv() -> str:
+    """The locked one, beside this Python; else the machine's."""
+    beside = str(Path(sys.executable).parent)
+    found = shutil.which("uv", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     if not found:
         raise BadConfig("uv is needed to package the code: `make setup` installs it")
     return found

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/.."
 
-uv export --quiet --frozen --only-group agent --no-emit-project --no-hashes --no-header \
+.venv/bin/uv export --quiet --frozen --only-group agent --no-emit-project --no-hashes --no-header \
     --no-annotate |
-    uv pip compile --quiet --no-deps --universal --generate-hashes --python-version 3.12 \
+    .venv/bin/uv pip compile --quiet --no-deps --universal --generate-hashes --python-version 3.12 \
         --no-header --no-annotate --custom-compile-command scripts/lock-agent.sh \
         --output-file cdk/agent_requirements.txt -

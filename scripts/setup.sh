@@ -33,15 +33,25 @@ is_good_uv() {
     [[ -n $version && $(printf '%s\n' "$oldest_uv" "$version" | sort -V | head -n 1) == "$oldest_uv" ]]
 }
 
+# Prints pyenv's interpreters of a series: of the variable, of this HOME, and of the account's own
+# home, which HOME need not be. Its shims on the PATH fail unless the series is the active one.
+pyenv_pythons() {
+    local root found account_home
+    account_home=$(eval "echo ~$(id -un)")
+    for root in "${PYENV_ROOT:-}" "${HOME:-}/.pyenv" "$account_home/.pyenv"; do
+        for found in "$root/versions/$1".*/bin/python3; do
+            [[ ! -x $found ]] || echo "$found"
+        done
+    done
+}
+
 # Prints the interpreters that could carry uv, the likeliest first.
 pythons() {
     local found
     for found in python3 python3.13 python3.12 python3.11 python; do
         command -v "$found" || true
     done
-    for found in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3; do
-        [[ ! -x $found ]] || echo "$found"
-    done
+    pyenv_pythons 3
 }
 
 # Installs uv into .tools with this interpreter. `--target` is allowed where Debian's pip
@@ -67,7 +77,7 @@ try_every_python() {
 
 # Sets `uv`: our own, the user's, or a new one in .tools.
 find_uv() {
-    for uv in "$tools/uv/bin/uv" uv "$HOME/.local/bin/uv"; do
+    for uv in "$tools/uv/bin/uv" uv "${HOME:-}/.local/bin/uv"; do
         ! is_good_uv "$uv" || return 0
     done
     uv="$tools/uv/bin/uv"
@@ -88,13 +98,13 @@ is_python() {
         2>/dev/null
 }
 
-# Sets `python`. pyenv's folder is searched as well: its shim fails unless 3.13 is active.
+# Sets `python`.
 find_python() {
     python=$(UV_PYTHON_DOWNLOADS=never "$uv" python find "$python_series" 2>/dev/null || true)
     ! is_python "$python" || return 0
-    for python in "${PYENV_ROOT:-$HOME/.pyenv}/versions/$python_series".*/bin/python3; do
+    while read -r python; do
         ! is_python "$python" || return 0
-    done
+    done < <(pyenv_pythons "$python_series")
     say "downloading Python $python_series with uv"
     mkdir -p "$tools"
     if "$uv" python install "$python_series" >"$tools/python.log" 2>&1; then
@@ -126,7 +136,9 @@ sync_cdk() {
         return 0
     fi
     mkdir -p "$tools"
-    PATH="$PWD/.venv/bin:$PATH" .venv/bin/npm ci --no-progress >"$tools/npm.log" 2>&1 ||
+    # As uv does (pyproject.toml): what this machine trusts, a company's own authority too.
+    PATH="$PWD/.venv/bin:$PATH" NODE_USE_SYSTEM_CA=1 \
+        .venv/bin/npm ci --no-progress >"$tools/npm.log" 2>&1 ||
         fail "the CDK's command line could not be installed (.tools/npm.log)."
     PATH="$PWD/.venv/bin:$PATH" env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -c 'import cdk.app'
     cat package-lock.json uv.lock | cksum >"$stamp"
@@ -176,4 +188,4 @@ sync_packages
 sync_cdk
 add_slurm
 add_browser
-say "ready"
+say "ready, on $(.venv/bin/python --version) of $python"

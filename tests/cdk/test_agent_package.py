@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import os
+import pwd
 import re
 import shutil
 import struct
@@ -57,7 +58,9 @@ def python_of(version: str) -> Path | None:
     """An interpreter, on the path or of pyenv, whose commands on the path may lead nowhere."""
     name = f"python{version}"
     ours = [Path(folder) / name for folder in os.environ["PATH"].split(os.pathsep)]
-    theirs = Path.home().glob(f".pyenv/versions/{version}.*/bin/{name}")
+    # The account's home, which HOME need not be: scripts/setup.sh looks there as well.
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    theirs = home.glob(f".pyenv/versions/{version}.*/bin/{name}")
     found = (each for each in (*ours, *theirs) if each.exists() and "shims" not in each.parts)
     return next(found, None)
 
@@ -95,7 +98,8 @@ def test_every_service_that_the_agent_calls_has_its_model(unpacked):
     assert data == set(clients) == set(SERVICES)
 
 
-def test_the_same_sources_give_the_same_bytes(built, tmp_path):
+def test_the_same_sources_give_the_same_bytes(built, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")  # without uv, as a fresh machine's
     again = tmp_path / "again"
     for name in ("tidegate", "cdk"):
         shutil.copytree(ROOT / name, again / name, ignore=shutil.ignore_patterns("__pycache__"))

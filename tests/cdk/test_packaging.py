@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -15,11 +16,11 @@ import pytest
 
 from cdk.packaging import SERVICES, own_code_package, package
 from tests.cdk.made import ROOT, dev_file
-from tidegate.core.errors import BadConfig
 
 AARCH64 = 183  # EM_AARCH64 of elf(5)
 LAMBDA_UNZIPPED_BYTES = 250 * 1024 * 1024
 SITE_PACKAGES = sysconfig.get_path("purelib")
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # a fresh machine's, which has no uv
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +68,8 @@ def test_tracebacks_name_files_where_lambda_has_them(unpacked: Path):
     assert b"/var/task/tidegate/wiring/function.py" in cached.read_bytes()
 
 
-def test_a_second_build_elsewhere_gives_the_same_bytes(built: Path, tmp_path):
+def test_a_second_build_elsewhere_gives_the_same_bytes(built: Path, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", SYSTEM_PATH)
     elsewhere = sources(tmp_path / "elsewhere")
     again = package(elsewhere)
 
@@ -244,11 +246,20 @@ def test_package_is_small_enough_for_a_quick_start(built: Path, unpacked: Path):
     assert unzipped < 60 * 1024 * 1024 < LAMBDA_UNZIPPED_BYTES
 
 
-def test_without_uv_the_way_out_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_without_uv_the_way_out_is_named(tmp_path):
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    code = "from pathlib import Path\nfrom cdk.packaging import package\npackage(Path.cwd())"
+    done = subprocess.run(
+        [python, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=sources(tmp_path / "bare"),
+        env={"PYTHONPATH": f"{ROOT}:{SITE_PACKAGES}", "PATH": str(tmp_path)},
+    )
 
-    with pytest.raises(BadConfig, match=r"uv is needed .* `make setup`"):
-        package(sources(tmp_path / "bare"))
+    assert re.search(r"BadConfig: uv is needed .* `make setup`", done.stderr), done.stderr
 
 
 def test_functions_carry_the_modules_that_they_can_import_and_no_others(unpacked: Path):
