@@ -68,8 +68,8 @@ def _releases(line: str, name: str) -> bool:
     if '"look":' not in line:
         return False
     rounds = json.loads(line)["look"]["rounds"]
-    said = [one for each in rounds for one in each["decisions"]]
-    return any(one.startswith("release") and name in one for one in said)
+    made = [one for each in rounds for one in each["decisions"]]
+    return any(one["code"] == "release" and name in one["nodes"] for one in made)
 
 
 @contextmanager

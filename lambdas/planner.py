@@ -3,7 +3,7 @@
 from tidegate.core.errors import BadEvent, TidegateError
 from tidegate.core.events import Look
 from tidegate.service.control import Looked
-from tidegate.service.describe import done_record, look_record, look_verdicts
+from tidegate.service.describe import look_events, look_record, look_verdicts
 from tidegate.service.figures import look_figures
 from tidegate.wire.events import parse_event
 from tidegate.wiring.function import Answer, Event, Function, entry
@@ -32,8 +32,8 @@ def _keep(made: Function[Planner], looked: Looked) -> None:
     try:
         if verdicts := look_verdicts(looked):
             made.work.decisions.keep(verdicts)
-        if record := done_record(looked, at_s):
-            made.work.decisions.append(record, at_s=at_s, look_id=str(record["look_id"]))
+        if events := look_events(looked, at_s):
+            made.work.decisions.append(events)
     except TidegateError as trouble:
         made.logger.error(f"the decisions cannot be stored: {trouble}")
 

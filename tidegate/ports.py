@@ -27,6 +27,7 @@ from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
 from tidegate.core.frozen import frozen
+from tidegate.core.history import Event
 from tidegate.core.learnt import Learnt
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
@@ -261,8 +262,8 @@ class Decisions(Protocol):
         """Replace the newest verdicts."""
         ...
 
-    def append(self, record: Mapping[str, object], *, at_s: float, look_id: str) -> None:
-        """Add what one look did to the log."""
+    def append(self, events: Sequence[Event]) -> None:
+        """Add what one look did to the log, under the time of the last of them."""
         ...
 
 

@@ -106,7 +106,8 @@ def record_look(look: Mapping[str, Any], seen: Seen, chronicle: Chronicle, now_s
         for launched in done["launched"]:
             chronicle.note_launch([launched["instance_id"]], launched["jobs"], now_s)
         refused = [f"EC2 refused {each['offering']}: {each['code']}" for each in done["refused"]]
-        said = (*done["decisions"], *refused, *done["notes"], *done["trouble"])
+        decided = [each["sentence"] for each in done["decisions"]]
+        said = (*decided, *refused, *done["notes"], *done["trouble"])
         seen.decisions.extend((now_s, text) for text in said)
     if look["unmet"] is not None:
         seen.unmet, seen.served = look["unmet"], look["served"]

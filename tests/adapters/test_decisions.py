@@ -10,6 +10,7 @@ from tests.contracts.conftest import cloud, names
 from tests.make import NOW_S, job, snapshot
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.core.errors import BadEvent
+from tidegate.core.history import Event, Kind
 from tidegate.core.planner import plan
 from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.wire.decisions import decode_verdicts, encode_record, encode_verdicts
@@ -49,11 +50,11 @@ def test_the_log_is_read_since_a_moment_oldest_first_and_no_more_than_asked(
     kept: S3Decisions,
 ) -> None:
     for number in (3, 1, 2):
-        record = {"number": number}
-        kept.append(record, at_s=NOW_S + number, look_id="abcd-1")
+        event = Event(NOW_S + number, "abcd-1", Kind.DECISION, "launch", sentence=str(number))
+        kept.append([event])
 
     def numbers(at_s: float, most: int) -> list[int]:
-        return [each["number"] for each in kept.since(at_s, most=most)]
+        return [int(event.sentence) for (event,) in kept.since(at_s, most=most)]
 
     assert numbers(NOW_S, 10) == [1, 2, 3]
     assert numbers(NOW_S + 1.5, 10) == [2, 3]

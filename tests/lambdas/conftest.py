@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -15,6 +15,7 @@ from tests.contracts.conftest import cloud, names
 from tests.service.conftest import World
 from tidegate.core.calendar import AlwaysUp
 from tidegate.core.errors import NotAuthorized
+from tidegate.core.history import Event as Told
 from tidegate.core.verdicts import Verdicts
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
@@ -46,7 +47,7 @@ class Kept:
     """The port of decisions, in memory."""
 
     verdicts: list[Verdicts] = field(default_factory=list)
-    records: list[Mapping[str, object]] = field(default_factory=list)
+    looks: list[Sequence[Told]] = field(default_factory=list)
     is_denied: bool = False
 
     def keep(self, verdicts: Verdicts) -> None:
@@ -54,8 +55,8 @@ class Kept:
             raise NotAuthorized("no s3:PutObject")
         self.verdicts.append(verdicts)
 
-    def append(self, record: Mapping[str, object], *, at_s: float, look_id: str) -> None:
-        self.records.append(record)
+    def append(self, events: Sequence[Told]) -> None:
+        self.looks.append(events)
 
 
 @dataclass

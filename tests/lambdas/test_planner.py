@@ -126,9 +126,10 @@ def test_verdicts_and_what_was_done_are_kept_for_who_asks(deployed: Deployed) ->
     assert second.of("2") == verdict
     assert {each.pool for each in verdict.why_nots} == {"t4", "a10g"}
     # The second look changed nothing, so there is nothing to read about it.
-    (record,) = deployed.kept.records
-    assert record["look_id"] == first.plan_id
-    assert record["at_s"] == first.at_s
+    (events,) = deployed.kept.looks
+    assert [each.kind for each in events] == ["decision", "launched"]
+    assert [each.jobs for each in events] == [("1",), ("1",)]
+    assert {(each.look_id, each.at_s) for each in events} == {(first.plan_id, first.at_s)}
 
 
 def test_decisions_that_cannot_be_stored_leave_the_look_as_good(deployed: Deployed) -> None:

@@ -37,7 +37,8 @@ def test_a_look_that_buys_says_what_for_and_what_ec2_refused(world: World) -> No
     launched = first["launched"] + second["launched"]
     assert [each["jobs"] for each in launched] == [["1"]]
     assert launched[0]["instance_id"] == world.compute.live()[0].instance_id
-    assert any(line.startswith("launch ") for line in first["decisions"])
+    assert first["decisions"][0]["code"] == "launch"
+    assert first["decisions"][0]["jobs"] == ["1"]
     assert (first["digest"], first["is_stale"]) == (1, False)
     assert set(record["unmet"]) == {"2"}
     assert set(record["served"]) == {"1"}

@@ -117,5 +117,5 @@ def test_an_order_is_found_under_its_plan_at_the_planner_and_at_the_head(
 
     (look,) = [each["look"]["rounds"][0] for each in found(world, line["plan_id"])]
     assert line["order_id"].startswith(line["plan_id"])
-    assert any("release" in each and node in each for each in look["decisions"])
+    assert [each["nodes"] for each in look["decisions"] if each["code"] == "release"] == [[node]]
     assert world.trouble() == []

@@ -40,7 +40,7 @@ def metrics(invocation: Invocation) -> dict[str, Any]:
 def resumed(world: StackWorld) -> bool:
     """Whether the last look took over what a planner before it had left undone."""
     decisions = world.looks()[-1]["rounds"][0]["decisions"]
-    return any("its planner died" in each for each in decisions)
+    return any(each["code"] == "finish-launch" for each in decisions)
 
 
 def set_visibility(world: StackWorld, queue: str, seconds: int) -> None:

@@ -4,17 +4,19 @@ An object per look that did something; their names begin with its time, so that 
 moment are one listing. The bucket's life cycle ends them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating
 from tidegate.core.frozen import frozen
+from tidegate.core.history import Event
 from tidegate.core.verdicts import Verdicts
-from tidegate.wire.decisions import decode_record, decode_verdicts, encode_record, encode_verdicts
+from tidegate.wire.decisions import decode_verdicts, encode_verdicts
+from tidegate.wire.history import decode_events, encode_events
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -43,10 +45,11 @@ class S3Decisions:
         with aws_call():
             self.s3.put_object(Bucket=self.bucket, Key=self._latest, Body=encode_verdicts(verdicts))
 
-    def append(self, record: Mapping[str, object], *, at_s: float, look_id: str) -> None:
-        key = f"{self._log}{_iso(at_s)}-{look_id}.json.gz"
+    def append(self, events: Sequence[Event]) -> None:
+        last = events[-1]
+        key = f"{self._log}{_iso(last.at_s)}-{last.look_id}.json.gz"
         with aws_call():
-            self.s3.put_object(Bucket=self.bucket, Key=key, Body=encode_record(record))
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=encode_events(events))
 
     def newest(self) -> Verdicts | None:
         """None: no look has known the queue yet. Errors: Throttled, NotAuthorized, BadEvent."""
@@ -59,14 +62,14 @@ class S3Decisions:
                 return None
             return decode_verdicts(answer["Body"].read())
 
-    def since(self, at_s: float, *, most: int) -> tuple[dict[str, Any], ...]:
-        """The records of the newest `most` looks since then that did something, oldest first.
+    def since(self, at_s: float, *, most: int) -> tuple[tuple[Event, ...], ...]:
+        """The events of the newest `most` looks since then that did something, oldest first.
 
         Errors: Throttled, NotAuthorized, BadEvent.
         """
         keys = list(self._keys(at_s))[-most:]
         with ThreadPoolExecutor(READERS) as readers:
-            return tuple(readers.map(self._record, keys))
+            return tuple(readers.map(self._events, keys))
 
     def _keys(self, at_s: float) -> Iterator[str]:
         pages = self.s3.get_paginator("list_objects_v2").paginate(
@@ -76,10 +79,10 @@ class S3Decisions:
             for page in pages:
                 yield from (each["Key"] for each in page.get("Contents", ()))
 
-    def _record(self, key: str) -> dict[str, Any]:
+    def _events(self, key: str) -> tuple[Event, ...]:
         with aws_call():
             data = self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        return decode_record(data)
+        return decode_events(data)
 
 
 def _iso(at_s: float) -> str:

@@ -16,7 +16,7 @@ def events(
     cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
     job: Annotated[str, typer.Option(help="What was done for this job.")] = "",
     node: Annotated[str, typer.Option(help="What was done with this node.")] = "",
-    pool: Annotated[str, typer.Option(help="Launches and refusals of this pool.")] = "",
+    pool: Annotated[str, typer.Option(help="What was done with this pool.")] = "",
     since: Annotated[str, typer.Option(help="How far back: 90s, 15m, 2h, 7d.")] = "1h",
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
@@ -29,7 +29,6 @@ def events(
     from tidegate.cli.live import decisions, told
     from tidegate.cli.shown import as_json, filled
     from tidegate.core.durations import moment, span_s
-    from tidegate.core.happened import happened, is_about
     from tidegate.wire.config import load_cluster
 
     back_s = span_s(since)
@@ -37,14 +36,14 @@ def events(
         raise typer.BadParameter(f"--since takes 90s, 15m, 2h or 7d, not {since!r}")
     with told():
         file = load_cluster(cluster)
-        records = decisions(file, context.obj).since(time.time() - back_s, most=LOOKS_MAX)
-    every = happened(records, file.cluster)
-    found = [each for each in every if is_about(each, job=job, node=node, pool=pool)]
+        looks = decisions(file, context.obj).since(time.time() - back_s, most=LOOKS_MAX)
+    every = (event for look in looks for event in look)
+    found = [each for each in every if each.is_about(job=job, node=node, pool=pool)]
     if json:
         typer.echo(as_json(found))
         return
     for each in found:
-        line = f"{moment(each.at_s)} {each.kind:<9} {each.text}"
+        line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}"
         typer.echo(filled(line, indent=30))
-    if len(records) == LOOKS_MAX:
+    if len(looks) == LOOKS_MAX:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

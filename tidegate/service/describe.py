@@ -5,10 +5,10 @@ an event at 256 KB, so every list has a share of that and says how many entries 
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from tidegate.core.actions import Launch, Mark
-from tidegate.core.explain import sentence
+from tidegate.core.actions import Action, Launch, Mark
+from tidegate.core.history import LOOK_FAILED, Event, Kind, Narrator
 from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.service.control import Looked, Round
 
@@ -19,7 +19,7 @@ OTHER_BYTES = 3_000
 UNMET_BYTES = 60_000
 SERVED_BYTES = 30_000
 TEXT_MAX_CHARS = 1_000
-JOBS_MAX = 50
+NAMED_MAX = 50  # jobs, nodes or pools of one entry
 
 
 def look_record(looked: Looked) -> dict[str, object]:
@@ -57,17 +57,33 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
     return verdicts_of(known.plan, known.snapshot, launches, refused)
 
 
-# What makes a round one that people may want to read about.
-DONE = ("decisions", "launched", "refused", "ended", "trouble")
+def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:
+    """What the look did and met, for the log that people read; empty: nothing.
+
+    `at_s`: when it ended. Its verdicts are kept elsewhere.
+    """
+    found = [event for each in looked.rounds for event in _events(each)]
+    if looked.trouble:
+        look_id = found[-1].look_id if found else "none"
+        said = _cut(looked.trouble)
+        found.append(Event(at_s, look_id, Kind.TROUBLE, LOOK_FAILED, sentence=said))
+    return tuple(found)
 
 
-def done_record(looked: Looked, at_s: float) -> dict[str, object] | None:
-    """The look's record without its verdicts, which are kept elsewhere; None: nothing was done."""
-    rounds = [_round_record(each) for each in looked.rounds]
-    if not looked.trouble and not any(each[name] for each in rounds for name in DONE):
-        return None
-    look_id = rounds[-1]["plan_id"] if rounds else "none"
-    return {"at_s": at_s, "look_id": look_id, "rounds": rounds, "trouble": _cut(looked.trouble)}
+def _events(done: Round) -> Iterator[Event]:
+    """A round that lost its race has decided and done nothing."""
+    if done.outcome.is_stale:
+        return
+    outcome, tell = done.outcome, Narrator.of(done.plan, done.snapshot)
+    yield from map(tell.decided, _decisions(done))
+    yield from map(tell.launched, outcome.launched)
+    yield from map(tell.refused, outcome.refused)
+    yield from map(tell.ended, outcome.ended)
+    yield from map(tell.trouble, map(_cut, outcome.trouble))
+
+
+def _decisions(done: Round) -> Iterator[Action]:
+    return (each for each in done.plan.actions if not isinstance(each, Mark))
 
 
 def last_known(looked: Looked) -> Round | None:
@@ -82,21 +98,17 @@ def last_known(looked: Looked) -> Round | None:
 
 def _round_record(done: Round) -> dict[str, object]:
     digest, outcome = done.snapshot.digest, done.outcome
-    decisions = (sentence(each) for each in done.plan.actions if not isinstance(each, Mark))
-    jobs = {
-        action.launch_id: action.for_jobs
-        for action in done.plan.actions
-        if isinstance(action, Launch)
-    }
+    tell = Narrator.of(done.plan, done.snapshot)
     launched = (
         {
             "instance_id": one.instance_id,
             "pool": one.pool,
             "offering": str(one.offering),
-            "jobs": list(jobs.get(one.launch_id, ()))[:JOBS_MAX],
+            "jobs": list(tell.launched(one).jobs[:NAMED_MAX]),
         }
         for one in outcome.launched
     )
+    decisions = (_decision_record(tell.decided(each)) for each in _decisions(done))
     refused = (
         {"offering": str(one.offering), "code": one.code, "message": _cut(one.message)}
         for one in outcome.refused
@@ -106,13 +118,25 @@ def _round_record(done: Round) -> dict[str, object]:
         "digest": digest.stamp.sequence if digest else None,
         "is_stale": outcome.is_stale,
         "calendar": done.snapshot.wanted.sentence,
-        **_bounded("decisions", map(_cut, decisions), DECISIONS_BYTES),
+        **_bounded("decisions", decisions, DECISIONS_BYTES),
         **_bounded("launched", launched, LAUNCHED_BYTES),
         **_bounded("refused", refused, OTHER_BYTES),
         **_bounded("ended", outcome.ended, OTHER_BYTES),
         **_bounded("notes", map(_cut, (*done.notes, *done.plan.notes)), OTHER_BYTES),
         **_bounded("trouble", map(_cut, outcome.trouble), OTHER_BYTES),
     }
+
+
+def _decision_record(event: Event) -> dict[str, object]:
+    """Whom it concerns by name, as far as there is room; the sentence last."""
+    subjects = {"jobs": event.jobs, "nodes": event.nodes, "pools": event.pools}
+    named = {name: list(each[:NAMED_MAX]) for name, each in subjects.items() if each}
+    left = {
+        f"{name}_left_out": len(each) - NAMED_MAX
+        for name, each in subjects.items()
+        if len(each) > NAMED_MAX
+    }
+    return {"code": event.code, **named, **left, "sentence": _cut(event.sentence)}
 
 
 def _bounded(name: str, entries: Iterable[object], room_bytes: int) -> dict[str, object]:
