@@ -208,12 +208,7 @@ def agent_statements(
             "Digest", ["s3:PutObject"], [f"{storage.bucket.bucket_arn}/{storage.digest_key}"]
         ),
         *statements.read_newest("Verdicts", storage.bucket.bucket_arn, storage.verdicts_key),
-        statements.statement(
-            "TellOfDigest",
-            ["events:PutEvents"],
-            [events.bus.event_bus_arn],
-            {"StringEquals": {"events:source": DIGEST_SOURCE}},
-        ),
+        statements.tell("TellOfDigest", events.bus.event_bus_arn, DIGEST_SOURCE),
         statements.statement(
             "Orders",
             ["sqs:ReceiveMessage", "sqs:DeleteMessage"],

@@ -15,9 +15,10 @@ from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
 
-# What a launch uses and what it makes, beside instances, templates, subnets and groups.
-# Images belong to others, and new volumes and interfaces have no name yet.
+# What a launch makes beside instances, without a name yet.
 _LAUNCHED_WITH = ("network-interface", "volume", "spot-instances-request")
+# The fleet itself is asked for no more of it: the rest its launches are asked for.
+_ASKED_OF_FLEET = ("volume", "placement-group")
 
 
 def statement(
@@ -79,8 +80,20 @@ def s3_arn(scope: Construct, resource: str) -> str:
 
 def tell_of_boot(bus_arn: str) -> iam.PolicyStatement:
     """Ready or failed, under a source of its own: nobody may write digests with this."""
-    condition = {"StringEquals": {"events:source": NODE_SOURCE}}
-    return statement("TellOfBoot", ["events:PutEvents"], [bus_arn], condition)
+    return tell("TellOfBoot", bus_arn, NODE_SOURCE)
+
+
+def tell(sid: str, bus_arn: str, source: str) -> iam.PolicyStatement:
+    """Events of one source: a call may hold several, and all of them must be of it.
+
+    `ForAllValues` is also met by a request without the key, hence the second condition.
+    Source: IAM user guide, "Set operators for multi-valued context keys".
+    """
+    condition = {
+        "ForAllValues:StringEquals": {"events:source": source},
+        "Null": {"events:source": "false"},
+    }
+    return statement(sid, ["events:PutEvents"], [bus_arn], condition)
 
 
 def ledger(table_arn: str, *more: str) -> iam.PolicyStatement:
@@ -140,24 +153,36 @@ def launch(
     `also`: more kinds of EC2 resources that a launch may use.
     """
     template_arns = [ec2_arn(scope, f"launch-template/{each}") for each in templates]
+    kinds = (*_LAUNCHED_WITH, *also)
     ours = {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": cluster}}
+    instances = ec2_arn(scope, "instance/*")
+    used = [
+        *template_arns,
+        *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
+        # Images belong to others.
+        ec2_arn(scope, "image/*", is_shared=True),
+    ]
     return (
         statement(
+            "FleetOf",
+            ["ec2:CreateFleet"],
+            [*used, *(ec2_arn(scope, f"{each}/*") for each in kinds if each in _ASKED_OF_FLEET)],
+        ),
+        statement(
             "LaunchWith",
-            ["ec2:CreateFleet", "ec2:RunInstances"],
+            ["ec2:RunInstances"],
             [
-                *template_arns,
-                *(ec2_arn(scope, f"subnet/{each}") for each in subnets),
+                *used,
                 ec2_arn(scope, f"security-group/{group_id}"),
-                *(ec2_arn(scope, f"{kind}/*") for kind in (*_LAUNCHED_WITH, *also)),
-                ec2_arn(scope, "image/*", is_shared=True),
+                *(ec2_arn(scope, f"{each}/*") for each in kinds),
             ],
         ),
-        statement("LaunchFleet", ["ec2:CreateFleet"], [ec2_arn(scope, "fleet/*")], ours),
+        # The launch template is no condition here: only RunInstances knows that key.
+        statement("LaunchFleet", ["ec2:CreateFleet"], [ec2_arn(scope, "fleet/*"), instances], ours),
         statement(
             "LaunchInstances",
-            ["ec2:CreateFleet", "ec2:RunInstances"],
-            [ec2_arn(scope, "instance/*")],
+            ["ec2:RunInstances"],
+            [instances],
             {**ours, "ArnEquals": {"ec2:LaunchTemplate": template_arns}},
         ),
         statement(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
 
+from local.iam import reference
 from local.iam.conditions import as_strings
 from local.iam.evaluate import Decision, Policy, Statement, decide, evaluate
 from local.iam.patterns import Context, NotModelledError, matches_action
@@ -46,9 +47,12 @@ class Authorizer:
         return self.decide(role_arn, action, resource, context).is_allowed
 
     def decide(self, role_arn: str, action: str, resource: str, context: Context) -> Decision:
-        """The answer with its reason; it is recorded."""
+        """The answer with its reason; it is recorded.
+
+        The request carries of `context` what AWS's reference lists for action and resource.
+        """
         with self.lock:
-            full = {**_of_principal(role_arn), **context}
+            full = {**_of_principal(role_arn), **_carried(action, resource, context)}
             decision = evaluate(role_policies(role_arn), action, resource, full)
         self.log.add(Checked(role_arn, action, resource, decision))
         return decision
@@ -108,6 +112,14 @@ class Authorizer:
                 for one in used
             )
         ]
+
+
+def _carried(action: str, resource: str, context: Context) -> dict[str, str | Sequence[str]]:
+    """Errors: NotModelledError, for an action that is never asked for such a resource."""
+    listed = reference.action(action)
+    if not reference.is_asked(action, resource):
+        raise NotModelledError(f"{action} is not asked for {resource}")
+    return {key: value for key, value in context.items() if listed.has_key(key, resource)}
 
 
 def _of_principal(role_arn: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from local.iam.patterns import NotModelledError, equals, matches, matches_arn
+from local.iam.reference import has_many_values
 
 type Values = Mapping[str, tuple[str, ...]]
 type Test = Callable[[str, str, Values], bool]
@@ -84,6 +85,9 @@ def _key_holds(operator: str, key: str, wanted: tuple[str, ...], values: Values)
     is_optional = name.endswith("IfExists")
     name = name.removesuffix("IfExists")
     test = _test(name)
+    if not set_operator and has_many_values(key):
+        # IAM's own guide warns against it, and does not say what comes out.
+        raise NotModelledError(f"{operator} on {key}, which may have several values")
     if is_optional and given is None:
         return True
     verdicts = [test(wanted, value, values) for value in given or ()]
@@ -93,7 +97,8 @@ def _key_holds(operator: str, key: str, wanted: tuple[str, ...], values: Values)
         return any(verdicts)
     if set_operator:
         raise NotModelledError(f"condition operator {operator}")
-    return _single(operator, key, verdicts, absent=name in NEGATED)
+    assert len(verdicts) <= 1, f"{key} has one value: {given}"
+    return verdicts[0] if verdicts else name in NEGATED
 
 
 def _given(key: str, values: Values) -> tuple[str, ...] | None:
@@ -101,14 +106,6 @@ def _given(key: str, values: Values) -> tuple[str, ...] | None:
     if key not in values and key.split("/")[0] not in KNOWN_KEYS:
         raise NotModelledError(f"condition key {key}")
     return values.get(key)
-
-
-def _single(operator: str, key: str, verdicts: list[bool], *, absent: bool) -> bool:
-    """The verdict on a key of one value; `absent`: what holds when the request lacks the key."""
-    if len(verdicts) > 1:
-        # IAM's own guide warns against it, and does not say what comes out.
-        raise NotModelledError(f"{operator} on {key}, which has several values")
-    return verdicts[0] if verdicts else absent
 
 
 def _test(name: str) -> Callable[[tuple[str, ...], str, Values], bool]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from local.iam import answers, s3_rules
+from local.iam import answers, reference, s3_rules
 from local.iam.answers import Answer
 from local.iam.authorizer import Authorizer
 from local.iam.patterns import NotModelledError
@@ -48,7 +48,9 @@ class Gate:
             return self._not_modelled(signer, gap, is_head=is_head)
 
     def _judge(self, call: Call, session: Session, *, is_head: bool) -> Answer | None:
-        refused = self._first_refused(checks_of(call), session)
+        checks = checks_of(call)
+        _assert_complete(checks)
+        refused = self._first_refused(checks, session)
         if refused is None and call.service == "s3":
             missing = s3_rules.check_of_missing(call)
             refused = self._first_refused([missing] if missing else [], session)
@@ -73,3 +75,14 @@ class Gate:
         logger.error("refused a request to %s: %s", signer.service, message)
         self.authorizer.log.add_gap(str(gap))
         return answers.access_denied(signer.service, message, is_head=is_head)
+
+
+def _assert_complete(checks: Sequence[Check]) -> None:
+    """That each action is asked for every type that AWS always asks it for."""
+    asked: dict[str, list[str]] = {}
+    for each in checks:
+        asked.setdefault(each.action, []).append(each.resource)
+    for name, resources in asked.items():
+        missing = [] if "*" in resources else reference.action(name).missing(resources)
+        if missing:
+            raise NotModelledError(f"{name} on {', '.join(missing)}")

@@ -2,8 +2,8 @@
 
 Sources: Service Authorization Reference, "Amazon EC2", RunInstances, CreateFleet and
 CreateTags; EC2 user guide, "EC2 Fleet prerequisites"; Karpenter's controller policy, which
-runs such fleets with conditions. Where these leave open which resources CreateFleet itself is
-checked on, all of RunInstances' are asked for: a policy that passes here passes there.
+runs such fleets with conditions. Of what a launch touches, each action is asked for the types
+that the reference lists for it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from moto.iam.models import iam_backends
 from moto.ssm.models import ssm_backends
 
 from local.iam import kms_rules
+from local.iam.reference import is_asked
 from local.iam.requests import Call, Check
 
 # These exist only once the launch has succeeded, so that policies name them by type alone.
@@ -42,8 +43,11 @@ class Launch:
         """`action`, ec2:RunInstances or ec2:CreateFleet, on everything that it touches."""
         for resource in self._existing():
             context = self._context() | tags_context(self.call, resource)
-            yield Check(action, self._arn(resource), context, is_launch)
+            if is_asked(action, self._arn(resource)):
+                yield Check(action, self._arn(resource), context, is_launch)
         for kind in self._new_types():
+            if not is_asked(action, self._arn(f"{kind}/*")):
+                continue
             context = self._context() | request_tags(self.tags.get(kind, {}))
             if kind == "instance":
                 context |= self._instance_context()
@@ -76,6 +80,8 @@ class Launch:
             yield f"launch-template/{self.template_id}"
         if key := self.data.get("KeyName"):
             yield f"key-pair/{key}"
+        if reservation := self._reservation():
+            yield f"capacity-reservation/{reservation}"
         if placement := (self.data.get("Placement") or {}).get("GroupName"):
             yield f"placement-group/{placement}"
         for mapping in self.data.get("BlockDeviceMappings") or ():
@@ -115,6 +121,11 @@ class Launch:
         groups: Sequence[str] = self._network("Groups") or self._network("SecurityGroupIds") or ()
         # Without any it is the default group of the VPC.
         return groups or ("*",)
+
+    def _reservation(self) -> str:
+        wanted = self.data.get("CapacityReservationSpecification") or {}
+        target = wanted.get("CapacityReservationTarget") or {}
+        return str(target.get("CapacityReservationId") or "")
 
     def _image_parameter(self) -> str:
         """The name of the parameter that holds the image's id, without version or label."""

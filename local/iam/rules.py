@@ -72,12 +72,15 @@ def _on_queue(call: Call) -> Iterator[Check]:
 
 
 def _on_buses(call: Call) -> Iterator[Check]:
+    """All entries for a bus are one question, with the values of all of them."""
+    by_bus: dict[str, list[Mapping[str, Any]]] = {}
     for entry in call.params["Entries"]:
-        bus = entry.get("EventBusName") or "default"
+        by_bus.setdefault(entry.get("EventBusName") or "default", []).append(entry)
+    for bus, entries in by_bus.items():
         arn = bus if bus.startswith("arn:") else call.arn(f"event-bus/{bus}")
         context = {
-            "events:source": entry.get("Source", ""),
-            "events:detail-type": entry.get("DetailType", ""),
+            "events:source": tuple(each.get("Source", "") for each in entries),
+            "events:detail-type": tuple(each.get("DetailType", "") for each in entries),
         }
         yield Check("events:PutEvents", arn, context)
 

@@ -108,7 +108,9 @@ def joined(value: Any) -> str:
 
 def _exported(export: str) -> str:
     """An output of the data stack, as the stack itself would write it: `<StorageFiles12345678>`."""
-    found = re.search(r":ExportsOutput(?:Ref(.+)|FnGetAtt(.+[0-9A-F]{8})(.+))[0-9A-F]{8}$", export)
+    found = re.search(
+        r":ExportsOutput(?:Ref(.+)|FnGetAtt(.+[0-9A-F]{8})([A-Z][a-z].*))[0-9A-F]{8}$", export
+    )
     assert found, export
     logical_id, owner, attribute = found.groups()
     return f"<{logical_id}>" if logical_id else f"<{owner}.{attribute}>"

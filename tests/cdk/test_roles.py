@@ -124,8 +124,9 @@ def test_planner_launches_only_what_carries_the_cluster_s_tag_from_our_templates
         if each.startswith("NodesPool")
     }
 
-    for found in (launched, fleet):
-        assert conditions(found)["StringEquals"] == {"aws:RequestTag/tidegate:cluster": "dev"}
+    ours = {"StringEquals": {"aws:RequestTag/tidegate:cluster": "dev"}}
+    assert conditions(fleet) == ours
+    assert conditions(launched)["StringEquals"] == ours["StringEquals"]
     allowed = conditions(launched)["ArnEquals"]["ec2:LaunchTemplate"]
     assert {joined(arn).split("/")[-1] for arn in allowed} == templates
     assert resources(launched) == ["arn:aws:ec2:us-east-1:<AWS::AccountId>:instance/*"]
@@ -189,7 +190,8 @@ def test_digest_is_put_by_the_head_alone_and_under_its_own_name(dev: Stack):
         "decisions/dev/latest.json.gz"
     ]
     assert conditions(statement(dev, "HeadRole", "TellOfDigest")) == {
-        "StringEquals": {"events:source": "tidegate.agent"}
+        "ForAllValues:StringEquals": {"events:source": "tidegate.agent"},
+        "Null": {"events:source": "false"},
     }
 
 
@@ -263,7 +265,10 @@ def test_machines_fetch_bundles_and_tell_of_their_boot_and_no_more(dev: Stack, r
 
     assert bundles.startswith("arn:aws:s3:::cdk-")
     assert bundles.endswith("/*.tgz")
-    assert conditions(told) == {"StringEquals": {"events:source": "tidegate.node"}}
+    assert conditions(told) == {
+        "ForAllValues:StringEquals": {"events:source": "tidegate.node"},
+        "Null": {"events:source": "false"},
+    }
     assert [joined(arn) for arn in resources(told)] == [
         f"<{dev.logical_id('EventsBus', 'AWS::Events::EventBus')}.Arn>"
     ]

@@ -137,18 +137,34 @@ def put(bus: str, source: str) -> dict[str, Any]:
     return {"Entries": [entry]}
 
 
-def test_a_condition_on_the_source_of_events_is_met_or_not(role: As, names: CloudNames) -> None:
+def test_a_condition_on_the_source_of_events_is_met_by_all_of_them_or_not(
+    role: As, names: CloudNames
+) -> None:
+    bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{names.event_bus}"
+    condition = {
+        "ForAllValues:StringEquals": {"events:source": "tidegate.agent"},
+        "Null": {"events:source": "false"},
+    }
+    role.may(allow("events:PutEvents", bus, Condition=condition))
+    events = role.client("events")
+    ours, other = put(names.event_bus, "tidegate.agent"), put(names.event_bus, "someone.else")
+
+    events.put_events(**ours)
+
+    assert refused(events.put_events, **other)[0] == "AccessDeniedException"
+    refused(events.put_events, Entries=[*ours["Entries"], *other["Entries"]])
+    refused(events.put_events, **put("default", "tidegate.agent"))
+
+
+def test_a_key_of_many_values_wants_an_operator_for_them(role: As, names: CloudNames) -> None:
     bus = f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/{names.event_bus}"
     condition = {"StringEquals": {"events:source": "tidegate.agent"}}
     role.may(allow("events:PutEvents", bus, Condition=condition))
-    events = role.client("events")
 
-    events.put_events(**put(names.event_bus, "tidegate.agent"))
-
-    assert refused(events.put_events, **put(names.event_bus, "someone.else"))[0] == (
-        "AccessDeniedException"
+    _, _, message = refused(
+        role.client("events").put_events, **put(names.event_bus, "tidegate.agent")
     )
-    refused(events.put_events, **put("default", "tidegate.agent"))
+    assert "StringEquals on events:source, which may have several values" in message
 
 
 def test_a_secret_is_meant_by_its_whole_arn_whichever_way_it_is_named(
