@@ -181,4 +181,22 @@ FAULTS_OF_LEAVING = (
             "        return self._is_open(self.windows[0], at_s)",
         ),
     ),
+    mutant(
+        "who has a node is read from the node's own words",
+        (
+            "core/members.py",
+            "        return self.node is not None and not self.jobs and self.node.state.is_idle\n",
+            "        return self.node is not None and self.node.state.is_idle\n",
+        ),
+        (
+            "agent/release.py",
+            "        if node.state.words & HOLDS_A_JOB or (runs and not node.state.is_down):\n",
+            "        if node.state.words & HOLDS_A_JOB:\n",
+        ),
+        (
+            "agent/release.py",
+            "node.state.is_deletable and name not in held",
+            "node.state.is_deletable",
+        ),
+    ),
 )

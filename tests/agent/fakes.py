@@ -63,6 +63,9 @@ class FakeSlurm:
         self.calls.append(("down", *names))
         for name in names:
             self.put(name, "DOWN", reason=reason)
+        for job in list(self.jobs.values()):
+            if not set(names).isdisjoint(job.node_names):
+                self.queue(job.job_id, "PENDING", is_requeueable=job.is_requeueable)
 
     def undrain(self, names: Sequence[str]) -> None:
         self.calls.append(("undrain", *names))

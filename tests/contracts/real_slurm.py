@@ -141,6 +141,14 @@ class RealSlurm:
             tails = "\n".join(f"{log}:\n{log.read_text()[-2_000:]}" for log in logs)
             raise AssertionError(f"{error}\n{tails}") from error
 
+    def suspend(self, job_id: str) -> None:
+        self.run("scontrol", "suspend", job_id)
+
+    def restart(self) -> None:
+        """After it ended by itself: as systemd would."""
+        self.run("rm", "-f", "/run/slurmctld.pid")
+        self.start_slurmctld()
+
     def die(self, name: str) -> None:
         """The machine is heard of no more."""
         self.run("ip", "-n", name, "link", "set", "eth0", "down")

@@ -67,6 +67,13 @@ class SimBench:
         self.clock.advance(seconds)
         self.port.step()
 
+    def suspend(self, job_id: str) -> None:
+        self.port.suspend(job_id)
+
+    def restart(self) -> None:
+        self.port.is_up = True
+        self.port.restart()
+
     def die(self, name: str) -> None:
         self.port.die(name)
 
@@ -86,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     for option, default in (("-N", 1), ("-c", 1), ("-t", 0)):
         parser.add_argument(option, type=int, default=default)
     parser.add_argument("--no-requeue", action="store_true")
+    parser.add_argument("--requeue", action="store_true")
     return parser
 
 

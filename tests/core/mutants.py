@@ -28,6 +28,18 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "members.py",
+        "self.node is not None and not self.jobs and self.node.state.is_idle",
+        "self.node is not None and self.node.state.is_idle",
+        "test_suspended.py::test_a_node_that_looks_idle_and_has_a_job_is_not_released",
+    ),
+    Mutant(
+        "freeing.py",
+        "if is_suspended or job.started_at_s is None",
+        "if job.started_at_s is None",
+        "test_suspended.py::test_nobody_knows_when_a_suspended_job_ends",
+    ),
+    Mutant(
         "silence.py",
         "        and snapshot.now_s <= (record.reclaim_at_s or 0.0) + boot_s\n",
         "",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tidegate.agent.asked import Carried, asked_nodes, result
 from tidegate.agent.release import Pace
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.slurm import Node
+from tidegate.core.slurm import Node, holders
 from tidegate.ports import Slurm
 
 # Short: other urgent orders wait behind this one, and a node that is DOWN can wait.
@@ -51,10 +51,11 @@ def _delete(
     for number in range(TRIES):
         if number:
             sleep(pace.pause_s)
-        states = {node.name: node.state for node in slurm.read().nodes}
+        reading = slurm.read()
+        states, held = {node.name: node.state for node in reading.nodes}, holders(reading.jobs)
         there = [name for name in names if name in states]
-        # 22.05's slurmctld crashes when a PLANNED node is deleted.
-        free = [name for name in there if states[name].is_deletable]
+        # 22.05's slurmctld crashes when a node is deleted that is PLANNED or has a suspended job.
+        free = [name for name in there if states[name].is_deletable and name not in held]
         refused = {name: f"it is {states[name]}" for name in there if name not in free}
         refused |= slurm.delete(free) if free else {}
         if not refused:

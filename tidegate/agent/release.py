@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.frozen import frozen
 from tidegate.core.reconcile import OUR_REASON
-from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.slurm import Job, Node, Reading, holders
 from tidegate.ports import Slurm
 
 HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})
+# What Slurm itself refuses to delete; it says "busy".
+RESERVED = frozenset({"RESERVED", "MAINT", "MAINTENANCE"})
 
 
 @frozen
@@ -74,6 +76,7 @@ class _Release:
         """Read, settle what has changed, delete what is free; the names still to wait for."""
         reading = self.slurm.read()
         nodes = {node.name: node for node in reading.nodes}
+        held = holders(reading.jobs)
         waiting: list[str] = []
         free: list[str] = []
         for name in names:
@@ -82,7 +85,7 @@ class _Release:
                 self._settle(name, OrderOutcome.DONE, "The node is gone from Slurm.")
             elif why := self._why_stop(node, reading):
                 self._keep([node], why)
-            elif node.state.is_deletable:
+            elif node.state.is_deletable and name not in held:
                 free.append(name)
             else:
                 waiting.append(name)
@@ -115,8 +118,13 @@ class _Release:
         return self._why_stop(node, reading, begins=True)
 
     def _why_stop(self, node: Node, reading: Reading, *, begins: bool = False) -> str:
-        if node.state.words & HOLDS_A_JOB:
+        # By the jobs as well: 22.05 shows the node of a suspended one as IDLE, and its slurmctld
+        # ends, and again after each restart, when such a node is deleted.
+        runs = [job for job in reading.jobs if job.is_running and node.name in job.node_names]
+        if node.state.words & HOLDS_A_JOB or (runs and not node.state.is_down):
             return _runs_here(node, reading)
+        if node.state.words & RESERVED and not node.state.is_down:
+            return f"The node is {node.state}: Slurm deletes no node that is in a reservation."
         if job := _insists_on(node.name, reading):
             # Slurm cancels a pending job at its next restart when a node of its list is gone.
             return f"Job {job.job_id} waits for this very node (-w); deleting it would end the job."
@@ -137,8 +145,10 @@ class _Release:
 
 
 def _runs_here(node: Node, reading: Reading) -> str:
-    jobs = [job.job_id for job in reading.jobs if node.name in job.node_names]
-    return f"Job {', '.join(jobs[:5])} runs here." if jobs else f"The node is {node.state}."
+    jobs = [job for job in reading.jobs if node.name in job.node_names]
+    what = "is suspended" if {job.state for job in jobs} == {"SUSPENDED"} else "runs"
+    ids = ", ".join(job.job_id for job in jobs[:5])
+    return f"Job {ids} {what} here." if jobs else f"The node is {node.state}."
 
 
 def _insists_on(name: str, reading: Reading) -> Job | None:

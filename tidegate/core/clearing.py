@@ -85,7 +85,7 @@ def _leaves(work: Work, judged: Judged, going: Collection[str]) -> bool:
     if member.node is None:
         return member.record is not None and member.record.phase is Phase.RELEASED
     is_told = judged.is_leaving or member.was_told(OrderKind.RELEASE, work.snapshot.now_s)
-    return member.instance_id in going or (is_told and not member.node.state.is_busy)
+    return member.instance_id in going or (is_told and not member.is_busy)
 
 
 def _ways(

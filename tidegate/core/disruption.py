@@ -19,7 +19,6 @@ from tidegate.core.limits import Load
 from tidegate.core.pack import BinKind
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use
-from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import Roll, drifted, learnt_of, roll
 from tidegate.core.work import Outdated, Work
@@ -63,7 +62,7 @@ def retire(work: Work) -> None:
             continue
         if not work.allowance.take(pool.name, each.node.name, each.reason):
             continue
-        if each.node.state.is_idle:
+        if each.judged.member.is_idle:
             work.outdated.append(each)
         elif joined[pool.name] > least_nodes(work, pool):
             joined[pool.name] -= 1
@@ -83,7 +82,7 @@ def how_far(work: Work, each: Outdated) -> Roll:
 def _try(work: Work, each: Outdated) -> bool:
     """Ask for a first node of the new template; True: this one must make room for it."""
     pool = each.pool
-    is_needed = not each.node.state.is_idle or pool.min_nodes or pool.headroom_nodes
+    is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.headroom_nodes
     if not is_needed or pool.name in work.tries or work.allowance.held(pool.name, each.reason):
         return False
     work.tries[pool.name] = each
@@ -93,10 +92,8 @@ def _try(work: Work, each: Outdated) -> bool:
 def outdated(work: Work) -> Iterator[Outdated]:
     """Nodes that should go, reason by reason, the oldest first."""
     found = list(candidates(work))
-    running = jobs_by_node(work.digest.reading.jobs) if found else {}
     for each in found:
-        jobs = running.get(each.node.name, ())
-        if not kept_because(each.judged.member, each.pool, jobs, work.head_now_s):
+        if not kept_because(each.judged.member, each.pool, work.head_now_s):
             yield each
 
 
@@ -116,14 +113,6 @@ def candidates(work: Work) -> Iterator[Outdated]:
             if why and node is not None and node.name not in seen:
                 seen.add(node.name)
                 yield Outdated(judged, node, pools[judged.member.pool], reason, why)
-
-
-def jobs_by_node(jobs: tuple[Job, ...]) -> dict[str, list[Job]]:
-    found: dict[str, list[Job]] = {}
-    for job in jobs:
-        for name in job.node_names if not job.is_pending else ():
-            found.setdefault(name, []).append(job)
-    return found
 
 
 def release_outdated(work: Work) -> None:
@@ -170,7 +159,7 @@ def spare_nodes(work: Work) -> Counter[str]:
 
 
 def _go(work: Work, each: Outdated) -> None:
-    if each.node.state.is_idle:
+    if each.judged.member.is_idle:
         _forget(work, each)
         if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
             text = f"tidegate: {each.why}"

@@ -13,12 +13,6 @@ def free_soon(work: Work) -> bool:
 
     A node that is launched for them would join after it was needed, and idle.
     """
-    ending: dict[str, list[Job]] = {}
-    running: dict[str, int] = {}
-    for job in work.digest.reading.jobs:
-        for name in job.node_names if not job.is_pending else ():
-            running[name] = running.get(name, 0) + 1
-            ending.setdefault(name, []).append(job)
     is_any = False
     bins = {each.name: each for each in work.bins.all if each.kind is BinKind.EXISTING}
     for each in work.judged:
@@ -26,9 +20,9 @@ def free_soon(work: Work) -> bool:
         found = bins.get(each.member.instance_id)
         if each.use is not Use.CAPACITY or node is None or pool is None or found is None:
             continue
-        soon = [job for job in ending.get(node.name, ()) if _ends_within(work, job, pool.boot_s)]
+        soon = [job for job in each.member.jobs if _ends_within(work, job, pool.boot_s)]
         if soon:
-            is_empty = len(soon) == running[node.name] and not found.jobs
+            is_empty = len(soon) == len(each.member.jobs) and not found.jobs
             gpus, cpus, memory_mib = _freed(node, soon)
             freed = replace(
                 found,
@@ -52,7 +46,8 @@ def _ends_within(work: Work, job: Job, boot_s: float) -> bool:
 
     One that runs longer than expected is taken to run until its time limit.
     """
-    if job.started_at_s is None or job.time_limit_s is None:
+    is_suspended = job.state == "SUSPENDED"  # nobody knows when it goes on
+    if is_suspended or job.started_at_s is None or job.time_limit_s is None:
         return False
     now_s = work.head_now_s
     expected_s = work.snapshot.cluster.expected_s(job.time_limit_s, job.account)

@@ -6,7 +6,7 @@ from tidegate.core import patience
 from tidegate.core.actions import OrderKind
 from tidegate.core.budgets import DisruptionReason
 from tidegate.core.clearing import in_the_way
-from tidegate.core.disruption import jobs_by_node, least_nodes, spare_nodes
+from tidegate.core.disruption import least_nodes, spare_nodes
 from tidegate.core.keeping import kept_because
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin
@@ -43,7 +43,7 @@ def keep_warm(work: Work) -> None:
             waits = work.tries[pool.name]
             why = f"the first node of its new template, before others go ({waits.why})"
             bought += _buy(work, pool, 1, why)
-        num_idle = sum(each.node.state.is_idle for each in going)
+        num_idle = sum(each.judged.member.is_idle for each in going)
         lacking = pool.headroom_nodes + num_idle - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
 
@@ -82,12 +82,11 @@ def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
 
 def release_idle(work: Work) -> None:
     """Let go of nodes that no pending job will use and that idled for their pool's time."""
-    idle = [j for j in work.judged if j.use is Use.CAPACITY and _is_idle(j)]
+    idle = [j for j in work.judged if j.use is Use.CAPACITY and j.member.is_idle]
     if not idle:
         return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
     spare = spare_nodes(work)
-    running = jobs_by_node(work.digest.reading.jobs)
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
@@ -117,7 +116,7 @@ def release_idle(work: Work) -> None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
         elif node.name in unused and idle_s >= kept_s and spare[pool.name] > 0:
-            if kept_because(each.member, pool, running.get(node.name, ()), work.head_now_s):
+            if kept_because(each.member, pool, work.head_now_s):
                 continue
             if each.member.offering.market.is_prepaid:
                 prepaid.append((each.member, kept_s))
@@ -156,10 +155,6 @@ def _clear(
             continue
         reason = f"idle for {kept_s[name]:.0f} s, and a limit counts it that job {job_id} waits for"
         by_reason.setdefault(reason, []).append(name)
-
-
-def _is_idle(judged: Judged) -> bool:
-    return judged.member.node is not None and judged.member.node.state.is_idle
 
 
 def _idle_s(work: Work, member: Member, node: Node) -> float:

@@ -10,7 +10,7 @@ from tidegate.core.actions import NodeRecord, Order, OrderKind, Resting
 from tidegate.core.ec2 import Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
-from tidegate.core.slurm import Job, Reading
+from tidegate.core.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
 # the signal: to the script alone; "S:": to its steps alone; else to both, and all processes.
@@ -25,6 +25,8 @@ TO_STEPS = "S:"
 NAMES_MAX = 1_000
 
 ASK_AGAIN_S = 10.0
+
+RUNS = tuple(sorted(RUNNING_STATES))
 
 # By what the drain reason begins the node's own watcher (userdata/node/spot-watch.sh) knows that
 # the service has heard of the notice and saves the jobs.
@@ -220,7 +222,7 @@ def _order(
         kind,
         tuple(names),
         not_after_s,
-        only_if=("RUNNING",) if on_nodes else (),
+        only_if=RUNS if on_nodes else (),
         text=text,
         on_nodes=tuple(on_nodes),
     )

@@ -6,29 +6,26 @@ and where a time is given, from now.
 """
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tidegate.core.durations import moment
 from tidegate.core.members import Member
 from tidegate.core.pool import Pool
-from tidegate.core.slurm import Job
 
 MARK = re.compile(r"(?<![\w-])tidegate:keep(?:=([0-9][0-9TZ:.+-]*))?(?![\w=-])")
 
 
-def kept_because(member: Member, pool: Pool, jobs: Iterable[Job], now_s: float) -> str:
+def kept_because(member: Member, pool: Pool, now_s: float) -> str:
     """What keeps this node from being let go, in words; "": nothing does.
 
-    `jobs`: those that run on it. Somebody who asks for longer than the pool allows gets what
-    it allows.
+    Somebody who asks for longer than the pool allows gets what it allows.
     """
     most_s = pool.disruption.keep_max_s
     for feature in member.node.features if member.node else ():
         until_s = _until_s(feature, member.launched_at_s, most_s, now_s)
         if until_s is not None and now_s < until_s:
             return f"the feature {feature} keeps it until {moment(until_s)} UTC"
-    for job in jobs:
+    for job in member.jobs:
         began_s = job.started_at_s if job.started_at_s is not None else now_s
         until_s = _until_s(job.comment, began_s, most_s, now_s)
         if until_s is not None and now_s < until_s:

@@ -35,15 +35,11 @@ class Life:
 
 def lives(seen: Snapshot) -> tuple[Life, ...]:
     """Every node that EC2 may still bill, pool by pool, the oldest first."""
-    jobs: dict[str, list[str]] = {}
-    for job in seen.digest.reading.jobs if seen.digest else ():
-        for name in job.node_names if not job.is_pending else ():
-            jobs.setdefault(name, []).append(job.job_id)
     found = [each for each in members(seen) if is_billed(each)]
     found.sort(key=lambda each: (each.pool, each.launched_at_s, each.instance_id))
     ahead = prospects(seen)
     return tuple(
-        _life(each, tuple(jobs.get(each.instance_id, ())), seen, ahead.get(each.instance_id))
+        _life(each, tuple(job.job_id for job in each.jobs), seen, ahead.get(each.instance_id))
         for each in found
     )
 
@@ -87,7 +83,7 @@ def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
         return f"drained: {member.node.reason or 'no reason given'}"
     if member.gated_for:
         return f"kept for job {member.gated_for} until all its nodes are there"
-    if jobs or member.node.state.is_busy:
+    if member.is_busy:
         return f"its jobs end, and {_patience(pool)} without another"
     return f"{_patience(pool)} idle, when no job needs it and pool {pool.name} has its minimum"
 

@@ -3,7 +3,7 @@
 from tidegate.core.actions import NodeRecord, OrderKind, OrderResult, Phase
 from tidegate.core.ec2 import Instance, Market, Offering
 from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Node
+from tidegate.core.slurm import Job, Node, holders
 from tidegate.core.snapshot import Snapshot
 
 # EC2 takes any on-demand instance into an open reservation that it fits, and out at its end.
@@ -12,13 +12,28 @@ BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
 
 @frozen
 class Member:
-    """One instance id and its three views; at least `record` or `instance` is there."""
+    """One instance id and its three views; at least `record` or `instance` is there.
+
+    `jobs`: those that have the node, suspended and ending ones too.
+    """
 
     instance_id: str
     record: NodeRecord | None
     instance: Instance | None
     node: Node | None
     result: OrderResult | None
+    jobs: tuple[Job, ...] = ()
+
+    @property
+    def is_busy(self) -> bool:
+        """A job runs, ends, is suspended or is promised there; a DOWN node has lost its jobs."""
+        if self.node is None:
+            return False
+        return self.node.state.is_busy or (bool(self.jobs) and not self.node.state.is_down)
+
+    @property
+    def is_idle(self) -> bool:
+        return self.node is not None and not self.jobs and self.node.state.is_idle
 
     @property
     def offering(self) -> Offering:
@@ -98,6 +113,7 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
     digest = snapshot.digest
     nodes = {node.name: node for node in digest.reading.nodes} if digest else {}
     results = {(r.order_id, r.name): r for r in digest.results} if digest else {}
+    jobs = holders(digest.reading.jobs) if digest else {}
     joined: list[Member] = []
     for instance_id in sorted(records.keys() | instances.keys()):
         record = records.get(instance_id)
@@ -109,6 +125,7 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
                 instance=instances.get(instance_id),
                 node=nodes.get(instance_id),
                 result=results.get((order.order_id, instance_id)) if order else None,
+                jobs=tuple(jobs.get(instance_id, ())),
             )
         )
     return tuple(joined)

@@ -161,6 +161,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
     if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
         gated_for = judged.gated_for if judged.use is Use.GATED else ""
         found = bin_of_node(member.node, pool, member.offering, gated_for)
+        found.is_empty = not member.is_busy
         found.usd_per_hour = usd_per_hour(work.snapshot, member)
         found.is_closed = judged.is_closed
         work.bins.add([found])
@@ -213,7 +214,7 @@ def end_jobs(work: Work) -> None:
     notices = tuple(
         Notice(node.name, ends_at_s + late_s)
         for each in work.judged
-        if (node := each.member.node) and each.is_leaving and node.state.is_busy
+        if (node := each.member.node) and each.is_leaving and each.member.is_busy
     )
     if not notices:
         return
@@ -239,7 +240,7 @@ def order_out(work: Work) -> None:
         ):
             continue
         if each.order is OrderKind.DELETE or (
-            each.order is OrderKind.RELEASE and not node.state.is_busy
+            each.order is OrderKind.RELEASE and not each.member.is_busy
         ):
             if not each.member.was_told(each.order, now_s):
                 key = each.order, each.reason, each.disruption is not None

@@ -171,7 +171,7 @@ def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
     return PoolNow(
         name=pool.name,
         up=len(up),
-        busy=sum(each.node is not None and each.node.state.is_busy for each in up),
+        busy=sum(each.is_busy for each in up),
         booting=len(ours) - len(up) - len(leaving),
         leaving=len(leaving),
         usd_per_hour=round(sum(usd_per_hour(each, seen) for each in ours), 4),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tidegate.core.budgets import DisruptionReason
-from tidegate.core.disruption import candidates, how_far, jobs_by_node, least_nodes, spare_nodes
+from tidegate.core.disruption import candidates, how_far, least_nodes, spare_nodes
 from tidegate.core.frozen import frozen
 from tidegate.core.keeping import kept_because
 from tidegate.core.planner import considered
@@ -28,7 +28,6 @@ def prospects(seen: Snapshot) -> Mapping[str, Prospect]:
         return {}
     work = considered(seen)
     should = {each.node.name: each for each in candidates(work)}
-    running = jobs_by_node(work.digest.reading.jobs)
     spare = spare_nodes(work)
     found: dict[str, Prospect] = {}
     for each in work.judged:
@@ -39,9 +38,9 @@ def prospects(seen: Snapshot) -> Mapping[str, Prospect]:
             found[name] = Prospect(each.reason)
         elif each.use is Use.CAPACITY:
             outdated = should.get(name)
-            held = kept_because(each.member, pool, running.get(name, ()), work.head_now_s)
+            held = kept_because(each.member, pool, work.head_now_s)
             held = held or (_why_still(work, outdated) if outdated else "")
-            if not held and not outdated and each.member.node.state.is_idle:
+            if not held and not outdated and each.member.is_idle:
                 held = _why_kept(work, each, pool, spare[pool.name])
             found[name] = Prospect(outdated.why if outdated else "", held)
     return found

@@ -191,7 +191,7 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
         rest = _ended_while_booting(member, snapshot)
         return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
     is_announced = member.record is not None and member.record.phase is Phase.INTERRUPTED
-    looks_alive = member.node.state.is_busy and not member.node.state.is_down
+    looks_alive = member.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
         # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
         # DOWN by itself after SlurmdTimeout.
@@ -263,7 +263,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if block_ends_s is not None and now_s >= block_ends_s:
         reason = "its capacity block ends"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
-    if _is_over(node, snapshot):
+    if _is_over(member, node, snapshot):
         reason = snapshot.wanted.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.DELETE, reason=reason)
     return _judge_drain(member, node, record, joined, snapshot)
@@ -306,13 +306,13 @@ def _judge_drain(
     return Judged(member, Use.LEAVING, joined, reason=f"drained by an operator: {node.reason}")
 
 
-def _is_over(node: Node, snapshot: Snapshot) -> bool:
+def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
     """Its jobs had their time after the cluster's stop, and none is waited for."""
     wanted = snapshot.wanted
     if wanted.is_up or not wanted.ends_all or wanted.jobs_end_at_s is None:
         return False
     is_late = snapshot.now_s >= wanted.jobs_end_at_s
-    return is_late and node.state.is_busy and not _is_drained_by_others(node)
+    return is_late and member.is_busy and not _is_drained_by_others(node)
 
 
 def _judge_kept(

@@ -1,5 +1,6 @@
 """Slurm's words: nodes, their state, jobs, and the limits that accounting knows."""
 
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Self
 
@@ -9,6 +10,11 @@ from tidegate.core.frozen import frozen
 # deleting such a node crashes slurmctld 22.05.
 BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})
 DOWN_WORDS = frozenset({"DOWN", "FAIL", "INVAL", "INVALID_REG"})
+
+# squeue shows the flags of a job that has nodes before its base state.
+RUNNING_STATES = frozenset(
+    {"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "RESIZING"}
+)
 
 # Every word of `scontrol show node` in 22.05 and 24.11.
 KNOWN_WORDS = BUSY_WORDS | {
@@ -49,7 +55,9 @@ class NodeState:
 
     @property
     def is_busy(self) -> bool:
-        """A job runs, ends or is promised here."""
+        """A job runs, ends or is promised here. Slurm shows no word for one that is suspended:
+        who has nodes is told by `holders`.
+        """
         return not BUSY_WORDS.isdisjoint(self.words)
 
     @property
@@ -183,7 +191,20 @@ class Job:
 
     @property
     def is_running(self) -> bool:
-        return self.state in ("RUNNING", "SUSPENDED", "STOPPED")
+        """It has its nodes, also while it is suspended or its nodes are made ready."""
+        return self.state in RUNNING_STATES
+
+
+def holders(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs that have each node, ending ones too, whatever the node's own state says.
+
+    22.05 shows the node of a suspended job as IDLE, and its slurmctld ends when that is deleted.
+    """
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        for name in job.node_names if not job.is_pending else ():
+            found.setdefault(name, []).append(job)
+    return found
 
 
 @frozen

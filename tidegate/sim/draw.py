@@ -79,7 +79,10 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         associations=_associations(chance),
         licences=chance.randint(1, 2),
         arrivals=with_time_limits(prepaid, arrivals, cluster),
-        operator=_operator(stream(seed, "operator"), safety_s),
+        operator=(
+            *_operator(stream(seed, "operator"), safety_s),
+            *_suspender(stream(seed, "suspend"), safety_s),
+        ),
         faults=frozenset(),
         rates=Rates(),
         shortages=(),
@@ -219,6 +222,12 @@ def _associations(chance: Random) -> tuple[Association, ...]:
             ),
         )
     )
+
+
+def _suspender(chance: Random, safety_s: float) -> tuple[Happening, ...]:
+    """Now and then somebody suspends a running job for a while."""
+    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0)
+    return (Happening("suspend", at_s, for_s),) if chance.random() < 0.08 else ()
 
 
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:

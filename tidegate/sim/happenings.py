@@ -19,6 +19,7 @@ from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
+from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
 from tidegate.sim.slurm_parts import SimNode, Submit, SubmitRefused
 
@@ -60,6 +61,7 @@ class Happenings:
             "pin": self._pin,
             "meddle": self._meddle,
             "override": self._override,
+            "suspend": People(self.chaos).suspend,
         }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)

@@ -92,6 +92,7 @@ class SimSlurm:
             if job_id in (job.job_id, job.array_job_id, job.het_job_id) and job.state in (
                 "PENDING",
                 "RUNNING",
+                "SUSPENDED",
             ):
                 self.table.end(job, "CANCELLED")
         self.table.main_pass()
@@ -104,6 +105,21 @@ class SimSlurm:
                 job.reason = "BeginTime" if job.eligible_at_s > self.clock.now_s() else "None"
         self.table.changed()
         self.table.main_pass()
+
+    def suspend(self, job_id: str) -> None:
+        """`scontrol suspend`: the job keeps its nodes, memory and GPUs, and gives its CPUs away."""
+        job = self.table.active.get(job_id)
+        if job is not None and job.state == "RUNNING":
+            job.state, job.suspended_at_s = "SUSPENDED", self.clock.now_s()
+            self.table.changed()
+
+    def resume(self, job_id: str) -> None:
+        """`scontrol resume`; a job that waits or has ended meanwhile is left alone."""
+        job = self.table.active.get(job_id)
+        if job is not None and job.state == "SUSPENDED":
+            job.state = "RUNNING"
+            job.saved_s -= self.clock.now_s() - job.suspended_at_s
+            self.table.changed()
 
     # -- what machines do ------------------------------------------------------------------
 
@@ -174,8 +190,13 @@ class SimSlurm:
             self.table.main_pass()
 
     def delete(self, names: Sequence[str]) -> dict[str, str]:
+        """22.05 looks at the node's state alone, and ends at one that has a suspended job."""
         with self._command("delete", names):
-            busy = {n.name: "Requested nodes are busy" for n in self._known(names) if n.jobs}
+            known = self._known(names)
+            busy = {n.name: "Requested nodes are busy" for n in known if n.is_busy}
+            if any(node.jobs and node.name not in busy for node in known):
+                self.is_up = False
+                raise SlurmUnavailable("Zero Bytes were transmitted or received")
             for name in names:
                 if name not in busy:
                     self.nodes.pop(name, None)
@@ -194,7 +215,7 @@ class SimSlurm:
                     if job.het_job_id == job_id:
                         self.table.requeue_beside(job)
                     continue
-                if job is None or job.state != "RUNNING" or not job.submit.is_requeueable:
+                if job is None or not job.is_running or not job.submit.is_requeueable:
                     refused[job_id] = "Requested operation is presently disabled"
                 elif job.het_job_id not in ("", job_id):
                     refused[job_id] = "Job not heterogeneous job leader"

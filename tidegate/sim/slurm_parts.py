@@ -67,6 +67,11 @@ class SimJob:
     admin_comment: str = ""
     het_job_id: str = ""
     row: tuple[object, Job] | None = None
+    suspended_at_s: float = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in ("RUNNING", "SUSPENDED")
 
     @property
     def ends_at_s(self) -> float:
@@ -103,14 +108,20 @@ class SimNode:
     def __post_init__(self) -> None:
         self.joined_weight = self.weight
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether Slurm's own state shows it: 22.05 shows the node of a suspended job as idle."""
+        return any(job.state != "SUSPENDED" for job in self.jobs.values())
+
     def allocated(self) -> tuple[int, int, int]:
-        """CPUs, memory and GPUs that its jobs hold."""
+        """CPUs, memory and GPUs that its jobs hold; a suspended one has given its CPUs away."""
         cpus = memory_mib = gpus = 0
         for job in self.jobs.values():
             shape = job.submit.shape
-            if shape.is_exclusive:
+            is_suspended = job.state == "SUSPENDED"
+            if shape.is_exclusive and not is_suspended:
                 return self.cpus, self.memory_mib, self.gpus
-            cpus += shape.cpus
+            cpus += 0 if is_suspended else shape.cpus
             memory_mib += shape.memory_mib
             gpus += shape.gpus
         return cpus, memory_mib, gpus

@@ -35,7 +35,7 @@ def node_row(node: SimNode) -> Node:
 
 def _node_row(node: SimNode) -> Node:
     cpus, memory_mib, gpus = node.allocated()
-    base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.jobs else "IDLE"
+    base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.is_busy else "IDLE"
     words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
     if node.is_drain:
         words.add("DRAIN")

@@ -145,7 +145,7 @@ class Table:
     def requeue_beside(self, job: SimJob) -> None:
         """What is done to one component of a heterogeneous job is done to all."""
         for other in list(self.active.values()) if job.het_job_id else ():
-            if other.het_job_id == job.het_job_id and other.state == "RUNNING":
+            if other.het_job_id == job.het_job_id and other.is_running:
                 self.requeue(other, completes=True)
 
     def reached_by(self, job: SimJob, signal: str) -> list[SimJob]:
@@ -284,7 +284,7 @@ class Table:
             usable = self._fitting(job.submit, when_empty=True)
             if len(usable) >= job.submit.nodes and any(node.jobs for node in usable):
                 for node in usable[: job.submit.nodes]:
-                    node.is_planned = not node.jobs
+                    node.is_planned = not node.is_busy
 
     def is_throttled(self, job: SimJob) -> bool:
         throttle = job.submit.throttle

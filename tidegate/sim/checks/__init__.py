@@ -31,6 +31,7 @@ from tidegate.sim.checks.orders import (
     OrdersGuarded,
     PlannedNodesKept,
     RequiredNodesKept,
+    SuspendedNodesKept,
 )
 from tidegate.sim.checks.plans import (
     BeatenPlansDropped,
@@ -74,6 +75,7 @@ CHECKS: tuple[type[Check], ...] = (
     NothingWhileBlind,
     OrdersGuarded,
     PlannedNodesKept,
+    SuspendedNodesKept,
     RequiredNodesKept,
     OperatorsKeepNodes,
     IdleNodesGo,

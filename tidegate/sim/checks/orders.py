@@ -106,6 +106,17 @@ class PlannedNodesKept(Check):
                 raise self.broken(f"{name} is deleted while PLANNED")
 
 
+class SuspendedNodesKept(Check):
+    """A node that a suspended job has is not deleted: slurmctld 22.05 crashes of it."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        for name in names if verb == "delete" else ():
+            node = self.world.slurm.nodes.get(name)
+            for job in node.jobs.values() if node is not None else ():
+                if job.state == "SUSPENDED":
+                    raise self.broken(f"{name} is deleted, suspended job {job.job_id} has it")
+
+
 class RequiredNodesKept(Check):
     """A node that lives and that a pending job insists on is not deleted: Slurm cancels the job."""
 

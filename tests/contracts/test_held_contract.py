@@ -1,0 +1,103 @@
+"""Nodes that look free and are not: what the planner and the agent's guards rely on."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+
+from tests.contracts.real_slurm import eventually, slurm_of_its_own
+from tests.contracts.sim_slurm import SimBench
+from tests.contracts.test_slurm_contract import (
+    Bench,
+    bench,
+    cluster,
+    fresh_name,
+    job,
+    names,
+    node,
+    real_bench,
+    running_job,
+    state,
+)
+from tidegate.agent.delete import delete
+from tidegate.agent.release import Pace, release
+from tidegate.core.actions import Order, OrderKind, OrderOutcome
+from tidegate.core.errors import SlurmUnavailable
+
+__all__ = ["bench", "cluster", "real_bench"]
+
+
+def suspended_job(bench: Bench, name: str, *options: str) -> str:
+    job_id = running_job(bench, name, *options)
+    bench.suspend(job_id)
+    eventually("it is suspended", lambda: state(bench, job_id) == "SUSPENDED")
+    return job_id
+
+
+def release_of(name: str) -> Order:
+    return Order("o1", OrderKind.RELEASE, (name,), time.time() + 1e9, only_if=("IDLE",))
+
+
+def test_the_node_of_a_suspended_job_looks_idle_and_is_not_released(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = suspended_job(bench, name, "--gres=gpu:t4:1")
+
+    results = release(release_of(name), bench.port, bench.pause, Pace(3, 0.1))
+
+    assert "MIXED" not in node(bench, name).state.words
+    assert [(one.outcome, one.detail) for one in results] == [
+        (OrderOutcome.KEPT, f"Job {job_id} is suspended here.")
+    ]
+    assert not node(bench, name).state.is_drain
+    assert job(bench, job_id).node_names == (name,)
+
+
+@pytest.mark.parametrize("option", ["--requeue", "--no-requeue"])
+def test_a_dead_node_with_a_suspended_job_is_deleted_without_harm(bench, option):
+    name = fresh_name()
+    bench.join(name)
+    job_id = suspended_job(bench, name, option)
+    bench.die(name)
+    order = replace(release_of(name), kind=OrderKind.DELETE, only_if=())
+
+    def is_gone() -> bool:
+        delete([order], bench.port, bench.pause, Pace(3, 0.5))
+        return name not in names(bench)
+
+    eventually("it is deleted", is_gone)
+    bench.pause(1.0)
+    assert state(bench, job_id) == ("PENDING" if option == "--requeue" else "")
+
+
+def test_a_suspended_job_is_requeued(bench):
+    name = fresh_name()
+    bench.join(name)
+    job_id = suspended_job(bench, name)
+
+    assert bench.port.requeue([job_id]) == {}
+
+    eventually("it waits", lambda: state(bench, job_id) == "PENDING")
+
+
+@pytest.mark.parametrize("kind", ["simulated", "real"])
+def test_deleting_the_node_of_a_suspended_job_ends_slurmctld(kind):
+    """That of 22.05; whoever restarts it and repeats the command ends it again."""
+    with ExitStack() as stack:
+        bench = SimBench() if kind == "simulated" else stack.enter_context(slurm_of_its_own())
+        name = fresh_name()
+        bench.join(name)
+        job_id = suspended_job(bench, name)
+        if not bench.port.read().version.startswith(("22.05", "sim")):
+            pytest.skip("real path: needs Slurm 22.05")
+        bench.port.drain([name], "going")
+        bench.pause(8.0)  # until slurmctld has written down that the job is suspended
+
+        for _ in range(2):
+            with pytest.raises(SlurmUnavailable, match="Zero Bytes"):
+                bench.port.delete([name])
+            with pytest.raises(SlurmUnavailable):
+                bench.port.read()
+            bench.restart()
+            eventually("it answers", lambda: state(bench, job_id) == "SUSPENDED")
