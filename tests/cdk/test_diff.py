@@ -258,12 +258,12 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
 
     assert said(fine).exit_code == 0
     assert "tidegate-dev-data: no change" in said(fine).output
-    assert said(grave["tidegate-dev"].folder).exit_code == 2
+    assert said(grave["tidegate-dev"].folder).exit_code == 3
     assert "does not move" in said(grave["tidegate-dev"].folder).output
     assert said(tmp_path).exit_code == 1
 
     told = said(grave["tidegate-dev"].folder, "--json")
-    assert told.exit_code == 2
+    assert told.exit_code == 3
     found = {each["kind"]: each for each in json.loads(told.output) if each["is_grave"]}
     assert "does not move" in found["AWS::EC2::Volume"]["sentence"]
     assert found["AWS::EC2::Instance"]["stack"] == "tidegate-dev"

@@ -72,7 +72,7 @@ def test_pending_tasks_are_counted_by_their_verdict():
 
     found = overview(later, judged)
 
-    assert (found.running, found.starting, found.waiting, found.unjudged) == (1, 3, 5, 1)
+    assert (found.running, found.starting, found.waiting, found.not_judged) == (1, 3, 5, 1)
     ((reason, count),) = found.waits_because
     assert "the job asks 64" in reason
     assert count == 5

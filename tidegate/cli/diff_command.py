@@ -21,7 +21,7 @@ def diff(
 ) -> None:
     """Tell what deploying the synthesized templates would do to the cluster that runs.
 
-    Exit code 2 when something that holds data, or the head, would be replaced.
+    Exit code 3 when something that holds data, or the head, would be replaced.
     """
     from rich.console import Console
 
@@ -47,13 +47,13 @@ def diff(
     is_grave = any(each.is_grave for those in found.values() for each in those)
     if json:
         typer.echo(as_json([each.told(stack) for stack, those in found.items() for each in those]))
-        raise typer.Exit(2 if is_grave else 0)
+        raise typer.Exit(3 if is_grave else 0)
     for stack, those in found.items():
         console.print(f"{stack}: {len(those)} changes" if those else f"{stack}: no change")
         for change in those:
             console.print(f"  {change.sentence}", style="red" if change.is_grave else None)
     console.print("Nodes that run are touched by no deployment.")
-    raise typer.Exit(2 if is_grave else 0)
+    raise typer.Exit(3 if is_grave else 0)
 
 
 def _deployed(stacks: Any, region: str) -> dict[str, Any]:

@@ -19,17 +19,23 @@ from tidegate.core.actions import Launch, Plan
 from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.frozen import frozen
+from tidegate.core.history import LOOK_DENIED, LOOK_FAILED
 from tidegate.core.overview import AlarmNow
 from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import chosen
+from tidegate.core.unjudged import Unjudged, is_judged, nobody_judges
+from tidegate.core.verdicts import Verdicts
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.planner import control
 from tidegate.wiring.resources import Clients, placement_of, resources_of
+
+# A planner that fails does so at least every five minutes.
+FAILURES_S = 900.0
 
 
 @frozen
@@ -41,6 +47,21 @@ class Seen:
     placement: Placement
     compute: Ec2Compute
     decisions: S3Decisions
+
+    def unjudged(self, verdicts: Verdicts | None) -> Unjudged | None:
+        """That nobody judges what the head reports; None: somebody does.
+
+        Asks S3 twice more, and only where the newest report has no verdicts yet.
+        """
+        seen = self.snapshot
+        if is_judged(seen, verdicts):
+            return None
+        judged_at_s = verdicts.at_s if verdicts else 0.0
+        looks = self.decisions.since(max(judged_at_s, seen.now_s - FAILURES_S), most=1)
+        ends = (LOOK_FAILED, LOOK_DENIED)
+        failed = (event for look in looks for event in look if event.code in ends)
+        last = next((event for event in failed if event.at_s > judged_at_s), None)
+        return nobody_judges(seen, verdicts, last)
 
     def dry_run(self, plan: Plan) -> Iterator[str]:
         """What EC2 says of each launch of the plan; nothing is launched."""

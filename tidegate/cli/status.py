@@ -59,7 +59,9 @@ def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
     from tidegate.core.overview import overview
 
     seen: Seen = live(file, clients)
-    return overview(seen.snapshot, seen.decisions.newest(), seen.notes, alarms(file, clients))
+    verdicts = seen.decisions.newest()
+    dead = seen.unjudged(verdicts)
+    return overview(seen.snapshot, verdicts, seen.notes, alarms(file, clients), dead)
 
 
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:

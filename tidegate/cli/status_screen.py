@@ -16,11 +16,14 @@ MIB_PER_GIB = 1024
 
 def screen(found: Overview, *, is_wrapped: bool) -> Group:
     """`is_wrapped`: for a screen that is drawn again and again, from which nobody copies."""
+    last = (each for each in found.needs_a_look if each != found.unjudged)
+    first = [f"! {found.unjudged}"] if found.unjudged else []
     return Group(
+        *lines(first, "bold red", is_wrapped=is_wrapped),
         *lines(_head(found), is_wrapped=is_wrapped),
         _pools(found),
         *lines(_tail(found), is_wrapped=is_wrapped),
-        *lines((f"! {each}" for each in found.needs_a_look), "bold red", is_wrapped=is_wrapped),
+        *lines((f"! {each}" for each in last), "bold red", is_wrapped=is_wrapped),
     )
 
 
@@ -30,7 +33,7 @@ def _head(found: Overview) -> Iterator[str]:
     looked = "never" if found.look_age_s is None else f"{span(found.look_age_s)} ago"
     yield f"head heard {heard}, last look {looked}"
     jobs = f"{found.running} run, {found.starting} start soon, {found.waiting} wait"
-    yield f"jobs: {jobs}" + (f", {found.unjudged} not judged yet" if found.unjudged else "")
+    yield f"jobs: {jobs}" + (f", {found.not_judged} not judged yet" if found.not_judged else "")
     if found.gpus.configured:
         lost = f", {found.gpus.lost} lost" if found.gpus.lost else ""
         yield (

@@ -32,7 +32,8 @@ def why(
 
     with told():
         seen = live(load_cluster(cluster), context.obj)
-        found = answer(job_id, seen.snapshot, seen.decisions.newest())
+        verdicts = seen.decisions.newest()
+        found = answer(job_id, seen.snapshot, verdicts, seen.unjudged(verdicts))
     if json:
         typer.echo(as_json(found))
     else:

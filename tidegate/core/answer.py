@@ -17,6 +17,7 @@ from tidegate.core.refusal import too_small
 from tidegate.core.short import in_short
 from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.unjudged import Unjudged
 from tidegate.core.verdicts import Verdict, Verdicts
 from tidegate.core.why import Why, WhyNot
 
@@ -50,8 +51,10 @@ class Answer:
     change: tuple[str, ...] = ()
 
 
-def answer(job_id: str, seen: Snapshot, verdicts: Verdicts | None) -> Answer:
-    """`verdicts` None: no look has stored any yet."""
+def answer(
+    job_id: str, seen: Snapshot, verdicts: Verdicts | None, unjudged: Unjudged | None = None
+) -> Answer:
+    """`verdicts` None: no look has stored any yet. `unjudged`: nobody judges the queue now."""
     rows = rows_of(job_id, seen.digest.reading.jobs) if seen.digest else ()
     if not rows:
         return _unknown(job_id, seen)
@@ -62,16 +65,19 @@ def answer(job_id: str, seen: Snapshot, verdicts: Verdicts | None) -> Answer:
     verdict = verdicts.of(job.job_id) if verdicts else None
     why_nots = verdict.why_nots if verdict else ()
     ours = _nodes_of(job, seen, verdicts)
+    is_served = verdict is not None and verdict.is_served and unjudged is None
     return Answer(
         job_id,
-        Status.STARTING if verdict and verdict.is_served else Status.WAITING,
-        _headline(job_id, verdict, ours, seen),
+        Status.STARTING if is_served else Status.WAITING,
+        f"job {job_id} waits: {unjudged.headline}"
+        if unjudged
+        else _headline(job_id, verdict, ours, seen),
         slurm,
         _needs(job, seen),
-        tuple(_verdict(verdict, verdicts, seen)),
+        tuple(_verdict(verdict, verdicts, seen, unjudged)),
         tuple(_pools(job, verdict, ours, seen)),
         _shown([*_bought(job, ours, verdicts), *(on_its_way(each, seen) for each in ours)]),
-        advice(job, why_nots)[:SHOWN_MAX],
+        (unjudged.remedy,) if unjudged else advice(job, why_nots)[:SHOWN_MAX],
     )
 
 
@@ -161,13 +167,21 @@ def _headline(job_id: str, verdict: Verdict | None, ours: Sequence[Member], seen
     return f"job {job_id} starts soon: {verdict.reason}{when}"
 
 
-def _verdict(verdict: Verdict | None, verdicts: Verdicts | None, seen: Snapshot) -> Iterator[str]:
+def _verdict(
+    verdict: Verdict | None,
+    verdicts: Verdicts | None,
+    seen: Snapshot,
+    unjudged: Unjudged | None,
+) -> Iterator[str]:
+    if unjudged:
+        yield unjudged.headline
     if seen.staleness:
         yield seen.staleness
     if not seen.wanted.is_up and seen.wanted.reason not in seen.staleness:
         yield seen.wanted.reason
     if verdicts is None or verdict is None:
-        yield "no look has judged it yet; the next one comes with the head's next report"
+        if not unjudged:
+            yield "no look has judged it yet; the next one comes with the head's next report"
         return
     said = NOTHING_TO_BUY if verdict.why_nots else verdict.reason
     yield f"{said} (plan {verdicts.plan_id}, {max(seen.now_s - verdicts.at_s, 0):.0f} s ago)"

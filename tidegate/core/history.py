@@ -29,8 +29,9 @@ from tidegate.core.pool import Cluster
 from tidegate.core.slurm_names import ABOUT_JOBS
 from tidegate.core.snapshot import Snapshot
 
-# The code of trouble that ended a look; other trouble is one part's, and the look went on.
+# The codes of trouble that ended a look; other trouble is one part's, and the look went on.
 LOOK_FAILED = "look-failed"
+LOOK_DENIED = "look-denied"  # a policy forbids what every look needs
 
 
 class Kind(StrEnum):

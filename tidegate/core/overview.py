@@ -14,6 +14,7 @@ from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import spending, used_up
 from tidegate.core.templates import troubles
 from tidegate.core.toll import losses
+from tidegate.core.unjudged import Unjudged
 from tidegate.core.verdicts import Verdicts
 
 
@@ -63,10 +64,11 @@ class AlarmNow:
 
 @frozen
 class Overview:
-    """`starting`, `waiting`: pending jobs by their verdict; `unjudged`: those without one.
+    """`starting`, `waiting`: pending jobs by their verdict; `not_judged`: those without one.
 
     `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
-    `alarms`: those that fire; None: whoever asks may not read them.
+    `alarms`: those that fire; None: whoever asks may not read them. `unjudged`: that nobody judges
+    the queue, the first of `needs_a_look`; "": somebody does.
     """
 
     cluster: str
@@ -77,7 +79,7 @@ class Overview:
     running: int
     starting: int
     waiting: int
-    unjudged: int
+    not_judged: int
     waits_because: tuple[tuple[str, int], ...]
     pools: tuple[PoolNow, ...]
     gpus: Gpus
@@ -88,6 +90,7 @@ class Overview:
     resting: tuple[RestingNow, ...]
     alarms: tuple[AlarmNow, ...] | None
     needs_a_look: tuple[str, ...]
+    unjudged: str = ""
 
 
 # Of a budget; the alarm stands at the same share.
@@ -102,8 +105,10 @@ def overview(
     verdicts: Verdicts | None,
     notes: Sequence[str] = (),
     alarms: Sequence[AlarmNow] | None = (),
+    unjudged: Unjudged | None = None,
 ) -> Overview:
     """`notes`: what had to be dropped to see this, like a digest that cannot be read."""
+    dead = unjudged.sentence if unjudged else ""
     every = members(seen)
     jobs = seen.digest.reading.jobs if seen.digest else ()
     pending = [job for job in jobs if job.is_pending]
@@ -122,7 +127,7 @@ def overview(
         running=sum(job.is_running for job in jobs),
         starting=sum(n for v, n in zip(judged, tasks, strict=True) if v and v.is_served),
         waiting=reasons.total(),
-        unjudged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
+        not_judged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
         waits_because=tuple(reasons.most_common(REASONS_MAX)),
         pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
         gpus=gpus(seen),
@@ -135,7 +140,13 @@ def overview(
         losses=losses(seen),
         resting=_resting(seen),
         alarms=None if alarms is None else tuple(alarms),
-        needs_a_look=(*notes, *_troubles(seen), *map(_firing, alarms or ())),
+        needs_a_look=(
+            *([dead] if dead else []),
+            *notes,
+            *_troubles(seen),
+            *map(_firing, alarms or ()),
+        ),
+        unjudged=dead,
     )
 
 

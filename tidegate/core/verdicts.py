@@ -44,7 +44,8 @@ class Verdicts:
     """The last look that knew the queue.
 
     `jobs`: job id -> number of its verdict in `verdicts`. `by`: the nodes that serve a job.
-    `digest_sequence`: of the digest that the verdicts are about.
+    `digest_sequence`: of the digest that the verdicts are about, within the agent's start at
+    `agent_started_at_s`; 0.0: 0.1 did not say.
     """
 
     cluster: str
@@ -58,6 +59,7 @@ class Verdicts:
     launches: tuple[Bought, ...] = ()
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
+    agent_started_at_s: float = 0.0
 
     def of(self, job_id: str) -> Verdict | None:
         """None: the look did not know the job, or it was not pending."""
@@ -93,6 +95,7 @@ def verdicts_of(
         launches=tuple(_bought(each) for each in launched),
         refused=tuple(Refused(str(each.offering), each.code, each.message) for each in refused),
         notes=plan.notes,
+        agent_started_at_s=snapshot.digest.stamp.agent_started_at_s,
     )
 
 

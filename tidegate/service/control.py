@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.actions import Plan
 from tidegate.core.calendar import AlwaysUp
-from tidegate.core.errors import TidegateError
+from tidegate.core.errors import NotAuthorized, TidegateError
 from tidegate.core.events import News
 from tidegate.core.frozen import frozen
 from tidegate.core.planner import plan
@@ -39,10 +39,13 @@ class Round:
 
 @dataclass(slots=True)
 class Looked:
-    """What a look did; `trouble` is set when the outside world failed it."""
+    """What a look did; `trouble` is set when the outside world failed it, `is_denied` when that
+    was a policy.
+    """
 
     rounds: list[Round] = field(default_factory=list)
     trouble: str = ""
+    is_denied: bool = False
 
 
 @frozen
@@ -70,6 +73,7 @@ class Control:
             self.bus.look("more to launch than one look can")
         except TidegateError as trouble:
             looked.trouble = f"{type(trouble).__name__}: {trouble}"
+            looked.is_denied = isinstance(trouble, NotAuthorized)
         return looked
 
     def _round(self) -> Round:

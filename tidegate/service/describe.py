@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from tidegate.core.actions import Action, Launch, Mark
-from tidegate.core.history import LOOK_FAILED, Event, Kind, Narrator
+from tidegate.core.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
 from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.service.control import Looked, Round
 
@@ -65,8 +65,8 @@ def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:
     found = [event for each in looked.rounds for event in _events(each)]
     if looked.trouble:
         look_id = found[-1].look_id if found else "none"
-        said = _cut(looked.trouble)
-        found.append(Event(at_s, look_id, Kind.TROUBLE, LOOK_FAILED, sentence=said))
+        code = LOOK_DENIED if looked.is_denied else LOOK_FAILED
+        found.append(Event(at_s, look_id, Kind.TROUBLE, code, sentence=_cut(looked.trouble)))
     return tuple(found)
 
 
