@@ -24,6 +24,7 @@ from tidegate.adapters.clock import SystemClock
 from tidegate.core.actions import LaunchStatus, NodeRecord, Phase
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.slurm import Shape
+from tidegate.ports import Finished
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit
 from tidegate.wire.config import load_cluster
@@ -103,7 +104,7 @@ def benched(num_nodes: int) -> Iterator[tuple[LiveSlurm, Live]]:
                 NodeRecord(name, "l-0", pool.name, on, time.time(), 1.45, Phase.JOINED)
                 for name in names
             ]
-            made.ledger.finish_launch("l-0", LaunchStatus.DONE, records)
+            made.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, records))
             made.until("a digest", made.has_digest, 30.0)
             yield slurm, made
 

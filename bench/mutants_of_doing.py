@@ -39,9 +39,9 @@ FAULTS_OF_DOING = (
     mutant(
         "what was refused in a plan is tried again in it",
         (
-            "service/apply.py",
-            "        if refused.issuperset(record.launch.offerings):",
-            "        if not record.launch.offerings:",
+            "service/launching.py",
+            "            if refused.issuperset(each.launch.offerings) and each not in asking",
+            "            if not each.launch.offerings",
         ),
     ),
     # -- interruption ------------------------------------------------------------------------

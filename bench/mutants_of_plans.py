@@ -241,8 +241,8 @@ FAULTS_OF_PLANS = (
     mutant(
         "a refused offering is forgotten",
         (
-            "service/apply.py",
-            "        for refusal in {r.offering: r for r in refusals}.values():",
+            "service/launching.py",
+            "        for refusal in {each.offering: each for each in refused}.values():",
             "        for refusal in ():",
         ),
     ),

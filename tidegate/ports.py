@@ -4,7 +4,7 @@ Every adapter and every simulated part implements one of these; one contract sui
 runs on both. Each method states its errors; expected outcomes come back as values.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import ScheduleOverride, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
+from tidegate.core.errors import TidegateError
 from tidegate.core.frozen import frozen
 from tidegate.core.history import Event
 from tidegate.core.learnt import Learnt
@@ -65,14 +66,25 @@ class Head(Protocol):
         ...
 
 
+@frozen
+class Answered:
+    """What EC2 said to one request, or why nothing is known of it."""
+
+    request: FleetRequest
+    result: FleetResult | TidegateError
+
+
 class Compute(Protocol):
     """EC2, limited to the instances of one cluster."""
 
-    def create_fleet(self, request: FleetRequest) -> FleetResult:
-        """Buy instances; partial success and refusals are values.
+    def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
+        """Buy instances, with all requests side by side; partial success and refusals are values.
 
-        The same request repeated under its token buys nothing more.
-        Errors: Throttled, NotAuthorized, RequestMismatch (token used with another request).
+        What has come in at one time comes together, in any order; each request is answered once.
+        The same request repeated under its token buys nothing more. Whoever stops to listen
+        closes it; what was asked may be bought all the same. It raises nothing: trouble with a
+        request (Throttled, NotAuthorized, RequestMismatch: token used with another request) is
+        its answer.
         """
         ...
 
@@ -93,6 +105,15 @@ class Compute(Protocol):
 COMMIT_MAX = 99
 NO_ORDERS: Mapping[str, PendingOrder] = MappingProxyType({})
 NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
+
+
+@frozen
+class Finished:
+    """What came of a launch. `nodes`: of its instances."""
+
+    launch_id: str
+    status: LaunchStatus
+    nodes: Sequence[NodeRecord] = ()
 
 
 @frozen
@@ -145,10 +166,8 @@ class Ledger(Protocol):
         """Note that this planner sets out to finish it now; False: it is finished already."""
         ...
 
-    def finish_launch(
-        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
-    ) -> None:
-        """Write the nodes of a launch, then its status; repeating it changes nothing."""
+    def finish_launches(self, *finished: Finished) -> None:
+        """Write the nodes of each launch, then its status; repeating it changes nothing."""
         ...
 
     def advance_node(self, instance_id: str, phase: Phase) -> bool:
@@ -190,8 +209,8 @@ class Ledger(Protocol):
         """The rests of these offerings, as in `view`."""
         ...
 
-    def rest(self, resting: Resting) -> None:
-        """Remember a refused offering until its time."""
+    def rest(self, *resting: Resting) -> None:
+        """Remember refused offerings until their time; each stands there once."""
         ...
 
     def watch(self, stuck: Stuck) -> None:

@@ -7,6 +7,7 @@ from tests.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
 
 
@@ -72,7 +73,7 @@ def test_finished_records_are_left_to_the_time_to_live(
 ) -> None:
     one, _ = planners
     one.commit(one.view().epoch, [launch()])
-    one.finish_launch("l-1", launch().status.DONE, [])
+    one.finish_launches(Finished("l-1", launch().status.DONE))
 
     items = cloud.client("dynamodb").scan(TableName=names.table)["Items"]
 

@@ -19,7 +19,6 @@ from tidegate.core.ec2 import (
     RefusalKind,
 )
 from tidegate.core.errors import RequestMismatch
-from tidegate.ports import Compute
 from tidegate.sim.clock import SimClock
 from tidegate.sim.ec2 import SimCompute
 
@@ -34,7 +33,7 @@ class Ec2(Protocol):
     """A `Compute` whose market the test can script."""
 
     @property
-    def compute(self) -> Compute: ...
+    def compute(self) -> SimCompute | Ec2Compute: ...
 
     def limit(self, offering: Offering, left: int) -> None: ...
 
@@ -309,3 +308,36 @@ def test_ending_twice_or_nothing_is_no_error(ec2: Ec2) -> None:
     ec2.compute.terminate([])
 
     assert alive(ec2) == set()
+
+
+def test_requests_side_by_side_are_each_answered_once(ec2: Ec2) -> None:
+    ec2.limit(T4_B, 0)
+    asked = [
+        ec2.request(T4_A, token="1"),
+        ec2.request(T4_B, token="2"),
+        ec2.request(A10G_A, A10G_B, count=2, token="3"),
+    ]
+
+    came = [each for batch in ec2.compute.create_fleets(asked) for each in batch]
+
+    found = {each.request: each.result for each in came}
+    assert len(came) == len(found) == 3
+    results = [found[each] for each in asked]
+    assert all(isinstance(each, FleetResult) for each in results)
+    assert [len(each.instances) for each in results if isinstance(each, FleetResult)] == [1, 0, 2]
+    assert len(alive(ec2)) == 3
+
+
+def test_side_by_side_a_used_token_is_the_answer_of_its_request_alone(ec2: Ec2) -> None:
+    ec2.compute.create_fleet(ec2.request(T4_A, count=1))
+
+    answers = ec2.compute.create_fleets(
+        [ec2.request(T4_A, count=2), ec2.request(T4_A, token="new")]
+    )
+    found = {each.request.client_token: each.result for batch in answers for each in batch}
+
+    assert sorted(type(each).__name__ for each in found.values()) == [
+        "FleetResult",
+        "RequestMismatch",
+    ]
+    assert len(alive(ec2)) == 2

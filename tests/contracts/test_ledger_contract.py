@@ -23,7 +23,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.ec2 import FleetRequest, Market, Override
-from tidegate.ports import COMMIT_MAX, Ledger
+from tidegate.ports import COMMIT_MAX, Finished, Ledger
 from tidegate.sim.clock import SimClock
 
 HOUR_S = 3600.0
@@ -64,7 +64,7 @@ def node(instance_id: str = "i-1", phase: Phase = Phase.LAUNCHED) -> NodeRecord:
 def with_node(ledger: Ledger, phase: Phase = Phase.LAUNCHED) -> None:
     """The ledger after launch l-1 brought node i-1, which then went on to `phase`."""
     ledger.commit(ledger.view().epoch, [launch()])
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node()])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node()]))
     if phase is Phase.INTERRUPTED:
         ledger.interrupt_nodes({"i-1": NOW_S + 120})
     elif phase:
@@ -135,7 +135,7 @@ def test_a_commit_that_loses_notes_no_order(ledger: Ledger) -> None:
 
 def test_as_many_orders_as_a_commit_may_hold_are_noted_with_it(ledger: Ledger) -> None:
     names = [f"i-{number}" for number in range(COMMIT_MAX)]
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
 
     assert ledger.commit(ledger.view().epoch, [], dict.fromkeys(names, DRAIN))
 
@@ -199,7 +199,7 @@ def test_more_than_a_page_of_records_is_seen_whole(ledger: Ledger) -> None:
 def test_a_finished_launch_gives_way_to_its_nodes(ledger: Ledger) -> None:
     ledger.commit(ledger.view().epoch, [launch()])
 
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2")])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2")]))
 
     seen = ledger.view()
     assert seen.launches == ()
@@ -215,7 +215,7 @@ def test_only_a_launch_that_is_in_doubt_can_be_taken_up(ledger: Ledger) -> None:
     assert taken
     assert doubt.taken_at_s is not None
     assert replace(doubt, taken_at_s=None) == launch()
-    ledger.finish_launch("l-1", LaunchStatus.FAILED, ())
+    ledger.finish_launches(Finished("l-1", LaunchStatus.FAILED))
     assert not ledger.take_launch("l-1")
     assert not ledger.take_launch("l-2")
     assert ledger.view().launches == ()
@@ -224,7 +224,7 @@ def test_only_a_launch_that_is_in_doubt_can_be_taken_up(ledger: Ledger) -> None:
 def test_finishing_again_adds_what_is_new_and_resets_nothing(ledger: Ledger) -> None:
     with_node(ledger, Phase.JOINED)
 
-    ledger.finish_launch("l-1", LaunchStatus.FAILED, [node("i-1"), node("i-2")])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.FAILED, [node("i-1"), node("i-2")]))
 
     phases = {one.instance_id: one.phase for one in ledger.view().nodes}
     assert phases == {"i-1": Phase.JOINED, "i-2": Phase.LAUNCHED}
@@ -234,7 +234,9 @@ def test_finishing_again_adds_what_is_new_and_resets_nothing(ledger: Ledger) -> 
 def test_a_launch_with_very_many_nodes_is_written_whole(ledger: Ledger) -> None:
     ledger.commit(ledger.view().epoch, [launch()])
 
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(f"i-{number}") for number in range(250)])
+    ledger.finish_launches(
+        Finished("l-1", LaunchStatus.DONE, [node(f"i-{number}") for number in range(250)])
+    )
 
     assert len(ledger.view().nodes) == 250
 
@@ -275,7 +277,7 @@ def test_a_repeated_interruption_changes_nothing(ledger: Ledger) -> None:
 def test_a_storm_is_noted_for_every_node_that_can_be(ledger: Ledger) -> None:
     names = [f"i-{number}" for number in range(130)]
     nodes = [replace(node(), instance_id=name) for name in names]
-    ledger.finish_launch("l-1", LaunchStatus.DONE, nodes)
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, nodes))
     ledger.advance_node("i-7", Phase.RELEASED)
 
     noted = ledger.interrupt_nodes(dict.fromkeys([*names, "i-unknown"], NOW_S + 120))
@@ -334,7 +336,7 @@ def test_an_ungated_node_waits_for_no_gang(ledger: Ledger) -> None:
 def test_nodes_are_found_by_id_in_whatever_phase(ledger: Ledger) -> None:
     many = [node(f"i-{number}") for number in range(150)]
     ledger.commit(ledger.view().epoch, [launch()])
-    ledger.finish_launch("l-1", LaunchStatus.DONE, many)
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, many))
     ledger.advance_node("i-3", Phase.TERMINATED)
 
     found = ledger.nodes([*(one.instance_id for one in many), "i-3", "i-foreign"])

@@ -5,7 +5,7 @@ from tests.make import NOW_S
 from tidegate.core.actions import LaunchStatus, Phase
 from tidegate.core.ec2 import Template
 from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.ports import Ledger
+from tidegate.ports import Finished, Ledger
 from tidegate.sim.clock import SimClock
 
 
@@ -23,7 +23,9 @@ def test_what_was_learnt_of_a_pool_is_remembered_for_good(ledger: Ledger, clock:
 
 
 def test_the_phase_in_which_a_node_was_first_interrupted_is_kept(ledger: Ledger) -> None:
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2", Phase.JOINED)])
+    ledger.finish_launches(
+        Finished("l-1", LaunchStatus.DONE, [node("i-1"), node("i-2", Phase.JOINED)])
+    )
 
     for name in ("i-1", "i-1", "i-2"):
         ledger.interrupt_nodes({name: NOW_S})

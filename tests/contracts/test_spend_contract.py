@@ -8,7 +8,7 @@ from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
 from tidegate.core.actions import Charge, LaunchStatus, Losses, Phase, Stretch, Toll
 from tidegate.core.errors import Throttled
-from tidegate.ports import Ledger
+from tidegate.ports import Finished, Ledger
 
 TODAY, MONTH = "2027-01-15", "2027-01"
 
@@ -37,7 +37,7 @@ def test_what_a_node_cost_is_counted_once_however_often_it_is_told(ledger: Ledge
 def test_a_batch_in_which_some_were_counted_adds_only_the_others(ledger: Ledger) -> None:
     names = [f"i-{number}" for number in range(200)]
     ledger.commit(ledger.view().epoch, [launch()])
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
 
     ledger.charge([ended("i-7", 5.0), ended("i-150", 5.0)])
     ledger.charge([ended(name) for name in names])
@@ -84,7 +84,7 @@ def test_a_node_without_jobs_has_a_toll_of_nothing(ledger: Ledger) -> None:
 def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
     names = ["i-1", "i-2", "i-3"]
     ledger.commit(ledger.view().epoch, [launch()])
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
     after = [
         replace(ended("i-1"), toll=Toll(1.25, 2)),
         replace(ended("i-2"), toll=Toll()),
@@ -167,7 +167,7 @@ def test_a_node_that_has_ended_gets_no_other_price(ledger: Ledger) -> None:
 def test_ends_and_new_prices_are_counted_in_one_batch(ledger: Ledger) -> None:
     names = [f"i-{number}" for number in range(120)]
     ledger.commit(ledger.view().epoch, [launch()])
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [node(name) for name in names])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
     ends = [ended(name) for name in names[::2]]
     changes = [replace(repriced(0.526), instance_id=name) for name in names[1::2]]
 
@@ -182,6 +182,6 @@ def test_a_node_is_written_with_the_price_that_it_has_by_then(ledger: Ledger) ->
     known = replace(node(), usd_per_hour=0.7, priced_at_s=NOW_S - 60)
     ledger.commit(ledger.view().epoch, [launch()])
 
-    ledger.finish_launch("l-1", LaunchStatus.DONE, [known])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [known]))
 
     assert ledger.nodes(["i-1"]) == (known,)

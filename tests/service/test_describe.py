@@ -8,10 +8,10 @@ from tests.service.conftest import World
 from tidegate.core.actions import Plan, Served, Unmet
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.errors import Throttled
-from tidegate.service.apply import Outcome
 from tidegate.service.control import Looked, Round
 from tidegate.service.describe import look_record
 from tidegate.service.figures import look_figures
+from tidegate.service.outcome import Outcome
 
 CLOUDWATCH_BYTES = 256 * 1024
 

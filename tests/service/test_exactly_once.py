@@ -20,7 +20,9 @@ from tidegate.core.actions import (
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
 from tidegate.core.errors import NotAuthorized
 from tidegate.core.pool import Timings
-from tidegate.service.apply import Applier, rested
+from tidegate.ports import Finished
+from tidegate.service.apply import Applier
+from tidegate.service.launching import rested
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
 GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")
@@ -41,7 +43,7 @@ def test_a_look_that_buys_passes_the_points_that_matter() -> None:
     points = points_of_a_look()
 
     assert points.index("after commit") < points.index("before create_fleet")
-    assert points.index("after create_fleet") < points.index("before finish_launch")
+    assert points.index("after create_fleet") < points.index("before finish_launches")
 
 
 @pytest.mark.parametrize("step", range(len(points_of_a_look())))
@@ -138,7 +140,7 @@ def test_a_launch_that_another_planner_closed_meanwhile_is_asked_for_no_more(wor
         if point == "after commit":
             (doubt,) = world.ledger.view().launches
             world.break_with(no_faults)
-            world.ledger.finish_launch(doubt.launch.launch_id, LaunchStatus.FAILED, ())
+            world.ledger.finish_launches(Finished(doubt.launch.launch_id, LaunchStatus.FAILED))
 
     world.report([job(1)])
     world.break_with(kill)
@@ -271,13 +273,13 @@ def test_a_thousand_refusals_do_not_overflow(world: World) -> None:
 
 def test_a_release_on_its_way_is_remembered_beside_a_hint_for_the_same_node() -> None:
     world = World()
-    world.ledger.finish_launch("l-0", LaunchStatus.DONE, (record("i-1"),))
+    world.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, (record("i-1"),)))
     orders = [
         Order("o-1", OrderKind.RELEASE, ("i-1",), NOW_S + 60, only_if=("IDLE",)),
         Order("o-2", OrderKind.WEIGHT, ("i-1",), NOW_S + 60, text="5"),
     ]
     sends = tuple(Send(order, "", order.kind is OrderKind.RELEASE) for order in orders)
-    applier = Applier(world.compute, world.ledger, world.bus, placement(world.of))
+    applier = Applier(world.compute, world.ledger, world.bus, placement(world.of), world.clock)
     seen = replace(snapshot(), epoch=world.ledger.view().epoch)
 
     applier.apply(Plan(sends, (), ()), seen)

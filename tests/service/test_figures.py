@@ -26,9 +26,9 @@ from tidegate.core.planner import plan
 from tidegate.core.pool import Budget, Limits
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import day_of
-from tidegate.service.apply import Outcome
 from tidegate.service.control import Round
 from tidegate.service.figures import look_figures
+from tidegate.service.outcome import Outcome
 from tidegate.wire.metrics import ALWAYS, MINIMAL, unit_of
 
 

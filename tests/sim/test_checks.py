@@ -19,6 +19,7 @@ from tidegate.core.pool import CLUSTER_SCOPE, Limits, Rebalance, Reservation
 from tidegate.core.pool import Budget as Money
 from tidegate.core.slurm import Shape
 from tidegate.core.spend import DAY_S
+from tidegate.ports import Finished
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
 from tidegate.sim.checks.buying import LimitsHold
@@ -264,7 +265,7 @@ def test_a_node_is_hinted_at_by_the_news_that_were_acted_on_and_no_others(
     seen = witness(world)
     Checks(seen, ()).install()
     name = launched(world, Market.SPOT).instance_id
-    world.ledger.finish_launch("l-0", LaunchStatus.DONE, (record(name),))
+    world.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, (record(name),)))
     seen.chaos.cordoned.add(name)
 
     def act_on(news: News) -> None:

@@ -11,6 +11,7 @@ from tests.stack.world import StackWorld
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.actions import LaunchStatus, OrderKind
+from tidegate.ports import Finished
 from tidegate.wire.events import HEALTH_DETAIL_TYPE, SPOT_DETAIL_TYPE, STATE_DETAIL_TYPE
 
 NUM_NODES = 130
@@ -41,7 +42,9 @@ def stormy(world: StackWorld) -> tuple[StackWorld, DynamoLedger, list[str]]:
     ledger = DynamoLedger(
         world.cloud.observer("dynamodb"), world.physical("AWS::DynamoDB::Table"), SystemClock()
     )
-    ledger.finish_launch("l-0", LaunchStatus.DONE, [make.record(name) for name in names])
+    ledger.finish_launches(
+        Finished("l-0", LaunchStatus.DONE, [make.record(name) for name in names])
+    )
     return world, ledger, names
 
 

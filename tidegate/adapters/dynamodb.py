@@ -33,9 +33,11 @@ from tidegate.adapters.aws_errors import (
 )
 from tidegate.adapters.charges import charge
 from tidegate.adapters.dynamodb_notices import interrupt
+from tidegate.adapters.dynamodb_writes import write
 from tidegate.adapters.ledger_items import (
     PARTITION,
     Item,
+    closing_update,
     commit_token,
     epoch_update,
     is_own_commit,
@@ -73,7 +75,7 @@ from tidegate.core.errors import Throttled
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
-from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.wire.records import (
     CORDON,
     LEARNT,
@@ -92,9 +94,6 @@ KEPT_S = 7 * 24 * 3600.0
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
 RESTING_KEPT_S = 3600.0
-
-# DynamoDB takes 100 items in a transaction.
-NODES_CHUNK = 100
 
 # BatchGetItem takes 100 keys.
 GET_CHUNK = 100
@@ -178,29 +177,28 @@ class DynamoLedger:
         return not isinstance(failed, ClientError) or is_own_commit(failed, token)
 
     def take_launch(self, launch_id: str) -> bool:
-        taken_at = {":taken_at": number(self.clock.now_s())}
+        taken_at = {
+            ":taken_at": number(self.clock.now_s()),
+            ":recorded": LaunchStatus.RECORDED.value,
+        }
         with aws_call():
-            return self._update_open(launch_id, "SET taken_at_s = :taken_at", taken_at)
+            return self._update(
+                f"launch#{launch_id}",
+                "SET taken_at_s = :taken_at",
+                taken_at,
+                condition="#status = :recorded",
+                names={"#status": "status"},
+            )
 
-    def finish_launch(
-        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
-    ) -> None:
-        finished = {":status": status.value, ":expires_at": self._expiry_s(KEPT_S)}
-        with aws_call():
-            for chunk in batched(nodes, NODES_CHUNK, strict=False):
-                self._put_nodes(chunk)
-            change = "SET #status = :status, expires_at = :expires_at"
-            self._update_open(launch_id, change, finished)
+    def finish_launches(self, *finished: Finished) -> None:
+        """The status of a launch is never written before its nodes."""
+        write(self.client, (part for each in finished for part in self._finishing(each)))
 
-    def _update_open(self, launch_id: str, change: str, values: Item) -> bool:
-        """Change a launch that is not finished yet; whether it was so."""
-        return self._update(
-            f"launch#{launch_id}",
-            change,
-            values | {":recorded": LaunchStatus.RECORDED.value},
-            condition="#status = :recorded",
-            names={"#status": "status"},
-        )
+    def _finishing(self, finished: Finished) -> Iterator["TransactWriteItemTypeDef"]:
+        for one in finished.nodes:
+            yield put_if_absent(self.table, node_item(one))
+        expires_at = self._expiry_s(KEPT_S)
+        yield {"Update": closing_update(self.table, finished, expires_at)}
 
     def advance_node(self, instance_id: str, phase: Phase) -> bool:
         values: Item = {":phase": int(phase)}
@@ -249,9 +247,13 @@ class DynamoLedger:
         found = (decode(RESTING, item["body"]) for item in items)
         return tuple(one for one in found if now_s < one.until_s + RESTING_KEPT_S)
 
-    def rest(self, resting: Resting) -> None:
-        until_s = resting.until_s + RESTING_KEPT_S
-        self._remember(f"resting#{resting.offering}", encode(RESTING, resting), until_s)
+    def rest(self, *resting: Resting) -> None:
+        write(self.client, ({"Put": self._resting_put(each)} for each in resting))
+
+    def _resting_put(self, resting: Resting) -> "PutTypeDef":
+        expires_at = int(resting.until_s + RESTING_KEPT_S)
+        body = {"body": encode(RESTING, resting), "expires_at": expires_at}
+        return {"TableName": self.table, "Item": packed(key(f"resting#{resting.offering}") | body)}
 
     def watch(self, stuck: Stuck) -> None:
         self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
@@ -351,19 +353,6 @@ class DynamoLedger:
             if not left:
                 return
         raise Throttled(f"DynamoDB left out items of {self.table} {GET_ATTEMPTS} times")
-
-    def _put_nodes(self, nodes: Sequence[NodeRecord]) -> None:
-        """Write nodes that are not there yet: all in one call, or where some are, one by one."""
-        writes = [put_if_absent(self.table, node_item(node)) for node in nodes]
-        failed = tolerating(
-            lambda: self.client.transact_write_items(TransactItems=writes), is_lost_race
-        )
-        if isinstance(failed, ClientError):
-            for write in writes:
-                self._put_alone(write["Put"])
-
-    def _put_alone(self, put: "PutTypeDef") -> None:
-        tolerating(lambda: self.client.put_item(**put), is_condition_failed)
 
     def _update(
         self,

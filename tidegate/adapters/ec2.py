@@ -1,6 +1,7 @@
 """EC2: fleets of type `instant`, the cluster's instances, and their end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import field
 from itertools import batched
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,9 @@ from tidegate.core.ec2 import (
     Override,
     Refusal,
 )
+from tidegate.core.errors import TidegateError
 from tidegate.core.frozen import frozen
-from tidegate.ports import Clock
+from tidegate.ports import Answered, Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
+
+# As many connections as a client of botocore keeps open.
+FLEETS_AT_ONCE = 10
 
 # A reservation is a discount on demand; of the two prepaid markets EC2 has a word for one.
 _PAID_AS = {
@@ -63,7 +68,29 @@ class Ec2Compute:
     cluster: str
     clock: Clock = field(default_factory=SystemClock)
 
+    def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
+        """In threads: botocore's clients may be shared by them."""
+        if len(requests) == 1:
+            yield (self._answered(requests[0]),)
+            return
+        with ThreadPoolExecutor(FLEETS_AT_ONCE, "fleet") as threads:
+            waiting = {threads.submit(self._answered, request) for request in requests}
+            try:
+                while waiting:
+                    came, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield tuple(each.result() for each in came)
+            finally:
+                for each in waiting:
+                    each.cancel()
+
+    def _answered(self, request: FleetRequest) -> Answered:
+        try:
+            return Answered(request, self.create_fleet(request))
+        except TidegateError as trouble:
+            return Answered(request, trouble)
+
     def create_fleet(self, request: FleetRequest) -> FleetResult:
+        """One alone. Errors: as `create_fleets` answers."""
         asked = fleet_arguments(request, self.cluster)
         with aws_call():
             answer = tolerating(lambda: self.client.create_fleet(**asked), is_refusal)

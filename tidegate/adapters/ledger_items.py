@@ -10,9 +10,18 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, PendingOrder, Phase
+from tidegate.core.actions import (
+    Charge,
+    LaunchRecord,
+    LaunchStatus,
+    Losses,
+    NodeRecord,
+    PendingOrder,
+    Phase,
+)
 from tidegate.core.digest import Stamp
 from tidegate.core.snapshot import Epoch
+from tidegate.ports import Finished
 from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
 
 if TYPE_CHECKING:
@@ -163,6 +172,24 @@ def order_update(table: str, instance_id: str, order: PendingOrder | None) -> "U
         "UpdateExpression": "SET pending = :pending",
         "ConditionExpression": "attribute_exists(pk)",
         "ExpressionAttributeValues": packed({":pending": encode(ORDER, order) if order else ""}),
+    }
+
+
+def closing_update(table: str, finished: Finished, expires_at: int) -> "UpdateTypeDef":
+    """The launch is not in doubt any more; one that is not known, or closed, stays as it is."""
+    return {
+        "TableName": table,
+        "Key": packed(key(f"launch#{finished.launch_id}")),
+        "UpdateExpression": "SET #status = :status, expires_at = :expires_at",
+        "ConditionExpression": "attribute_exists(pk) AND #status = :recorded",
+        "ExpressionAttributeNames": {"#status": "status"},
+        "ExpressionAttributeValues": packed(
+            {
+                ":status": finished.status.value,
+                ":expires_at": expires_at,
+                ":recorded": LaunchStatus.RECORDED.value,
+            }
+        ),
     }
 
 

@@ -5,8 +5,8 @@ transaction before EC2 is asked for anything; a planner that lost that race stop
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from math import inf
 
 from tidegate.core.actions import (
     Action,
@@ -31,32 +31,20 @@ from tidegate.core.actions import (
     Terminate,
     Watch,
 )
-from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
-from tidegate.core.errors import Permanent, Transient
+from tidegate.core.ec2 import Offering, Refusal, RefusalKind
 from tidegate.core.frozen import frozen
-from tidegate.core.pool import Timings
 from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.slurm_names import ABOUT_JOBS
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import ended, repriced
 from tidegate.core.templates import chosen
-from tidegate.ports import COMMIT_MAX, Bus, Compute, Ledger
+from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
+from tidegate.service.launching import Launching, rested
+from tidegate.service.outcome import Outcome
 from tidegate.service.requests import Placement, fleet_request
 
 # A refusal costs nothing, a node that is no good costs a boot: 24 min, 48 min, ... 4 h.
 BROKEN_REST_FACTOR = 8.0
-DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of a plan. `is_stale`: another planner was faster, nothing was done."""
-
-    is_stale: bool = False
-    launched: list[Instance] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-    ended: list[str] = field(default_factory=list)
-    trouble: list[str] = field(default_factory=list)
 
 
 @frozen
@@ -67,9 +55,13 @@ class Applier:
     ledger: Ledger
     bus: Bus
     placement: Placement
+    clock: Clock
 
-    def apply(self, plan: Plan, snapshot: Snapshot) -> Outcome:
-        """Errors: Throttled, NotAuthorized of the ports; what was done until then stays done."""
+    def apply(self, plan: Plan, snapshot: Snapshot, until_s: float = inf) -> Outcome:
+        """`until_s`: after this time EC2 is asked for nothing more.
+
+        Errors: Throttled, NotAuthorized of the ports; what was done until then stays done.
+        """
         outcome = Outcome()
         if not plan.actions:
             return outcome
@@ -78,28 +70,20 @@ class Applier:
         if not self.ledger.commit(snapshot.epoch, tuple(records.values()), going):
             outcome.is_stale = True
             return outcome
+        self._adopt([each for each in plan.actions if isinstance(each, Adopt)])
         for action in plan.actions:
-            if isinstance(action, Adopt):  # first, so that an order can be noted on it
-                self._adopt(action)
-            elif isinstance(action, Learn):  # before the record that it was learnt from is closed
+            if isinstance(action, Learn):  # before the record that it was learnt from is closed
                 self.ledger.learn(action.learnt)
         self._send(plan.actions, going)
         for action in plan.actions:
-            match action:
-                case Terminate():
-                    self.compute.terminate(action.instance_ids)
-                    self._charge(action.instance_ids, snapshot)
-                    outcome.ended.extend(_seen(action.instance_ids, snapshot))
-                case Rest():
-                    self._rest_broken(action, snapshot)
-                case Watch():
-                    self.ledger.watch(action.stuck)
-                case Launch():
-                    self._launch(records[action.launch_id], snapshot, outcome)
-                case Resume():
-                    self._resume(action, snapshot, outcome)
-                case Send() | Adopt() | Learn() | Mark() | Reprice():
-                    pass  # done above, or below
+            if isinstance(action, Terminate):
+                self.compute.terminate(action.instance_ids)
+                self._charge(action.instance_ids, snapshot)
+                outcome.ended.extend(_seen(action.instance_ids, snapshot))
+        launching = Launching(self.compute, self.ledger, self.clock, snapshot, until_s, outcome)
+        resumed = [action for action in plan.actions if isinstance(action, Resume)]
+        launching.launch(tuple(records.values()), resumed)
+        self._remember(plan.actions, snapshot)
         marks = [action for action in plan.actions if isinstance(action, Mark)]
         # A node that is forgotten is never counted, so that comes first.
         gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
@@ -186,97 +170,31 @@ class Applier:
         if mark.is_ungated:
             self.ledger.ungate(mark.instance_id)
 
-    def _adopt(self, adopt: Adopt) -> None:
-        self.ledger.finish_launch(adopt.record.launch_id, LaunchStatus.DONE, (adopt.record,))
+    def _adopt(self, adopts: Sequence[Adopt]) -> None:
+        """First, so that an order can be noted on them."""
+        by_launch: dict[str, list[NodeRecord]] = {}
+        for each in adopts:
+            by_launch.setdefault(each.record.launch_id, []).append(each.record)
+        if by_launch:
+            done = LaunchStatus.DONE
+            self.ledger.finish_launches(*(Finished(i, done, n) for i, n in by_launch.items()))
 
-    def _launch(self, record: LaunchRecord, snapshot: Snapshot, outcome: Outcome) -> None:
-        """Ask EC2; an offering refused earlier in this plan is not tried again in it."""
-        refused = {refusal.offering for refusal in outcome.refused}
-        if refused.issuperset(record.launch.offerings):
-            self.ledger.finish_launch(record.launch.launch_id, LaunchStatus.FAILED, ())
-            return
-        self._buy(record, snapshot, outcome)
-
-    def _resume(self, action: Resume, snapshot: Snapshot, outcome: Outcome) -> None:
-        """The tag tells what the dead planner bought; unless all of it shows, ask again.
-
-        The identical request under the same token buys nothing twice even when EC2 has the
-        instances and does not show them yet.
-        """
-        record = next(r for r in snapshot.launches if r.launch.launch_id == action.launch_id)
-        bought = tuple(i for i in snapshot.instances if i.launch_id == action.launch_id)
-        if len(bought) >= record.launch.count or not action.may_buy:
-            self._finish(record, FleetResult(bought, ()), snapshot, outcome)
-        # Another planner may have closed it meanwhile, and nobody counts on it any more.
-        elif self.ledger.take_launch(action.launch_id):
-            self._buy(record, snapshot, outcome, known=bought)
-
-    def _buy(
-        self,
-        record: LaunchRecord,
-        snapshot: Snapshot,
-        outcome: Outcome,
-        known: tuple[Instance, ...] = (),
-    ) -> None:
-        """Ask EC2. `known`: what this launch is seen to have brought already.
-
-        Trouble with one launch is told and leaves the others alone: a broken template of one
-        pool must not stop the rest. What may pass is tried again after the lease.
-        """
-        try:
-            result = self.compute.create_fleet(record.request)
-        except Transient as trouble:
-            outcome.trouble.append(f"launch {record.launch.launch_id} has to wait: {trouble}")
-            return
-        except Permanent as trouble:
-            outcome.trouble.append(f"launch {record.launch.launch_id} given up: {trouble}")
-            code, said = type(trouble).__name__, str(trouble)
-            result = FleetResult(
-                (),
-                tuple(
-                    Refusal(each, RefusalKind.OTHER, code, said) for each in record.launch.offerings
-                ),
-            )
-        instances = {one.instance_id: one for one in (*known, *result.instances)}
-        whole = FleetResult(tuple(instances.values()), result.refusals)
-        if not instances and not result.refusals:
-            launch_id = record.launch.launch_id
-            outcome.trouble.append(f"launch {launch_id}: EC2 gave nothing and said nothing")
-        self._finish(record, whole, snapshot, outcome)
-
-    def _finish(
-        self, record: LaunchRecord, result: FleetResult, snapshot: Snapshot, outcome: Outcome
-    ) -> None:
-        launch = record.launch
-        prices = snapshot.cluster.prices
-        nodes = [_node_record(launch, instance, prices) for instance in result.instances]
-        status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
-        self._rest(result.refusals, snapshot)
-        self.ledger.finish_launch(launch.launch_id, status, nodes)
-        outcome.launched.extend(result.instances)
-        outcome.refused.extend(result.refusals)
-
-    def _rest_broken(self, rest: Rest, snapshot: Snapshot) -> None:
-        refusal = Refusal(rest.offering, RefusalKind.OTHER, rest.code, rest.reason)
-        before = next((one for one in snapshot.resting if one.offering == rest.offering), None)
-        self.ledger.rest(
-            rested(
-                refusal,
-                before,
-                snapshot.now_s,
-                snapshot.cluster.timings,
-                factor=BROKEN_REST_FACTOR,
-            )
-        )
-
-    def _rest(self, refusals: Sequence[Refusal], snapshot: Snapshot) -> None:
-        known = {resting.offering: resting for resting in snapshot.resting}
-        for refusal in {r.offering: r for r in refusals}.values():
-            self.ledger.rest(
-                rested(
-                    refusal, known.get(refusal.offering), snapshot.now_s, snapshot.cluster.timings
+    def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
+        """What did not start, and what came and was no good."""
+        before = {resting.offering: resting for resting in snapshot.resting}
+        timings, factor = snapshot.cluster.timings, BROKEN_REST_FACTOR
+        broken: dict[Offering, Resting] = {}
+        for action in actions:
+            if isinstance(action, Watch):
+                self.ledger.watch(action.stuck)
+            elif isinstance(action, Rest):
+                one = action.offering
+                refusal = Refusal(one, RefusalKind.OTHER, action.code, action.reason)
+                broken[one] = rested(
+                    refusal, before.get(one), snapshot.now_s, timings, factor=factor
                 )
-            )
+        if broken:
+            self.ledger.rest(*broken.values())
 
 
 def _pending(order: Order) -> PendingOrder:
@@ -287,34 +205,3 @@ def _seen(instance_ids: Sequence[str], snapshot: Snapshot) -> list[str]:
     """Those that EC2 showed: only they end by our doing."""
     shown = {one.instance_id for one in snapshot.instances}
     return [name for name in instance_ids if name in shown]
-
-
-def rested(
-    refusal: Refusal,
-    before: Resting | None,
-    now_s: float,
-    timings: Timings,
-    *,
-    factor: float = 1.0,
-) -> Resting:
-    """How long a refused offering rests: twice as long with each refusal, up to a bound."""
-    failures = (before.failures if before else 0) + 1
-    doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
-    rest_s = factor * min(doubled_s, timings.rest_max_s)
-    return Resting(refusal.offering, now_s + rest_s, failures, refusal.code, refusal.message)
-
-
-def _node_record(
-    launch: Launch, instance: Instance, prices: Mapping[Offering, float]
-) -> NodeRecord:
-    return NodeRecord(
-        instance_id=instance.instance_id,
-        launch_id=launch.launch_id,
-        pool=launch.pool,
-        offering=instance.offering,
-        launched_at_s=instance.launched_at_s,
-        usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
-        gated_for=launch.gated_for,
-        account=launch.account,
-        template=instance.template,
-    )

@@ -8,7 +8,8 @@ from tidegate.core.events import BootFailed, News
 from tidegate.core.pool import Timings
 from tidegate.core.reconcile import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING
 from tidegate.ports import Ledger
-from tidegate.service.apply import BROKEN_REST_FACTOR, rested
+from tidegate.service.apply import BROKEN_REST_FACTOR
+from tidegate.service.launching import rested
 
 
 def boot_failures(

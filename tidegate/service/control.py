@@ -12,9 +12,10 @@ from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster
 from tidegate.core.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger
-from tidegate.service.apply import Applier, Outcome
+from tidegate.service.apply import Applier
 from tidegate.service.interruptions import Interrupted, Interruptions
 from tidegate.service.observe import observe
+from tidegate.service.outcome import Outcome
 from tidegate.service.requests import Placement
 
 # After a refusal the plan is made anew without the refused offering, in the same look; so is
@@ -34,7 +35,7 @@ class Round:
 
     @property
     def wants_another(self) -> bool:
-        return bool(self.outcome.refused) or self.plan.is_cut
+        return bool(self.outcome.refused) or self.plan.is_cut or self.outcome.is_late
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Control:
         until_s = self.clock.now_s() + BUDGET_S
         try:
             while len(looked.rounds) < ROUNDS_MAX and self.clock.now_s() < until_s:
-                done = self._round()
+                done = self._round(until_s)
                 looked.rounds.append(done)
                 if done.outcome.is_stale or not done.wants_another:
                     return looked
@@ -76,7 +77,7 @@ class Control:
             looked.is_denied = isinstance(trouble, NotAuthorized)
         return looked
 
-    def _round(self) -> Round:
+    def _round(self, until_s: float) -> Round:
         snapshot, notes = observe(
             self.cluster,
             compute=self.compute,
@@ -87,8 +88,8 @@ class Control:
             templates=self.placement.templates,
         )
         made = plan(snapshot)
-        applier = Applier(self.compute, self.ledger, self.bus, self.placement)
-        outcome = applier.apply(made, snapshot)
+        applier = Applier(self.compute, self.ledger, self.bus, self.placement, self.clock)
+        outcome = applier.apply(made, snapshot, until_s)
         if snapshot.digest is not None and not outcome.is_stale:
             self.ledger.see_digest(snapshot.digest.stamp)
         return Round(snapshot, made, outcome, notes)

@@ -59,6 +59,7 @@ class Chaos:
                 port.faults = of_aws
             world.slurm.faults = self._hook(SlurmUnavailable)
         world.on_begin.append(self._begins)
+        world.compute.luck = stream(self.options.seed, "side by side").random
         if "looks" in faults:
             world.bus.look_route = self._look_route()
         if "orders" in faults:

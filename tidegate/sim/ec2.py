@@ -1,6 +1,6 @@
 """EC2 with a market that a test can script: shortages, quotas, full subnets, slow answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.ec2 import (
@@ -17,13 +17,17 @@ from tidegate.core.ec2 import (
     Refusal,
     RefusalKind,
 )
-from tidegate.core.errors import RequestMismatch
+from tidegate.core.errors import RequestMismatch, TidegateError
 from tidegate.core.pool import Reservation
-from tidegate.ports import Clock
+from tidegate.ports import Answered, Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.prepaid import Prepaid
 
 PLENTY = 1_000_000
+
+# How often an answer is read before EC2 has the next request, and how often one whose planner is
+# dead does not reach it.
+ANSWERED, LOST = 0.4, 0.5
 
 QUOTA_CODES = {
     Market.ON_DEMAND: "VcpuLimitExceeded",
@@ -47,6 +51,8 @@ class SimCompute:
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
     `billed`: since when each instance is billed as what it is billed as now.
+    `luck`: 0 to 1, for the order of what is asked side by side, 0: one after the other.
+    `in_flight` hears how many requests are on their way, before EC2 has any.
     `on_request`, `on_terminate`: called before EC2 acts; `on_launch`, `on_end`: with each
     instance that starts or ends; `on_answer`: with what reaches the caller.
     """
@@ -59,6 +65,8 @@ class SimCompute:
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
     ranked: Callable[[FleetRequest], Sequence[Override]] = by_priority
+    luck: Callable[[], float] = lambda: 0.0
+    in_flight: Callable[[int], None] = lambda number: None
     faults: Faults = no_faults
     on_request: list[Callable[[FleetRequest], None]] = field(default_factory=list)
     on_answer: list[Callable[[FleetResult], None]] = field(default_factory=list)
@@ -74,19 +82,57 @@ class SimCompute:
     _ended_at_s: dict[str, float] = field(default_factory=dict)
     _answers: dict[str, tuple[FleetRequest, FleetResult]] = field(default_factory=dict)
 
+    def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
+        """All are on their way at once: they reach EC2 in one drawn order, their answers come in
+        another. Of what is still on its way when the caller dies some reaches EC2.
+        """
+        for request in requests:
+            for tell in self.on_request:
+                tell(request)
+        self.in_flight(len(requests))
+        under_way, answered = list(requests), list[Answered]()
+        try:
+            while under_way or answered:
+                if under_way and (not answered or self.luck() > ANSWERED):
+                    asked = under_way.pop(int(self.luck() * len(under_way)))
+                    answered.append(Answered(asked, self._asked(asked)))
+                else:
+                    came = answered.pop(int(self.luck() * len(answered)))
+                    self._hear(came)
+                    yield (came,)
+        finally:
+            for request in under_way:
+                if self.luck() > LOST:
+                    self._take(request)
+
     def create_fleet(self, request: FleetRequest) -> FleetResult:
-        for tell in self.on_request:
-            tell(request)
-        with effect(self.faults, "create_fleet"):
-            self.requests.append(request)
-            answered = self._answers.get(request.client_token)
-            if answered and answered[0] != request:
-                raise RequestMismatch(f"token {request.client_token} came with another request")
-            result = answered[1] if answered else self._buy(request)
-            self._answers[request.client_token] = (request, result)
-        for hear in self.on_answer:
-            hear(result)
+        """One alone. Errors: as `create_fleets` answers."""
+        ((answered,),) = self.create_fleets([request])
+        if isinstance(answered.result, TidegateError):
+            raise answered.result
+        return answered.result
+
+    def _asked(self, request: FleetRequest) -> FleetResult | TidegateError:
+        try:
+            with effect(self.faults, "create_fleet"):
+                return self._take(request)
+        except TidegateError as trouble:
+            return trouble
+
+    def _take(self, request: FleetRequest) -> FleetResult:
+        """EC2 has the request; it knows what it answered under this token."""
+        self.requests.append(request)
+        answered = self._answers.get(request.client_token)
+        if answered and answered[0] != request:
+            raise RequestMismatch(f"token {request.client_token} came with another request")
+        result = answered[1] if answered else self._buy(request)
+        self._answers[request.client_token] = (request, result)
         return result
+
+    def _hear(self, answered: Answered) -> None:
+        if isinstance(answered.result, FleetResult):
+            for hear in self.on_answer:
+                hear(answered.result)
 
     def instances(self) -> tuple[Instance, ...]:
         with effect(self.faults, "instances"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import batched
 
 from tidegate.core.actions import (
     Charge,
@@ -24,11 +25,14 @@ from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.core.spend import month_of
-from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
 RESTING_KEPT_S = 3600.0
+
+# DynamoDB takes 100 items in a transaction; a planner may die between two.
+WRITES_MAX = 100
 
 
 @dataclass(slots=True)
@@ -127,15 +131,22 @@ class SimLedger:
                 self.all_launches[launch_id] = replace(record, taken_at_s=self.clock.now_s())
         return is_open
 
-    def finish_launch(
-        self, launch_id: str, status: LaunchStatus, nodes: Sequence[NodeRecord]
-    ) -> None:
-        with effect(self.faults, "finish_launch"):
-            for node in nodes:
-                self.all_nodes.setdefault(node.instance_id, node)
-            record = self.all_launches.get(launch_id)
-            if record and record.status is LaunchStatus.RECORDED:
-                self.all_launches[launch_id] = replace(record, status=status)
+    def finish_launches(self, *finished: Finished) -> None:
+        writes: list[NodeRecord | Finished] = []
+        for each in finished:
+            writes += [*each.nodes, each]
+        for chunk in batched(writes, WRITES_MAX, strict=False):
+            with effect(self.faults, "finish_launches"):
+                for part in chunk:
+                    if isinstance(part, NodeRecord):
+                        self.all_nodes.setdefault(part.instance_id, part)
+                    else:
+                        self._close(part)
+
+    def _close(self, finished: Finished) -> None:
+        record = self.all_launches.get(finished.launch_id)
+        if record and record.status is LaunchStatus.RECORDED:
+            self.all_launches[finished.launch_id] = replace(record, status=finished.status)
 
     def advance_node(self, instance_id: str, phase: Phase) -> bool:
         with effect(self.faults, "advance_node"):
@@ -217,9 +228,10 @@ class SimLedger:
         with effect(self.faults, "resting"):
             return tuple(one for one in self._resting() if one.offering in offerings)
 
-    def rest(self, resting: Resting) -> None:
-        with effect(self.faults, "rest"):
-            self.all_resting[resting.offering] = resting
+    def rest(self, *resting: Resting) -> None:
+        for chunk in batched(resting, WRITES_MAX, strict=False):
+            with effect(self.faults, "rest"):
+                self.all_resting.update((each.offering, each) for each in chunk)
 
     def watch(self, stuck: Stuck) -> None:
         with effect(self.faults, "watch"):

@@ -1,0 +1,47 @@
+"""Which launches EC2 is asked for at once."""
+
+from collections.abc import Sequence
+
+from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, offering, placement
+from tidegate.core.actions import Launch, LaunchRecord
+from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.waves import waves
+from tidegate.service.requests import fleet_request
+
+
+def record(name: str, *types: InstanceType, market: Market = Market.ON_DEMAND) -> LaunchRecord:
+    offerings = tuple(offering(each, market) for each in types)
+    launch = Launch(name, "t4", offerings, 1, 1, (), 1.0, "", "")
+    return LaunchRecord(launch, NOW_S, fleet_request(launch, "test", placement(cluster())))
+
+
+def names(made: Sequence[Sequence[LaunchRecord]]) -> list[list[str]]:
+    return [[each.launch.launch_id for each in wave] for wave in made]
+
+
+def test_launches_that_want_different_things_first_are_asked_for_at_once() -> None:
+    made = waves([record("a", T4, A10G), record("b", A10G, T4), record("c", T4_BIG)])
+
+    assert names(made) == [["a", "b", "c"]]
+
+
+def test_of_those_that_want_the_same_the_first_is_asked_for_before_the_rest() -> None:
+    made = waves([record("a", T4), record("b", A10G), record("c", T4), record("d", T4, A10G)])
+
+    assert names(made) == [["a", "b"], ["c", "d"]]
+
+
+def test_what_is_paid_for_in_advance_is_asked_for_before_what_could_take_its_place() -> None:
+    made = waves([record("a", T4), record("b", T4, market=Market.RESERVED)])
+
+    assert names(made) == [["b"], ["a"]]
+
+
+def test_what_is_in_doubt_is_asked_for_before_anything_new() -> None:
+    made = waves([record("a", T4)], in_doubt=[record("z", A10G)])
+
+    assert names(made) == [["z"], ["a"]]
+
+
+def test_of_no_launches_there_is_no_wave() -> None:
+    assert waves([]) == ()

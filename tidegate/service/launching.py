@@ -1,0 +1,183 @@
+"""Asking EC2 for what a plan launches, side by side, and writing down what came.
+
+Every launch is in the ledger before. Each answer is written down as it comes: whatever kills the
+planner meanwhile leaves what was not answered in doubt, and a later look finishes it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, Resting, Resume
+from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
+from tidegate.core.errors import Permanent, TidegateError, Transient
+from tidegate.core.frozen import frozen
+from tidegate.core.pool import Timings
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.waves import waves
+from tidegate.ports import Answered, Clock, Compute, Finished, Ledger
+from tidegate.service.outcome import Outcome
+
+DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
+
+
+@frozen
+class Launching:
+    """The launches of one plan. `until_s`: after this time EC2 is asked for no more."""
+
+    compute: Compute
+    ledger: Ledger
+    clock: Clock
+    snapshot: Snapshot
+    until_s: float
+    outcome: Outcome
+
+    def launch(self, records: Sequence[LaunchRecord], resumed: Sequence[Resume]) -> None:
+        """Ask EC2 wave by wave; an offering refused in one is not tried again in the next.
+
+        Errors: Throttled, NotAuthorized of the ledger; what was written until then stays.
+        """
+        known = {record.launch.launch_id: record for record in self.snapshot.launches}
+        in_doubt = [known[each.launch_id] for each in resumed]
+        may_buy = {each.launch_id for each in resumed if each.may_buy}
+        shown = [each for each in in_doubt if self._is_whole(each, may_buy)]
+        if shown:
+            self._finish((each, FleetResult(self._seen(each), ())) for each in shown)
+        # Another planner may have closed it meanwhile, and nobody counts on it any more.
+        asking = [
+            each
+            for each in in_doubt
+            if each not in shown and self.ledger.take_launch(each.launch.launch_id)
+        ]
+        for wave in waves(records, asking):
+            if self.clock.now_s() >= self.until_s:
+                self._leave([each for each in wave if each not in asking])
+            else:
+                self._ask(self._hopeful(wave, asking))
+
+    def _is_whole(self, record: LaunchRecord, may_buy: set[str]) -> bool:
+        """The tag tells what the dead planner bought; unless all of it shows, ask again.
+
+        The identical request under the same token buys nothing twice even when EC2 has the
+        instances and does not show them yet.
+        """
+        launch = record.launch
+        return len(self._seen(record)) >= launch.count or launch.launch_id not in may_buy
+
+    def _seen(self, record: LaunchRecord) -> tuple[Instance, ...]:
+        """What the launch is seen to have brought already."""
+        launch_id = record.launch.launch_id
+        return tuple(one for one in self.snapshot.instances if one.launch_id == launch_id)
+
+    def _leave(self, records: Sequence[LaunchRecord]) -> None:
+        """Nothing is asked of EC2: the next plan begins anew."""
+        self.outcome.is_late = True
+        self._give_up(records)
+
+    def _hopeful(
+        self, wave: Sequence[LaunchRecord], asking: Sequence[LaunchRecord]
+    ) -> list[LaunchRecord]:
+        """Without those of which everything was refused just now; what is in doubt is asked."""
+        refused = {refusal.offering for refusal in self.outcome.refused}
+        hopeless = [
+            each
+            for each in wave
+            if refused.issuperset(each.launch.offerings) and each not in asking
+        ]
+        self._give_up(hopeless)
+        return [each for each in wave if each not in hopeless]
+
+    def _give_up(self, records: Sequence[LaunchRecord]) -> None:
+        if records:
+            ids = [each.launch.launch_id for each in records]
+            self.ledger.finish_launches(*(Finished(each, LaunchStatus.FAILED) for each in ids))
+
+    def _ask(self, wave: Sequence[LaunchRecord]) -> None:
+        by_request = {each.request.client_token: each for each in wave}
+        requests = [each.request for each in wave]
+        # Closed at once also when this planner dies: then nobody hears the other answers.
+        with closing(self.compute.create_fleets(requests)) as answers:
+            for came in answers if wave else ():
+                self._finish(
+                    (record, result)
+                    for each in came
+                    for record in (by_request[each.request.client_token],)
+                    if (result := self._result(record, each)) is not None
+                )
+
+    def _result(self, record: LaunchRecord, answered: Answered) -> FleetResult | None:
+        """What came of it; None: it stays in doubt, and what may pass is tried after the lease.
+
+        Trouble with one launch is told and leaves the others alone: a broken template of one
+        pool must not stop the rest.
+        """
+        launch, result = record.launch, answered.result
+        if isinstance(result, Transient):
+            self.outcome.trouble.append(f"launch {launch.launch_id} has to wait: {result}")
+            return None
+        if isinstance(result, TidegateError):
+            assert isinstance(result, Permanent), "trouble passes or it does not"
+            self.outcome.trouble.append(f"launch {launch.launch_id} given up: {result}")
+            code, said = type(result).__name__, str(result)
+            refusals = [Refusal(one, RefusalKind.OTHER, code, said) for one in launch.offerings]
+            result = FleetResult((), tuple(refusals))
+        instances = {one.instance_id: one for one in (*self._seen(record), *result.instances)}
+        if not instances and not result.refusals:
+            said = f"launch {launch.launch_id}: EC2 gave nothing and said nothing"
+            self.outcome.trouble.append(said)
+        return FleetResult(tuple(instances.values()), result.refusals)
+
+    def _finish(self, results: Iterable[tuple[LaunchRecord, FleetResult]]) -> None:
+        """Write down what came of these launches, all of them in few calls."""
+        prices = self.snapshot.cluster.prices
+        finished: list[Finished] = []
+        refused: list[Refusal] = []
+        launched: list[Instance] = []
+        for record, result in results:
+            nodes = [_node_record(record.launch, one, prices) for one in result.instances]
+            status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
+            finished.append(Finished(record.launch.launch_id, status, nodes))
+            refused.extend(result.refusals)
+            launched.extend(result.instances)
+        if refused:
+            self.ledger.rest(*self._rests(refused))
+        if finished:
+            self.ledger.finish_launches(*finished)
+        self.outcome.launched.extend(launched)
+        self.outcome.refused.extend(refused)
+
+    def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
+        known = {resting.offering: resting for resting in self.snapshot.resting}
+        timings, now_s = self.snapshot.cluster.timings, self.snapshot.now_s
+        for refusal in {each.offering: each for each in refused}.values():
+            yield rested(refusal, known.get(refusal.offering), now_s, timings)
+
+
+def rested(
+    refusal: Refusal,
+    before: Resting | None,
+    now_s: float,
+    timings: Timings,
+    *,
+    factor: float = 1.0,
+) -> Resting:
+    """How long a refused offering rests: twice as long with each refusal, up to a bound."""
+    failures = (before.failures if before else 0) + 1
+    doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
+    rest_s = factor * min(doubled_s, timings.rest_max_s)
+    return Resting(refusal.offering, now_s + rest_s, failures, refusal.code, refusal.message)
+
+
+def _node_record(
+    launch: Launch, instance: Instance, prices: Mapping[Offering, float]
+) -> NodeRecord:
+    return NodeRecord(
+        instance_id=instance.instance_id,
+        launch_id=launch.launch_id,
+        pool=launch.pool,
+        offering=instance.offering,
+        launched_at_s=instance.launched_at_s,
+        usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
+        gated_for=launch.gated_for,
+        account=launch.account,
+        template=instance.template,
+    )
