@@ -109,6 +109,7 @@ _HEAD_STAGES = (
     "head/export",
     "head/config",
     "head/accounting",
+    "head/users",
     "head/slurmctld",
     "head/agent_code",
     "head/agent",

@@ -27,6 +27,7 @@ from tests.e2e.boot_world import (
     LOCAL_SLURM,
     READY,
     Cloud,
+    add_user,
     buy,
     data_of_head,
     data_of_node,
@@ -199,7 +200,12 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "was_running": wait_for_job(head, running, "RUNNING"),
     }
     seen["accounted_before"] = accounted(head, running)
+    add_user(head)
+    run(head, "groupadd -g 3000 vision; gpasswd -a alice vision")
+    run(head, "getent group alice vision >/shared/.tidegate/users/group")
     wait_until_saved(head, running)
+    # The next head's packages give mysql another number.
+    run(head, f"chown -R 4242:4242 {DATA}/mysql")
     stage.cloud.ec2.detach_volume(VolumeId=volume_id, InstanceId=first_id)
     stage.cloud.ec2.terminate_instances(InstanceIds=[first_id])
     wait_for(lambda: stage.hypervisor.machine(first_id) is None)
@@ -213,6 +219,8 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "job_after": wait_for_job(head, running, "RUNNING"),
         "waiting_after": run(head, f"squeue -h -j {waiting} -o '%j %T'"),
         "accounted": accounted(head, running),
+        "alice": run(head, "getent passwd alice; id -nG alice; getent shadow alice | cut -d: -f2"),
+        "submits": head.run(["sbatch", "-H", "--wrap=true"], user="alice").returncode,
         "nodes_after": list(show_nodes(head)),
         "node_id": node_id,
         "updates": updated(stage, head, values, running, node_id),

@@ -74,6 +74,15 @@ def test_a_new_head_with_the_same_volume_has_the_accounting(seen):
     assert job_id.isdigit()
 
 
+def test_a_new_head_knows_the_people_of_the_one_before(seen):
+    assert seen["alice"].splitlines() == [
+        "alice:x:2001:2001::/shared/home/alice:/bin/bash",
+        "alice vision",
+        "!",
+    ]
+    assert seen["submits"] == 0
+
+
 def test_a_deployment_adds_a_partition_under_running_jobs(seen):
     assert seen["updates"]["more"] == ["cheap up", "gpu up", "more up"]
     assert seen["updates"]["job"] == "RUNNING"

@@ -1,4 +1,4 @@
-"""Users in the node's own files, where the system has no library for others' (Amazon Linux)."""
+"""Users in the node's own files (Amazon Linux), and those that a new head takes over."""
 
 import subprocess
 from pathlib import Path
@@ -83,3 +83,111 @@ def test_a_shared_folder_that_is_away_takes_nobody_away(node):
 
     assert (node.etc / "passwd").read_text().splitlines() == [ROOT, OWN, ADA]
     assert sorted(each.name for each in node.etc.iterdir()) == ["group", "passwd"]
+
+
+# -- a new head ----------------------------------------------------------------------------
+
+# What the stage asks of the machine, on files of the test's.
+MACHINE = """
+getent() { grep -E "^($2:|[^:]*:[^:]*:$2(:|$))" $1; }
+id() { grep -q "^$1:" passwd; }
+groupadd() { echo "$3:x:$2:" >>group; }
+useradd() {
+    [[ ${@: -1} != *.* || $1 == --badname ]] || return 19
+    [[ $1 != --badname ]] || shift
+    echo "$8:x:$3:$5:$7" >>added
+    printf '%s ' "$@" >>added; echo >>added
+    local name=${@: -1}
+    echo "$name:x:$3:$5::/:/bin/sh" >>passwd
+}
+gpasswd() { echo "$2 in $3" >>members; }
+console() { echo "$*" >>console; }
+"""
+
+
+def taken_over(folder, passwd, group, *, mode=0o644, again=False):
+    """The files of a head whose image has an `ubuntu`, after the stage."""
+    published = folder / "shared" / ".tidegate" / "users"
+    published.mkdir(parents=True, exist_ok=True)
+    for name, text in (("passwd", passwd), ("group", group)):
+        (published / name).write_text(text)
+        (published / name).chmod(mode)
+    if not again:
+        (folder / "passwd").write_text(f"{ROOT}\nubuntu:x:1000:1000::/home/ubuntu:/bin/bash\n")
+        (folder / "group").write_text("root:x:0:\nsudo:x:27:\nubuntu:x:1000:\n")
+    for name in ("added", "members", "console"):
+        (folder / name).write_text("")
+    stage = (STAGE.parents[1] / "head" / "users.sh").read_text()
+    stage = stage.replace("/etc/tidegate/", f"{folder}/")
+    script = f"cd {folder}; SHARED_DIR={folder}/shared AGENT_USER=root\n{MACHINE}\n{stage}\n"
+    subprocess.run(["bash", "-euc", f"{script}\ncheck || apply"], check=True)
+    return {
+        name: (folder / name).read_text().splitlines()
+        for name in ("passwd", "group", "members", "console")
+    }
+
+
+def names(lines):
+    return [line.split(":")[0] for line in lines]
+
+
+def test_a_new_head_takes_over_people_groups_and_who_is_in_them(tmp_path):
+    head = taken_over(tmp_path, f"{ADA}\n{BOB}\n", "ada:x:1001:\nml:x:2000:ada,bob,gone\n")
+
+    assert names(head["passwd"]) == ["root", "ubuntu", "ada", "bob"]
+    assert names(head["group"]) == ["root", "sudo", "ubuntu", "ada", "ml"]
+    assert head["members"] == ["ada in ml", "bob in ml"]
+    assert head["console"] == []
+
+
+def test_it_does_so_once_in_its_life(tmp_path):
+    taken_over(tmp_path, f"{ADA}\n", "ada:x:1001:\n")
+
+    head = taken_over(tmp_path, f"{ADA}\n{BOB}\n", "ada:x:1001:\n", again=True)
+
+    assert names(head["passwd"]) == ["root", "ubuntu", "ada"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "root2:x:0:0::/:/bin/sh",
+        "-o:x:1003:1003::/:/bin/sh",
+        "x y:x:1003:1003::/:/bin/sh",
+        "daemon2:x:0999:1003::/:/bin/sh",
+        "late:x:60000:1003::/:/bin/sh",
+        "minus:x:-1:1003::/:/bin/sh",
+        "a[$(reboot)]:x:1003:1003::/:/bin/sh",
+        "sum:x:1000+3:1003::/:/bin/sh",
+        "::::::",
+        "",
+    ],
+)
+def test_nobody_but_people_is_taken_over(tmp_path, line):
+    head = taken_over(tmp_path, f"{line}\n{ADA}\n", "sudo:x:27:ada\nada:x:1001:\n")
+
+    assert names(head["passwd"]) == ["root", "ubuntu", "ada"]
+    assert head["members"] == []
+
+
+def test_a_number_that_another_has_is_told(tmp_path):
+    head = taken_over(tmp_path, "eve:x:1000:1000::/:/bin/sh\n", "eve:x:1000:\n")
+
+    assert names(head["passwd"]) == ["root", "ubuntu"]
+    assert (
+        head["console"]
+        == ["users: eve of the head before is not known here: 1000 is the number of another"] * 2
+    )
+
+
+def test_names_of_a_directory_service_are_taken_over(tmp_path):
+    head = taken_over(tmp_path, "ada.l:x:1003:1003::/:/bin/sh\n", "ada.l:x:1003:\n")
+
+    assert names(head["passwd"]) == ["root", "ubuntu", "ada.l"]
+
+
+def test_what_others_could_have_written_is_not_believed(tmp_path):
+    head = taken_over(tmp_path, f"{ADA}\n", "ada:x:1001:\n", mode=0o666)
+
+    assert names(head["passwd"]) == ["root", "ubuntu"]
+    assert "nobody is taken over" in head["console"][0]

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 from typing import override
 
@@ -82,7 +83,9 @@ def run(settings: Settings) -> None:
         heartbeat_s=settings.heartbeat_s,
         tell=wall,
     )
-    users = UserList(settings.shared_dir)
+    # systemd's, see userdata/head/agent.sh: it goes when the head goes.
+    state_dir = os.environ.get("STATE_DIRECTORY")
+    users = UserList(settings.shared_dir, Path(state_dir) if state_dir else None)
     notes = Notes(agent_decisions(settings).newest, slurm, SystemClock())
     with Waker(settings.slurmctld_log) as waker:
         service = Service(agent, bus, waker, every_poll=users.refresh, notes=notes)

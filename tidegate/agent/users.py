@@ -2,6 +2,10 @@
 
 Slurm sends numbers only: on a node that does not know uid 1001 jobs run, but every look-up of
 a name fails (ssh, conda, getpass). Nodes read these files with libnss-extrausers or a copy.
+
+What is published is also what a new head takes its users from (userdata/head/users.sh), so nobody
+goes from it because a head does not know him: only who was in this head's own files before, and is
+in none of them any more, was removed, by a person.
 """
 
 import contextlib
@@ -15,11 +19,19 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tidegate.agent.accounts import (
+    NOBODY,
+    Known,
+    People,
+    decode_known,
+    encode_known,
+    is_person,
+    merged,
+    people_in,
+)
 from tidegate.core.errors import BadConfig
 from tidegate.core.frozen import frozen
 
-MIN_UID = 1_000
-MAX_UID = 60_000  # exclusive; above it distributions keep numbers for themselves
 FOLDER = Path(".tidegate") / "users"
 REFRESH_S = 60.0
 
@@ -34,16 +46,16 @@ class Accounts:
     group: str
 
 
-def head_accounts() -> Accounts:
-    """The people this machine knows, with LDAP or SSSD where these may be listed."""
-    return render_accounts(pwd.getpwall(), grp.getgrall())
+def head_people() -> People:
+    """Whom this machine knows, with LDAP or SSSD where these may be listed."""
+    return People(tuple(pwd.getpwall()), tuple(grp.getgrall()))
 
 
 def render_accounts(
     users: Iterable[pwd.struct_passwd], groups: Iterable[grp.struct_group]
 ) -> Accounts:
     """People's accounts and the groups they are in, in the order of their numbers."""
-    people = {user.pw_uid: user for user in users if MIN_UID <= user.pw_uid < MAX_UID}
+    people = {user.pw_uid: user for user in users if is_person(user.pw_uid)}
     names = {user.pw_name for user in people.values()}
     primary = {user.pw_gid for user in people.values()}
     passwd = [
@@ -55,7 +67,7 @@ def render_accounts(
     group = [
         _line(one.gr_name, "x", one.gr_gid, ",".join(sorted(names & set(one.gr_mem))))
         for one in sorted(groups, key=lambda one: (one.gr_gid, one.gr_name))
-        if MIN_UID <= one.gr_gid < MAX_UID and (one.gr_gid in primary or names & set(one.gr_mem))
+        if is_person(one.gr_gid) and (one.gr_gid in primary or names & set(one.gr_mem))
     ]
     return Accounts("".join(filter(None, passwd)), "".join(filter(None, group)))
 
@@ -93,27 +105,51 @@ def _own_folder(shared_dir: Path) -> Path:
 
 
 def _replace_if_changed(path: Path, text: str) -> bool:
-    # A file that is absent or no text is written anew.
-    with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
-        if path.read_text() == text:
+    # Comments of people may be in any encoding: bytes go through as they are.
+    data = text.encode(errors="surrogateescape")
+    with contextlib.suppress(FileNotFoundError):
+        if path.read_bytes() == data:
             return False
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with os.fdopen(handle, "w") as file:
+    with os.fdopen(handle, "wb") as file:
         os.fchmod(file.fileno(), 0o644)
-        file.write(text)
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
     return True
 
 
-class UserList:
-    """Keeps the published accounts up to date; says once when it cannot."""
+def _text(path: Path) -> str:
+    """What the file holds; "" when there is none. Errors: OSError."""
+    try:
+        return path.read_bytes().decode(errors="surrogateescape")
+    except FileNotFoundError:
+        return ""
 
-    def __init__(self, shared_dir: Path, now_s: Callable[[], float] = time.monotonic) -> None:
+
+class UserList:
+    """Keeps the published accounts up to date; says once when it cannot.
+
+    `state_dir`: a folder that goes with this head, where it notes whom its own files knew; None:
+    it has none, and nobody is ever taken off the list. `etc`: where these files are.
+    """
+
+    def __init__(
+        self,
+        shared_dir: Path,
+        state_dir: Path | None,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+        people: Callable[[], People] = head_people,
+        etc: Path = Path("/etc"),
+    ) -> None:
         self._shared_dir = shared_dir
+        self._known_file = state_dir / "users.json" if state_dir else None
         self._now_s = now_s
+        self._people = people
+        self._etc = etc
         self._refreshed_at_s: float | None = None
         self._problem = ""
 
@@ -123,12 +159,40 @@ class UserList:
         if self._refreshed_at_s is not None and now_s - self._refreshed_at_s < REFRESH_S:
             return
         self._refreshed_at_s = now_s
-        problem = ""
         try:
-            if publish_accounts(self._shared_dir, head_accounts()):
-                logger.info("Published the head's users to %s.", self._shared_dir / FOLDER)
+            problem = self._publish()
         except (OSError, BadConfig) as error:
-            problem = str(error)
+            problem = f"The head's users cannot be published: {error}"
         if problem and problem != self._problem:
-            logger.warning("The head's users cannot be published: %s", problem)
+            logger.warning("%s", problem)
         self._problem = problem
+
+    def _publish(self) -> str:
+        """What is wrong with what was published; "" when nothing is. Errors: OSError, BadConfig."""
+        head, files = self._people(), self._read(self._etc)
+        if not any(user.pw_uid == 0 for user in files.users):
+            raise BadConfig(f"{self._etc}/passwd knows no root, so it is not believed.")
+        before = self._before()
+        gone = before.without(Known.of(head)).without(Known.of(files))
+        # First, so that whoever is published from now on can be removed, whatever happens.
+        self._remember(before | Known.of(files))
+        found = merged(head, self._read(self._shared_dir / FOLDER), gone)
+        if publish_accounts(self._shared_dir, render_accounts(found.users, found.groups)):
+            logger.info("Published the head's users to %s.", self._shared_dir / FOLDER)
+        self._remember(Known.of(files))
+        if not found.left_out:
+            return ""
+        return (
+            f"{', '.join(found.left_out)}: not published, since the number belongs to somebody "
+            f"whom an earlier head published; give another number (usermod -u, groupmod -g)."
+        )
+
+    def _read(self, folder: Path) -> People:
+        return people_in(_text(folder / "passwd"), _text(folder / "group"))
+
+    def _before(self) -> Known:
+        return decode_known(_text(self._known_file)) if self._known_file else NOBODY
+
+    def _remember(self, known: Known) -> None:
+        if self._known_file:
+            _replace_if_changed(self._known_file, encode_known(known))

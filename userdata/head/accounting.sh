@@ -82,6 +82,9 @@ start_database() {
             --auth-root-authentication-method=socket
         mv "$TABLES.new" "$TABLES"
     fi
+    # Packages give mysql a number of its own on each machine: the tables of the head before have
+    # another's. The folder itself changes last.
+    [[ $(stat -c %U "$TABLES") == mysql ]] || chown -R mysql:mysql "$TABLES"
     database_unit | put_file "$DATABASE_UNIT" 644
     systemctl daemon-reload
     systemctl start tidegate-mariadb

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: munge config update accounting
+# needs: munge config update accounting users
 # time_limit_s: 90
 # slurmctld, up and answering.
 
