@@ -1,7 +1,7 @@
 """The nodes: one launch template per pool, and their role."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from aws_cdk import ArnFormat, CfnTag, Fn, Stack
@@ -19,8 +19,8 @@ from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
-from tidegate.core.ec2 import CLUSTER_TAG
-from tidegate.core.pool import Cluster, Pool, Reservation, block_key, group_key
+from tidegate.core.ec2 import CLUSTER_TAG, Market
+from tidegate.core.pool import Cluster, Pool, block_key, group_key, reserved_key
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import root_device
@@ -30,10 +30,12 @@ from userdata.render import NodeValues, node_bundle, node_user_data
 ROOT_GIB = 100
 
 type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
+type Aim = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
 
 
 class Nodes(Construct):
-    """`templates`: pool -> (launch template id, version, digest), and the same by `block_key`.
+    """`templates`: pool -> (launch template id, version, digest), and the same by `block_key` and
+    `reserved_key`.
 
     `placement_groups`: by `group_key`. `launched_with`: kinds of EC2 resources that launches
     use beside the usual ones.
@@ -71,19 +73,19 @@ class Nodes(Construct):
             user_data = with_proxy(node_user_data(values[pool], bundle), file.network.proxy)
             judge_user_data(self, user_data)
             digest = ""
-            for block in (None, *cluster.blocks(pool)):
+            for key, name, aim in _kinds(cluster, pool):
                 data = self._data(
                     cluster.name,
                     pool,
                     user_data,
                     image_id,
                     network.node_group_id,
-                    block,
+                    aim,
                     has_efa=pool.name in file.efa,
                 )
                 template = ec2.CfnLaunchTemplate(
                     self,
-                    f"Pool-{pool.name}-{block.id}" if block else f"Pool-{pool.name}",
+                    name,
                     launch_template_data=data,
                     tag_specifications=[
                         ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
@@ -92,9 +94,8 @@ class Nodes(Construct):
                     ],
                 )
                 template.node.add_dependency(*mounts)
-                key = block_key(pool.name, block.id) if block else pool.name
                 version = template.attr_latest_version_number
-                # The pool's own comes first; which block a node is in is no difference, and the
+                # The pool's own comes first; what pays for a node is no difference, and the
                 # versions of its templates are not counted alike.
                 digest = digest or f"{self._digest(data)}-{version}"
                 self.templates[key] = (template.ref, version, digest)
@@ -164,22 +165,23 @@ class Nodes(Construct):
         user_data: str,
         image_id: str,
         group_id: str,
-        block: Reservation | None,
+        aim: Aim | None,
         *,
         has_efa: bool,
     ) -> Data:
         """Type, subnet and market come with each launch; everything else is said here.
 
-        But for a capacity block: EC2 takes its id from the launch template alone.
+        But for what is paid for in advance, `aim`: EC2 takes that from the launch template alone.
         """
         template = ec2.CfnLaunchTemplate
+        is_block = aim is not None and aim.capacity_reservation_target is not None
         return template.LaunchTemplateDataProperty(
             instance_market_options=template.InstanceMarketOptionsProperty(
                 market_type="capacity-block"
             )
-            if block
+            if is_block
             else None,
-            capacity_reservation_specification=_aimed_at(block.id) if block else None,
+            capacity_reservation_specification=aim,
             image_id=image_id,
             user_data=Fn.base64(user_data),
             iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
@@ -253,13 +255,23 @@ def _interface(
     )
 
 
-def _aimed_at(block_id: str) -> ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty:
-    template = ec2.CfnLaunchTemplate
-    return template.CapacityReservationSpecificationProperty(
-        capacity_reservation_target=template.CapacityReservationTargetProperty(
-            capacity_reservation_id=block_id
+def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]]:
+    """The pool's templates: key, name in the stack, and where its instances may go alone.
+
+    With `capacity-reservations-only` EC2 refuses what no open reservation has room for; else it
+    sells it on demand, which a limit in money would hear of too late.
+    """
+    specification = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
+    yield pool.name, f"Pool-{pool.name}", None
+    if Market.RESERVED in pool.markets:
+        only = specification(capacity_reservation_preference="capacity-reservations-only")
+        yield reserved_key(pool.name), f"Reserved-{pool.name}", only
+    for block in cluster.blocks(pool):
+        target = ec2.CfnLaunchTemplate.CapacityReservationTargetProperty(
+            capacity_reservation_id=block.id
         )
-    )
+        aimed = specification(capacity_reservation_target=target)
+        yield block_key(pool.name, block.id), f"Pool-{pool.name}-{block.id}", aimed
 
 
 def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:

@@ -13,7 +13,7 @@ from tidegate.core.actions import (
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering, Template
-from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings
+from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings, reserved_key
 from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, Shape
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.service.requests import Placement
@@ -180,6 +180,10 @@ def snapshot(
 def placement(of: Cluster) -> Placement:
     zones = {zone for one in of.pools for zone in one.zones}
     return Placement(
-        {one.name: Template(f"lt-{one.name}", "1") for one in of.pools},
+        {
+            key: Template(f"lt-{key}", "1")
+            for one in of.pools
+            for key in (one.name, reserved_key(one.name))
+        },
         {zone: f"subnet-{zone}" for zone in zones},
     )

@@ -347,38 +347,3 @@ def test_user_data_holds_no_key_of_any_kind(dev: Stack):
     for text in (*told, joined(dev.one("AWS::SSM::Parameter")["Value"])):
         assert "SecretString>" not in text
         assert "{{resolve:" not in text
-
-
-BLOCK = {
-    "id": "cr-0a1b2c3d",
-    "kind": "capacity-block",
-    "instance_type": "g4dn.xlarge",
-    "zone": "us-east-1a",
-    "count": "2",
-    "starts_at": "2027-01-01T00:00:00Z",
-    "ends_at": "2027-01-02T00:00:00Z",
-}
-
-
-def test_a_block_and_placement_groups_reach_template_functions_and_rights(tmp_path):
-    pools = dev_file()["pools"]
-    t4 = pools["t4"] | {"capacity_types": ["capacity-block", "spot"], "placement_group": "true"}
-    t4["zones"] = ["us-east-1a"]
-
-    file = dev_file(pools={**pools, "t4": t4}, reservations=[BLOCK])
-    stack = synthesized(tmp_path, file)["tidegate-dev"]
-
-    data = dict(stack.named("NodesPoolt4cr", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"])
-    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
-    target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
-    assert target == {"CapacityReservationId": "cr-0a1b2c3d"}
-    assert stack.one("AWS::EC2::PlacementGroup")["Strategy"] == "cluster"
-    variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
-    told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
-    # Each template counts its own versions; a node of the block is no other than its pool's.
-    assert told["t4/cr-0a1b2c3d"][1] != told["t4"][1]
-    assert told["t4/cr-0a1b2c3d"][2] == told["t4"][2]
-    assert "t4/us-east-1a" in joined(variables["Variables"]["TIDEGATE_PLACEMENT_GROUPS"])
-    rights = json.dumps(stack.all("AWS::IAM::Role"))
-    assert "placement-group/*" in rights
-    assert "capacity-reservation/*" in rights

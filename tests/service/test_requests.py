@@ -39,6 +39,16 @@ def test_a_capacity_block_has_a_launch_template_of_its_own() -> None:
     assert (request.launch_template_id, request.launch_template_version) == ("lt-block", "3")
 
 
+def test_a_place_in_a_reservation_is_asked_for_where_ec2_cannot_sell_another() -> None:
+    """Also while the pool uses an older template: on demand it would pass limits in money."""
+    placed = placement(cluster())
+    older = Template("lt-t4", "2", "bb-2")
+
+    request = fleet_request(launch(Market.RESERVED), "test", placed, None, older)
+
+    assert request.launch_template_id == "lt-t4/reserved"
+
+
 def test_the_digest_of_the_template_goes_with_each_instance() -> None:
     placed = placement(cluster())
     placed = replace(placed, templates={"t4": Template("lt-t4", "3", "aa-3")})

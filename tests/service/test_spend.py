@@ -152,11 +152,13 @@ def test_what_a_node_costs_after_its_reservation_is_spent(world: World) -> None:
 
 
 def test_what_ec2_sold_on_demand_from_the_first_is_spent_from_its_launch_on(world: World) -> None:
-    """The answer to CreateFleet does not tell; the next look does."""
-    world.compute.prepaid = Prepaid((replace(RESERVATION, count=0),))  # others have its place
-    one = asked_of_a_reservation(world)
-    assert one.offering.market is Market.ON_DEMAND
-    usd = world.of.prices[one.offering]
+    """The answer to CreateFleet does not tell; the next look does. Since the template allows
+    nothing but places of a reservation, only a launch of the version before can come so.
+    """
+    one = in_a_reservation(world)
+    on_demand = replace(RESERVED, market=Market.ON_DEMAND)
+    world.compute.put(replace(one, offering=on_demand))
+    usd = world.of.prices[on_demand]
     world.clock.advance(HOUR_S / 10)
     world.look()
     (living,) = world.ledger.all_nodes.values()

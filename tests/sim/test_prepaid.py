@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool
+from tests.make import T4, UNLIMITED, ZONE, cluster, pool
 from tests.sim.test_world import one_gpu, run, states
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
-from tidegate.core.pool import Reservation
+from tidegate.core.pool import Limits, Reservation
 from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.slurm import Shape
 from tidegate.core.spend import charges, day_of
@@ -99,11 +99,11 @@ def test_what_runs_on_demand_is_taken_into_a_reservation_that_begins_or_has_a_pl
     assert markets(of.live()) == [Market.RESERVED, Market.SPOT]
 
 
-def world(of: Reservation) -> SimWorld:
+def world(of: Reservation, limits: Limits = UNLIMITED) -> SimWorld:
     made = cluster(pool(types=(T4,)))
     using = replace(made.pools[0], markets=(of.market, *made.pools[0].markets))
     prices = {**made.prices, of.offering: 0.0}
-    whole = replace(made, pools=(using,), reservations=(of,), prices=prices)
+    whole = replace(made, pools=(using,), reservations=(of,), prices=prices, limits=limits)
     return SimWorld(whole, lambda instance: 60.0)
 
 
@@ -154,6 +154,32 @@ def test_a_node_costs_by_the_hour_while_no_reservation_pays_for_it_and_no_longer
     assert taken_in == pytest.approx(out_of_it, abs=late_usd)
     assert spent_today(w) == taken_in
     assert len(w.compute.everything) == 1
+
+
+def usd_per_hour(of: SimWorld) -> float:
+    return sum(of.cluster.prices[each.offering] for each in of.compute.live())
+
+
+def test_a_reservation_that_strangers_fill_costs_nothing_over_a_limit() -> None:
+    """EC2 tells nobody that its places are gone; what it would sell on demand has a price."""
+    w = world(paid(Market.RESERVED, 4), Limits(usd_per_hour=0.61))
+    w.compute.prepaid.strangers["cr-1"] = 4
+    most_usd = 0.0
+    for number in range(120):
+        if number % 10 == 0:
+            w.slurm.submit(one_gpu(3000.0))
+        run(w, 10, 5.0)
+        most_usd = max(most_usd, usd_per_hour(w))
+
+    asked = [each for each in w.compute.requests if each.market is Market.RESERVED]
+    assert most_usd <= 0.61
+    assert 1 < len(asked) < 6
+    assert markets(w.compute.live()) == [Market.SPOT] * 3
+
+    w.compute.prepaid.strangers.clear()
+    run(w, 1800, 5.0)
+    assert markets(w.compute.live()) == [Market.SPOT] * 3 + [Market.RESERVED] * 4
+    assert usd_per_hour(w) <= 0.61
 
 
 def test_the_node_of_a_block_is_closed_and_gone_before_ec2_ends_it() -> None:

@@ -21,14 +21,13 @@ from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.frozen import frozen
 from tidegate.core.history import LOOK_DENIED, LOOK_FAILED
 from tidegate.core.overview import AlarmNow
-from tidegate.core.pool import block_key
 from tidegate.core.reservations import block_of, in_reservations
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import chosen
 from tidegate.core.unjudged import Unjudged, is_judged, nobody_judges
 from tidegate.core.verdicts import Verdicts
 from tidegate.service.observe import observe
-from tidegate.service.requests import Placement, fleet_request
+from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.planner import control
@@ -76,8 +75,8 @@ class Seen:
         cluster, now_s = self.snapshot.cluster, self.snapshot.now_s
         offering = launch.offerings[0]
         block = block_of(cluster, offering, now_s, in_reservations(self.snapshot)[offering])
-        if block and block_key(launch.pool, block.id) not in self.placement.templates:
-            return f"capacity block {block.id} is not deployed yet"
+        if template_key(launch, block) not in self.placement.templates:
+            return f"{offering.market} of pool {launch.pool} is not deployed yet"
         template = chosen(self.snapshot, launch.pool)
         request = fleet_request(launch, cluster.name, self.placement, block, template)
         return self.compute.dry_run(request) or "it would be taken"

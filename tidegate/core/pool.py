@@ -165,6 +165,11 @@ def block_key(pool: str, reservation_id: str) -> str:
     return f"{pool}/{reservation_id}"
 
 
+def reserved_key(pool: str) -> str:
+    """The name of a pool's launch template for places in open reservations, and for no others."""
+    return f"{pool}/reserved"
+
+
 def group_key(pool: str, zone: str) -> str:
     """The name of a pool's placement group in a zone; it cannot span zones."""
     return f"{pool}/{zone}"

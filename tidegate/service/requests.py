@@ -14,12 +14,13 @@ from tidegate.core.ec2 import (
     TEMPLATE_TAG,
     USER_TAG,
     FleetRequest,
+    Market,
     Override,
     Template,
     client_token,
 )
 from tidegate.core.frozen import frozen
-from tidegate.core.pool import Reservation, block_key, group_key
+from tidegate.core.pool import Reservation, block_key, group_key, reserved_key
 
 # Source: EC2, "Tag your Amazon EC2 resources".
 TAG_VALUE_MAX = 256
@@ -29,8 +30,8 @@ TAG_VALUE_MAX = 256
 class Placement:
     """Where nodes are launched from and into: template by pool, subnet by zone.
 
-    A capacity block has templates of its own, by `block_key`: EC2 takes its id from there
-    alone. `groups`: placement group by `group_key`.
+    Capacity that is paid for has templates of its own, by `block_key` and `reserved_key`: EC2
+    takes from there alone where an instance may go. `groups`: placement group by `group_key`.
     """
 
     templates: Mapping[str, Template]
@@ -50,9 +51,8 @@ def fleet_request(
     `block`: the capacity block that the launch goes into. `chosen`: the template that the pool
     uses instead of its newest.
     """
-    template = placement.templates[block_key(launch.pool, block.id) if block else launch.pool]
-    if chosen and not block:
-        template = chosen
+    key = template_key(launch, block)
+    template = chosen if chosen and key == launch.pool else placement.templates[key]
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"
@@ -80,6 +80,14 @@ def fleet_request(
         ),
         tags=tuple(sorted(tags.items())),
     )
+
+
+def template_key(launch: Launch, block: Reservation | None) -> str:
+    """Which of the pool's templates a launch is made from."""
+    if block:
+        return block_key(launch.pool, block.id)
+    is_reserved = launch.offerings[0].market is Market.RESERVED
+    return reserved_key(launch.pool) if is_reserved else launch.pool
 
 
 def _group(launch: Launch, zone: str, placement: Placement) -> str:

@@ -30,7 +30,7 @@ from tidegate.sim.options import (
     Windows,
     WorldOptions,
 )
-from tidegate.sim.prepaid import with_prepaid, with_time_limits
+from tidegate.sim.prepaid import with_limit, with_prepaid, with_time_limits
 from tidegate.sim.zoned import Zoned, draw_zoned
 
 TYPES = (
@@ -62,7 +62,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
     safety_s = chance.choice(SAFETY_S.get(size, LONGER_S))
-    some = frozenset(name for name in FAULTS if chance.random() < OFTEN.get(name, 0.3))
+    often = {name: OFTEN.get(name, 0.3) for name in FAULTS if name != "strangers"}
+    some = frozenset(name for name, share in often.items() if chance.random() < share)
+    some |= {"strangers"} if stream(seed, "has strangers").random() < 0.5 else set()
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
     cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
@@ -71,6 +73,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     on_demand = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))
     cluster = with_prepaid(prepaid, cluster, size, safety_s, on_demand)
+    cluster = with_limit(stream(seed, "limit of reserved"), cluster)
     calm = WorldOptions(
         seed=seed,
         size=size,
@@ -252,6 +255,9 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
 # -- faults ----------------------------------------------------------------------------------
 
 
+HAPPENINGS = ("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag", "strangers")
+
+
 def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     """Every fault draws from a stream of its own: leaving one out changes no other."""
     seed, until_s = calm.seed, calm.safety_s
@@ -276,7 +282,7 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
         else (),
         happenings=tuple(
             each
-            for kind in ("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag")
+            for kind in HAPPENINGS
             if kind in faults
             for each in _happenings(stream(seed, kind), kind, until_s)
         ),
@@ -320,9 +326,9 @@ def _shortages(
 
 
 def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
-    most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2}.get(kind, 1)
+    most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2, "strangers": 4}.get(kind, 1)
     lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
-    lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0)}
+    lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0), "strangers": (20.0, 900.0)}
     whats = {
         "death": ("instance", "slurmd"),
         "hints": ("rebalance", "maintenance", "maintenance", "issue"),

@@ -21,7 +21,7 @@ from tidegate.core.errors import RequestMismatch, TidegateError
 from tidegate.core.pool import Reservation
 from tidegate.ports import Answered, Clock
 from tidegate.sim.faults import Faults, effect, no_faults
-from tidegate.sim.prepaid import Prepaid
+from tidegate.sim.prepaid import Prepaid, is_only_reserved
 
 PLENTY = 1_000_000
 
@@ -258,11 +258,11 @@ class SimCompute:
         return taken, refusals
 
     def _room(self, offering: Offering, request: FleetRequest) -> int:
-        """What is paid for first; a reservation's request goes on to what is sold on demand."""
+        """What is paid for first; then what is sold on demand, unless the template forbids it."""
         if not offering.market.is_prepaid:
             return self.shortages.get(offering, PLENTY)
         free = self.prepaid.room(request, offering, self.clock.now_s())
-        if offering.market is Market.CAPACITY_BLOCK:
+        if offering.market is Market.CAPACITY_BLOCK or is_only_reserved(request):
             return free
         return free + self.shortages.get(replace(offering, market=Market.ON_DEMAND), PLENTY)
 
@@ -278,9 +278,9 @@ class SimCompute:
         if is_quota:
             words = "You have requested more than your current limit allows."
             return Refusal(offering, RefusalKind.QUOTA, QUOTA_CODES[offering.market], words)
-        if offering.market is Market.CAPACITY_BLOCK:
+        if offering.market.is_prepaid:
             words = "Requested count exceeds available capacity in the Capacity Reservation."
-            return Refusal(offering, RefusalKind.OTHER, "ReservationCapacityExceeded", words)
+            return Refusal(offering, RefusalKind.CAPACITY, "ReservationCapacityExceeded", words)
         words = (
             f"We currently do not have sufficient {offering.instance_type} capacity in the "
             f"Availability Zone you requested ({offering.zone})."

@@ -1,6 +1,6 @@
 """What happens in a drawn world at its own times: users and operators, EC2, the head, machines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.core.actions import Order
@@ -262,6 +262,8 @@ class Happenings:
                 self._step_clock(it)
             case "lag":
                 self._flicker(it)
+            case "strangers":
+                self._crowd(it)
             case _:
                 raise AssertionError(it.kind)
 
@@ -322,6 +324,26 @@ class Happenings:
             chaos.announced.setdefault(name, reclaim_at_s)
         elif pool and pool.rebalance is Rebalance.CORDON:
             chaos.cordoned.add(name)
+
+    def _crowd(self, it: Happening) -> None:
+        """Others' instances take places that an open reservation has left, for a while."""
+        world, chance = self.chaos.world, stream(self.chaos.options.seed, f"strangers {it.at_s}")
+        prepaid, now_s = world.compute.prepaid, world.clock.now_s()
+        kinds = sorted({r.offering for r in prepaid.reservations if r.market is Market.RESERVED})
+        left = [place for kind in kinds for place in prepaid.free(kind, now_s)]
+        if not left:
+            return
+        taken = chance.sample(left, chance.choice((1, len(left), len(left))))
+        self.chaos.note("strangers")
+        for each in taken:
+            prepaid.strangers[each.id] = prepaid.strangers.get(each.id, 0) + 1
+        self._after(it.for_s, lambda: self._uncrowd(taken))
+
+    def _uncrowd(self, taken: Sequence[Reservation]) -> None:
+        prepaid = self.chaos.world.compute.prepaid
+        for each in taken:
+            prepaid.strangers[each.id] -= 1
+            self.chaos.world.compute.fill_reservation(each)
 
     def _death(self, it: Happening) -> None:
         world = self.chaos.world

@@ -37,6 +37,7 @@ FAULTS = {
     "slurm": "slurmctld is silent for a while",
     "head": "the head reboots or is replaced",
     "clock": "the head's clock is stepped",
+    "strangers": "other instances of the account fill open reservations for a while",
 }
 
 

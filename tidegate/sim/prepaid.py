@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tidegate.core.ec2 import FleetRequest, Market, Offering
-from tidegate.core.pool import Cluster, Pool, Reservation
+from tidegate.core.pool import Cluster, Pool, Reservation, reserved_key
 from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.sim.clock import START_S
 from tidegate.sim.options import Arrival
@@ -45,6 +45,19 @@ def with_prepaid(
     return replace(cluster, pools=tuple(pools), reservations=found, prices=prices)
 
 
+def with_limit(chance: Random, cluster: Cluster) -> Cluster:
+    """Half the clusters with an open reservation may spend about what its node costs on demand."""
+    on_demand = [
+        cluster.prices[replace(each.offering, market=Market.ON_DEMAND)]
+        for each in cluster.reservations
+        if each.market is Market.RESERVED
+    ]
+    if not on_demand or chance.random() < 0.5:
+        return cluster
+    usd_per_hour = round(chance.uniform(0.3, 2.5) * max(on_demand), 2)
+    return replace(cluster, limits=replace(cluster.limits, usd_per_hour=usd_per_hour))
+
+
 def _drawn(chance: Random, pool: Pool, name: str, safety_s: float) -> Reservation:
     """It begins before the story or in it, and most end in it."""
     starts_at_s = START_S + chance.choice((-600.0, -60.0, chance.uniform(0.0, safety_s / 2)))
@@ -82,10 +95,15 @@ def with_time_limits(
 
 @dataclass(slots=True)
 class Prepaid:
-    """EC2's own account of reservations and blocks. `held`: instance -> what it is in."""
+    """EC2's own account of reservations and blocks.
+
+    `held`: instance -> what it is in; `strangers`: id of an open reservation -> how many places
+    other instances of the account fill, which nobody tells us of.
+    """
 
     reservations: tuple[Reservation, ...] = ()
     held: dict[str, Reservation] = field(default_factory=dict)
+    strangers: dict[str, int] = field(default_factory=dict)
 
     def free(self, offering: Offering, now_s: float, template_id: str = "") -> list[Reservation]:
         """A place each: an open reservation takes what fits it, a block what names it."""
@@ -95,6 +113,7 @@ class Prepaid:
             is_meant = template_id.endswith(each.id) if is_block else True
             if each.offering == offering and is_meant and is_open(each, now_s):
                 taken = sum(one is each for one in self.held.values())
+                taken += self.strangers.get(each.id, 0)
                 found += [each] * (each.count - taken)
         return found
 
@@ -117,6 +136,11 @@ class Prepaid:
 
     def held_in(self, reservation: Reservation) -> list[str]:
         return [name for name, each in self.held.items() if each is reservation]
+
+
+def is_only_reserved(request: FleetRequest) -> bool:
+    """Its template says `capacity-reservations-only`."""
+    return request.launch_template_id.endswith(reserved_key(""))
 
 
 def is_open(each: Reservation, now_s: float) -> bool:

@@ -20,11 +20,12 @@ from tidegate.core.ec2 import (
     FleetRequest,
     Instance,
     InstanceState,
+    Market,
     Template,
 )
 from tidegate.core.errors import TidegateError
 from tidegate.core.events import News, SpotInterruption, StateChange
-from tidegate.core.pool import Cluster, block_key
+from tidegate.core.pool import Cluster, block_key, reserved_key
 from tidegate.core.slurm import Association
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
@@ -380,6 +381,7 @@ def _placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     zones = {zone for pool in cluster.pools for zone in pool.zones}
     keys = [pool.name for pool in cluster.pools]
     keys += [block_key(pool.name, e.id) for pool in cluster.pools for e in cluster.blocks(pool)]
+    keys += [reserved_key(pool.name) for pool in cluster.pools if Market.RESERVED in pool.markets]
     return Placement(
         {key: Template(f"lt-{key}", "1", digest) for key in keys},
         {zone: f"subnet-{zone}" for zone in zones},

@@ -1,0 +1,56 @@
+"""Launch templates for what is paid for in advance."""
+
+import json
+
+from tests.cdk.made import dev_file, joined, synthesized
+
+BLOCK = {
+    "id": "cr-0a1b2c3d",
+    "kind": "capacity-block",
+    "instance_type": "g4dn.xlarge",
+    "zone": "us-east-1a",
+    "count": "2",
+    "starts_at": "2027-01-01T00:00:00Z",
+    "ends_at": "2027-01-02T00:00:00Z",
+}
+
+
+def test_a_block_and_placement_groups_reach_template_functions_and_rights(tmp_path):
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": ["capacity-block", "spot"], "placement_group": "true"}
+    t4["zones"] = ["us-east-1a"]
+
+    file = dev_file(pools={**pools, "t4": t4}, reservations=[BLOCK])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = dict(stack.named("NodesPoolt4cr", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"])
+    assert data["InstanceMarketOptions"] == {"MarketType": "capacity-block"}
+    target = data["CapacityReservationSpecification"]["CapacityReservationTarget"]
+    assert target == {"CapacityReservationId": "cr-0a1b2c3d"}
+    assert stack.one("AWS::EC2::PlacementGroup")["Strategy"] == "cluster"
+    variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
+    told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
+    # Each template counts its own versions; a node of the block is no other than its pool's.
+    assert told["t4/cr-0a1b2c3d"][1] != told["t4"][1]
+    assert told["t4/cr-0a1b2c3d"][2] == told["t4"][2]
+    assert "t4/us-east-1a" in joined(variables["Variables"]["TIDEGATE_PLACEMENT_GROUPS"])
+    rights = json.dumps(stack.all("AWS::IAM::Role"))
+    assert "placement-group/*" in rights
+    assert "capacity-reservation/*" in rights
+
+
+def test_what_is_asked_of_a_reservation_ec2_cannot_sell_on_demand(tmp_path):
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": ["reserved", "spot"], "zones": ["us-east-1a"]}
+    held = {key: value for key, value in BLOCK.items() if key != "ends_at"}
+
+    file = dev_file(pools={**pools, "t4": t4}, reservations=[held | {"kind": "reserved"}])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = dict(stack.named("NodesReservedt4", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"])
+    only = {"CapacityReservationPreference": "capacity-reservations-only"}
+    assert data.pop("CapacityReservationSpecification") == only
+    assert data == stack.named("NodesPoolt4", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
+    variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
+    told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
+    assert told["t4/reserved"][2] == told["t4"][2]
