@@ -16,11 +16,13 @@ from tidegate.core.actions import (
 )
 from tidegate.core.allowance import Allowance
 from tidegate.core.calendar import NOTICE_S
+from tidegate.core.ec2 import Market, Offering
 from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
 from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
+from tidegate.core.reservations import billed_as, may_leave
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import is_to_blame
@@ -69,7 +71,8 @@ def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
     each = Load()
     for offering in launch.offerings:
         found = cluster.instance_type(offering.instance_type)
-        each = each.most(Load.of(found, launch.usd_per_hour_each))
+        usd = _dearest(work, offering, launch.usd_per_hour_each, record.created_at_s)
+        each = each.most(Load.of(found, usd))
     work.usage.debit(launch.pool, launch.count, each)
     pool = cluster.pool(launch.pool)
     instance_type = cluster.instance_type(launch.offerings[0].instance_type)
@@ -150,7 +153,21 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     if (is_gone and not is_seen) or (member.record is None and is_counted):
         return
     usd = usd_per_hour(snapshot, member)
-    work.usage.debit(member.pool, 1, work.load_of(member.offering.instance_type, usd))
+    offering, known_s = member.offering, snapshot.now_s
+    if member.instance is None and member.record:  # EC2's last word on it is older
+        record = member.record
+        offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
+    most = work.load_of(offering.instance_type, _dearest(work, offering, usd, known_s))
+    work.usage.debit(member.pool, 1, most, usd)
+
+
+def _dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:
+    """The price against limits: also what EC2 asks for it while this planner still acts."""
+    cluster = work.snapshot.cluster
+    until_s = work.snapshot.now_s + cluster.timings.apply_lease_s
+    if not may_leave(cluster, offering, known_s=known_s, until_s=until_s):
+        return usd
+    return max(usd, cluster.prices.get(replace(offering, market=Market.ON_DEMAND), usd))
 
 
 def _add_bin(work: Work, judged: Judged) -> None:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tidegate.core.actions import LaunchStatus
+from tidegate.core.actions import LaunchStatus, NodeRecord
 from tidegate.core.demand import Need
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import Cluster, Reservation
@@ -80,7 +81,13 @@ class Stock:
         self._ends: dict[Offering, float | None] = {}
         if not snapshot.cluster.reservations:
             return
-        reservations = active(snapshot.cluster, snapshot.now_s)
+        # An open one that ends while a planner still acts may not pay for what it buys.
+        until_s = snapshot.now_s + snapshot.cluster.timings.apply_lease_s
+        reservations = (
+            each
+            for each in active(snapshot.cluster, snapshot.now_s)
+            if not _is_over_by(each, until_s)
+        )
         for each in sorted(reservations, key=lambda r: r.id):
             self._left[each.offering] = self._left.get(each.offering, 0) + each.count
             self._ends[each.offering] = None
@@ -123,6 +130,28 @@ class Stock:
         return self._now_s + boot_s + need.time_limit_s <= ends_at_s - BLOCK_DRAIN_S
 
 
+def billed_as(record: NodeRecord) -> Offering:
+    """As what EC2 bills a node by its last word: one that costs nothing more was taken in by an
+    open reservation.
+    """
+    is_taken_in = record.usd_per_hour <= 0 and record.offering.market is Market.ON_DEMAND
+    return replace(record.offering, market=Market.RESERVED) if is_taken_in else record.offering
+
+
+def may_leave(cluster: Cluster, offering: Offering, *, known_s: float, until_s: float) -> bool:
+    """Whether a node in an open reservation may be out of it by `until_s`, where its price was
+    last known at `known_s`: EC2 bills it on demand from the end on.
+    """
+    ours = (each for each in cluster.reservations if each.offering == offering)
+    return any(_is_over_by(each, until_s) and known_s <= (each.ends_at_s or 0.0) for each in ours)
+
+
+def _is_over_by(each: Reservation, at_s: float) -> bool:
+    """Whether EC2 bills by then what an open reservation has paid for."""
+    is_open_one = each.market is Market.RESERVED
+    return is_open_one and each.ends_at_s is not None and each.ends_at_s <= at_s
+
+
 def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
     """Instances of ours that are in a reservation, those of launches in doubt included."""
     held: Counter[Offering] = Counter()
@@ -130,7 +159,7 @@ def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
     shown = {i.instance_id for i in snapshot.instances}
     for record in snapshot.nodes:
         if record.instance_id not in shown and record.phase.is_alive:
-            alive[record.instance_id] = record.offering
+            alive[record.instance_id] = billed_as(record)
     held.update(alive.values())
     in_doubt = {r.launch.launch_id for r in snapshot.launches if r.status is LaunchStatus.RECORDED}
     for each in snapshot.instances:

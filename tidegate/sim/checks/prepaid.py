@@ -33,6 +33,8 @@ class ReservationsNotOverrun(Check):
             offering = Offering(each.instance_type, each.zone, request.market)
             left = prepaid.room(request, offering, now_s) + self._by_itself(offering)
             these = [r for r in prepaid.reservations if r.offering == offering]
+            # What others fill EC2 tells by its refusal alone, after which the offering rests.
+            left += sum(prepaid.strangers.get(each.id, 0) for each in these)
             # An instance does not say which of several blocks it is in.
             is_told = request.market is Market.RESERVED or len(these) == 1
             is_sure = is_told and not any(self._is_turning(each) for each in these)
@@ -97,6 +99,7 @@ class PrepaidFirst(Check):
         for each in self.world.cluster.reservations:
             lately_s = max(self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S, each.starts_at_s)
             is_known = lately_s < record.created_at_s and self._is_calm()
+            is_known = is_known and not self._ends_soon(each, record)
             free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
             least = launch.count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
@@ -123,6 +126,12 @@ class PrepaidFirst(Check):
         compute = self.world.compute
         names = compute.prepaid.held_in(block)
         return sum(compute.everything[name].launched_at_s < record.created_at_s for name in names)
+
+    def _ends_soon(self, each: Reservation, record: LaunchRecord) -> bool:
+        """An open one that ends while a planner still acts pays for nothing new."""
+        until_s = record.created_at_s + self.world.cluster.timings.apply_lease_s
+        is_open_one = each.market is Market.RESERVED
+        return is_open_one and each.ends_at_s is not None and each.ends_at_s <= until_s
 
     def _is_calm(self) -> bool:
         return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)

@@ -1,0 +1,95 @@
+"""What an open reservation pays for, and what counts where it may not: limits in money hold."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches
+from tests.make import (
+    NOW_S,
+    T4,
+    ZONE,
+    cluster,
+    instance,
+    job,
+    node,
+    placement,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import LaunchRecord, NodeRecord, Phase
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.planner import plan
+from tidegate.core.pool import Cluster, Limits, Reservation
+from tidegate.core.snapshot import Snapshot
+from tidegate.service.requests import fleet_request
+
+RESERVED = Offering(T4.name, ZONE, Market.RESERVED)
+ON_DEMAND = replace(RESERVED, market=Market.ON_DEMAND)
+
+# A node on demand is 0.526 USD per hour, on spot 0.2: one of each is too much.
+TIGHT = Limits(usd_per_hour=0.7)
+
+
+def reserving(ends_in_s: float | None, count: int = 1) -> Cluster:
+    ends_at_s = None if ends_in_s is None else NOW_S + ends_in_s
+    held = Reservation("cr-1", T4.name, ZONE, count, Market.RESERVED, NOW_S - 900, ends_at_s)
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.RESERVED, *of.pools[0].markets))
+    prices = {**of.prices, RESERVED: 0.0}
+    return replace(of, pools=(using,), reservations=(held,), prices=prices, limits=TIGHT)
+
+
+def paid_for(*, phase: Phase = Phase.JOINED) -> NodeRecord:
+    return replace(record(on=ON_DEMAND, phase=phase), offering=RESERVED, usd_per_hour=0.0)
+
+
+def bought(seen: Snapshot) -> list[Market]:
+    return [each.offerings[0].market for each in launches(plan(seen))]
+
+
+def beside_a_node(of: Cluster, known: NodeRecord, *, is_shown: bool) -> list[Market]:
+    """What is bought for a job beside a busy node of a reservation."""
+    shown = [instance(on=RESERVED)] if is_shown else []
+    busy = node(state="ALLOCATED", gpus_alloc=1)
+    running = job(1, on=["i-1"])
+    return bought(snapshot([running, job(2)], [busy], of=of, instances=shown, records=[known]))
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_node_of_a_reservation_that_goes_on_leaves_all_of_the_limit(*, is_shown: bool) -> None:
+    assert beside_a_node(reserving(None), paid_for(), is_shown=is_shown) == [Market.SPOT]
+    assert beside_a_node(reserving(60.0), paid_for(), is_shown=is_shown) == [Market.SPOT]
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_reservation_that_ends_while_the_planner_acts_pays_for_nothing_more(
+    *, is_shown: bool
+) -> None:
+    assert beside_a_node(reserving(30.0), paid_for(), is_shown=is_shown) == []
+    assert bought(snapshot([job()], of=reserving(30.0))) == [Market.SPOT]
+
+
+def test_a_node_that_ec2_leaves_out_costs_by_the_hour_since_its_reservation_ended() -> None:
+    """Until it is shown again, nobody can say that it costs nothing."""
+    over = reserving(-5.0)
+
+    assert beside_a_node(over, paid_for(), is_shown=False) == []
+    priced_since = replace(paid_for(), priced_at_s=NOW_S - 2)
+    assert beside_a_node(over, priced_since, is_shown=False) == [Market.SPOT]
+
+
+def test_a_launch_in_doubt_costs_by_the_hour_since_its_reservation_ended() -> None:
+    (first,) = launches(plan(snapshot([job()], of=reserving(None))))
+    of = reserving(-5.0)
+    doubt = LaunchRecord(first, NOW_S - 20, fleet_request(first, "test", placement(of)))
+
+    assert bought(snapshot([job(1), job(2)], of=of, launches=[doubt])) == []
+
+
+def test_a_node_that_was_taken_in_holds_its_place_also_while_ec2_leaves_it_out() -> None:
+    taken_in = replace(record(on=ON_DEMAND), usd_per_hour=0.0, priced_at_s=NOW_S - 50)
+
+    assert beside_a_node(reserving(None), taken_in, is_shown=False) == [Market.SPOT]
+    assert beside_a_node(reserving(None, 2), taken_in, is_shown=False) == [Market.RESERVED]
