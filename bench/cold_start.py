@@ -20,7 +20,7 @@ HANDLERS = ("planner", "interruption", "schedule", "reconcile")
 ROUNDS = 9
 
 # On one of this machine's processors when the other one is free; a busy one costs a third more.
-IMPORT_MOST_MS = 250.0
+IMPORT_MOST_MS = 300.0
 
 _MEASURE = """\
 import importlib, sys, time
@@ -53,9 +53,9 @@ def figures() -> Iterator[Figure]:
             times = [import_cpu_s(Path(folder), module) for _ in range(ROUNDS)]
             label = f"cold import of {name}, CPU, best of {ROUNDS}"
             yield Figure(label, round(min(times) * 1000), "ms", IMPORT_MOST_MS)
-        # For scale: says how fast this machine is at the moment.
+        # What of it is boto3's, which also says how fast this machine is at the moment.
         times = [import_cpu_s(Path(folder), "boto3") for _ in range(ROUNDS)]
-        yield Figure("import of boto3 alone, CPU, for scale", round(min(times) * 1000), "ms")
+        yield Figure("of it import of boto3, CPU", round(min(times) * 1000), "ms")
 
 
 if __name__ == "__main__":

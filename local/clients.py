@@ -1,7 +1,7 @@
 """AWS clients of the local cloud.
 
-All of one botocore session: it reads a service's description once. A session of its own costs
-each client 0.1 s of processor time, EC2's and EventBridge's more.
+All of one session: it reads a service's description once. A session of its own costs each client
+0.1 s of processor time, EC2's and EventBridge's more.
 """
 
 from functools import cache
@@ -9,9 +9,8 @@ from threading import Lock
 from typing import Any
 
 from botocore.config import Config
-from botocore.session import Session
 
-from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, client_config
+from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, Session, client_config
 
 REGION = "us-east-1"
 
@@ -29,7 +28,7 @@ def client_at(
     config: Config | None = None,
 ) -> Any:
     """A client of the cloud at `url` with these keys, set up as the product sets up its own."""
-    make: Any = _session().create_client
+    make: Any = _session().client
     with _MAKING:
         return make(
             service,

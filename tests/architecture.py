@@ -103,6 +103,17 @@ def aws_only_in_adapters(root: Path) -> Iterator[str]:
                 yield f"{module}:{line} imports {imported}"
 
 
+def clients_in_one_file(root: Path) -> Iterator[str]:
+    """The product's sessions and clients are boto3's, made in `adapters/clients.py`."""
+    for file in python_files(root, "tidegate", "lambdas", "cdk"):
+        module = _module(root, file)
+        for line, imported in _imports(root, file):
+            if _is_under(imported, ("botocore.session",)):
+                yield f"{module}:{line} imports {imported}; boto3 makes our sessions"
+            if _is_under(imported, ("boto3",)) and module != "tidegate.adapters.clients":
+                yield f"{module}:{line} imports {imported}; use adapters.clients.client"
+
+
 def error_codes_in_one_file(root: Path) -> Iterator[str]:
     """AWS error codes are read from a response in `adapters/aws_errors.py` and nowhere else."""
     for file in python_files(root, *PRODUCT):

@@ -137,7 +137,8 @@ def test_every_service_that_the_adapters_call_has_its_model(unpacked: Path):
     """botocore and boto3 are plain Python, so that the package's own can be asked."""
     code = (
         "import boto3, botocore, sys\n"
-        "assert botocore.__file__.startswith(sys.argv[1]), botocore.__file__\n"
+        "for each in (boto3, botocore):\n"
+        "    assert each.__file__.startswith(sys.argv[1]), each.__file__\n"
         "for name in sys.argv[2:]:\n"
         "    boto3.client(name, region_name='us-east-1')\n"
     )

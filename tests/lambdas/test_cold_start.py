@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from cdk.packaging import own_code_package
+from cdk.packaging import SERVICES, own_code_package
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = ("planner", "interruption", "schedule", "reconcile")
 
-# Each of them is in the functions' package for a reason; boto3, yaml, holidays and the like
-# load later or never.
+# Each of them is in the functions' package for a reason; yaml, holidays and the like load later
+# or never. s3transfer's constants are boto3's own first import.
 LIBRARIES = {
     *("aws_lambda_powertools", "jmespath"),
-    *("botocore", "certifi", "dateutil", "six", "urllib3"),
+    *("boto3", "s3transfer", "botocore", "certifi", "dateutil", "six", "urllib3"),
     *("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"),
     "cronsim",
 }
+
+# What boto3 adds to clients and resources when they are made, which nothing of ours calls.
+ADDED_BY_BOTO3 = ("boto3.s3", "boto3.dynamodb", "boto3.ec2", "s3transfer.subscribers")
 
 # How nodes are chosen, which only the planner does.
 PLANNING = ("blueprint", "buy", "disruption", "gangs", "limits", "pack", "planner", "shelves")
@@ -82,6 +85,21 @@ def packaged(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_loads_these_libraries_and_no_others(name):
     assert started(name).libraries <= LIBRARIES
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_neither_a_start_nor_a_client_loads_what_boto3_would_add(name):
+    code = (
+        f"import sys, lambdas.{name}\n"
+        "from tidegate.adapters.clients import client\n"
+        f"made = [client(each, 'us-east-1') for each in {SERVICES}]\n"
+        "print(*(each.meta.service_model.service_name for each in made))\n"
+        f"print(*(each for each in {ADDED_BY_BOTO3} if each in sys.modules))\n"
+    )
+
+    services, added = run(ROOT, code).split("\n", 1)
+    assert services.split() == [*SERVICES]
+    assert added.split() == []
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "planner"])
