@@ -16,6 +16,8 @@ readonly oldest_uv=0.7.0 # older ones cannot read our uv.lock
 
 # shellcheck source=scripts/debian.sh
 source scripts/debian.sh
+# shellcheck source=scripts/python_of_debian.sh
+source scripts/python_of_debian.sh
 
 say() { printf 'setup: %s\n' "$*"; }
 warn() { printf 'setup: %s\n' "$*" >&2; }
@@ -100,6 +102,8 @@ is_python() {
 
 # Sets `python`.
 find_python() {
+    python="$tools/python/bin/python3"
+    ! is_python "$python" || return 0
     python=$(UV_PYTHON_DOWNLOADS=never "$uv" python find "$python_series" 2>/dev/null || true)
     ! is_python "$python" || return 0
     while read -r python; do
@@ -113,6 +117,10 @@ find_python() {
     fi
     if is_debian && can_be_root && install_packages "python$python_series" 2>/dev/null; then
         python="/usr/bin/python$python_series"
+        ! is_python "$python" || return 0
+    fi
+    if is_debian && can_be_root && build_python "$python_series" "$tools/python"; then
+        python="$tools/python/bin/python3"
         ! is_python "$python" || return 0
     fi
     head -n 3 "$tools/python.log" >&2
