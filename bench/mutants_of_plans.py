@@ -142,7 +142,7 @@ FAULTS_OF_PLANS = (
         "a gang's launch takes a part of it",
         (
             "core/buy.py",
-            "        min_count=draft.count if draft.gated_for else 1,",
+            "        min_count=draft.min_count,",
             "        min_count=1,",
         ),
     ),

@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "buy.py",
-        "chunks > 1 or option",
+        "not is_whole or option",
         "option",
         "test_packing.py::test_a_gang_above_ec2s_minimum_capacity_is_bought_in_chunks_of_one_zone",
     ),

@@ -115,7 +115,7 @@ def test_an_array_is_spread_over_as_many_nodes_as_it_needs() -> None:
 
 
 def test_a_plan_of_many_launches_is_cut_and_says_what_comes_next() -> None:
-    jobs = [job(n, nodes=2, priority=-n) for n in range(25)]
+    jobs = [job(n, nodes=2, memory_mib=1000 + n, priority=-n) for n in range(25)]
 
     made = plan(snapshot(jobs))
 

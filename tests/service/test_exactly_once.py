@@ -20,6 +20,7 @@ from tidegate.core.actions import (
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
 from tidegate.core.errors import NotAuthorized
 from tidegate.core.pool import Timings
+from tidegate.core.slurm import Job
 from tidegate.ports import Finished
 from tidegate.service.apply import Applier
 from tidegate.service.launching import rested
@@ -27,6 +28,12 @@ from tidegate.sim.faults import KillAt, Killed, no_faults
 
 GANG = job(9, nodes=3, gpus=4, gpu_type="a10g")
 SINGLES = [job(1), job(2, gpus=4)]
+
+
+def unlike_gangs(number: int) -> list[Job]:
+    """No two of them may share a launch."""
+    gangs = range(number)
+    return [job(n, nodes=2, gpus=4, gpu_type="a10g", memory_mib=1000 + n) for n in gangs]
 
 
 def points_of_a_look() -> list[str]:
@@ -203,7 +210,7 @@ def test_a_gang_that_ec2_cannot_give_whole_leaves_nothing_behind(world: World) -
 
 
 def test_more_launches_than_a_plan_holds_are_bought_by_further_plans(world: World) -> None:
-    world.report([job(n, nodes=2, gpus=4, gpu_type="a10g") for n in range(50)])
+    world.report(unlike_gangs(50))
 
     looked = world.look()
 
@@ -212,7 +219,7 @@ def test_more_launches_than_a_plan_holds_are_bought_by_further_plans(world: Worl
 
 
 def test_a_look_that_runs_out_of_rounds_asks_for_another(world: World) -> None:
-    world.report([job(n, nodes=2, gpus=4, gpu_type="a10g") for n in range(100)])
+    world.report(unlike_gangs(100))
     world.bus.take_looks()
 
     world.look()

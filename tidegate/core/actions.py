@@ -207,9 +207,9 @@ class Stretch:
 class Launch:
     """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked.
 
-    `gated_for` names the gang whose members join drained until all are there ("": open).
-    `usd_per_hour_each` is that of the dearest offering: limits are debited by it.
-    `account`, `user`: of the first of `for_jobs`, whose account pays for the nodes.
+    `gated_for` names the gang whose members join drained until all are there ("": open), the first
+    of `gangs` where equal ones share it. `usd_per_hour_each`: of the dearest offering, by which
+    limits are debited. `account`, `user`: of the first of `for_jobs`, whose account pays.
     """
 
     launch_id: str
@@ -223,6 +223,7 @@ class Launch:
     reason: str
     account: str = ""
     user: str = ""
+    gangs: tuple[str, ...] = ()
 
 
 @frozen

@@ -274,7 +274,9 @@ def _nodes_of(job: Job, seen: Snapshot, verdicts: Verdicts | None) -> list[Membe
         each
         for each in members(seen)
         if each.instance_id in by
-        or (each.record and (each.record.launch_id in launches or each.gated_for in gates))
+        or each.gated_for in gates
+        # Of a launch that gangs share only its own nodes are at its gate.
+        or (each.record and each.record.launch_id in launches and not each.gated_for)
     ]
 
 
@@ -283,7 +285,8 @@ def _bought(job: Job, ours: Sequence[Member], verdicts: Verdicts | None) -> Iter
     shown = {each.record.launch_id for each in ours if each.record}
     for each in verdicts.launches if verdicts else ():
         if job.job_id in each.jobs and each.launch_id not in shown:
-            yield f"asked of EC2: {each.count} x {each.offering} (launch {each.launch_id})"
+            shared = f" for {len(each.jobs)} jobs" if len(each.jobs) > 1 else ""
+            yield f"asked of EC2: {each.count} x {each.offering}{shared} (launch {each.launch_id})"
 
 
 def boots_for_s(member: Member, seen: Snapshot) -> float | None:

@@ -29,6 +29,9 @@ OVERRIDES_MAX = 100
 # Source: CreateFleet, MinTargetCapacity is at most 1,000.
 MIN_CAPACITY_MAX = 1000
 
+type _KindOfGang = tuple[Shelf, int, int, Offering, int]
+"""What may share a launch: the same kind of need, to be bought as the same thing."""
+
 
 @dataclass(slots=True, eq=False)
 class Draft:
@@ -49,6 +52,13 @@ class Draft:
     zone: str = ""
     kept: str = ""
     for_jobs: list[str] = field(default_factory=list)
+    gangs: list[str] = field(default_factory=list)
+    share: int = 0
+
+    @property
+    def min_count(self) -> int:
+        """With fewer none of it is of use."""
+        return (self.share or self.count) if self.gated_for else 1
 
     @property
     def usd_per_hour(self) -> float:
@@ -66,6 +76,7 @@ class Shop:
         self._launches_max = launches_max
         self._drafts: list[Draft] = []
         self._shared: dict[tuple[Shelf, int, str], Draft] = {}
+        self._of_gangs: dict[_KindOfGang, Draft] = {}
         self._bounds: dict[str, int] = {}
         self._num_nodes = 0
         self.is_cut = False
@@ -159,20 +170,44 @@ class Shop:
             each = self._load(option.shelf, option.number, option.mask, option.usd_per_hour)
             if not self._has_room(option.shelf, option.offering, nodes, each):
                 continue
+            shared = self._shared_by(need, option, nodes) if within is None else None
+            if shared is not None:
+                return list(self._take_share(shared, need))
             chunks = -(-nodes // MIN_CAPACITY_MAX)
             if not self._may_begin(option.shelf.pool.name, chunks):
                 continue
             if len(self._drafts) + chunks > self._launches_max:
                 self.is_cut = self.is_full = True
                 return []
-            is_one_zone = bool(within) or chunks > 1 or option.shelf.pool.placement_group
-            return list(self._buy_chunks(need, nodes, option, each, is_one_zone=is_one_zone))
+            return list(self._buy_chunks(need, nodes, option, each, is_in_place=within is not None))
         return []
 
+    def _shared_by(self, need: Need, option: Option, nodes: int) -> Draft | None:
+        """The launch of equal gangs that has room for one more; None: it needs one of its own.
+
+        What is a part of something larger stands alone: it may have to be taken back. So does
+        each gang where the circuit breaker counts launches.
+        """
+        if need.kind < 0 or need.gang_id or need.beside or option.shelf.pool.name in self._bounds:
+            return None
+        draft = self._of_gangs.get(_kind_of(need, option))
+        if draft is not None and draft.share == nodes and draft.count + nodes <= MIN_CAPACITY_MAX:
+            return draft
+        return None
+
+    def _take_share(self, draft: Draft, need: Need) -> Iterator[str]:
+        draft.gangs.append(need.gang)
+        draft.for_jobs.append(need.job_id)
+        first = self._take(draft, draft.share)
+        for number in range(first, first + draft.share):
+            yield f"new {draft.offering.instance_type} {number}"
+
     def _buy_chunks(
-        self, need: Need, nodes: int, option: Option, each: Load, *, is_one_zone: bool
+        self, need: Need, nodes: int, option: Option, each: Load, *, is_in_place: bool
     ) -> Iterator[str]:
         """One request can bring all or none of at most 1,000; more have to share a zone."""
+        is_whole = nodes <= MIN_CAPACITY_MAX
+        is_one_zone = is_in_place or not is_whole or option.shelf.pool.placement_group
         for start in range(0, nodes, MIN_CAPACITY_MAX):
             draft = Draft(
                 option.shelf,
@@ -186,6 +221,9 @@ class Shop:
                 for_jobs=[need.job_id],
             )
             self._drafts.append(draft)
+            if is_whole and not is_in_place:
+                draft.share, draft.gangs = nodes, [need.gang]
+                self._of_gangs[_kind_of(need, option)] = draft
             count = min(nodes - start, MIN_CAPACITY_MAX)
             first = self._take(draft, count)
             for number in range(first, first + count):
@@ -295,10 +333,16 @@ def _most(one: Vector, other: Vector) -> Vector:
     return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
 
 
+def _kind_of(need: Need, option: Option) -> _KindOfGang:
+    return option.shelf, option.number, option.mask, option.offering, need.kind
+
+
 def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
     jobs = tuple(dict.fromkeys(draft.for_jobs))
     named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
     gang = ", all or none" if draft.gated_for else ""
+    if len(draft.gangs) > 1:
+        gang = f", {draft.share} each or none"
     pool = draft.shelf.pool.name
     what = f"{draft.count} x {draft.offering} at {draft.usd_per_hour:.3f} USD per hour"
     if draft.kept:
@@ -313,9 +357,10 @@ def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> La
         pool=pool,
         offerings=offerings,
         count=draft.count,
-        min_count=draft.count if draft.gated_for else 1,
+        min_count=draft.min_count,
         for_jobs=jobs,
         usd_per_hour_each=draft.each.usd_per_hour,
         gated_for=draft.gated_for,
         reason=reason,
+        gangs=tuple(draft.gangs) if len(draft.gangs) > 1 else (),
     )

@@ -16,6 +16,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.allowance import Allowance
 from tidegate.core.calendar import NOTICE_S
+from tidegate.core.dealing import shares
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
@@ -77,15 +78,16 @@ def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
     pool = cluster.pool(launch.pool)
     instance_type = cluster.instance_type(launch.offerings[0].instance_type)
     if pool and instance_type and work.snapshot.wanted.is_up:
+        gates = [gang for gang, count in shares(launch) for _ in range(count)]
         work.bins.add(
             bin_of_type(
                 f"{launch.launch_id}.{number}",
                 pool,
                 launch.offerings[0],
                 of=instance_type,
-                gated_for=launch.gated_for,
+                gated_for=gang,
             )
-            for number in range(launch.count)
+            for number, gang in enumerate(gates)
         )
 
 

@@ -7,7 +7,16 @@ planner meanwhile leaves what was not answered in doubt, and a later look finish
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, Resting, Resume
+from tidegate.core.actions import (
+    Launch,
+    LaunchRecord,
+    LaunchStatus,
+    NodeRecord,
+    Phase,
+    Resting,
+    Resume,
+)
+from tidegate.core.dealing import dealt
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
 from tidegate.core.errors import Permanent, TidegateError, Transient
 from tidegate.core.frozen import frozen
@@ -133,7 +142,11 @@ class Launching:
         refused: list[Refusal] = []
         launched: list[Instance] = []
         for record, result in results:
-            nodes = [_node_record(record.launch, one, prices) for one in result.instances]
+            gangs = dealt(record.launch, result.instances, self._known(record.launch))
+            nodes = [
+                _node_record(record.launch, one, gangs[one.instance_id], prices)
+                for one in result.instances
+            ]
             status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
             finished.append(Finished(record.launch.launch_id, status, nodes))
             refused.extend(result.refusals)
@@ -142,8 +155,25 @@ class Launching:
             self.ledger.rest(*self._rests(refused))
         if finished:
             self.ledger.finish_launches(*finished)
+        self._return([node for each in finished for node in each.nodes])
         self.outcome.launched.extend(launched)
         self.outcome.refused.extend(refused)
+
+    def _known(self, launch: Launch) -> dict[str, str]:
+        """The nodes that an earlier planner wrote down of it, and the gang of each."""
+        nodes = self.snapshot.nodes if launch.gangs else ()
+        return {
+            one.instance_id: one.gated_for for one in nodes if one.launch_id == launch.launch_id
+        }
+
+    def _return(self, nodes: Sequence[NodeRecord]) -> None:
+        """End what came beyond whole gangs; the ledger has let go of it, so the next plan would."""
+        spare = [one.instance_id for one in nodes if one.phase is Phase.RELEASED]
+        if spare:
+            try:
+                self.compute.terminate(spare)
+            except TidegateError as trouble:
+                self.outcome.trouble.append(f"{len(spare)} nodes of no gang end later: {trouble}")
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
         known = {resting.offering: resting for resting in self.snapshot.resting}
@@ -168,8 +198,9 @@ def rested(
 
 
 def _node_record(
-    launch: Launch, instance: Instance, prices: Mapping[Offering, float]
+    launch: Launch, instance: Instance, gang: str | None, prices: Mapping[Offering, float]
 ) -> NodeRecord:
+    """`gang` None: it is let go of, nobody has asked for it."""
     return NodeRecord(
         instance_id=instance.instance_id,
         launch_id=launch.launch_id,
@@ -177,7 +208,8 @@ def _node_record(
         offering=instance.offering,
         launched_at_s=instance.launched_at_s,
         usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
-        gated_for=launch.gated_for,
+        phase=Phase.LAUNCHED if gang is not None else Phase.RELEASED,
+        gated_for=gang or "",
         account=launch.account,
         template=instance.template,
     )

@@ -17,6 +17,7 @@ from tidegate.sim.draw_jobs import (
     with_begin,
     with_components,
     with_ends,
+    with_equal_gangs,
 )
 from tidegate.sim.draw_money import with_budget
 from tidegate.sim.options import (
@@ -188,7 +189,9 @@ def _arrivals(
 ) -> tuple[Arrival, ...]:
     plain = draw_arrivals(stream(seed, "jobs"), cluster, size, safety_s, is_tight=is_tight)
     begins = with_begin(stream(seed, "begin"), plain)
-    return with_ends(stream(seed, "ends"), with_components(stream(seed, "het"), begins, cluster))
+    components = with_components(stream(seed, "het"), begins, cluster)
+    gangs = with_equal_gangs(stream(seed, "equal gangs"), components, cluster)
+    return with_ends(stream(seed, "ends"), gangs)
 
 
 def _hours(

@@ -84,6 +84,24 @@ def with_components(
     return tuple(found)
 
 
+def with_equal_gangs(
+    chance: Random, arrivals: Sequence[Arrival], cluster: Cluster
+) -> tuple[Arrival, ...]:
+    """In some worlds many equal gangs come at once, as jobs or as tasks of one array."""
+    plain = [each for each in arrivals if not each.submit.beside and not each.submit.is_held]
+    if chance.random() >= 0.1 or not plain or min(p.max_job_nodes for p in cluster.pools) < 2:
+        return tuple(arrivals)
+    number, nodes, like = chance.randint(3, 7), chance.choice((2, 2, 3)), chance.choice(plain)
+    is_array = chance.random() < 0.4
+    nodes = min(nodes, *(each.max_job_nodes for each in cluster.pools))
+    submit = replace(like.submit, nodes=nodes, array=number if is_array else 0, throttle=0)
+    others = [each for each in arrivals if each is not like]
+    first = max(each.number for each in arrivals) + 1
+    copies = range(first, first + (0 if is_array else number - 1))
+    gangs = [replace(like, number=each, submit=submit) for each in (like.number, *copies)]
+    return tuple(sorted((*others, *gangs), key=lambda each: (each.at_s, each.number)))
+
+
 def _component(part: Submit, of: Submit) -> Submit:
     """What the components have in common; accounting's caps and licences are left to others."""
     return replace(

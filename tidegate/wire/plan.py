@@ -53,6 +53,9 @@ class LaunchModel(_Action):
     min_count: int = Field(description="with fewer none is kept")
     jobs: tuple[str, ...] = Field(description="jobs it is for")
     gated_for: str = Field(description="the gang whose nodes join drained; empty: open")
+    gangs: tuple[str, ...] = Field(
+        default=(), description="equal gangs that share it, of min_count nodes each"
+    )
     usd_per_hour: float = Field(description="of all nodes, at the dearest override")
     reason: str = Field(description="why")
 
@@ -229,6 +232,7 @@ def _launch(launch: Launch, snapshot: Snapshot) -> LaunchModel:
         min_count=launch.min_count,
         jobs=launch.for_jobs,
         gated_for=launch.gated_for,
+        gangs=launch.gangs,
         usd_per_hour=launch.count * launch.usd_per_hour_each,
         reason=launch.reason,
     )

@@ -180,6 +180,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "for_jobs": _JOB_IDS,
         "usd_per_hour_each": "price of the dearest offering",
         "gated_for": "the gang whose nodes join drained",
+        "gangs": "equal gangs that share it, of min_count nodes each",
         "reason": "why, in words",
         "account": "the Slurm account that pays for it",
         "user": "whose job it is for",

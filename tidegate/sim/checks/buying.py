@@ -3,6 +3,7 @@
 from collections import Counter
 
 from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, OrderKind, Phase
+from tidegate.core.dealing import shares
 from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.frozen import frozen
@@ -106,7 +107,7 @@ class NoDoubleBuy(Check):
             for job in jobs
             if job in asking or any(self._fits(job, place) for place in places)
         )
-        if launch.gated_for and self._moves(launch.gated_for):
+        if launch.gated_for and any(map(self._moves, _gangs(launch))):
             wanted += sum(job.nodes for job in asking)
         if len(places) + request.count > wanted:
             raise self.broken(
@@ -151,15 +152,17 @@ class NoDoubleBuy(Check):
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
             pool = self.world.cluster.pool(launch.pool)
-            is_others = launch.gated_for != new.gated_for or (launch.for_jobs and not new.for_jobs)
+            is_others = _gangs(launch).isdisjoint(_gangs(new))
+            is_others |= bool(launch.for_jobs) and not new.for_jobs
             # What one plan buys for nobody it buys beside what it buys for jobs.
             is_beside = bool(new.for_jobs) and not launch.for_jobs
             is_later = record.created_at_s + (0.1 if is_beside else 0.0) > asked.created_at_s
             if launch is new or is_others or is_later or pool is None:
                 continue
-            offerings = [one.offering for one in self._booting_of(launch)]
+            mine = _gangs(new)
+            offerings = [one.offering for one in self._booting_of(launch, mine)]
             if record.status is LaunchStatus.RECORDED:
-                offerings = [launch.offerings[0]] * launch.count
+                offerings = [launch.offerings[0]] * sum(n for g, n in shares(launch) if g in mine)
             for offering in offerings:
                 is_elsewhere = launch.pool != new.pool or {offering.zone} != zones
                 kind = self.world.cluster.instance_type(offering.instance_type)
@@ -176,7 +179,7 @@ class NoDoubleBuy(Check):
             and satisfies(job.constraint, features)
         )
 
-    def _booting_of(self, launch: Launch) -> list[Instance]:
+    def _booting_of(self, launch: Launch, gangs: set[str]) -> list[Instance]:
         bound_s = self.world.cluster.timings.boot_bound_s
         nodes = self.world.ledger.all_nodes
         return [
@@ -188,6 +191,7 @@ class NoDoubleBuy(Check):
             and self.witness.now_s - one.launched_at_s <= bound_s
             and one.instance_id in nodes
             and nodes[one.instance_id].phase is Phase.LAUNCHED
+            and nodes[one.instance_id].gated_for in gangs
             and nodes[one.instance_id].cordon is None
             and not self._joins_closed(nodes[one.instance_id])
         ]
@@ -367,6 +371,11 @@ class NoFutileLaunches(Check):
                     "which did not start"
                 )
             return
+
+
+def _gangs(launch: Launch) -> set[str]:
+    """Those that it is for; one of "" when it is for none."""
+    return {gang for gang, _ in shares(launch)}
 
 
 def _ids(job: SimJob) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tidegate.core.actions import Order, OrderKind
+from tidegate.core.dealing import shares
 from tidegate.core.ec2 import FleetRequest, Instance
 from tidegate.core.slurm_names import faults
 from tidegate.service.control import Looked
@@ -156,17 +157,25 @@ class GangsWhole(Check):
         super().__init__(witness)
         self.promised: dict[str, str] = {}
         self.given_up: set[str] = set()
+        self.dealt: dict[str, str] = {}
+
+    def _gang_of(self, name: str) -> str:
+        """Whom a node was bought for, also when its gate is open."""
+        node = self.world.ledger.all_nodes.get(name)
+        if node is not None and node.gated_for:
+            self.dealt[name] = node.gated_for
+        return self.dealt.get(name, "")
 
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
         if record is None or not record.launch.gated_for:
             return
-        if request.min_count != request.count:
+        if request.min_count * len(shares(record.launch)) != request.count:
             raise self.broken(f"a gang's request takes {request.min_count} of {request.count}")
         zones = {each.zone for each in request.overrides}
         asking = set(record.launch.for_jobs)
         gang = next((j for j in self._jobs() if not asking.isdisjoint(ids_of(j)[:2])), None)
-        if gang and request.count < gang.submit.nodes and len(zones) > 1:
+        if gang and request.min_count < gang.submit.nodes and len(zones) > 1:
             found = ", ".join(sorted(zones))
             raise self.broken(f"a part of gang {record.launch.gated_for} may come to {found}")
 
@@ -186,10 +195,13 @@ class GangsWhole(Check):
         """An open one would be anybody's until the head hears of it."""
         instance = self.world.compute.everything.get(node.name)
         launch = self.witness.launch_of(instance) if instance else None
+        self._gang_of(node.name)
         if launch and launch.gated_for and not node.is_drain:
             raise self.broken(f"{node.name} joins open, it is meant for gang {launch.gated_for}")
 
     def looked(self, looked: Looked) -> None:
+        for name in self.world.ledger.all_nodes:
+            self._gang_of(name)
         for done in looked.rounds:
             self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
 
@@ -201,9 +213,7 @@ class GangsWhole(Check):
 
     def started(self, job: SimJob) -> None:
         for name in job.node_names:
-            instance = self.world.compute.everything.get(name)
-            launch = self.witness.launch_of(instance) if instance else None
-            gang = launch.gated_for if launch else ""
+            gang = self._gang_of(name)
             is_others = gang and gang not in ids_of(job)
             if is_others and name not in self.given_up | self.witness.chaos.touched:
                 self._is_fair(job, name, gang)
@@ -220,11 +230,7 @@ class GangsWhole(Check):
         is_greater = owner.submit.priority > job.submit.priority
         if not is_ready or not is_greater or table.is_throttled(owner) or table.over_cap(owner):
             return
-        mates = [
-            one.instance_id
-            for one in self.world.compute.everything.values()
-            if (launch := self.witness.launch_of(one)) and launch.gated_for == gang
-        ]
+        mates = [name for name in self.world.compute.everything if self._gang_of(name) == gang]
         # A more important job that has taken one of them leaves the gang waiting for another.
         nodes = self.world.slurm.nodes
         touched = self.witness.chaos.touched  # nor does one that a person has drained

@@ -101,7 +101,7 @@ class PrepaidFirst(Check):
             is_known = lately_s < record.created_at_s and self._is_calm()
             is_known = is_known and not self._ends_soon(each, record)
             free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
-            least = launch.count if launch.gated_for else 1
+            least = launch.min_count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             is_ready = is_ready and each.offering not in self.unseen

@@ -17,6 +17,7 @@ from tidegate.core.actions import (
     Terminate,
     Watch,
 )
+from tidegate.core.dealing import shares
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, Offering
 from tidegate.core.planner import plan
@@ -95,11 +96,14 @@ class Tidegate:
         return world.now_s + HEARTBEAT_S if any(late) else None
 
     def _launch(self, world: World, launch: Launch) -> None:
+        for gang, count in shares(launch):
+            self._launch_share(world, launch, gang, count)
+
+    def _launch_share(self, world: World, launch: Launch, gang: str, missing: int) -> None:
         pool = world.cluster.pool(launch.pool)
         assert pool is not None
-        missing = launch.count
         for offering in launch.offerings:
-            bought = world.buy(pool, offering, missing, launch.gated_for, launch.account)
+            bought = world.buy(pool, offering, missing, gang, launch.account)
             for machine in bought:
                 self._records[machine.name] = NodeRecord(
                     instance_id=machine.name,
@@ -108,7 +112,7 @@ class Tidegate:
                     offering=offering,
                     launched_at_s=world.now_s,
                     usd_per_hour=machine.usd_per_hour,
-                    gated_for=launch.gated_for,
+                    gated_for=gang,
                     account=launch.account,
                 )
                 self._instances[machine.name] = Instance(

@@ -1,0 +1,179 @@
+"""Equal gangs that share a launch, and who gets which of its nodes."""
+
+from dataclasses import replace
+
+from tests.core.reading import launches
+from tests.make import (
+    A10G,
+    NOW_S,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    offering,
+    placement,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Launch, LaunchRecord, Phase
+from tidegate.core.buy import MIN_CAPACITY_MAX
+from tidegate.core.dealing import dealt
+from tidegate.core.ec2 import Instance, Market
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+from tidegate.core.slurm import Job
+from tidegate.service.requests import fleet_request
+
+ON_DEMAND = offering(market=Market.ON_DEMAND)
+
+
+def gangs(number: int, nodes: int = 8) -> list[Job]:
+    return [job(n, nodes=nodes, gpus=4, gpu_type="a10g") for n in range(1, number + 1)]
+
+
+def shared(*names: str, nodes: int = 2) -> Launch:
+    count = len(names) * nodes
+    return Launch("l-1", "t4", (ON_DEMAND,), count, nodes, names, 0.5, names[0], "", gangs=names)
+
+
+def came(*names: str, zone: str = "us-east-1a", type_: str = "g4dn.xlarge") -> list[Instance]:
+    found = replace(ON_DEMAND, zone=zone, instance_type=type_)
+    return [replace(instance(name), offering=found, launch_id="l-1") for name in names]
+
+
+def test_equal_gangs_share_a_launch_of_which_one_whole_gang_is_the_least() -> None:
+    (launch,) = launches(plan(snapshot(gangs(125))))
+
+    assert (launch.count, launch.min_count) == (1000, 8)
+    assert launch.gangs == tuple(str(n) for n in range(1, 126))
+    assert launch.for_jobs == launch.gangs
+    assert "8 each or none" in launch.reason
+
+
+def test_the_tasks_of_an_array_share_a_launch_too() -> None:
+    (launch,) = launches(plan(snapshot([job(9, nodes=4, gpus=4, gpu_type="a10g", count=3)])))
+
+    assert (launch.count, launch.min_count, launch.gangs) == (12, 4, ("9", "9", "9"))
+
+
+def test_a_launch_holds_no_more_than_ec2_can_be_asked_a_minimum_of() -> None:
+    made = launches(plan(snapshot(gangs(7, nodes=300))))
+
+    assert [(each.count, each.min_count) for each in made] == [(900, 300), (900, 300), (300, 300)]
+    assert max(each.count for each in made) <= MIN_CAPACITY_MAX
+
+
+def test_unlike_gangs_have_launches_of_their_own() -> None:
+    jobs = [*gangs(2), job(3, nodes=3, gpus=4, gpu_type="a10g"), job(4, nodes=8)]
+
+    made = launches(plan(snapshot(jobs)))
+
+    assert sorted((each.count, each.min_count) for each in made) == [(3, 3), (8, 8), (16, 8)]
+
+
+def test_who_pays_from_another_account_has_a_launch_of_his_own() -> None:
+    one, other = gangs(2)
+
+    made = launches(plan(snapshot([one, replace(other, account="physics")])))
+
+    assert [(each.count, each.account) for each in made] == [(8, ""), (8, "physics")]
+
+
+def test_only_as_many_gangs_share_as_a_limit_allows() -> None:
+    of = cluster(pool("a10g", (A10G,), limits=Limits(nodes=20)))
+
+    made = plan(snapshot(gangs(5), of=of))
+
+    assert [each.count for each in launches(made)] == [16]
+    assert [each.job_id for each in made.unmet] == ["3", "4", "5"]
+
+
+def test_a_replacement_for_one_gang_is_its_own_launch() -> None:
+    """One of the nodes that a shared launch brought is gone: its gang alone buys one more."""
+    of = cluster(pool("a10g", (A10G,), markets=(Market.ON_DEMAND,)))
+    kind = offering(A10G, Market.ON_DEMAND)
+    nodes = [
+        replace(
+            record(f"i-{gang}{n}", phase=Phase.LAUNCHED, age_s=60),
+            pool="a10g",
+            offering=kind,
+            launch_id="l-1",
+            gated_for=str(gang),
+        )
+        for gang in (1, 2)
+        for n in range(3)
+        if (gang, n) != (2, 2)
+    ]
+    instances = [
+        replace(instance(each.instance_id, age_s=60), offering=kind, pool="a10g") for each in nodes
+    ]
+
+    (launch,) = launches(plan(snapshot(gangs(2, 3), records=nodes, instances=instances, of=of)))
+
+    assert (launch.count, launch.gated_for, launch.gangs) == (1, "2", ())
+
+
+def test_while_a_shared_launch_is_in_doubt_each_gang_counts_on_its_part() -> None:
+    of = cluster(pool("a10g", (A10G,), markets=(Market.ON_DEMAND,)))
+    before = snapshot(gangs(3), of=of)
+    (launch,) = launches(plan(before))
+    request = fleet_request(launch, "test", placement(of))
+    doubt = LaunchRecord(launch, NOW_S - 5, request)
+
+    made = plan(replace(before, launches=(doubt,)))
+
+    assert launches(made) == []
+    assert {len(each.by) for each in made.served} == {8}
+
+
+def test_whole_gangs_are_dealt_in_the_queues_order_and_the_rest_goes_back() -> None:
+    found = dealt(shared("7", "8", "9"), came("i-5", "i-1", "i-3", "i-2", "i-4"), {})
+
+    assert found == {"i-1": "7", "i-2": "7", "i-3": "8", "i-4": "8", "i-5": None}
+
+
+def test_a_gang_is_of_one_zone_and_of_one_type_where_it_can_be() -> None:
+    some = [*came("i-1", "i-4", type_="g5.xlarge"), *came("i-2", "i-3")]
+    elsewhere = came("i-0", zone="us-east-1b")
+
+    found = dealt(shared("7", "8", "9"), [*some, *elsewhere], {})
+
+    assert found == {"i-2": "7", "i-3": "7", "i-1": "8", "i-4": "8", "i-0": None}
+
+
+def test_what_a_dead_planner_has_dealt_stays_dealt() -> None:
+    """It died between two transactions: the second deals on, whatever order EC2 shows."""
+    known = {"i-9": "7", "i-8": "7", "i-7": "8"}
+
+    found = dealt(shared("7", "8", "9"), came("i-1", "i-2", "i-3", "i-7", "i-8", "i-9"), known)
+
+    assert found == known | {"i-1": "8", "i-2": "9", "i-3": "9"}
+
+
+def test_what_is_known_to_have_been_given_back_is_not_dealt() -> None:
+    found = dealt(shared("7", "8"), came("i-1", "i-2", "i-3"), {"i-1": ""})
+
+    assert found == {"i-1": None, "i-2": "7", "i-3": "7"}
+
+
+def test_a_launch_of_one_gang_is_all_its_own() -> None:
+    one = replace(shared("7"), gangs=(), count=2)
+
+    assert dealt(one, came("i-1"), {}) == {"i-1": "7"}
+
+
+def test_types_of_other_pools_do_not_join_a_shared_launch() -> None:
+    """The same kind of gang on two types: a limit keeps the second gang from the first pool."""
+    of = cluster(
+        pool("small", (T4,), markets=(Market.ON_DEMAND,), limits=Limits(nodes=3)),
+        pool("large", (T4_BIG,), markets=(Market.ON_DEMAND,)),
+    )
+
+    made = launches(plan(snapshot([job(n, nodes=3) for n in (1, 2, 3)], of=of)))
+
+    assert sorted((each.pool, each.count, each.gangs) for each in made) == [
+        ("large", 6, ("2", "3")),
+        ("small", 3, ()),
+    ]
