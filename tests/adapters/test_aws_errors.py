@@ -71,9 +71,21 @@ def test_a_full_subnet_is_about_the_subnet() -> None:
     assert refusal_kind("InsufficientFreeAddressesInSubnet") is RefusalKind.SUBNET
 
 
-@pytest.mark.parametrize("code", ["RequestLimitExceeded", "Throttling", "InternalError", "New"])
-def test_throttling_and_unknown_codes_say_nothing_about_capacity(code: str) -> None:
-    assert refusal_kind(code) is RefusalKind.OTHER
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("RequestLimitExceeded", RefusalKind.THROTTLED),
+        ("Throttling", RefusalKind.THROTTLED),
+        ("EC2ThrottledException", RefusalKind.THROTTLED),
+        ("InternalError", RefusalKind.THROTTLED),
+        ("Unavailable", RefusalKind.THROTTLED),
+        ("New", RefusalKind.OTHER),
+    ],
+)
+def test_throttling_and_unknown_codes_say_nothing_about_capacity(
+    code: str, kind: RefusalKind
+) -> None:
+    assert refusal_kind(code) is kind
     assert not is_refusal(client_error(code))
 
 

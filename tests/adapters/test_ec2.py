@@ -188,6 +188,20 @@ def test_an_error_without_an_override_is_about_all_of_them(
     assert {one.offering for one in result.refusals} == {OFFERING_A, OFFERING_B}
 
 
+@pytest.mark.parametrize("codes", [("Throttling", "Unsupported"), ("Unsupported", "Throttling")])
+def test_a_word_about_the_offering_counts_before_one_about_how_we_ask(
+    compute: Ec2Compute, stub: Stubber, codes: tuple[str, str]
+) -> None:
+    errors = [{"ErrorCode": code, "ErrorMessage": "words"} for code in codes]
+    stub.add_response("create_fleet", {"Errors": errors})
+
+    result = compute.create_fleet(request())
+
+    assert {(one.code, one.kind) for one in result.refusals} == {
+        ("Unsupported", RefusalKind.CAPACITY)
+    }
+
+
 def test_an_override_that_failed_twice_is_refused_once(compute: Ec2Compute, stub: Stubber) -> None:
     overrides = {"InstanceType": "g4dn.xlarge", "SubnetId": "subnet-b"}
     error = {

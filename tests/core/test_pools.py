@@ -161,7 +161,10 @@ def three(**more: object) -> Snapshot:
     of = replace(pool(types=(T4,)), instance_types=(T4, NEAR, DEAR), **more)  # type: ignore[arg-type]
     usd = {T4.name: 0.2, NEAR.name: 0.25, DEAR.name: 0.9}
     made = replace(cluster(pool(types=(T4,))), pools=(of,))
-    prices = {each: usd[each.instance_type] for _, each in of.offerings()}
+    steady = {Market.ON_DEMAND: 2.0}
+    prices = {
+        each: usd[each.instance_type] * steady.get(each.market, 1.0) for _, each in of.offerings()
+    }
     return snapshot([job()], of=replace(made, prices=prices))
 
 

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool, snapshot
-from tidegate.core.actions import Plan, Resting, Unmet
+from tidegate.core.actions import Launch, Plan, Resting, Unmet
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.core.why import Why, WhyNot, told
+
+ZONES = ("us-east-1a", "us-east-1b")
 
 
 def unmet(made: Plan, job_id: str = "1") -> Unmet:
@@ -70,6 +72,23 @@ def test_a_missing_price_and_a_price_of_zero_are_told_and_never_bought() -> None
 
         assert made.actions == ()
         assert unmet(made).why_nots[0].kind is Why.NO_PRICE
+
+
+def test_spot_that_costs_no_less_than_on_demand_is_not_bought_and_told() -> None:
+    of = cluster(pool(types=(T4,), markets=(Market.SPOT,), zones=ZONES))
+    of = replace(of, prices=dict.fromkeys(of.prices, 0.5))
+    steady = {offering(T4, Market.ON_DEMAND, zone): 0.5 for zone in ZONES}
+
+    dear = plan(snapshot([job()], of=replace(of, prices={**of.prices, **steady})))
+    somewhere = {**of.prices, **steady, offering(T4, zone=ZONES[0]): 0.49}
+    cheap = plan(snapshot([job()], of=replace(of, prices=somewhere)))
+
+    assert dear.actions == ()
+    assert [(each.kind, each.sentence) for each in unmet(dear).why_nots] == [
+        (Why.DEAR, f"{offering(T4, zone=zone)} costs no less than on demand") for zone in ZONES
+    ]
+    (bought,) = (each for each in cheap.actions if isinstance(each, Launch))
+    assert bought.offerings == (offering(T4, zone=ZONES[0]),)
 
 
 def test_a_constraint_that_no_node_of_a_pool_meets_is_told() -> None:

@@ -183,6 +183,23 @@ def test_a_refused_offering_is_remembered_and_the_next_one_taken(world: World) -
     assert [resting.offering for resting in world.ledger.view().resting] == [spot]
 
 
+def test_what_ec2_was_too_busy_to_judge_rests_nothing_and_is_left_for_the_next_look(
+    world: World,
+) -> None:
+    world.compute.throttled = set(world.of.prices)
+    world.report([job(1)])
+
+    looked = world.look()
+    world.compute.throttled.clear()
+    asked = len(world.compute.requests)
+    world.look()
+
+    assert looked.rounds[0].outcome.refused
+    assert (len(looked.rounds), asked, world.bus.take_looks()) == (1, 1, ("digest",))
+    assert world.ledger.view().resting == ()
+    assert [one.offering.market for one in world.compute.live()] == [Market.SPOT]
+
+
 def test_a_resting_offering_is_not_asked_again_before_its_time(world: World) -> None:
     spot = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
     world.compute.shortages[spot] = 0

@@ -111,7 +111,7 @@ def test_a_throttled_call_has_no_effect() -> None:
 
 def test_an_acknowledged_order_may_be_delivered_again() -> None:
     bus = SimBus(SimClock())
-    order = Order("o-1", OrderKind.DRAIN, ("i-1",), NOW_S)
+    order = Order("o-1", OrderKind.DRAIN, ("i-0b662ef9931388ba0",), NOW_S)
     bus.send_orders([order])
     (received,) = bus.receive_orders(urgent=True, wait_s=0)
     bus.acknowledge(received)

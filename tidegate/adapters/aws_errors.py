@@ -135,6 +135,9 @@ MISSING = frozenset(
 IDEMPOTENCY_MISMATCH = frozenset(
     {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
 )
+# What a fleet call that failed as a whole says of the offerings that it named.
+_ANSWERS = frozenset({RefusalKind.CAPACITY, RefusalKind.QUOTA, RefusalKind.SUBNET})
+
 TRANSACTION_CANCELLED = "TransactionCanceledException"
 CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
 
@@ -161,12 +164,14 @@ def refusal_kind(code: str) -> RefusalKind:
         return RefusalKind.QUOTA
     if code in SUBNET:
         return RefusalKind.SUBNET
+    if code in THROTTLING | UNAVAILABLE:
+        return RefusalKind.THROTTLED
     return RefusalKind.OTHER
 
 
 def is_refusal(error: ClientError) -> bool:
     """Whether a failed CreateFleet call means "nothing to be had", which is an answer."""
-    return refusal_kind(code_of(error)) is not RefusalKind.OTHER
+    return refusal_kind(code_of(error)) in _ANSWERS
 
 
 def is_dry_run_passed(error: ClientError) -> bool:
@@ -195,7 +200,7 @@ def is_instance_not_found(error: ClientError) -> bool:
 def is_not_now(error: ClientError) -> bool:
     """Whether EC2 would start or stop this instance at another time."""
     code = code_of(error)
-    return code in WRONG_STATE | INSTANCE_NOT_FOUND or refusal_kind(code) is not RefusalKind.OTHER
+    return code in WRONG_STATE | INSTANCE_NOT_FOUND or refusal_kind(code) in _ANSWERS
 
 
 def is_object_not_found(error: ClientError) -> bool:

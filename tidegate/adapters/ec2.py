@@ -34,6 +34,7 @@ from tidegate.core.ec2 import (
     Offering,
     Override,
     Refusal,
+    RefusalKind,
 )
 from tidegate.core.errors import TidegateError
 from tidegate.core.frozen import frozen
@@ -244,7 +245,10 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
     for entry in entries:
         code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
         for offering in _offerings(entry, request):
-            refusals.setdefault(offering, Refusal(offering, refusal_kind(code), code, message))
+            before = refusals.get(offering)
+            # A word about the offering says more than one about how we ask.
+            if before is None or before.kind is RefusalKind.THROTTLED:
+                refusals[offering] = Refusal(offering, refusal_kind(code), code, message)
     return tuple(refusals.values())
 
 

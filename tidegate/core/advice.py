@@ -96,6 +96,8 @@ def _others(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
                 yield "submit it to a partition that has pools"
             case Why.NO_PRICE:
                 yield "have the price added to the cluster file"
+            case Why.DEAR:
+                yield f"have pool {each.pool} buy on demand too (capacity_types)"
             case Why.FUTILE:
                 yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
             case _:

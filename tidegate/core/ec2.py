@@ -175,6 +175,7 @@ class RefusalKind(StrEnum):
     CAPACITY = "capacity"
     QUOTA = "quota"
     SUBNET = "subnet"
+    THROTTLED = "throttled"  # how fast we ask, or trouble of AWS's own: nothing about the offering
     OTHER = "other"
 
 

@@ -15,7 +15,7 @@ from tidegate.core.limits import Load, Usage
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import BOOT_FAILURES
 from tidegate.core.reservations import BLOCK_DRAIN_S
-from tidegate.core.shelves import Shelf, Shelves, allows_time, late_s
+from tidegate.core.shelves import Shelf, Shelves, allows_time, is_dear, late_s
 from tidegate.core.slurm import Shape
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import PASSING, Why, WhyNot
@@ -162,6 +162,9 @@ class Refusals:
                 if not is_priced and offering not in resting:
                     said = f"the price of {offering} is not known"
                     yield WhyNot(Why.NO_PRICE, said, pool.name, str(offering))
+                if is_dear(self._snapshot.cluster, offering):
+                    said = f"{offering} costs no less than on demand"
+                    yield WhyNot(Why.DEAR, said, pool.name, str(offering))
             if pool.is_min_types_strict and len(fitting) < pool.min_types:
                 said = (
                     f"pool {pool.name} wants {pool.min_types} types to choose from, "

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
 from math import log
@@ -117,7 +117,8 @@ class _Range:
                 for zone in pool.zones:
                     offering = Offering(instance_type.name, zone, market)
                     usd = self.cluster.prices.get(offering)
-                    if usd is not None and usd > 0 and offering not in resting:
+                    is_sold = usd is not None and usd > 0 and not is_dear(self.cluster, offering)
+                    if usd is not None and is_sold and offering not in resting:
                         hazard = _stepped(self.cluster.hazard_per_hour(offering))
                         of_type = found.setdefault(hazard, {}).setdefault(instance_type.name, [])
                         of_type.append((usd, offering))
@@ -236,6 +237,14 @@ class Shelves:
             is_ours = offering.instance_type in types and offering.zone in pool.zones
             if is_ours and offering not in self._resting:
                 yield entry(types[offering.instance_type], [(0.0, offering)])
+
+
+def is_dear(cluster: Cluster, offering: Offering) -> bool:
+    """Whether this is spot that costs what the same costs on demand, where nobody takes it back."""
+    if offering.market is not Market.SPOT:
+        return False
+    steady_usd = cluster.prices.get(replace(offering, market=Market.ON_DEMAND), 0.0)
+    return 0.0 < steady_usd <= cluster.prices.get(offering, 0.0)
 
 
 def allows_time(pool: Pool, need: Need) -> bool:

@@ -16,6 +16,7 @@ class Why(StrEnum):
     JOB_TIME = "job-time"  # longer than the pool or the capacity block allows
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
+    DEAR = "dear"  # spot that costs no less than on demand
     NO_POOL = "no-pool"
     LIMIT = "limit"
     BUDGET = "budget"  # spent, until its day or month ends

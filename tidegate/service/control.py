@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.actions import Plan
 from tidegate.core.calendar import AlwaysUp
+from tidegate.core.ec2 import RefusalKind
 from tidegate.core.errors import NotAuthorized, TidegateError
 from tidegate.core.events import News
 from tidegate.core.frozen import frozen
@@ -35,7 +36,10 @@ class Round:
 
     @property
     def wants_another(self) -> bool:
-        return bool(self.outcome.refused) or self.plan.is_cut or self.outcome.is_late
+        """Not where EC2 is asked too fast: what it did not judge is for the next look."""
+        refused = self.outcome.refused
+        is_throttled = any(each.kind is RefusalKind.THROTTLED for each in refused)
+        return not is_throttled and bool(refused or self.plan.is_cut or self.outcome.is_late)
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ REFUSED = {
     RefusalKind.QUOTA: "RefusedQuota",
     RefusalKind.SUBNET: "RefusedSubnet",
     RefusalKind.OTHER: "RefusedOther",
+    RefusalKind.THROTTLED: "RefusedOther",
 }
 
 

@@ -151,8 +151,8 @@ class Launching:
             finished.append(Finished(record.launch.launch_id, status, nodes))
             refused.extend(result.refusals)
             launched.extend(result.instances)
-        if refused:
-            self.ledger.rest(*self._rests(refused))
+        if rests := tuple(self._rests(refused)):
+            self.ledger.rest(*rests)
         if finished:
             self.ledger.finish_launches(*finished)
         self._return([node for each in finished for node in each.nodes])
@@ -178,7 +178,8 @@ class Launching:
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
         known = {resting.offering: resting for resting in self.snapshot.resting}
         timings, now_s = self.snapshot.cluster.timings, self.snapshot.now_s
-        for refusal in {each.offering: each for each in refused}.values():
+        told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
+        for refusal in {each.offering: each for each in told}.values():
             yield rested(refusal, known.get(refusal.offering), now_s, timings)
 
 

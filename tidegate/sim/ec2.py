@@ -47,6 +47,7 @@ class SimCompute:
     `shortages`: how many more of an offering EC2 gives (0: none); others are unlimited.
     `quotas`: how many live instances of a market the account may have.
     `full_subnets`: subnets without a free address. `prepaid`: reservations and blocks.
+    `throttled`: what EC2 is too busy to judge.
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
@@ -61,6 +62,7 @@ class SimCompute:
     shortages: dict[Offering, int] = field(default_factory=dict)
     quotas: dict[Market, int] = field(default_factory=dict)
     full_subnets: set[str] = field(default_factory=set)
+    throttled: set[Offering] = field(default_factory=set)
     prepaid: Prepaid = field(default_factory=Prepaid)
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
@@ -250,7 +252,8 @@ class SimCompute:
                 break
             offering = Offering(override.instance_type, override.zone, request.market)
             room = self._room(offering, request) - taken.count(offering)
-            room = 0 if override.subnet_id in self.full_subnets else room
+            is_barred = override.subnet_id in self.full_subnets or offering in self.throttled
+            room = 0 if is_barred else room
             count = min(wanted, room, allowed - len(taken))
             taken += [offering] * count
             if count < wanted:
@@ -271,6 +274,9 @@ class SimCompute:
         return max(0, quota - sum(one.offering.market is market for one in self.live()))
 
     def _refusal(self, offering: Offering, override: Override, *, is_quota: bool) -> Refusal:
+        if offering in self.throttled:
+            words = "Request limit exceeded."
+            return Refusal(offering, RefusalKind.THROTTLED, "RequestLimitExceeded", words)
         if override.subnet_id in self.full_subnets:
             code = "InsufficientFreeAddressesInSubnet"
             words = f"There are not enough free addresses in subnet '{override.subnet_id}'."
