@@ -279,3 +279,25 @@ def test_of_what_another_gang_gives_back_one_takes_no_more_than_it_lacks() -> No
     )
 
     assert [(each.job_id, len(each.by)) for each in made.served] == [("9", 2)]
+
+
+def test_a_gang_takes_the_place_that_one_before_it_held_in_vain() -> None:
+    """What would do for it elsewhere in part must not have its nodes let go and bought again."""
+    big, small = pool("big", (A10G,), limits=Limits(nodes=2)), pool("small", (A10G,))
+    of = cluster(big, dataclasses.replace(small, limits=Limits(nodes=1)))
+    names = {"i-1": "big", "i-2": "big", "i-3": "small"}
+    seen = snapshot(
+        [
+            job(8, nodes=3, gpus=4, gpu_type="a10g", priority=9),
+            job(9, nodes=2, gpus=1, gpu_type="a10g", constraint=""),
+        ],
+        [node(name, A10G) for name in names],
+        of=of,
+        instances=[instance(n, offering(A10G), pool=p) for n, p in names.items()],
+        records=[record(n, offering(A10G), pool=p) for n, p in names.items()],
+    )
+
+    made = plan(seen)
+
+    assert "limited" in why(made, "8")
+    assert {each.job_id: each.by for each in made.served} == {"9": ("i-1", "i-2")}

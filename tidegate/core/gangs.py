@@ -39,6 +39,19 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
     return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
+def _hold_again(work: Work, gang: Gang) -> None:
+    """Choose anew among the nodes that are there: gangs before it in the queue may have held the
+    better place for it in vain.
+    """
+    is_bound = any(part.need.beside for part in gang.parts)
+    if is_bound or not any(part.missing for part in gang.parts):
+        return
+    give_back(work, gang)
+    for part in gang.parts:
+        members = gang_members(work.bins.for_gang(part.need), part.need, wanted_by=_wanted_by(gang))
+        part.hold(members)
+
+
 def _hold_more(work: Work, part: Part) -> None:
     """Take also what gangs before it in the queue have held in vain."""
     need, within = part.need, part.place or place_of(work, part.need.beside)
@@ -61,6 +74,8 @@ def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
 def complete(work: Work, gang: Gang) -> bool:
     """Buy what a gang lacks; otherwise give back what it held."""
     before = work.shop.num_launches
+    if not gang.is_of_kinds:
+        _hold_again(work, gang)
     part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
     if part:
         why_nots = work.refuse_reasons(part.need, max(part.missing, 1))
