@@ -34,6 +34,7 @@ from tidegate.core.ec2 import InstanceState, InstanceType
 from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.slurm import NodeState
 from tidegate.service.requests import fleet_request
 
 BUSY = node(state="MIXED+DRAIN+DYNAMIC_NORM", gpus_alloc=1)
@@ -53,6 +54,20 @@ def test_after_its_notice_a_node_that_ec2_does_not_show_is_given_up() -> None:
     made = plan(snapshot([job(7, on=["i-1"])], [BUSY], records=[warned(-1)]))
 
     assert [order.names for order in orders(made, OrderKind.DELETE)] == [("i-1",)]
+
+
+def test_a_node_that_lives_on_long_after_its_announced_end_keeps_its_job() -> None:
+    """Slurm would have found it DOWN: nothing ended it, and one Describe may leave it out."""
+    alive = replace(BUSY, state=NodeState.parse("MIXED+DRAIN+DYNAMIC_NORM"))
+    dead = replace(BUSY, state=NodeState.parse("DOWN+DRAIN+DYNAMIC_NORM"))
+    running = [job(7, on=["i-1"])]
+
+    made = plan(snapshot(running, [alive], records=[warned(-302)]))
+    buried = plan(snapshot(running, [dead], records=[warned(-302)]))
+
+    kinds = (OrderKind.DELETE, OrderKind.RELEASE)
+    assert [order.names for kind in kinds for order in orders(made, kind)] == []
+    assert [order.names for order in orders(buried, OrderKind.RELEASE)] == [("i-1",)]
 
 
 def gone(*, state: str = "MIXED+DYNAMIC_NORM", order: PendingOrder | None = None) -> Plan:

@@ -29,6 +29,10 @@ from tidegate.core.snapshot import Snapshot
 
 OUR_REASON = "tidegate"
 
+# Slurm finds a dead node DOWN after its SlurmdTimeout, 120 s; who lives on so long after an end
+# that was announced was not ended: a recommendation that its pool takes for one, above all.
+OUTLIVED_S = 300.0
+
 # Whatever the hour says after it: nodes that were drained for the night open in the morning.
 STOPPED_REASON = "tidegate: the cluster is stopped"
 
@@ -190,7 +194,7 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
         mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
         rest = _ended_while_booting(member, snapshot)
         return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
-    is_announced = member.record is not None and member.record.phase is Phase.INTERRUPTED
+    is_announced = _is_announced(member, snapshot)
     looks_alive = member.is_busy and not member.node.state.is_down
     if member.instance is None and looks_alive and not is_announced:
         # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
@@ -205,6 +209,14 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     is_sure = member.instance is not None or is_announced
     kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
     return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+
+
+def _is_announced(member: Member, snapshot: Snapshot) -> bool:
+    """AWS has said that it ends. One that Slurm still hears of long after has outlived that."""
+    record, seen_at_s = member.record, snapshot.now_s - snapshot.digest_age_s
+    if record is None or record.phase is not Phase.INTERRUPTED:
+        return False
+    return record.reclaim_at_s is None or seen_at_s <= record.reclaim_at_s + OUTLIVED_S
 
 
 def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
