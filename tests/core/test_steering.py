@@ -276,3 +276,15 @@ def test_a_node_that_boots_counts_for_what_its_pool_keeps() -> None:
 
     assert not closings(plan(alone))
     assert [order.names for order in closings(plan(boots))] == [("i-big",)]
+
+
+def test_a_closed_node_opens_once_a_reservation_pays_for_it() -> None:
+    """It stays for good then, and whatever starts there costs nothing more."""
+    known = seen([], [closed(), node("i-1")])
+    taken_in = instance("i-big", offering(T4_BIG, Market.RESERVED))
+    instances = (taken_in, *(one for one in known.instances if one.instance_id != "i-big"))
+
+    opened = orders(plan(replace(known, instances=instances)), OrderKind.UNDRAIN)
+
+    assert [order.names for order in opened] == [("i-big",)]
+    assert orders(plan(known), OrderKind.UNDRAIN) == []

@@ -13,6 +13,7 @@ from math import log2
 from tidegate.core.actions import OrderKind, Send
 from tidegate.core.cost import UNKNOWN_S
 from tidegate.core.demand import natural
+from tidegate.core.ec2 import Market
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind
 from tidegate.core.reconcile import CLOSED_REASON, Judged, Use
@@ -79,6 +80,8 @@ def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
             why = "a job is worth it"
         elif found.pool in kept:
             why = f"pool {found.pool} keeps it in any case"
+        elif each.member.offering.market is Market.RESERVED and found.is_empty:
+            why = "a reservation pays for it now"
         elif found.is_empty or _may_lose(work, found):
             continue
         else:
