@@ -228,6 +228,9 @@ class HeadGoesLast(Check):
         if self.world.head.num_stops == self.num_stops:
             return
         self.num_stops = self.world.head.num_stops
+        overrides = tuple(self.world.ledger.all_overrides.values())
+        if self.world.calendar.wanted(self.witness.now_s, overrides).is_up:
+            return  # whoever stopped it stood still while the stop ended; it starts again
         hidden = self.witness.chaos.left_out
         left = [one.instance_id for one in self.world.compute.live()]
         if seen := [name for name in left if name not in hidden]:

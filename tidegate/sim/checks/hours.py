@@ -11,7 +11,7 @@ class NothingWhileStopped(Check):
     """Nothing is bought while the calendar says that the cluster is stopped."""
 
     def requested(self, request: FleetRequest) -> None:
-        if not self.witness.wanted_then().is_up:
+        if self.witness.was_stopped():
             raise self.broken(f"{request.client_token} is asked for while the cluster is stopped")
 
 

@@ -43,8 +43,8 @@ class Witness:
     `views`, `digests`: what each planner that runs now has read, the outermost first.
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
     for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
-    that EC2 was asked with before. `viewed_s`: when each planner read the ledger; `beaten`: those
-    whose epoch was another's when they committed.
+    that EC2 was asked with before. `viewed_s`, `committed_s`: when each planner read the
+    ledger, and wrote to it; `beaten`: those whose epoch was another's when they committed.
     """
 
     world: SimWorld
@@ -52,6 +52,7 @@ class Witness:
     views: dict[int, LedgerView] = field(default_factory=dict)
     digests: dict[int, Digest] = field(default_factory=dict)
     viewed_s: dict[int, float] = field(default_factory=dict)
+    committed_s: dict[int, float] = field(default_factory=dict)
     beaten: set[int] = field(default_factory=set)
     noticed: dict[str, float] = field(default_factory=dict)
     hinted: dict[str, float] = field(default_factory=dict)
@@ -75,10 +76,14 @@ class Witness:
         """What the planner that acts now has read."""
         return self.views.get(self.depth)
 
-    def wanted_then(self) -> Wanted:
-        """What the calendar and people wanted when the planner that acts now read of it."""
-        view, at_s = self.view(), self.viewed_s.get(self.depth, self.now_s)
-        return self.world.calendar.wanted(at_s, view.overrides if view else ())
+    def was_stopped(self) -> bool:
+        """What the calendar and people wanted while the planner that acts now made its plan: from
+        its reading of the ledger, after which it may stand still, to its commit.
+        """
+        view = self.view()
+        overrides = view.overrides if view else ()
+        times = (each.get(self.depth, self.now_s) for each in (self.viewed_s, self.committed_s))
+        return not any(self.world.calendar.wanted(at_s, overrides).is_up for at_s in times)
 
     def lately_ended_jobs(self) -> Iterator[Wanted]:
         """Stops within the last minutes that waited for running jobs no longer, the orders of
@@ -234,6 +239,7 @@ class Checks:
         self.witness.beaten.discard(self.witness.depth)
 
     def _committed(self, is_first: bool) -> None:
+        self.witness.committed_s[self.witness.depth] = self.witness.now_s
         if not is_first:
             self.witness.beaten.add(self.witness.depth)
 

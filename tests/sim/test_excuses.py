@@ -1,0 +1,109 @@
+"""What checks allow for that drawn worlds seldom show, and that they allow for no more."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import T4, ZONE, cluster, pool
+from tidegate.core.actions import Launch, LaunchRecord
+from tidegate.core.calendar import ALWAYS_UP, ScheduleOverride, Wanted
+from tidegate.core.ec2 import (
+    LAUNCH_TAG,
+    POOL_TAG,
+    TEMPLATE_TAG,
+    FleetRequest,
+    Market,
+    Offering,
+    Override,
+)
+from tidegate.core.frozen import frozen
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.ending import HeadGoesLast
+from tidegate.sim.checks.hours import NothingWhileStopped
+from tidegate.sim.checks.leaving import OneFirstNode
+from tidegate.sim.checks.witness import Broken, Checks, Witness
+from tidegate.sim.draw import draw
+from tidegate.sim.world import SimWorld
+
+SPOT = Offering(T4.name, ZONE, Market.SPOT)
+STOPPED = replace(ALWAYS_UP, is_up=False)
+
+
+@frozen
+class StoppedUntil:
+    """A calendar with one stop."""
+
+    end_s: float
+
+    def wanted(self, now_s: float, overrides: tuple[ScheduleOverride, ...] = ()) -> Wanted:
+        return STOPPED if now_s < self.end_s else ALWAYS_UP
+
+
+def witnessed() -> tuple[SimWorld, Witness]:
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    return world, Witness(world, Chaos(draw(0), world))
+
+
+def first_node(world: SimWorld) -> FleetRequest:
+    """The request for a node of a new template, recorded."""
+    name = f"l-{len(world.ledger.all_launches)}"
+    tags = ((LAUNCH_TAG, name), (POOL_TAG, "t4"), (TEMPLATE_TAG, "two-2"))
+    override = Override(T4.name, ZONE, "subnet", 0)
+    asked = FleetRequest(name, "lt-t4", "2", Market.SPOT, 1, 1, (override,), tags)
+    launch = Launch(name, "t4", (SPOT,), 1, 1, (), 0.2, "", "the first of its template")
+    world.ledger.all_launches[name] = LaunchRecord(launch, world.clock.now_s(), asked)
+    return asked
+
+
+@pytest.mark.parametrize("what", ["boots", "is hinted at", "has joined"])
+def test_a_first_node_is_one_no_more_when_it_is_to_be_left_or_has_joined(what: str) -> None:
+    world, seen = witnessed()
+    world.compute.create_fleet(first_node(world))
+    (first,) = world.compute.live()
+    world.step(10.0 if what != "has joined" else 70.0)
+    if what == "is hinted at":
+        seen.chaos.cordoned.add(first.instance_id)
+    again = first_node(world)
+
+    if what == "boots":
+        with pytest.raises(Broken, match="is a first node already"):
+            OneFirstNode(seen).requested(again)
+    else:
+        OneFirstNode(seen).requested(again)
+
+
+@pytest.mark.parametrize("stands_still_s", [0.0, 20.0])
+def test_a_planner_that_stood_still_until_a_stop_was_over_may_buy(stands_still_s: float) -> None:
+    world, seen = witnessed()
+    world.calendar = StoppedUntil(world.clock.now_s() + 10.0)  # type: ignore[assignment]
+    Checks(seen, ()).install()
+    world.actors.append("planner")
+    view = world.ledger.view()
+    world.clock.advance(stands_still_s)
+    world.ledger.commit(view.epoch, ())
+    asked = first_node(world)
+
+    if stands_still_s:
+        NothingWhileStopped(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="is stopped"):
+            NothingWhileStopped(seen).requested(asked)
+
+
+@pytest.mark.parametrize("stands_still_s", [0.0, 20.0])
+def test_a_head_that_is_stopped_after_the_stop_is_over_may_have_nodes(
+    stands_still_s: float,
+) -> None:
+    """Whoever stopped it stood still; it starts again with the next reconcile."""
+    world, seen = witnessed()
+    world.calendar = StoppedUntil(world.clock.now_s() + 10.0)  # type: ignore[assignment]
+    check = HeadGoesLast(seen)
+    world.compute.create_fleet(first_node(world))
+    world.clock.advance(stands_still_s)
+    world.head.num_stops += 1
+
+    if stands_still_s:
+        check.passed(1.0)
+    else:
+        with pytest.raises(Broken, match="still runs"):
+            check.passed(1.0)
