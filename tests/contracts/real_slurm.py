@@ -144,6 +144,18 @@ class RealSlurm:
     def suspend(self, job_id: str) -> None:
         self.run("scontrol", "suspend", job_id)
 
+    def reserve(
+        self, name: str, *nodes: str, begins_s: int = 0, minutes: int = 60, flags: str = ""
+    ) -> None:
+        """For root, who submits all jobs; it has to be asked for all the same."""
+        made = [f"reservationname={name}", f"nodes={','.join(nodes)}", "users=root"]
+        made += [f"starttime=now+{begins_s}" if begins_s else "starttime=now"]
+        made += [f"duration={minutes}", *([f"flags={flags}"] if flags else [])]
+        self.run("scontrol", "create", "reservation", *made)
+
+    def unreserve(self, name: str) -> None:
+        self.run("scontrol", "delete", f"reservationname={name}")
+
     def restart(self) -> None:
         """After it ended by itself: as systemd would."""
         self.run("rm", "-f", "/run/slurmctld.pid")
@@ -158,6 +170,8 @@ class RealSlurm:
         jobs = {one.array_job_id or one.het_job_id or one.job_id for one in self.port.read().jobs}
         if jobs:
             self.cancel(*jobs)
+        for reservation in self.port.read().reservations:
+            self.unreserve(reservation.name)
         if names := [node.name for node in self.port.read().nodes]:
             self.port.drain(names, "end of the test")
             eventually("all nodes deletable", self._is_all_deletable)

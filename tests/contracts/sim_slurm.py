@@ -9,7 +9,7 @@ from itertools import groupby
 
 from tests.make import T4_BIG, cluster, pool
 from tidegate.adapters.slurm_script import asked_signal
-from tidegate.core.slurm import Reading, Shape
+from tidegate.core.slurm import NodeReservation, Reading, Shape
 from tidegate.sim.clock import SimClock
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit
@@ -61,14 +61,33 @@ class SimBench:
             node_name=asked.w,
             signal=asked_signal(f"#!/bin/sh\n{script}"),
             ends_in_s=0.1,
+            excluded=tuple(asked.x.split(",")) if asked.x else (),
+            reservation=asked.reservation,
         )
 
     def pause(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self.port.step()
 
+    def cancel(self, *job_ids: str) -> None:
+        for job_id in job_ids:
+            self.port.cancel(job_id)
+
     def suspend(self, job_id: str) -> None:
         self.port.suspend(job_id)
+
+    def reserve(
+        self, name: str, *nodes: str, begins_s: int = 0, minutes: int = 60, flags: str = ""
+    ) -> None:
+        starts_s = self.clock.now_s() + begins_s
+        ends_s = starts_s + minutes * 60
+        words = ("SPEC_NODES", *(("ALL_NODES",) if nodes == ("ALL",) else ()))
+        words += tuple(flag.upper() for flag in flags.split(",") if flag)
+        names = tuple(self.port.nodes) if nodes == ("ALL",) else nodes
+        self.port.reserve(NodeReservation(name, names, starts_s, ends_s, words, users=("root",)))
+
+    def unreserve(self, name: str) -> None:
+        self.port.unreserve(name)
 
     def restart(self) -> None:
         self.port.is_up = True
@@ -88,7 +107,7 @@ class SimBench:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
-    for option in ("-w", "--gres", "--mem", "-C", "--array", "--comment"):
+    for option in ("-w", "--gres", "--mem", "-C", "--array", "--comment", "-x", "--reservation"):
         parser.add_argument(option, default="")
     for option, default in (("-N", 1), ("-c", 1), ("-t", 0)):
         parser.add_argument(option, type=int, default=default)

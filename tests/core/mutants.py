@@ -101,8 +101,8 @@ MUTANTS = (
     ),
     Mutant(
         "gangs.py",
-        " or bool(within and _goes_elsewhere(work, part, within))",
-        "",
+        "    return _goes_elsewhere(work, part, within)\n",
+        "    return False\n",
         "test_gates.py::"
         "test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_elsewhere",
     ),
@@ -260,7 +260,7 @@ MUTANTS = (
     ),
     Mutant(
         "demand.py",
-        "in _without(kinds, kept)",
+        "in kinds_left(kinds, kept)",
         "in kinds",
         "test_kinds.py::test_a_lost_member_is_replaced_by_one_of_its_kind_in_their_zone",
     ),

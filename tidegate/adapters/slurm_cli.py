@@ -12,11 +12,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tidegate.adapters import slurm_queue, slurm_text
+from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
+from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.slurm import Job, Node, NodeReservation, Reading
 from tidegate.core.slurm_names import is_job_id, is_node_name, is_signal
 
 MAX_COMMENT_CHARS = 1_000
@@ -125,6 +126,12 @@ def _was_left(nodes: Sequence[Node], jobs: Sequence[Job]) -> bool:
     )
 
 
+def _static(nodes: Sequence[Node], known: frozenset[str], jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Those that a pending job asks for by name and that are not Tidegate's."""
+    asked = {name for job in jobs if job.is_pending for name in job.required_nodes}
+    return tuple(sorted(asked & known - {node.name for node in nodes})) if asked else ()
+
+
 def _without_account(job: Job) -> Job:
     """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
     return replace(job, reason="None") if job.reason == "InvalidAccount" else job
@@ -138,15 +145,16 @@ class SlurmCli:
         self._version = ""
         self._memory_per_cpu: dict[str, bool] = {}
         self._scripts = Scripts(self._read_script)
+        self._exclusions = Exclusions(self._read_excluded, self._unfold)
 
     def read(self) -> Reading:
         # Nodes first: a job that starts in between makes its node look idle, and every order
         # reads again before it acts. The other way round the job would look unserved and
         # buy a node.
-        nodes, queue = self._nodes(), self._jobs()
+        (nodes, known), queue = self._all_nodes(), self._jobs()
         if _was_left(nodes, queue):
-            nodes, queue = self._nodes(), self._jobs()
-        jobs = self._scripts.with_signals(queue)
+            (nodes, known), queue = self._all_nodes(), self._jobs()
+        jobs = self._exclusions.with_excluded(self._scripts.with_signals(queue))
         is_accounted = self._is_accounted()
         # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once
         # when it is asked for its associations and has no accounting (docs/real-slurm.md, i).
@@ -163,6 +171,8 @@ class SlurmCli:
             nodes=nodes,
             associations=slurm_text.associations(limits, slurm_text.partition_qos(own_qos)),
             licences=slurm_text.licences(licences),
+            reservations=self._reservations(nodes),
+            static_nodes=_static(nodes, known, jobs),
         )
 
     def drain(self, names: Sequence[str], reason: str) -> None:
@@ -244,7 +254,25 @@ class SlurmCli:
             _raise_if_unanswered(done)
 
     def _nodes(self) -> tuple[Node, ...]:
-        return slurm_text.nodes(self._ask(["scontrol", "show", "nodes", "-d", "-o"]))
+        return self._all_nodes()[0]
+
+    def _all_nodes(self) -> tuple[tuple[Node, ...], frozenset[str]]:
+        """Tidegate's nodes, and the names of all."""
+        text = self._ask(["scontrol", "show", "nodes", "-d", "-o"])
+        return slurm_text.nodes(text), slurm_text.node_names(text)
+
+    def _reservations(self, nodes: Sequence[Node]) -> tuple[NodeReservation, ...]:
+        found = slurm_reserved.records(self._ask(["scontrol", "show", "reservation", "-o"]))
+        lists = [record.get("Nodes", "") for record in found]
+        unfolded = self._unfold([text for text in lists if "[" in text])
+        ours = frozenset(node.name for node in nodes)
+        return tuple(
+            slurm_reserved.reservation(record, unfolded.get(text) or slurm_text.words(text), ours)
+            for record, text in zip(found, lists, strict=True)
+        )
+
+    def _read_excluded(self) -> str:
+        return self._ask(["squeue", "-h", "-a", "-t", "PD", "-o", EXCLUDED_FORMAT])
 
     def _jobs(self) -> tuple[Job, ...]:
         separator = f"~{secrets.token_hex(8)}~"

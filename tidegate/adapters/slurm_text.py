@@ -30,6 +30,7 @@ _TRES_LIMITS = frozenset(
 )
 _NODE_GRES = re.compile(r"(gpu|neuron)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
 _REASON = re.compile(r" Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?(?: Extra=.*)?(?: Comment=.*)?$")
+_NAME = re.compile(r"^NodeName=(\S+)", re.MULTILINE)
 _LIMIT = re.compile(
     r"(?:^|,)((?:gres|license)/[^=,]+|cpu|mem|node)=([0-9]{1,15}(?:\.[0-9]{1,3})?[KMGTP]?)(?=\(|,|$)",
     re.ASCII,
@@ -110,6 +111,11 @@ def nodes(text: str) -> tuple[Node, ...]:
     if not lines and text.strip() and not text.startswith("No nodes in the system"):
         raise ParseError(f"scontrol show nodes printed no node but {text[:80]!r}.")
     return tuple(node for line in lines if (node := _node(line)) is not None)
+
+
+def node_names(text: str) -> frozenset[str]:
+    """Every node in `scontrol show nodes -o`, static ones too; no placeholder."""
+    return frozenset(_NAME.findall(text))
 
 
 def _node(line: str) -> Node | None:

@@ -30,6 +30,8 @@ def fingerprint(reading: Reading) -> Fingerprint:
         tuple(_job(job) for job in ranked),
         tuple(_node(node) for node in sorted(reading.nodes, key=lambda node: node.name)),
         tuple(cap for cap in reading.associations if not cap.tres.startswith(MINUTES)),
+        reading.reservations,
+        reading.static_nodes,
     )
 
 

@@ -7,6 +7,8 @@ from tidegate.core.slurm import Job
 from tidegate.core.why import PASSING, Why, WhyNot
 
 MEANS = {
+    "ReservationDeleted": "its reservation was deleted",
+    "Reservation": "a reservation, its own or another, keeps it from the nodes that are there",
     "Nodes required for job are DOWN": "no node that could run it is up",
     "ReqNodeNotAvail": "a node that it needs is not available",
     "Resources": "it waits for nodes",
@@ -47,7 +49,7 @@ def meaning(reason: str) -> str:
 
 def advice(job: Job, why_nots: Sequence[WhyNot]) -> tuple[str, ...]:
     """What would let the job start, the nearest first; empty: nothing but to wait."""
-    held = held_because(job.reason)
+    held = "" if _is_of_nodes(why_nots) else held_because(job.reason)
     if held:
         found = (text for prefix, text in CHANGE.items() if job.reason.startswith(prefix))
         return tuple(text.format(id=job.job_id) for text in list(found)[:1])
@@ -55,6 +57,11 @@ def advice(job: Job, why_nots: Sequence[WhyNot]) -> tuple[str, ...]:
     passing = [each for each in why_nots if each.kind in PASSING]
     lasting = () if passing else _nearest(why_nots)
     return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots))))
+
+
+def _is_of_nodes(why_nots: Sequence[WhyNot]) -> bool:
+    """What keeps it are nodes that it is bound to, whatever Slurm calls that."""
+    return any(each.kind is Why.NODES for each in why_nots)
 
 
 def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
@@ -98,6 +105,14 @@ def _others(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
                 yield "have the price added to the cluster file"
             case Why.DEAR:
                 yield f"have pool {each.pool} buy on demand too (capacity_types)"
+            case Why.NODES if job.required_nodes:
+                anywhere = f"scontrol update JobId={job.job_id} ReqNodeList="
+                yield f"let it run elsewhere: {anywhere} (or submit it again without -w)"
+            case Why.NODES if job.reservation:
+                anywhere = f"scontrol update JobId={job.job_id} ReservationName="
+                yield f"let it run outside: {anywhere}; or have the reservation widened"
+            case Why.NODES:
+                yield f"ask less time: scontrol update JobId={job.job_id} TimeLimit=..."
             case Why.FUTILE:
                 yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
             case _:

@@ -215,7 +215,9 @@ def _unused(verdict: Verdict | None, chosen: set[str]) -> str:
     """Why a pool that fits has no node for it."""
     if chosen:
         return f"fits; {', '.join(sorted(chosen))} was cheaper or comes first"
-    is_held = verdict is not None and not verdict.is_served and not verdict.why_nots
+    why_nots = verdict.why_nots if verdict else ()
+    is_waiting = verdict is not None and not verdict.is_served
+    is_held = is_waiting and all(each.kind is Why.NODES for each in why_nots)
     return "fits, but more nodes would not help" if is_held else "fits"
 
 

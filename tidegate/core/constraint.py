@@ -6,9 +6,10 @@ more for each kind of nodes that `[a*2&b*4]` counts.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from tidegate.core.fit import satisfies
 from tidegate.core.frozen import frozen
 
 # `a100*2&ib` over three groups of three alternatives gives 27; more was not meant.
@@ -150,3 +151,17 @@ class _Reader:
     def _close(self, mark: str) -> None:
         if not self.rest or self.rest.pop() != mark:
             raise Unplannable(f"its constraint lacks a {mark!r}")
+
+
+def kinds_left(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[Kind]:
+    """What is left to find of each kind beside nodes with the features `kept`.
+
+    A node counts for one kind; one that few kinds could use is counted before the others.
+    """
+    left = [kind.nodes for kind in kinds]
+    fits = [[satisfies(kind.constraint, features) for kind in kinds] for features in kept]
+    for of_node in sorted(fits, key=sum):
+        number = next((n for n, fitting in enumerate(of_node) if fitting and left[n]), None)
+        if number is not None:
+            left[number] -= 1
+    return [Kind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count]

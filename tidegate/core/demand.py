@@ -7,12 +7,14 @@ from functools import cached_property
 
 from tidegate.core.actions import Unmet
 from tidegate.core.caps import Caps
-from tidegate.core.constraint import Kind, Unplannable, read_constraint
+from tidegate.core.constraint import Kind, Unplannable, kinds_left, read_constraint
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.reasons import held_because
 from tidegate.core.slurm import Job, Reading, Shape, Spread
+from tidegate.core.where import Places, Where
+from tidegate.core.why import Why, WhyNot
 
 
 @frozen
@@ -22,7 +24,8 @@ class Need:
     `kind`: needs with the same one differ only in id, count and priority; -1: unknown.
     `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
     all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
-    that counts several in its constraint, `is_of_kinds`). `beside`: nodes that the gang
+    that counts several in its constraint, `is_of_kinds`). `where`: the nodes it may start on,
+    None: any that fits. `beside`: nodes that the gang
     has already, when only those that it lost are needed. `expected_s`: how long it will really
     run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
     least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
@@ -49,6 +52,7 @@ class Need:
     gang_id: str = ""
     kind: int = -1
     is_of_kinds: bool = False
+    where: Where | None = None
 
     @property
     def gang(self) -> str:
@@ -98,8 +102,6 @@ def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
     """
     if job.unreadable:
         return job.unreadable
-    if job.reservation:
-        return f"it waits in the reservation {job.reservation}, which new nodes never join"
     if job.count <= 0:
         return held_because("JobArrayTaskLimit")
     try:
@@ -160,6 +162,7 @@ class _Demand:
         self._kinds: dict[tuple[object, ...], Need] = {}
         self._sentences: dict[tuple[object, ...], str] = {}
         self._features = {node.name: node.features for node in reading.nodes}
+        self._places = Places(reading, head_now_s)
 
     @cached_property
     def caps(self) -> Caps:
@@ -194,6 +197,9 @@ class _Demand:
         return tuple(self.needs), tuple(self.unmet)
 
     def _wants(self, job: Job) -> None:
+        if never := self._never(job):
+            self.unmet.append(Unmet(job.job_id, never, (WhyNot(Why.NODES, never),)))
+            return
         sentence = self._held(job)
         job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
         job = self.caps.spread(job) if job.spreads else job
@@ -206,13 +212,15 @@ class _Demand:
 
     def _wants_together(self, jobs: Sequence[Job]) -> None:
         """The components of a heterogeneous job: what stops one stops all."""
-        stopped = next((sentence for job in jobs if (sentence := self._held(job))), "")
+        never = next((sentence for job in jobs if (sentence := self._never(job))), "")
+        why_nots = (WhyNot(Why.NODES, never),) if never else ()
+        stopped = never or next((sentence for job in jobs if (sentence := self._held(job))), "")
         if not stopped:
             jobs = [self.caps.spread(_with_all_kinds(job)) for job in jobs]
             stopped = self.caps.admit_together(jobs)
         for job in jobs:
             if stopped:
-                self.unmet.append(Unmet(job.job_id, stopped))
+                self.unmet.append(Unmet(job.job_id, stopped, why_nots))
             else:
                 need = self.need(job, 1)
                 need = replace(need, is_gang=True, gang_id=job.het_job_id)
@@ -240,20 +248,34 @@ class _Demand:
                 kind=-1,
                 is_of_kinds=True,
             )
-            for kind in _without(kinds, kept)
+            for kind in kinds_left(kinds, kept)
         ]
+
+    def _never(self, job: Job) -> str:
+        """Why no node that exists or is bought would let it start."""
+        if self._places.is_anywhere(job):
+            return ""
+        if never := self._places.never(job):
+            return never
+        if job.reservation and not self._places.knows(job.reservation):
+            return f"it waits in the reservation {job.reservation}, which new nodes never join"
+        return ""
 
     def _held(self, job: Job) -> str:
         if job.begins_at_s and job.reason == "BeginTime":
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
             return holds(job, boot_s, self.head_now_s)
         # All that `holds` looks at in a job that may begin: every job in Slurm's queue has a time.
-        key = job.reason, job.constraint, job.unreadable, job.reservation, job.count > 0
+        key = job.reason, job.constraint, job.unreadable, job.count > 0
         if key not in self._sentences:
             self._sentences[key] = holds(job)
         return self._sentences[key]
 
     def need(self, job: Job, count: int) -> Need:
+        where = None
+        if not self._places.is_anywhere(job):
+            boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
+            where = self._places.of(job, boot_s)
         key = (
             job.partitions,
             job.nodes,
@@ -267,10 +289,11 @@ class _Demand:
             job.time_min_s,
             job.is_requeueable,
             job.is_checkpointed,
+            where,
         )
         of = self._kinds.get(key)
         if of is None:
-            of = self._kinds[key] = self._first(job, count)
+            of = self._kinds[key] = self._first(job, count, where)
             return of
         return Need(
             job.job_id,
@@ -292,9 +315,10 @@ class _Demand:
             job.priority,
             "",
             of.kind,
+            where=where,
         )
 
-    def _first(self, job: Job, count: int) -> Need:
+    def _first(self, job: Job, count: int, where: Where | None) -> Need:
         """The first need of its kind."""
         pools = self._pools_of(job)
         constraint, spread = self._choices(job, pools)
@@ -316,6 +340,7 @@ class _Demand:
             checkpoint_s=0.0 if job.is_checkpointed else None,
             priority=job.priority,
             kind=len(self._kinds),
+            where=where,
         )
 
     def _pools_of(self, job: Job) -> tuple[Pool, ...]:
@@ -362,20 +387,6 @@ def _with_all_kinds(job: Job) -> Job:
     wider = [spread for spread in job.spreads if spread.nodes <= needed]
     shape = wider[-1].shape if wider else job.shape
     return replace(job, nodes=needed, shape=shape, spreads=())
-
-
-def _without(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[Kind]:
-    """What is left to find of each kind beside nodes with the features `kept`.
-
-    A node counts for one kind; one that few kinds could use is counted before the others.
-    """
-    left = [kind.nodes for kind in kinds]
-    fits = [[satisfies(kind.constraint, features) for kind in kinds] for features in kept]
-    for of_node in sorted(fits, key=sum):
-        number = next((n for n, fitting in enumerate(of_node) if fitting and left[n]), None)
-        if number is not None:
-            left[number] -= 1
-    return [Kind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count]
 
 
 def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:

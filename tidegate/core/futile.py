@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from tidegate.core.actions import Stuck, Unmet, Watch
 from tidegate.core.caps import covers
-from tidegate.core.slurm import Job, Reading
+from tidegate.core.slurm import Job, Reading, holders
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.why import Why, WhyNot
 from tidegate.core.work import Work
@@ -46,12 +46,13 @@ def held_back(snapshot: Snapshot) -> dict[str, Unmet]:
 
 def watch_waiting(work: Work) -> None:
     """Note which served jobs Slurm leaves waiting beside nodes that have been idle for long."""
-    now_s = work.snapshot.now_s
+    now_s, held = work.snapshot.now_s, holders(work.digest.reading.jobs)
     idle = {
         node.name
         for node in work.digest.reading.nodes
-        if node.state.is_idle
+        if node.state.is_empty  # also PLANNED: for a job that Slurm could start there, and does not
         and node.state.takes_jobs
+        and node.name not in held
         and work.digest.written_at_s - node.last_busy_at_s >= PASSES_MAX * PASS_S
     }
     if not idle:
@@ -96,5 +97,12 @@ def request(job: Job, reading: Reading) -> str:
         job.licence_choices,
         job.count,
         caps,
+        *_place(job),
     )
     return sha256(repr(asked).encode()).hexdigest()[:16]
+
+
+def _place(job: Job) -> tuple[tuple[object, ...], ...]:
+    """Nothing for most jobs, as before jobs told of it: what is noted of them stays."""
+    place = job.required_nodes, job.excluded_nodes, job.reservation
+    return (place,) if any(place) else ()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from tidegate.core.actions import OrderKind, PendingOrder
 from tidegate.core.demand import Need
-from tidegate.core.kinds import complete_kinds, hold_kinds, place_of
+from tidegate.core.kinds import complete_kinds, hold_kinds, lacks_named, place_of
 from tidegate.core.pack import Bin, BinKind, gang_members
 from tidegate.core.reconcile import kept_reason
 from tidegate.core.why import told
@@ -78,7 +78,8 @@ def complete(work: Work, gang: Gang) -> bool:
         _hold_again(work, gang)
     part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
     if part:
-        why_nots = work.refuse_reasons(part.need, max(part.missing, 1))
+        named = lacks_named(part)
+        why_nots = (named,) if named else work.refuse_reasons(part.need, max(part.missing, 1))
         work.shop.undo(before)
         give_back(work, gang)
         for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
@@ -117,11 +118,13 @@ def _complete(work: Work, part: Part) -> bool:
         _hold_more(work, part)
     if not part.missing:
         return True
-    if not work.snapshot.wanted.is_up or work.barred(need.account):
+    if not work.snapshot.wanted.is_up or work.barred(need.account) or lacks_named(part):
         return False
     within = part.place or place_of(work, need.beside)
     part.bought = work.shop.buy_gang(need, part.missing, within)
-    return bool(part.bought) or bool(within and _goes_elsewhere(work, part, within))
+    if part.bought or within is None or (need.where and need.where.required):
+        return bool(part.bought)
+    return _goes_elsewhere(work, part, within)
 
 
 def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:

@@ -69,7 +69,7 @@ def _unused(work: Work, pool: str) -> list[Bin]:
 
 
 def _is_unused(each: Bin) -> bool:
-    return each.is_empty and not each.jobs and not each.gated_for
+    return each.is_empty and not (each.jobs or each.gated_for or each.is_reserved)
 
 
 def _buy(work: Work, pool: Pool, count: int, why: str) -> int:

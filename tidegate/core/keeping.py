@@ -20,6 +20,10 @@ def kept_because(member: Member, pool: Pool, now_s: float) -> str:
 
     Somebody who asks for longer than the pool allows gets what it allows.
     """
+    if member.reservation:
+        return f"Slurm's reservation {member.reservation} names it"
+    if member.node is not None and member.node.state.is_reserved:
+        return "it is in a reservation of Slurm's"  # and Slurm deletes none of these
     most_s = pool.disruption.keep_max_s
     for feature in member.node.features if member.node else ():
         until_s = _until_s(feature, member.launched_at_s, most_s, now_s)

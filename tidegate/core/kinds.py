@@ -8,6 +8,7 @@ from math import inf
 
 from tidegate.core.pack import Bin, Place, gang_members
 from tidegate.core.shelves import Shelves
+from tidegate.core.why import Why, WhyNot
 from tidegate.core.work import Gang, Part, Work
 
 type Members = list[list[Bin]]
@@ -21,6 +22,19 @@ def place_of(work: Work, names: Sequence[str]) -> Place | None:
         if each.member.instance_id in wanted:  # also one that takes no job any more
             return each.member.pool, each.member.offering.zone
     return None
+
+
+def lacks_named(part: Part) -> WhyNot | None:
+    """Why nothing is bought beside what it holds: it waits for nodes that exist. None: it does not.
+
+    Of a job's kinds any may take a node that the job names.
+    """
+    where = part.need.where
+    if where is None or not part.missing:
+        return None
+    names = {each.name for each in part.held}.union(part.need.beside)
+    is_short = bool(where.required - names) and not part.need.is_of_kinds
+    return WhyNot(Why.NODES, where.why) if where.is_bound or is_short else None
 
 
 def hold_kinds(work: Work, gang: Gang) -> None:
@@ -54,6 +68,8 @@ def complete_kinds(work: Work, gang: Gang) -> Part | None:
 
 
 def _buy(work: Work, part: Part, zone: str) -> bool:
+    if part.missing and lacks_named(part):
+        return False
     if part.missing:
         part.bought = work.shop.buy_gang(part.need, part.missing, part.place or ("", zone))
     return not part.missing or bool(part.bought)

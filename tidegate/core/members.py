@@ -5,6 +5,7 @@ from tidegate.core.ec2 import Instance, Market, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, holders
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.where import reserving
 
 # EC2 takes any on-demand instance into an open reservation that it fits, and out at its end.
 BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
@@ -14,7 +15,8 @@ BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
 class Member:
     """One instance id and its three views; at least `record` or `instance` is there.
 
-    `jobs`: those that have the node, suspended and ending ones too.
+    `jobs`: those that have the node, suspended and ending ones too. `reservation`: the one of
+    Slurm's that names it, "": none.
     """
 
     instance_id: str
@@ -23,6 +25,7 @@ class Member:
     node: Node | None
     result: OrderResult | None
     jobs: tuple[Job, ...] = ()
+    reservation: str = ""
 
     @property
     def is_busy(self) -> bool:
@@ -114,6 +117,7 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
     nodes = {node.name: node for node in digest.reading.nodes} if digest else {}
     results = {(r.order_id, r.name): r for r in digest.results} if digest else {}
     jobs = holders(digest.reading.jobs) if digest else {}
+    reserved = reserving(digest.reading.reservations, digest.written_at_s) if digest else {}
     joined: list[Member] = []
     for instance_id in sorted(records.keys() | instances.keys()):
         record = records.get(instance_id)
@@ -126,6 +130,7 @@ def members(snapshot: Snapshot) -> tuple[Member, ...]:
                 node=nodes.get(instance_id),
                 result=results.get((order.order_id, instance_id)) if order else None,
                 jobs=tuple(jobs.get(instance_id, ())),
+                reservation=reserved.get(instance_id, ""),
             )
         )
     return tuple(joined)

@@ -42,6 +42,7 @@ class Bin:
     jobs: list[str] = field(default_factory=list)
     usd_per_hour: float = 0.0
     is_closed: bool = False
+    is_reserved: bool = False
     worth: Callable[[Need], bool] | None = None
 
     def takes(self, need: Need) -> bool:
@@ -50,7 +51,7 @@ class Bin:
 
     def holds(self, need: Need) -> bool:
         """The same, whatever it would cost."""
-        if self.pool not in need.pools:
+        if self.pool not in need.pools or (need.where and not need.where.takes(self.name)):
             return False
         return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)
 
@@ -110,6 +111,7 @@ def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> B
         memory_mib=node.memory_mib - node.memory_alloc_mib,
         is_empty=not node.state.is_busy,
         gated_for=gated_for,
+        is_reserved=node.state.is_reserved,
     )
 
 
@@ -213,15 +215,23 @@ def gang_members(
     None: as many as it needs.
     """
     most = need.nodes if count is None else count
+    where = need.where
+    named = where.required if where and not need.is_of_kinds else frozenset()
     groups: dict[Place, list[Bin]] = {}
     for each in bins:
         if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
             place = (each.pool, each.offering.zone)
+            if where and where.is_bound:  # whoever named them has chosen their places
+                place = within or ("", "")
             if within in (None, place):
                 groups.setdefault(place, []).append(each)
     ordered = [
-        sorted(group, key=lambda b: (wanted_by(b), not b.gated_for, b.kind, b.name))[:most]
+        sorted(
+            group,
+            key=lambda b: (b.name not in named, wanted_by(b), not b.gated_for, b.kind, b.name),
+        )[:most]
         for _, group in sorted(groups.items())
+        if not named or count is not None or named <= {each.name for each in group}
     ]
 
     def worth(group: list[Bin]) -> tuple[int, int, int]:

@@ -35,7 +35,7 @@ HELD_BECAUSE = {
     "PartitionNodeLimit": "it asks more nodes than its partition allows",
     "Partition": "its partition does not take it",
     "Licenses": "it waits for licences",
-    "Reservation": "it waits for its reservation",
+    "ReservationDeleted": "its reservation was deleted",
     "RequiresReservation": "its partition takes jobs with a reservation only",
     "Assoc": "it is over a limit of its account or association",
     "AccountingPolicy": "an accounting policy holds it",
@@ -66,7 +66,8 @@ HELD_BECAUSE = {
 
 def held_because(reason: str) -> str:
     """Why a job with this reason would not start even if nodes were up; "" when it would."""
-    if not reason or reason.startswith(NEEDS_CAPACITY):
+    # Reservations of others keep it from the nodes that are there; its own, see `core.where`.
+    if not reason or reason == "Reservation" or reason.startswith(NEEDS_CAPACITY):
         return ""
     for prefix, sentence in HELD_BECAUSE.items():
         if reason.startswith(prefix):

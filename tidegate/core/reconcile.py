@@ -299,6 +299,17 @@ def _judge_drain(
     if node.state.strange:
         reason = f"its state is {node.state}, which nobody knows"
         return Judged(member, Use.LEAVING, joined, reason=reason)
+    if node.state.is_unusable:
+        reason = f"Slurm starts no job on a node that is {node.state}"
+        unhealthy = DisruptionReason.UNHEALTHY
+        return Judged(
+            member,
+            Use.LEAVING,
+            joined,
+            order=OrderKind.RELEASE,
+            reason=reason,
+            disruption=unhealthy,
+        )
     if is_closed or not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined, is_closed=is_closed)
     if is_gated:

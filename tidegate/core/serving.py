@@ -12,7 +12,7 @@ from tidegate.core.groups import Group, grouped
 from tidegate.core.pack import BinKind
 from tidegate.core.reconcile import Use
 from tidegate.core.why import Why, WhyNot, told
-from tidegate.core.work import Gang, Work
+from tidegate.core.work import Gang, Work, bound
 
 # After that many new blueprints around limits, groups are planned one by one.
 REDRAWS_MAX = 6
@@ -73,9 +73,12 @@ def serve_queue(work: Work) -> None:
 
 
 def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Group]) -> None:
-    """Nothing is bought for jobs of an account whose budget is spent."""
-    for number, need in enumerate(needs) if work.usage.used_up else ():
-        barred = work.barred(need.account)
+    """Nothing is bought for jobs of an account whose budget is spent, nor for those that may
+    start on certain nodes only.
+    """
+    is_any_bound = any(group.need.where for group in dict.fromkeys(groups))
+    for number, need in enumerate(needs) if work.usage.used_up or is_any_bound else ():
+        barred = bound(need) or work.barred(need.account)
         if barred and left[number] and not need.is_gang:
             groups[number].waiting -= left[number]
             left[number] = 0

@@ -11,6 +11,17 @@ from tidegate.core.frozen import frozen
 BUSY_WORDS = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "PLANNED"})
 DOWN_WORDS = frozenset({"DOWN", "FAIL", "INVAL", "INVALID_REG"})
 
+# Slurm starts nothing on a node of these words, and no time mends it: a base state that is neither
+# up nor DOWN, and power states, which are for nodes that Slurm itself switches on and off.
+# Others (UNKNOWN, NOT_RESPONDING, REBOOT_ISSUED, POWERING_UP, BLOCKED) pass by themselves within
+# minutes, or Slurm sets the node DOWN: such a node counts as one that comes up soon.
+# Source: `avail_node_bitmap` in slurmctld's read_config.c, node_mgr.c and power_save.c.
+NEVER_WORDS = frozenset(
+    {"FUTURE", "ERROR", "EXTERNAL", "POWER_DOWN", "POWERING_DOWN", "POWERED_DOWN", "POWER_DRAIN"}
+)
+# In a reservation that has begun: who may start a job here is told by `core.where`.
+RESERVED_WORDS = frozenset({"RESERVED", "MAINT", "MAINTENANCE"})
+
 # squeue shows the flags of a job that has nodes before its base state.
 RUNNING_STATES = frozenset(
     {"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "RESIZING"}
@@ -65,13 +76,27 @@ class NodeState:
         return not DOWN_WORDS.isdisjoint(self.words)
 
     @property
+    def is_unusable(self) -> bool:
+        """No job will ever start here, whatever is waited for."""
+        return not NEVER_WORDS.isdisjoint(self.words)
+
+    @property
+    def is_reserved(self) -> bool:
+        return not RESERVED_WORDS.isdisjoint(self.words)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing runs or ends here; a job may be PLANNED, which Slurm tells apart from idle."""
+        return "IDLE" in self.words and self.words.isdisjoint(BUSY_WORDS - {"PLANNED"})
+
+    @property
     def is_idle(self) -> bool:
         return "IDLE" in self.words and not (self.is_busy or self.is_down or self.strange)
 
     @property
     def takes_jobs(self) -> bool:
-        """Slurm may start a job here now."""
-        return not (self.is_drain or self.is_down or self.strange)
+        """Slurm may start a job here, now or soon."""
+        return not (self.is_drain or self.is_down or self.strange or self.is_unusable)
 
     @property
     def is_deletable(self) -> bool:
@@ -140,7 +165,8 @@ class Job:
 
     `count`: how many equal jobs the row stands for (an array's startable tasks).
     `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
-    `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`).
+    `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`),
+    `excluded_nodes` those that its user does not want (`-x`).
     `nodes` is the planned count, the fewest that Slurm accepts; `spreads` are larger ones on
     which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
     leader of its heterogeneous job, whose components start together. `licences`: name and
@@ -179,6 +205,7 @@ class Job:
     begins_at_s: float | None = None
     started_at_s: float | None = None
     signal: str = ""
+    excluded_nodes: tuple[str, ...] = ()
 
     @property
     def is_checkpointed(self) -> bool:
@@ -247,11 +274,62 @@ class Licence:
 
 
 @frozen
+class NodeReservation:
+    """Nodes that Slurm keeps for some users during a time. Source: `scontrol show reservation`.
+
+    `nodes`: Tidegate's nodes of it. `flags`: Slurm's words, without values. `users`: one with a
+    "-" before it may not use it. `cpus`: how many it has, None: not told. Instants are on the
+    head's clock.
+    """
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    starts_at_s: float = 0.0
+    ends_at_s: float = 0.0
+    flags: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    partition: str = ""
+    cpus: int | None = None
+
+    @property
+    def is_flexible(self) -> bool:
+        """Its jobs may run on other nodes too, and before it begins."""
+        return "FLEX" in self.flags
+
+    @property
+    def is_magnetic(self) -> bool:
+        """Whoever may use it does so without asking for it."""
+        return "MAGNETIC" in self.flags
+
+    @property
+    def is_of_all(self) -> bool:
+        """Of all nodes there are, or all of its partition, also those that come."""
+        return "ALL_NODES" in self.flags or "PART_NODES" in self.flags
+
+    def takes_all_of(self, partitions: tuple[str, ...]) -> bool:
+        """Whether a job of these partitions finds no node outside it, whatever is bought."""
+        is_theirs = "PART_NODES" in self.flags and {self.partition} == set(partitions)
+        return "ALL_NODES" in self.flags or is_theirs
+
+    def is_for(self, user: str, account: str) -> bool:
+        if f"-{user}" in self.users or f"-{account}" in self.accounts:
+            return False
+        is_by_exclusion = any(each.startswith("-") for each in (*self.users, *self.accounts))
+        return is_by_exclusion or user in self.users or account in self.accounts
+
+
+@frozen
 class Reading:
-    """All that one look at Slurm returns."""
+    """All that one look at Slurm returns.
+
+    `static_nodes`: those that pending jobs ask for by name (`-w`) and that are not Tidegate's.
+    """
 
     version: str
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
     associations: tuple[Association, ...] = field(default=())
     licences: tuple[Licence, ...] = ()
+    reservations: tuple[NodeReservation, ...] = ()
+    static_nodes: tuple[str, ...] = ()

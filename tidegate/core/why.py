@@ -24,6 +24,7 @@ class Why(StrEnum):
     RESTING = "resting"
     BROKEN = "broken"  # rests because its last nodes did not come up
     STOPPED = "stopped"
+    NODES = "nodes"  # it may start on certain nodes only, and a new one is none of them
     HELD = "held"  # more nodes would not change it
     FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
     NEXT_PLAN = "next-plan"

@@ -109,6 +109,12 @@ class Gang:
         return len(jobs) == 1 and self.parts[0].need.is_of_kinds
 
 
+def bound(need: Need) -> WhyNot | None:
+    """Why a new node never helps it; None: one may."""
+    where = need.where
+    return WhyNot(Why.NODES, where.why) if where and where.is_bound else None
+
+
 @frozen
 class Outdated:
     """A node that goes as soon as its pool can do without, and why."""
@@ -226,6 +232,8 @@ class Work:
 
     def refuse_reasons(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
         """Why `nodes` more nodes were not bought for the job."""
+        if barred := bound(need):
+            return (barred,)
         if not self.snapshot.wanted.is_up:
             return (WhyNot(Why.STOPPED, self.snapshot.wanted.reason),)
         if barred := self.barred(need.account):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, Reading
+from tidegate.core.slurm import Association, NodeReservation, Reading
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
@@ -59,6 +59,8 @@ class SimSlurm:
 
     def submit(self, asked: Submit) -> str:
         """The job id, as `sbatch --parsable` prints it; SubmitRefused when impossible."""
+        if asked.node_name and not self.nodes.keys() >= set(asked.node_name.split(",")):
+            raise SubmitRefused("Invalid node name specified")
         if not all(self._is_satisfiable(each) for each in (asked, *asked.beside)):
             raise SubmitRefused("Requested node configuration is not available")
         if asked.beside:
@@ -106,6 +108,18 @@ class SimSlurm:
         self.table.changed()
         self.table.main_pass()
 
+    def reserve(self, reservation: NodeReservation) -> None:
+        """`scontrol create reservation`."""
+        self.table.reservations.append(reservation)
+        self.table.mark_reserved()
+        self.table.changed()
+
+    def unreserve(self, name: str) -> None:
+        """`scontrol delete reservation`."""
+        self.table.reservations = [r for r in self.table.reservations if r.name != name]
+        self.table.mark_reserved()
+        self.table.changed()
+
     def suspend(self, job_id: str) -> None:
         """`scontrol suspend`: the job keeps its nodes, memory and GPUs, and gives its CPUs away."""
         job = self.table.active.get(job_id)
@@ -142,8 +156,9 @@ class SimSlurm:
     def restart(self) -> None:
         """Slurmctld starts anew: it cancels pending jobs that name a node which is gone."""
         for job in list(self.table.active.values()):
-            name = job.submit.node_name
-            if job.state == "PENDING" and name and name not in self.nodes:
+            names = job.submit.node_name
+            is_gone = bool(names) and not self.nodes.keys() >= set(names.split(","))
+            if job.state == "PENDING" and is_gone:
                 self.table.end(job, "CANCELLED")
         for node in self.nodes.values():
             node.weight = node.joined_weight
@@ -193,15 +208,24 @@ class SimSlurm:
         """22.05 looks at the node's state alone, and ends at one that has a suspended job."""
         with self._command("delete", names):
             known = self._known(names)
-            busy = {n.name: "Requested nodes are busy" for n in known if n.is_busy}
+            busy = {n.name: "Requested nodes are busy" for n in known if n.is_busy or n.reserved}
             if any(node.jobs and node.name not in busy for node in known):
                 self.is_up = False
                 raise SlurmUnavailable("Zero Bytes were transmitted or received")
             for name in names:
                 if name not in busy:
                     self.nodes.pop(name, None)
+                    self._unreserve(name)
             self.table.changed()
         return busy
+
+    def _unreserve(self, name: str) -> None:
+        """A reservation that has not begun loses the node, and ends with its last one."""
+        kept = [
+            replace(each, nodes=tuple(n for n in each.nodes if n != name))
+            for each in self.table.reservations
+        ]
+        self.table.reservations = [r for r in kept if r.nodes or r.is_of_all]
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
         """A running job first ends; one that is pending already is no refusal. Through its first

@@ -18,7 +18,7 @@ class Submit:
     `licences`: how many of the cluster's licences it holds while it runs (-L).
     `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS; `beside`: the other
     components of a heterogeneous job (`:`). `ends_in_s`: how long a run that is requeued takes to
-    end: TERM, KillWait and the epilog.
+    end: TERM, KillWait and the epilog. `excluded`: -x; `reservation`: --reservation.
     """
 
     user: str
@@ -42,6 +42,8 @@ class Submit:
     begin_after_s: float = 0.0
     beside: tuple["Submit", ...] = ()
     ends_in_s: float = 2.0
+    excluded: tuple[str, ...] = ()
+    reservation: str = ""
 
 
 @dataclass(slots=True)
@@ -84,8 +86,8 @@ class SimNode:
     that with which it joined.
 
     `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_planned`: backfill means
-    it for a job that still waits for others. `jobs`: those that hold it. `row`: what sinfo
-    showed of it, and of which state that was.
+    it for a job that still waits for others. `reserved`: the words of its reservation. `jobs`:
+    those that hold it. `row`: what sinfo showed of it, and of which state that was.
     """
 
     name: str
@@ -101,6 +103,7 @@ class SimNode:
     last_busy_at_s: float = 0.0
     died_at_s: float | None = None
     is_planned: bool = False
+    reserved: frozenset[str] = frozenset()
     jobs: dict[str, SimJob] = field(default_factory=dict)
     row: tuple[object, Node] | None = None
     joined_weight: int = field(init=False)

@@ -14,7 +14,8 @@ def reading(table: Table) -> Reading:
     nodes = tuple(node_row(node) for _, node in sorted(table.nodes.items()))
     held = sum(job.submit.licences for job in table.active.values() if job.node_names)
     licences = (Licence(LICENCE, table.licences - held),) if table.licences else ()
-    return Reading("sim", tuple(_rows(table)), nodes, table.associations, licences)
+    jobs, reserved = tuple(_rows(table)), tuple(table.reservations)
+    return Reading("sim", jobs, nodes, table.associations, licences, reserved)
 
 
 def node_row(node: SimNode) -> Node:
@@ -23,6 +24,7 @@ def node_row(node: SimNode) -> Node:
         node.is_drain,
         node.is_down,
         node.is_planned,
+        node.reserved,
         node.reason,
         node.last_busy_at_s,
         node.weight,
@@ -36,7 +38,7 @@ def node_row(node: SimNode) -> Node:
 def _node_row(node: SimNode) -> Node:
     cpus, memory_mib, gpus = node.allocated()
     base = "ALLOCATED" if cpus >= node.cpus else "MIXED" if node.is_busy else "IDLE"
-    words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM"}
+    words = {"DOWN" if node.is_down else base, "DYNAMIC_NORM", *node.reserved}
     if node.is_drain:
         words.add("DRAIN")
     if node.is_planned:
@@ -118,5 +120,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         begins_at_s=job.eligible_at_s if job.state == "PENDING" else None,
         is_requeueable=asked.is_requeueable,
         licences=((LICENCE, asked.licences),) if asked.licences else (),
-        required_nodes=(asked.node_name,) if asked.node_name else (),
+        required_nodes=tuple(asked.node_name.split(",")) if asked.node_name else (),
+        excluded_nodes=asked.excluded,
+        reservation=asked.reservation,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.fit import satisfies
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association
+from tidegate.core.slurm import Association, NodeReservation
 from tidegate.ports import Clock
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 
@@ -38,6 +38,7 @@ class Table:
     on_start: list[Callable[[SimJob], None]] = field(default_factory=list)
     on_job_end: list[Callable[[SimJob], None]] = field(default_factory=list)
     changes: int = 0
+    reservations: list[NodeReservation] = field(default_factory=list)
     _changed_at_s: float = 0.0
     _backfilled_at_s: float = 0.0
     _is_stale: bool = False
@@ -75,6 +76,8 @@ class Table:
         for node in self.nodes.values():
             if node.died_at_s is not None and not node.is_down:
                 yield node.died_at_s + SLURMD_TIMEOUT_S
+        for each in self.reservations:
+            yield from (at_s for at_s in (each.starts_at_s, each.ends_at_s) if at_s > now_s)
 
     def _backfill_at_s(self) -> float:
         """Passes keep their own beat; one without anything new would change nothing."""
@@ -102,6 +105,7 @@ class Table:
             is_dead = node.died_at_s is not None and now_s - node.died_at_s >= SLURMD_TIMEOUT_S
             if is_dead and not node.is_down:
                 self.set_down(node, "Not responding")
+        self.mark_reserved()
         if has_ended:
             self.main_pass()
         if self._is_stale and now_s >= self._backfill_at_s():
@@ -206,7 +210,7 @@ class Table:
                 continue
             fitting = self._fitting(job.submit)
             if len(fitting) < job.submit.nodes:
-                self._say(job, reason)
+                self._say(job, self._own_reason(job) or reason)
                 reason = NOT_AVAILABLE
                 if blocks:
                     return
@@ -215,6 +219,14 @@ class Table:
                 self._say(job, over)
             else:
                 self._start(job, fitting[: job.submit.nodes])
+
+    def _own_reason(self, job: SimJob) -> str:
+        """What Slurm says of a job that certain nodes or reservations keep waiting."""
+        asked = job.submit
+        if asked.node_name and not self.nodes.keys() >= set(asked.node_name.split(",")):
+            return "BadConstraints"
+        later = self._fitting(asked, is_later=True) if self.reservations else []
+        return "Reservation" if len(later) >= asked.nodes or asked.reservation else ""
 
     def _start_together(self, leader: SimJob) -> None:
         """All components of a heterogeneous job at once, on nodes of their own, or none."""
@@ -258,8 +270,12 @@ class Table:
         was_here = batch_host.name in self.last_nodes.get(job.job_id, ())
         return was_here and int(self.head_clock.now_s()) == int(job.killed_at_s)
 
-    def _fitting(self, asked: Submit, *, when_empty: bool = False) -> list[SimNode]:
-        """The nodes that take the job's share now, or would without what runs on them."""
+    def _fitting(
+        self, asked: Submit, *, when_empty: bool = False, is_later: bool = False
+    ) -> list[SimNode]:
+        """The nodes that take the job's share now, or would without what runs on them, or when
+        reservations are over.
+        """
         partition = self.cluster.partition(self.partition(asked))
         pools = set(partition.pools) if partition else set()
         found = [
@@ -268,7 +284,9 @@ class Table:
             if not node.is_drain
             and not node.is_down
             and not pools.isdisjoint(node.features)
-            and asked.node_name in ("", node.name)
+            and (not asked.node_name or node.name in asked.node_name.split(","))
+            and node.name not in asked.excluded
+            and (not self.reservations or is_later or self._is_open(node.name, asked))
             and satisfies(asked.constraint, node.features)
             and (when_empty or node.has_room(asked))
             and (not when_empty or SimNode.has_room(_emptied(node), asked))
@@ -281,10 +299,37 @@ class Table:
         for job in self.pending():
             if job.submit.is_held or job.eligible_at_s > self.clock.now_s():
                 continue
-            usable = self._fitting(job.submit, when_empty=True)
-            if len(usable) >= job.submit.nodes and any(node.jobs for node in usable):
+            usable = self._fitting(job.submit, when_empty=True, is_later=True)
+            is_taken = any(node.jobs or node.reserved for node in usable)
+            if len(usable) >= job.submit.nodes and is_taken:
                 for node in usable[: job.submit.nodes]:
                     node.is_planned = not node.is_busy
+
+    def mark_reserved(self) -> None:
+        """Nodes show the words of reservations that have begun; what is over is gone."""
+        if not self.reservations and not any(node.reserved for node in self.nodes.values()):
+            return
+        now_s = self.clock.now_s()
+        self.reservations = [each for each in self.reservations if each.ends_at_s > now_s]
+        for node in self.nodes.values():
+            mine = [r for r in self.reservations if node.name in r.nodes]
+            begun = [r for r in mine if r.starts_at_s <= now_s]
+            words = frozenset({"RESERVED"} if begun else ())
+            words |= {"MAINTENANCE"} if any("MAINT" in r.flags for r in begun) else set()
+            if words != node.reserved:
+                node.reserved = words
+                self.changed()
+
+    def _is_open(self, name: str, asked: Submit) -> bool:
+        """Whether reservations let such a job start on the node now."""
+        now_s = self.clock.now_s()
+        if own := next((r for r in self.reservations if r.name == asked.reservation), None):
+            return own.starts_at_s <= now_s < own.ends_at_s and name in own.nodes
+        ends_s = now_s + (asked.time_limit_s or NEVER_S)
+        return not asked.reservation and not any(
+            (name in each.nodes or "ALL_NODES" in each.flags) and each.starts_at_s < ends_s
+            for each in self.reservations
+        )
 
     def is_throttled(self, job: SimJob) -> bool:
         throttle = job.submit.throttle

@@ -24,6 +24,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "nodes": "the dynamic nodes",
         "associations": "caps of associations and QOS",
         "licences": "licences and how many are free",
+        "reservations": "Slurm's reservations of nodes",
+        "static_nodes": "nodes that jobs ask for by name and that are not Tidegate's",
     },
     "Job": {
         "job_id": "as scontrol takes it: 7, 7_3, or 7 for the rest of an array",
@@ -55,6 +57,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "begins_at_s": "before this it may not start (--begin), epoch seconds",
         "signal": "what its script asks with --signal, known when it runs",
         "started_at_s": "when it started, epoch seconds",
+        "excluded_nodes": "nodes it does not want (-x)",
     },
     "Spread": {"nodes": "how many nodes", "shape": "what each must then give"},
     "Shape": {
@@ -80,6 +83,17 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "weight": "Slurm fills nodes of the lowest first",
         "last_busy_at_s": "when a job last ran on it, epoch seconds",
         "gres": "GRES name: gpu or neuron",
+    },
+    "NodeReservation": {
+        "name": "its name",
+        "nodes": "Tidegate's nodes of it",
+        "starts_at_s": "when it begins, epoch seconds",
+        "ends_at_s": "when it ends, epoch seconds",
+        "flags": "Slurm's flags, like MAINT",
+        "users": "who may use it; with - before it: who may not",
+        "accounts": "accounts that may use it; with - before it: that may not",
+        "partition": "the partition it is made for",
+        "cpus": "how many CPUs it has; null: not told",
     },
     "Association": {
         "scope": "what users call it, like `account lab`",

@@ -126,11 +126,10 @@ class RequiredNodesKept(Check):
             return
         nodes = self.world.slurm.nodes
         for job in self.world.slurm.table.active.values():
-            name = job.submit.node_name
-            if job.state != "PENDING" or name not in names or name not in nodes:
-                continue
-            if not self.witness.is_machine_dead(nodes[name]):
-                raise self.broken(f"{name} is deleted, job {job.job_id} wants it")
+            wanted = job.submit.node_name.split(",") if job.state == "PENDING" else ()
+            for name in nodes.keys() & set(names) & set(wanted):
+                if not self.witness.is_machine_dead(nodes[name]):
+                    raise self.broken(f"{name} is deleted, job {job.job_id} wants it")
 
 
 class OperatorsKeepNodes(Check):
