@@ -14,8 +14,18 @@ from tidegate.wire.metrics import NAMESPACE, SERVICE
 MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 
+# Two looks that are five minutes apart, the slowest that come, lie in two of these that follow
+# each other.
+FOUR_MINUTES = Duration.minutes(4)
+
 # The agent's slowest heartbeat is five minutes.
-SILENT_AFTER_S = 300
+SILENT_AFTER_S = 360
+
+# A message that its function cannot handle is dead after five tries a minute apart.
+UNREAD_AFTER_S = 360
+
+# What is refused is tried again after 30 minutes at the latest: until then it is still refused.
+REFUSED_PERIODS = 7
 
 
 class Alarms(Construct):
@@ -40,6 +50,7 @@ class Alarms(Construct):
                 protocol=sns.SubscriptionProtocol.EMAIL,
             )
         self._dead_letters(queues)
+        self._unread(queues)
         self._failing_functions(functions)
         self._looks()
         self._capacity()
@@ -66,6 +77,17 @@ class Alarms(Construct):
                 ),
             )
 
+    def _unread(self, queues: Queues) -> None:
+        """What a function would say of itself, were it called: its event source may be off."""
+        for name, queue in (("Looks", queues.looks), ("Notices", queues.interruptions)):
+            self._alarm(
+                f"{name}Wait",
+                f"nobody has read the queue of {name.lower()} for six minutes",
+                queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
+                above=UNREAD_AFTER_S,
+                periods=2,
+            )
+
     def _failing_functions(self, functions: Functions) -> None:
         for name, function in functions.all.items():
             self._alarm(
@@ -83,16 +105,16 @@ class Alarms(Construct):
         """What the functions say of themselves: their own result is success."""
         self._alarm(
             "LookFailed",
-            "no look of the planner succeeded for three minutes",
-            self._of_cluster("LookFailed", "Sum", MINUTE),
-            periods=3,
+            "no look of the planner succeeded for eight minutes",
+            # Of a period with one that did, the minimum is 0.
+            self._of_cluster("LookFailed", "Minimum", FOUR_MINUTES),
+            periods=2,
         )
         self._alarm(
             "AgentSilent",
-            "the head's agent has sent no digest for a while",
+            "the head's agent has sent no digest for six minutes",
             self._of_cluster("DigestAge", "Maximum", FIVE_MINUTES),
             above=SILENT_AFTER_S,
-            periods=2,
         )
         self._alarm(
             "BadEvents",
@@ -106,6 +128,19 @@ class Alarms(Construct):
             "BootFailed",
             "nodes were launched that did not join as they should",
             self._of_cluster("BootFailed", "Sum", FIVE_MINUTES),
+        )
+        self._alarm(
+            "LaunchesRefused",
+            "EC2 refuses launches, and not for want of capacity",
+            self._of_cluster("RefusedOther", "Sum", FIVE_MINUTES),
+            periods=REFUSED_PERIODS,
+            breaching=1,
+        )
+        self._alarm(
+            "JobsWait",
+            "EC2 gives nothing to a job that a pool could serve, for eight minutes and more",
+            self._of_cluster("OldestWait", "Minimum", FIVE_MINUTES),
+            periods=2,
         )
         self._alarm(
             "NearLimit",
@@ -153,7 +188,9 @@ class Alarms(Construct):
         above: float = 0,
         below: float | None = None,
         periods: int = 1,
+        breaching: int | None = None,
     ) -> None:
+        """`breaching`: how many of the periods must, for the alarm to ring; None: all."""
         alarm = cloudwatch.CfnAlarm(
             self,
             name,
@@ -170,7 +207,7 @@ class Alarms(Construct):
             threshold=above if below is None else below,
             comparison_operator=("GreaterThanThreshold" if below is None else "LessThanThreshold"),
             evaluation_periods=periods,
-            datapoints_to_alarm=periods,
+            datapoints_to_alarm=breaching or periods,
             treat_missing_data="notBreaching",
             alarm_actions=[self.topic.topic_arn],
             ok_actions=[self.topic.topic_arn],

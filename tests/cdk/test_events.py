@@ -178,8 +178,12 @@ def test_cluster_without_hours_is_only_reconciled(tmp_path):
 ALARMS = {
     "DeadNotEmpty": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", 0, 1),
     "DeadLooksNotEmpty": ("AWS/SQS", "ApproximateNumberOfMessagesVisible", 0, 1),
-    "LookFailed": ("Tidegate", "LookFailed", 0, 3),
-    "AgentSilent": ("Tidegate", "DigestAge", 300, 2),
+    "LooksWait": ("AWS/SQS", "ApproximateAgeOfOldestMessage", 360, 2),
+    "NoticesWait": ("AWS/SQS", "ApproximateAgeOfOldestMessage", 360, 2),
+    "LookFailed": ("Tidegate", "LookFailed", 0, 2),
+    "AgentSilent": ("Tidegate", "DigestAge", 360, 1),
+    "LaunchesRefused": ("Tidegate", "RefusedOther", 0, 7),
+    "JobsWait": ("Tidegate", "OldestWait", 0, 2),
     "BootFailed": ("Tidegate", "BootFailed", 0, 1),
     "BadEvents": ("Tidegate", "BadEvents", 0, 1),
     "NearLimit": ("Tidegate", "LimitUsed", 89.9, 5),
@@ -217,20 +221,26 @@ def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
         ("LostCapacity", "Maximum"),
         ("BudgetNearlySpent", "Maximum"),
         ("AgentSilent", "Maximum"),
+        ("LookFailed", "Minimum"),  # one that succeeds is enough
+        ("JobsWait", "Minimum"),
     ],
 )
 def test_an_alarm_looks_at_the_right_end_of_its_figure(dev: Stack, name: str, statistic: str):
     assert dev.named(f"Alarms{name}", "AWS::CloudWatch::Alarm")["Statistic"] == statistic
 
 
-def test_three_failed_looks_are_three_minutes(dev: Stack):
-    alarm = dev.named("AlarmsLookFailed", "AWS::CloudWatch::Alarm")
-
-    assert (alarm["Period"], alarm["DatapointsToAlarm"]) == (60, 3)
-    assert alarm["Dimensions"] == [
+def test_alarms_are_those_of_this_cluster(dev: Stack):
+    assert dev.named("AlarmsLookFailed", "AWS::CloudWatch::Alarm")["Dimensions"] == [
         {"Name": "cluster", "Value": "dev"},
         {"Name": "service", "Value": "cluster"},
     ]
+
+
+def test_a_refusal_rings_until_it_has_been_tried_again(dev: Stack):
+    alarm = dev.named("AlarmsLaunchesRefused", "AWS::CloudWatch::Alarm")
+
+    assert alarm["DatapointsToAlarm"] == 1
+    assert alarm["EvaluationPeriods"] * alarm["Period"] > Timings().rest_max_s
 
 
 def test_alarms_are_mailed_to_whom_the_file_names(dev: Stack, tmp_path):

@@ -19,7 +19,7 @@ from tests.make import (
 )
 from tests.service.conftest import World
 from tests.service.test_describe import looked_at
-from tidegate.core.actions import Charge, Phase, Plan
+from tidegate.core.actions import Charge, Phase, Plan, Resting
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Market, Refusal, RefusalKind
 from tidegate.core.planner import plan
@@ -27,7 +27,7 @@ from tidegate.core.pool import Budget, Limits
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import day_of
 from tidegate.service.control import Round
-from tidegate.service.figures import look_figures
+from tidegate.service.figures import LATE_FACTOR, LONG_WAIT_S, look_figures
 from tidegate.service.outcome import Outcome
 from tidegate.wire.metrics import ALWAYS, MINIMAL, unit_of
 
@@ -154,6 +154,38 @@ def test_waits_are_those_of_jobs_that_may_start() -> None:
 
     assert (found["LongestWait"], found["MedianWait"]) == (540, 120)
     assert "LongestWait" not in of(snapshot(others))
+
+
+def rested(seconds: float) -> dict[str, float]:
+    """Figures of a job that has waited so long for what EC2 does not give."""
+    resting = [
+        Resting(each, NOW_S + 60, 2, "InsufficientInstanceCapacity", "We have none.")
+        for _, each in pool().offerings()
+    ]
+    waiting = job(begins_at_s=NOW_S - seconds)
+    return of(snapshot([waiting], resting=resting, of=cluster(pool())))
+
+
+def test_a_job_that_ec2_gives_nothing_to_is_told_when_it_has_waited_for_long() -> None:
+    assert rested(LONG_WAIT_S)["OldestWait"] == LONG_WAIT_S
+    assert "OldestWait" not in rested(LONG_WAIT_S - 1)
+
+
+def test_a_job_that_waits_for_a_limit_is_not_told_so() -> None:
+    waiting = job(nodes=2, begins_at_s=NOW_S - 9000)
+    limited = cluster(pool(limits=Limits(gpus=1)))
+
+    assert "OldestWait" not in of(snapshot([waiting], of=limited))
+
+
+def test_a_boot_that_takes_half_as_long_again_counts_until_it_is_over() -> None:
+    def booting(age_s: float) -> Snapshot:
+        waits = record(phase=Phase.LAUNCHED, age_s=age_s)
+        return snapshot(instances=[instance(age_s=age_s)], records=[waits])
+
+    late_s = LATE_FACTOR * pool().boot_s
+    assert of(booting(late_s + 10))["BootFailed"] == 1
+    assert "BootFailed" not in of(booting(late_s))
 
 
 def test_figures_have_units() -> None:

@@ -82,7 +82,7 @@ def test_a_head_that_falls_silent(world: StackWorld) -> None:
 def test_a_planner_whose_looks_fail(world: StackWorld) -> None:
     hung = world.cloud.trouble(Trouble("dynamodb:Query", Fault.THROTTLED, times=100))
 
-    every(world, MINUTE_S, 3)
+    every(world, 3 * MINUTE_S, 3)
 
     hung.left = 0
     assert firing(world) == {"LookFailed"}

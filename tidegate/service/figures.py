@@ -1,7 +1,8 @@
 """One look as figures for CloudWatch: metric name -> value."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from statistics import median
 
 from tidegate.core.actions import Mark, Phase, Rest
@@ -11,6 +12,7 @@ from tidegate.core.overview import limit_used
 from tidegate.core.reconcile import BOOT_FAILURES
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import spending
+from tidegate.core.why import Why
 from tidegate.service.control import Looked, Round
 from tidegate.service.describe import last_known
 
@@ -19,6 +21,17 @@ HEAD_START_S = 900.0
 
 # An age that CloudWatch takes for a head that was never heard.
 DIGEST_AGE_MAX_S = 86_400.0
+
+# From here on a wait is told: EC2 is often short of something for less.
+LONG_WAIT_S = 480.0
+
+# EC2 gives nothing of what fits, or Slurm starts nothing on nodes that do.
+NOBODY_SERVES = frozenset({Why.RESTING, Why.NEXT_PLAN, Why.FUTILE})
+# The job waits for something else as well, which is as the file says, or is told as BootFailed.
+WAITS_FOR_MORE = frozenset({Why.LIMIT, Why.BUDGET, Why.BROKEN, Why.FAILING, Why.STOPPED, Why.HELD})
+
+# A node that takes this many times as long as its pool's nodes do may not come at all.
+LATE_FACTOR = 1.5
 
 REFUSED = {
     RefusalKind.CAPACITY: "RefusedCapacity",
@@ -37,6 +50,8 @@ def look_figures(looked: Looked) -> dict[str, float]:
     figures |= {name: value for name, value in _done(looked).items() if value}
     if known := last_known(looked):
         figures |= dict(_seen(known))
+        if late := late_boots(known.snapshot):
+            figures["BootFailed"] = figures.get("BootFailed", 0.0) + late
     if looked.rounds:
         last = looked.rounds[-1]
         figures["DigestAge"] = _digest_age_s(last)
@@ -88,6 +103,8 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
     if starting := len(known.plan.served):
         yield "StartingJobs", float(starting)
     yield from _waits(seen)
+    if (oldest_s := oldest_wait_s(known)) >= LONG_WAIT_S:
+        yield "OldestWait", oldest_s
     jobs = seen.digest.reading.jobs if seen.digest else ()
     if running := sum(job.is_running for job in jobs):
         yield "RunningJobs", float(running)
@@ -106,6 +123,46 @@ def _waits(seen: Snapshot) -> Iterator[tuple[str, float]]:
     if waits_s:
         yield "LongestWait", max(waits_s)
         yield "MedianWait", median(waits_s)
+
+
+def oldest_wait_s(known: Round) -> float:
+    """For how long the job has waited that has waited longest of those that a pool could serve.
+
+    By the head's clock, from when the job might have begun.
+    """
+    digest = known.snapshot.digest
+    if digest is None:
+        return 0.0
+    begins_at_s = {job.job_id: job.begins_at_s for job in digest.reading.jobs}
+    return max(
+        (
+            digest.written_at_s - begins
+            for each in known.plan.unmet
+            if _waits_for_ec2({one.kind for one in each.why_nots})
+            and (begins := begins_at_s.get(each.job_id)) is not None
+        ),
+        default=0.0,
+    )
+
+
+def _waits_for_ec2(kinds: Set[Why]) -> bool:
+    return bool(kinds & NOBODY_SERVES) and not kinds & WAITS_FOR_MORE
+
+
+def late_boots(seen: Snapshot) -> int:
+    """Nodes that are paid for and take so long to join that they may not: they are ended later.
+
+    A node may have joined since the digest was written. One that is ended has failed.
+    """
+    seen_at_s = seen.now_s - seen.digest_age_s
+    late_s = {pool.name: LATE_FACTOR * pool.boot_s for pool in seen.cluster.pools}
+    return sum(
+        each.phase is Phase.LAUNCHED
+        and late_s.get(each.pool, math.inf)
+        < seen_at_s - each.launched_at_s
+        <= seen.cluster.timings.boot_bound_s
+        for each in seen.nodes
+    )
 
 
 def _spent(seen: Snapshot) -> dict[str, float]:

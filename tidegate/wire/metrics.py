@@ -13,13 +13,13 @@ SERVICE = "cluster"
 # What has a value in every look, also when nothing happens.
 ALWAYS = frozenset({"LookFailed", "DigestAge"})
 
-# What alarms need, and what is paid for against what can be used: not more than AWS gives for free.
+# What alarms need: not more than AWS gives for free.
 MINIMAL = ALWAYS | {
-    *("BootFailed", "BadEvents", "LostNodes"),
-    *("GpusConfigured", "GpusUsable", "GpuUse", "LimitUsed", "BudgetUsed"),
+    *("BootFailed", "BadEvents", "LostNodes", "RefusedOther", "OldestWait"),
+    *("GpuUse", "LimitUsed", "BudgetUsed"),
 }
 
-SECONDS = frozenset({"DigestAge", "BootTime", "LongestWait", "MedianWait"})
+SECONDS = frozenset({"DigestAge", "BootTime", "LongestWait", "MedianWait", "OldestWait"})
 PERCENT = frozenset({"GpuUse", "LimitUsed", "BudgetUsed"})
 NO_UNIT = frozenset({"UsdPerHour", "LostGpuHours"})
 
