@@ -5,7 +5,7 @@
 readonly real_path_packages=(
     slurmctld slurmd slurm-client slurmdbd mariadb-server munge python3
     nftables dnsmasq-base iproute2 libnss-extrausers
-    jq curl procps util-linux shellcheck
+    jq curl procps util-linux shellcheck locales
 )
 
 # shellcheck disable=SC2034  # used by setup.sh
