@@ -250,6 +250,12 @@ def _imports(root: Path, file: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{source}.{alias.name}"
 
 
+def imported_modules(root: Path, *folders: str) -> set[str]:
+    """Full names of all that the files of these folders import."""
+    files = python_files(root, *folders)
+    return {imported for file in files for _, imported in _imports(root, file)}
+
+
 def _module(root: Path, file: Path) -> str:
     parts = file.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
