@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from bench import (
+    calls,
     cold_start,
     interruption,
     interruption_real,
@@ -23,7 +24,7 @@ from tests.contracts.real_slurm import why_not_here
 
 
 def main() -> None:
-    parts = [planner, cold_start, synthesis, interruption, why, simulate, interruption_storm]
+    parts = [planner, calls, cold_start, synthesis, interruption, why, simulate, interruption_storm]
     if reason := why_not_here():
         print(f"nothing on real Slurm: {reason}")
     else:

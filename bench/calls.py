@@ -1,0 +1,127 @@
+"""How many calls a look makes for a thousand nodes, and how long it takes at AWS's latencies.
+
+python -m bench.calls
+
+The control loop on simulated ports under virtual time: CreateFleet takes 3 s, every other call of
+AWS 50 ms, and what is asked side by side takes its time side by side, as many at once as the
+adapter has threads. Each call of a port counts for the AWS calls that its adapter makes;
+`tests/adapters/test_calls.py` compares them with what reaches the local cloud.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bench.figures import Figure, table
+from tests import make
+from tidegate.adapters.ec2 import FLEETS_AT_ONCE
+from tidegate.core.ec2 import Market
+from tidegate.core.pool import Cluster
+from tidegate.core.slurm import Job
+from tidegate.service.control import Control, Looked
+from tidegate.sim.bus import SimBus
+from tidegate.sim.clock import SimClock
+from tidegate.sim.ec2 import SimCompute
+from tidegate.sim.ledger import SimLedger
+
+FLEET_S, OTHER_S = 3.0, 0.05
+ASKED_WITHIN_S = 20.0
+LIVES_S = 45.0  # a planner's time-out
+CALLS_MAX = 60
+NODES, GANG = 1000, 8
+
+# Of the others each method is one call. A page of the ledger has about 1,000 nodes.
+FREE = ("create_fleet",)  # counted where all of them are under way
+VIEW = 2  # the epoch, then the rest
+PAGE = 1000
+
+
+def gangs(number: int = NODES // GANG) -> list[Job]:
+    return [_job(n, nodes=GANG) for n in range(number)]
+
+
+def singles(number: int = NODES) -> list[Job]:
+    return [_job(n) for n in range(number)]
+
+
+def unlike_gangs() -> list[Job]:
+    """Of 2 to 21 nodes: no two may share a call, and all want the same node."""
+    return [_job(n, nodes=2 + n) for n in range(20)]
+
+
+def _job(number: int, nodes: int = 1) -> Job:
+    """Each node is the job's alone."""
+    return make.job(number, nodes=nodes, gpus=4, gpu_type="a10g")
+
+
+def cluster() -> Cluster:
+    return make.cluster(make.pool("a10g", (make.A10G,), markets=(Market.ON_DEMAND,)))
+
+
+@dataclass
+class Slow:
+    """A cluster whose AWS takes its time. `asked_s`: when the last CreateFleet was answered."""
+
+    of: Cluster = field(default_factory=cluster)
+    calls: Counter[str] = field(default_factory=Counter)
+    asked_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.clock = SimClock()
+        self.compute = SimCompute(self.clock, in_flight=self._in_flight)
+        self.ledger = SimLedger(self.clock)
+        self.bus = SimBus(self.clock)
+        self.began_s = self.clock.now_s()
+
+    def look(self, jobs: Sequence[Job]) -> Looked:
+        """The head reports these jobs; then one planner looks."""
+        self.bus.put_digest(make.digest(jobs))
+        for port in (self.compute, self.ledger, self.bus):
+            port.faults = self._passes
+        self.began_s = self.clock.now_s()
+        parts = self.of, self.compute, self.ledger, self.bus, self.clock
+        return Control(*parts, make.placement(self.of)).look()
+
+    @property
+    def took_s(self) -> float:
+        return self.clock.now_s() - self.began_s
+
+    def _passes(self, point: str) -> None:
+        when, method = point.split()
+        if when == "before" and method not in FREE:
+            pages = 1 + len(self.compute.live()) // PAGE
+            number = {"view": VIEW - 1 + pages, "instances": pages}.get(method, 1)
+            self.calls[method] += number
+            self.clock.advance(number * OTHER_S)
+
+    def _in_flight(self, number: int) -> None:
+        self.calls["create_fleet"] += number
+        self.clock.advance(-(-number // FLEETS_AT_ONCE) * FLEET_S)
+        self.asked_s = self.took_s
+
+
+CASES: dict[str, Callable[[], Sequence[Job]]] = {
+    "1,000 nodes as 125 gangs of 8": gangs,
+    "1,000 nodes for single jobs": singles,
+    "20 gangs of 2 to 21, one type": unlike_gangs,
+}
+
+
+def figures() -> Iterator[Figure]:
+    for name, jobs in CASES.items():
+        slow = Slow()
+        slow.look(jobs())
+        wanted = sum(each.nodes for each in jobs())
+        assert len(slow.compute.live()) == wanted, f"not all nodes for {name}"
+        yield Figure(f"{name}: AWS calls of a look", slow.calls.total(), "", CALLS_MAX)
+        yield Figure(f"{name}: of these CreateFleet", slow.calls["create_fleet"], "")
+        yield Figure(f"{name}: asked for", round(slow.asked_s, 2), "s", ASKED_WITHIN_S)
+        yield Figure(f"{name}: the whole look", round(slow.took_s, 2), "s", LIVES_S)
+
+
+def main() -> None:
+    print(table(list(figures())))
+
+
+if __name__ == "__main__":
+    main()
