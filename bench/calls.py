@@ -4,7 +4,7 @@ python -m bench.calls
 
 The control loop on simulated ports under virtual time: CreateFleet takes 3 s, every other call of
 AWS 50 ms, and what is asked side by side takes its time side by side, as many at once as the
-adapter has threads. Each call of a port counts for the AWS calls that its adapter makes;
+port allows. Each call of a port counts for the AWS calls that its adapter makes;
 `tests/adapters/test_calls.py` compares them with what reaches the local cloud.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from bench.figures import Figure, table
 from tests import make
-from tidegate.adapters.ec2 import FLEETS_AT_ONCE
 from tidegate.core.ec2 import Market
 from tidegate.core.pool import Cluster
 from tidegate.core.slurm import Job
+from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
@@ -96,7 +96,8 @@ class Slow:
 
     def _in_flight(self, number: int) -> None:
         self.calls["create_fleet"] += number
-        self.clock.advance(-(-number // FLEETS_AT_ONCE) * FLEET_S)
+        assert number <= FLEETS_AT_ONCE, "more than go side by side"
+        self.clock.advance(FLEET_S)
         self.asked_s = self.took_s
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.config import Config
 
-from tidegate.adapters.clients import LONG_POLL_READ_TIMEOUT_S, Session, client_config
+from tidegate.adapters.clients import LONG_POLL, Session, client_config
 
 REGION = "us-east-1"
 
@@ -37,7 +37,7 @@ def client_at(
             aws_access_key_id=access_key,
             aws_secret_access_key=secret_key,
             aws_session_token=token,
-            config=config or client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S),
+            config=config or client_config(LONG_POLL),
         )
 
 

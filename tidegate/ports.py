@@ -66,6 +66,10 @@ class Head(Protocol):
         ...
 
 
+# So many requests go to EC2 side by side; more could begin when there is no time left for them.
+FLEETS_AT_ONCE = 20
+
+
 @frozen
 class Answered:
     """What EC2 said to one request, or why nothing is known of it."""
@@ -78,7 +82,8 @@ class Compute(Protocol):
     """EC2, limited to the instances of one cluster."""
 
     def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
-        """Buy instances, with all requests side by side; partial success and refusals are values.
+        """Buy instances: at most `FLEETS_AT_ONCE` requests, all side by side. Partial success and
+        refusals are values.
 
         What has come in at one time comes together, in any order; each request is answered once.
         The same request repeated under its token buys nothing more. Whoever stops to listen

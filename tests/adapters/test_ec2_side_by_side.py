@@ -7,9 +7,10 @@ from typing import Any, cast
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.adapters.test_ec2 import request
-from tidegate.adapters.ec2 import FLEETS_AT_ONCE, Ec2Compute
+from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.core.ec2 import FleetRequest, FleetResult
 from tidegate.core.errors import NotAuthorized, Throttled
+from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.sim.clock import SimClock
 
 PATIENCE_S = 10.0

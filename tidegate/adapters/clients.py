@@ -6,27 +6,64 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from tidegate.core.frozen import frozen
+from tidegate.ports import FLEETS_AT_ONCE
+
+CONNECT_S = 2.0
+
+# Standard retries wait up to 1 s before the second attempt, 2 s before the third.
+BACKOFF_S = (0.0, 1.0, 2.0)
+
+
+@frozen
+class Patience:
+    """How long a client waits for an answer, and how often it asks."""
+
+    read_s: float
+    attempts: int
+    connections: int = 10
+
+    @property
+    def longest_s(self) -> float:
+        """How long a call may take that hangs in each attempt."""
+        waits_s = sum(BACKOFF_S[: self.attempts])
+        return self.attempts * (CONNECT_S + self.read_s) + waits_s
+
+
+# For people who wait before a screen.
+USUAL = Patience(10.0, 3)
+
 # A long poll of SQS lasts up to 20 s; the client must outwait it.
-LONG_POLL_READ_TIMEOUT_S = 25.0
+LONG_POLL = Patience(25.0, 3)
+
+# A function lives 45 s (`cdk/queues.py`). The last fleet is asked for 10 s after a look began
+# (`service.control`), and its answer has to be written down.
+OF_FUNCTIONS = {
+    "ec2": Patience(10.0, 2, connections=FLEETS_AT_ONCE),
+    "dynamodb": Patience(2.0, 2),
+}
+OTHERS_OF_FUNCTIONS = Patience(4.0, 2)
 
 
-def client_config(*, read_timeout_s: float = 10.0) -> Config:
-    """Three attempts in all, and an end in time for a Lambda that lives 45 s.
-
-    `total_max_attempts`, because botocore's `max_attempts` counts the retries only.
-    """
+def client_config(patience: Patience) -> Config:
+    """`total_max_attempts`, because botocore's `max_attempts` counts the retries only."""
     return Config(
-        connect_timeout=2.0,
-        read_timeout=read_timeout_s,
-        retries={"total_max_attempts": 3, "mode": "standard"},
+        connect_timeout=CONNECT_S,
+        read_timeout=patience.read_s,
+        retries={"total_max_attempts": patience.attempts, "mode": "standard"},
+        max_pool_connections=patience.connections,
     )
 
 
-def client(service: str, region: str | None = None) -> Any:
+def client(service: str, region: str | None = None, patience: Patience = USUAL) -> Any:
     """A client with the role of the place it runs in; `region` None: and with its region."""
     make: Any = _session().client
-    config = client_config(read_timeout_s=LONG_POLL_READ_TIMEOUT_S)
-    return make(service, region_name=region, config=config)
+    return make(service, region_name=region, config=client_config(patience))
+
+
+def client_of_function(service: str) -> Any:
+    """One whose calls end before the function does."""
+    return client(service, patience=OF_FUNCTIONS.get(service, OTHERS_OF_FUNCTIONS))
 
 
 class Session(boto3.Session):

@@ -38,7 +38,7 @@ from tidegate.core.ec2 import (
 )
 from tidegate.core.errors import TidegateError
 from tidegate.core.frozen import frozen
-from tidegate.ports import Answered, Clock
+from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
-
-# As many connections as a client of botocore keeps open.
-FLEETS_AT_ONCE = 10
 
 # A reservation is a discount on demand; of the two prepaid markets EC2 has a word for one.
 _PAID_AS = {

@@ -22,7 +22,7 @@ from tidegate.service.requests import Placement
 # After a refusal the plan is made anew without the refused offering, in the same look; so is
 # one that was cut. No round starts after the budget: a planner lives 45 s.
 ROUNDS_MAX = 4
-BUDGET_S = 20.0
+BUDGET_S = 10.0
 
 
 @frozen

@@ -6,6 +6,7 @@ planner meanwhile leaves what was not answered in doubt, and a later look finish
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import batched
 
 from tidegate.core.actions import (
     Launch,
@@ -23,7 +24,7 @@ from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.waves import waves
-from tidegate.ports import Answered, Clock, Compute, Finished, Ledger
+from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
 from tidegate.service.outcome import Outcome
 
 DOUBLINGS_MAX = 16  # far past rest_max_s, and far from an overflow
@@ -57,7 +58,7 @@ class Launching:
             for each in in_doubt
             if each not in shown and self.ledger.take_launch(each.launch.launch_id)
         ]
-        for wave in waves(records, asking):
+        for wave in (part for whole in waves(records, asking) for part in _at_once(whole)):
             if self.clock.now_s() >= self.until_s:
                 self._leave([each for each in wave if each not in asking])
             else:
@@ -181,6 +182,11 @@ class Launching:
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
         for refusal in {each.offering: each for each in told}.values():
             yield rested(refusal, known.get(refusal.offering), now_s, timings)
+
+
+def _at_once(wave: Sequence[LaunchRecord]) -> Iterator[Sequence[LaunchRecord]]:
+    """What is in doubt may be more than goes to EC2 side by side."""
+    return batched(wave, FLEETS_AT_ONCE, strict=False)
 
 
 def rested(

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from tidegate.adapters.bus import AwsBus
-from tidegate.adapters.clients import client
+from tidegate.adapters.clients import LONG_POLL, client
 from tidegate.adapters.decisions import S3Decisions
 
 
@@ -27,7 +27,7 @@ def agent_bus(settings: AgentSettings) -> AwsBus:
     return AwsBus(
         client("s3"),
         client("events"),
-        client("sqs"),
+        client("sqs", patience=LONG_POLL),
         cluster=settings.cluster,
         bucket=settings.bucket,
         event_bus=settings.bus,

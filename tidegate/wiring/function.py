@@ -8,7 +8,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
-from tidegate.adapters.clients import client
+from tidegate.adapters.clients import client_of_function
 from tidegate.adapters.cluster_file import read_cluster_file
 from tidegate.core.frozen import frozen
 from tidegate.wire.config import ClusterFile, parse_deployed
@@ -58,7 +58,7 @@ type Handler = Callable[[Event, Any], Answer]
 def function[Work](
     compose: Callable[[Deployed], Work],
     environment: Mapping[str, str],
-    clients: Clients = client,
+    clients: Clients = client_of_function,
 ) -> Function[Work]:
     """One function on AWS, as its environment and the deployed cluster file describe it.
 

@@ -1,6 +1,6 @@
 """The planner: the control loop on AWS."""
 
-from tidegate.adapters.clients import client
+from tidegate.adapters.clients import client_of_function
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dead_looks import SqsDeadLooks
 from tidegate.adapters.decisions import S3Decisions
@@ -44,7 +44,7 @@ def control(
     cluster: Cluster,
     resources: Resources,
     placement: Placement,
-    clients: Clients = client,
+    clients: Clients = client_of_function,
     *,
     calendar: Calendar,
 ) -> Control:
