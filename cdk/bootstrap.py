@@ -219,4 +219,5 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         log_group=log_group(file) if file.ships_logs else "",
         gpu=gpu_settings(file.gpu[pool.name]),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
+        orphan_after_s=int(file.cluster.timings.orphan_after_s),
     )

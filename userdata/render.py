@@ -92,6 +92,7 @@ NODE_STAGES = (
     "node/health",
     "node/slurmd",
     "node/spot",
+    "node/orphan",
     "node/cloudwatch",
 )
 # What a boot would do in minutes, and what it would undo otherwise.
@@ -117,7 +118,7 @@ _HEAD_STAGES = (
 )
 # Those whose curl cannot sign (sign.py), or is not known to: Amazon Linux's is a small one.
 _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
-_NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh")
+_NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh", "head-watch.sh")
 
 
 def node_bundle() -> Bundle:
@@ -142,6 +143,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "POOLS": "\n".join(_pool_line(pool) for pool in values.pools),
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
+        "ORPHAN_AFTER_S": str(values.orphan_after_s),
         "PROGRAMS": NODE_PROGRAMS,
         "PACKAGES": node_packages(values.os) if values.installs else "",
         **repository_settings(values.repository),

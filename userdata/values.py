@@ -26,11 +26,9 @@ _FEATURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}")
 _COMPUTE_MODE = re.compile(r"(?:DEFAULT|EXCLUSIVE_PROCESS|PROHIBITED)?")
 _GPU_TYPE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}|")
 _MIG = re.compile(r"(?:[1-7]g\.[0-9]{1,3}gb(?:[+-][a-z.]+)?)?")
-_CONTAINERS = re.compile(r"(?:pyxis)?")
-_USERS = re.compile(r"(?:sssd)?")
+_CONTAINERS, _USERS = re.compile(r"(?:pyxis)?"), re.compile(r"(?:sssd)?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_PATH = re.compile(r"/[A-Za-z0-9_./-]+")
-_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
+_PATH, _HOST = re.compile(r"/[A-Za-z0-9_./-]+"), re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*")
 _FINGERPRINT = re.compile(rf"[0-9a-f]{{16}}|{_CDK_TOKEN}|")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONF_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -222,7 +220,7 @@ class NodeValues:
     the head. `boot_bound_s`: a node that is not ready by then powers itself off. `installs`:
     the image may lack programs, which then come from its repositories. `driver_branch`: of the
     NVIDIA driver to install, like 580; "" when the image has one. `containers`: "pyxis", or "".
-    `log_group`: where the node's logs go, "" for nowhere.
+    `log_group`: where the node's logs go, "" for nowhere. `orphan_after_s`: see head-watch.sh.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own.
@@ -239,6 +237,7 @@ class NodeValues:
     boot_bound_s: int = 900
     register_wait_s: int = 120
     spot_poll_s: float = 5.0
+    orphan_after_s: int = 1800
     installs: bool = False
     driver_branch: str = ""
     containers: str = ""
@@ -256,7 +255,8 @@ class NodeValues:
         _check("containers", self.containers, _CONTAINERS)
         _check("users", self.users, _USERS)
         _check("log_group", self.log_group, _OPTIONAL_WORD)
-        _check_positive("boot_bound_s", self.boot_bound_s, self.register_wait_s)
+        bounds = (self.boot_bound_s, self.register_wait_s, self.orphan_after_s)
+        _check_positive("boot_bound_s, register_wait_s, orphan_after_s", *bounds)
         _check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
 
 

@@ -23,6 +23,7 @@ POOLS='gpu team-ml,fast
 cheap -'
 REGISTER_WAIT_S=120
 SPOT_POLL_S=5
+ORPHAN_AFTER_S=1800
 PROGRAMS='curl munge munged mount.efs nft scontrol lspci setpriv slurmd'
 PACKAGES=''
 DRIVER_BRANCH=''

@@ -42,7 +42,9 @@ def test_scripts_may_be_run_and_nothing_else():
     with tarfile.open(fileobj=io.BytesIO(node_bundle().archive)) as members:
         runnable = {m.name for m in members if m.mode == 0o755}
 
-    assert runnable == {"boot.sh", "files/drain-sick.sh", "files/spot-watch.sh"}
+    assert runnable == {
+        *("boot.sh", "files/drain-sick.sh", "files/spot-watch.sh", "files/head-watch.sh")
+    }
 
 
 def test_what_only_the_deployment_knows_changes_no_bundle():

@@ -125,7 +125,8 @@ class Timings:
 
     `spot_notice_s`: EC2 reclaims a spot instance two minutes after its notice.
     `apply_lease_s`: no planner lives longer (Lambda time-out), so an unfinished launch
-    record older than this belongs to nobody.
+    record older than this belongs to nobody. `orphan_after_s`: a node without a step that hears
+    nothing from slurmctld ends itself after that; it is the node that knows it.
     """
 
     boot_bound_s: float = 900.0
@@ -137,6 +138,7 @@ class Timings:
     describe_lag_s: float = 60.0
     rest_min_s: float = 180.0
     rest_max_s: float = 1800.0
+    orphan_after_s: float = 1800.0
 
 
 @frozen

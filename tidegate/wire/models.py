@@ -45,6 +45,9 @@ from tidegate.wire.section import PositiveUsd, Seconds, Section
 
 _TIMINGS = Timings()
 
+# A new head, or a long restart of it, takes less.
+ORPHAN_MIN_S = 900.0
+
 # Spot by on-demand price where the file does not say: in AWS's Spot Advisor of July 2025 nine
 # of ten GPU types saved at least 54 %.
 SPOT_SHARE = 0.5
@@ -123,6 +126,10 @@ class TimingsModel(Section):
     rest_max_s: Seconds = Field(
         default=_TIMINGS.rest_max_s,
         description="longest rest of an offering that EC2 keeps refusing",
+    )
+    orphan_after_s: Annotated[float, Field(ge=ORPHAN_MIN_S)] = Field(
+        default=_TIMINGS.orphan_after_s,
+        description="an idle node that hears nothing from slurmctld ends itself after this",
     )
 
     def timings(self) -> Timings:
