@@ -8,6 +8,7 @@ from tests.core.reading import launches
 from tests.make import (
     NOW_S,
     T4,
+    UNLIMITED,
     ZONE,
     cluster,
     instance,
@@ -93,3 +94,18 @@ def test_a_node_that_was_taken_in_holds_its_place_also_while_ec2_leaves_it_out()
 
     assert beside_a_node(reserving(None), taken_in, is_shown=False) == [Market.SPOT]
     assert beside_a_node(reserving(None, 2), taken_in, is_shown=False) == [Market.RESERVED]
+
+
+def test_a_place_that_another_job_needs_no_more_is_not_bought_by_the_hour() -> None:
+    """What a gang gave back serves the first job: the place that was meant for it is left."""
+    of = replace(reserving(None), limits=UNLIMITED)
+    (using,) = of.pools
+    of = replace(of, pools=(replace(using, limits=Limits(nodes=3)),))
+    jobs = [job(1, nodes=4, priority=9), job(2, priority=5), job(3, cpus=2, priority=1)]
+    idle = node("i-1")
+    known = record("i-1", on=ON_DEMAND)
+    shown = [instance("i-1", on=ON_DEMAND)]
+
+    assert bought(snapshot(jobs, [idle], of=of, instances=shown, records=[known])) == [
+        Market.RESERVED
+    ]

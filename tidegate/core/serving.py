@@ -124,7 +124,7 @@ class _Purchase:
     def __init__(self, work: Work, groups: Sequence[Group]) -> None:
         self._work = work
         self._groups = [group for group in dict.fromkeys(groups) if group.waiting]
-        self._redraws = 0
+        self._redraws, self._is_outdated = 0, False
         if not self._groups:
             return
         if work.snapshot.wanted.is_up:
@@ -154,7 +154,9 @@ class _Purchase:
         work, slots = self._work, group.slots
         group.waiting -= count
         if group.position < work.bins.end:
-            count = _fill(work, need, group, count)
+            wanted, count = count, _fill(work, need, group, count)
+            # What is paid for and was meant for it is left for others.
+            self._is_outdated |= count < wanted and bool(work.snapshot.cluster.reservations)
         by: list[tuple[str]] = []
         while count and (slots or self._open(group, count)):
             slot = slots[0]
@@ -204,6 +206,9 @@ class _Purchase:
         return is_open
 
     def _try(self, group: Group) -> bool:
+        if self._is_outdated:
+            self._is_outdated = False
+            self._blueprint.draw(self._groups)
         for is_last in (False, True):
             while group.configs and not group.configs[0].left:
                 group.configs.popleft()
