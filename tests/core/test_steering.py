@@ -182,6 +182,22 @@ def test_a_booting_node_that_nobody_needs_any_more_is_closed_as_it_joins() -> No
     assert not order.only_if, "a guarded drain does not last until the node is there"
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_booting_node_that_joins_closed_serves_no_job_that_is_not_worth_it(
+    *, is_told: bool
+) -> None:
+    """Slurm will not start it there, so that a job which counted on it would wait for nothing."""
+    big = offering(T4_BIG, Market.ON_DEMAND)
+    order = PendingOrder("o", OrderKind.DRAIN, NOW_S + 30) if is_told else None
+    booting = record("i-big", big, phase=Phase.LAUNCHED, order=order)
+    shown = replace(seen([small()], []), instances=(instance("i-big", big),), nodes=(booting,))
+
+    made = plan(shown)
+
+    assert [each.offerings[0].instance_type for each in _launches(made)] == [T4.name] * is_told
+    assert ("i-big" in made.served[0].by) is not is_told
+
+
 @pytest.mark.parametrize("kind", [OrderKind.DRAIN, OrderKind.WEIGHT])
 def test_an_order_on_its_way_is_not_repeated(kind: OrderKind) -> None:
     jobs = [running(large(), "i-big"), small()]
