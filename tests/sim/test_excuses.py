@@ -6,6 +6,7 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, pool
 from tidegate.core.actions import Launch, LaunchRecord
+from tidegate.core.budgets import Disruption
 from tidegate.core.calendar import ALWAYS_UP, ScheduleOverride, Wanted
 from tidegate.core.ec2 import (
     LAUNCH_TAG,
@@ -17,12 +18,14 @@ from tidegate.core.ec2 import (
     Override,
 )
 from tidegate.core.frozen import frozen
+from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import HeadGoesLast
 from tidegate.sim.checks.hours import NothingWhileStopped
-from tidegate.sim.checks.leaving import OneFirstNode
+from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld
 
 SPOT = Offering(T4.name, ZONE, Market.SPOT)
@@ -107,3 +110,17 @@ def test_a_head_that_is_stopped_after_the_stop_is_over_may_have_nodes(
     else:
         with pytest.raises(Broken, match="still runs"):
             check.passed(1.0)
+
+
+def test_an_old_node_that_a_person_held_may_get_a_job_as_they_open_it() -> None:
+    expiring = replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0))
+    world = SimWorld(cluster(expiring), lambda instance: 60.0)
+    seen = Witness(world, Chaos(draw(0), world))
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(1000.0)
+    check, job = OldNodesGo(seen), world.slurm.jobs[job_id]
+
+    with pytest.raises(Broken, match="old, 100"):
+        check.started(job)
+    seen.chaos.touched.update(job.node_names)
+    check.started(job)
