@@ -246,4 +246,16 @@ FAULTS_OF_PLANS = (
             "        for refusal in ():",
         ),
     ),
+    mutant(
+        "a node is bought for a job that names one which is gone",
+        (
+            "core/where.py",
+            "        is_bound = job.required_nodes or job.excluded_nodes or job.reservation\n",
+            "        is_bound = job.excluded_nodes or job.reservation\n",
+        ),
+    ),
+    mutant(
+        "nodes reserved for others are capacity",
+        ("core/where.py", "return name not in self.closed and (", "return ("),
+    ),
 )

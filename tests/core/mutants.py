@@ -28,6 +28,31 @@ class Mutant:
 
 MUTANTS = (
     Mutant(
+        "where.py",
+        "return name not in self.closed and (",
+        "return (",
+        "test_where.py::test_an_excluded_node_is_no_capacity",
+    ),
+    Mutant(
+        "where.py",
+        "        if job.required_nodes and (gone := self._gone(job)):",
+        "        if False and (gone := self._gone(job)):",
+        "test_where.py::test_nothing_is_bought_for_a_job_that_names_a_node_which_is_gone",
+    ),
+    Mutant(
+        "where.py",
+        "        starts_s = max(self._starts_s(job), self._now_s + boot_s)\n",
+        "        starts_s = self._starts_s(job)\n",
+        "test_where.py::"
+        "test_a_job_that_only_a_node_which_is_up_could_end_before_it_gets_no_new_one",
+    ),
+    Mutant(
+        "nodes.py",
+        "            and not node.state.is_reserved  # until then it is closed\n",
+        "",
+        "test_where.py::test_a_reserved_node_that_has_to_go_is_closed_until_that_is_over",
+    ),
+    Mutant(
         "members.py",
         "self.node is not None and not self.jobs and self.node.state.is_idle",
         "self.node is not None and self.node.state.is_idle",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, T4_BIG, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import OrderKind, Plan, Watch
+from tidegate.core.actions import Cordon, OrderKind, Plan, Watch
 from tidegate.core.advice import advice
 from tidegate.core.planner import plan
 from tidegate.core.slurm import NEVER_WORDS, Job, Node, NodeReservation
@@ -272,6 +272,18 @@ def test_an_idle_node_that_a_reservation_names_stays(begins_s: float) -> None:
 
     assert orders(kept, OrderKind.RELEASE) == []
     assert len(orders(gone, OrderKind.RELEASE)) == 1
+
+
+def test_a_reserved_node_that_has_to_go_is_closed_until_that_is_over() -> None:
+    """Slurm deletes no node of a reservation that has begun."""
+    idle = node(state="IDLE+RESERVED+DYNAMIC_NORM")
+    made = seen([], [idle], reservations=[reserved("i-1")])
+    known = replace(record(), cordon=Cordon("AWS Health: RETIREMENT", NOW_S - 10))
+
+    done = plan(replace(made, nodes=(known,)))
+
+    assert orders(done, OrderKind.RELEASE) == []
+    assert [order.names for order in orders(done, OrderKind.DRAIN)] == [("i-1",)]
 
 
 # -- states ----------------------------------------------------------------------------------

@@ -118,7 +118,9 @@ def _complete(work: Work, part: Part) -> bool:
         _hold_more(work, part)
     if not part.missing:
         return True
-    if not work.snapshot.wanted.is_up or work.barred(need.account) or lacks_named(part):
+    if lacks_named(part):
+        return False
+    if not work.snapshot.wanted.is_up or work.barred(need.account):
         return False
     within = part.place or place_of(work, need.beside)
     part.bought = work.shop.buy_gang(need, part.missing, within)

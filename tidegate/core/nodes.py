@@ -259,7 +259,9 @@ def order_out(work: Work) -> None:
         ):
             continue
         if each.order is OrderKind.DELETE or (
-            each.order is OrderKind.RELEASE and not each.member.is_busy
+            each.order is OrderKind.RELEASE
+            and not each.member.is_busy
+            and not node.state.is_reserved  # until then it is closed
         ):
             if not each.member.was_told(each.order, now_s):
                 key = each.order, each.reason, each.disruption is not None

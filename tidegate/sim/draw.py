@@ -86,6 +86,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         operator=(
             *_operator(stream(seed, "operator"), safety_s),
             *_suspender(stream(seed, "suspend"), safety_s),
+            *_reserver(stream(seed, "reserve"), safety_s),
         ),
         faults=frozenset(),
         rates=Rates(),
@@ -234,6 +235,16 @@ def _suspender(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     """Now and then somebody suspends a running job for a while."""
     at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0)
     return (Happening("suspend", at_s, for_s),) if chance.random() < 0.08 else ()
+
+
+def _reserver(chance: Random, safety_s: float) -> tuple[Happening, ...]:
+    """Now and then a node is reserved for somebody, or somebody does not want it."""
+    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(60.0, 500.0)
+    what = chance.choice(("own", "own later", "MAINT", "MAINT later", "later", "MAINT ALL_NODES"))
+    luck = chance.random()
+    if luck < 0.05:
+        return (Happening("exclude", at_s, for_s),)
+    return (Happening("reserve", at_s, for_s, what),) if luck < 0.15 else ()
 
 
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:

@@ -14,18 +14,16 @@ from tidegate.core.events import (
 )
 from tidegate.core.interruption import NEAR_S
 from tidegate.core.pool import Rebalance, Reservation
-from tidegate.core.slurm import Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
 from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
-from tidegate.sim.slurm_parts import SimNode, Submit, SubmitRefused
+from tidegate.sim.slurm_parts import SimNode, SubmitRefused
 
 RECONCILE_S = 300.0
 OPERATOR = "ada: looking at a fan"
-HELD_FROM_S = 120.0  # who gives up a job on one node late holds it back as well
 NOTICE_S = 120.0  # of the end of a capacity block
 WAVE_S = 3.0  # between the notices of one storm
 HINTED_AGAIN_S = 120.0  # from a word of AWS Health to EC2's own at the latest
@@ -56,12 +54,15 @@ class Happenings:
             self._at(quota.to_s, self._unration, quota)
         for each in options.happenings:
             self._at(each.at_s, self._happen, each)
+        people = People(self.chaos)
         persons = {
             "drain": self._drain,
-            "pin": self._pin,
+            "pin": people.pin,
             "meddle": self._meddle,
             "override": self._override,
-            "suspend": People(self.chaos).suspend,
+            "suspend": people.suspend,
+            "reserve": people.reserve,
+            "exclude": people.exclude,
         }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
@@ -159,26 +160,6 @@ class Happenings:
                 self._drain_one(node, happening.for_s)
 
         world.bus.on_order.append(sent)
-
-    def _pin(self, happening: Happening) -> None:
-        """A job for one busy node (-w), which its user gives up after a while."""
-        slurm = self.chaos.world.slurm
-        busy = [node for node in slurm.nodes.values() if node.jobs and node.gpus]
-        if not busy and not self.chaos.is_over:
-            self._after(20.0, lambda: self._pin(happening))
-        elif busy and slurm.is_up:
-            node = stream(self.chaos.options.seed, "user's choice").choice(busy)
-            shape = Shape(node.gpus, node.gpu_type, 1, 1_000)
-            asked = Submit(
-                "eve",
-                shape,
-                30.0,
-                node_name=node.name,
-                constraint=node.features[0],
-                is_held=happening.for_s > HELD_FROM_S,
-            )
-            job_id = slurm.submit(asked)
-            self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
 
     def _override(self, happening: Happening) -> None:
         """`tidegate stop` or `keep-up` for a while; what becomes of running jobs may be said."""

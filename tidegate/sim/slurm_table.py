@@ -76,8 +76,10 @@ class Table:
         for node in self.nodes.values():
             if node.died_at_s is not None and not node.is_down:
                 yield node.died_at_s + SLURMD_TIMEOUT_S
+        ahead_s = self.head_clock.now_s() - now_s if self.reservations else 0.0
         for each in self.reservations:
-            yield from (at_s for at_s in (each.starts_at_s, each.ends_at_s) if at_s > now_s)
+            times = (each.starts_at_s - ahead_s, each.ends_at_s - ahead_s)
+            yield from (at_s for at_s in times if at_s > now_s)
 
     def _backfill_at_s(self) -> float:
         """Passes keep their own beat; one without anything new would change nothing."""
@@ -309,7 +311,7 @@ class Table:
         """Nodes show the words of reservations that have begun; what is over is gone."""
         if not self.reservations and not any(node.reserved for node in self.nodes.values()):
             return
-        now_s = self.clock.now_s()
+        now_s = self.head_clock.now_s()
         self.reservations = [each for each in self.reservations if each.ends_at_s > now_s]
         for node in self.nodes.values():
             mine = [r for r in self.reservations if node.name in r.nodes]
@@ -322,7 +324,7 @@ class Table:
 
     def _is_open(self, name: str, asked: Submit) -> bool:
         """Whether reservations let such a job start on the node now."""
-        now_s = self.clock.now_s()
+        now_s = self.head_clock.now_s()
         if own := next((r for r in self.reservations if r.name == asked.reservation), None):
             return own.starts_at_s <= now_s < own.ends_at_s and name in own.nodes
         ends_s = now_s + (asked.time_limit_s or NEVER_S)

@@ -41,6 +41,7 @@ from tidegate.sim.checks.plans import (
     TogetherOrNotAtAll,
 )
 from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
+from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
 CHECKS: tuple[type[Check], ...] = (
@@ -64,11 +65,13 @@ CHECKS: tuple[type[Check], ...] = (
     BlocksLeftInTime,
     OneVerdict,
     NothingOnLeaving,
+    NothingOnClosed,
     TogetherOrNotAtAll,
     SameInAnyOrder,
     RestingNotTried,
     RefusalsRemembered,
     NoFutileLaunches,
+    NothingForBoundJobs,
     NothingBeforeItsTime,
     HoursOfTheWall,
     NothingWhileStopped,

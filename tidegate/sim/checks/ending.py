@@ -60,10 +60,12 @@ class IdleNodesGo(Check):
             return
         kept = self._kept()
         prepaid = self.world.compute.prepaid.held
+        reserved = {name for each in slurm.table.reservations for name in each.nodes}
         for name, node in slurm.nodes.items():
             if (
                 name in kept
                 or name in prepaid
+                or name in reserved
                 or node.jobs
                 or (node.is_drain and not node.reason.startswith("tidegate"))
             ):

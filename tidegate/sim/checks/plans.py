@@ -17,7 +17,7 @@ from tidegate.sim.checks.witness import Check, Witness
 ONE_IN = 8  # of the plans is made once more from a shuffled snapshot
 
 
-class _OfPlans(Check):
+class OfPlans(Check):
     """Looks at each plan that knew the queue."""
 
     def looked(self, looked: Looked) -> None:
@@ -28,7 +28,7 @@ class _OfPlans(Check):
     def planned(self, snapshot: Snapshot, made: Plan) -> None: ...
 
 
-class OneVerdict(_OfPlans):
+class OneVerdict(OfPlans):
     """Every pending job has exactly one verdict, with a reason that says something."""
 
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
@@ -44,7 +44,7 @@ class OneVerdict(_OfPlans):
                 raise self.broken(f"job {job.job_id} has {count} verdicts")
 
 
-class NothingOnLeaving(_OfPlans):
+class NothingOnLeaving(OfPlans):
     """No job is promised a node that EC2 reclaims, that is down or that others have drained."""
 
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
@@ -76,7 +76,7 @@ def _may_open(reason: str, job_ids: tuple[str, ...], now_s: float) -> bool:
     return bool(kept and (is_over or kept[1] in job_ids)) or is_ours
 
 
-class TogetherOrNotAtAll(_OfPlans):
+class TogetherOrNotAtAll(OfPlans):
     """The components of a heterogeneous job all have their places in a plan, or none has."""
 
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
@@ -110,7 +110,7 @@ class BeatenPlansDropped(Check):
             raise self.broken(f"{what} by a plan of an epoch that was another's")
 
 
-class SameInAnyOrder(_OfPlans):
+class SameInAnyOrder(OfPlans):
     """The same snapshot in any order of its parts gives the same plan."""
 
     def __init__(self, witness: Witness) -> None:
