@@ -21,9 +21,11 @@ def with_job(state: str) -> Job:
 
 @pytest.mark.parametrize("state", sorted({*RUNNING_STATES, "COMPLETING"}))
 def test_a_node_that_looks_idle_and_has_a_job_is_not_released(state: str) -> None:
-    idle = node(idle_s=9_000)
+    """Beside one that is free, so that the pool could spare it."""
+    nodes = [node(idle_s=9_000), node("i-2")]
+    instances, records = [instance(), instance("i-2")], [record(), record("i-2")]
 
-    made = plan(snapshot([with_job(state)], [idle], instances=[instance()], records=[record()]))
+    made = plan(snapshot([with_job(state)], nodes, instances=instances, records=records))
 
     assert orders(made, OrderKind.RELEASE) == []
 
