@@ -39,13 +39,15 @@ class Shortfall:
 
 @dataclass(slots=True)
 class CapacityModel:
-    """What the local EC2 still sells: everything, but for what is `dry` or `limited`.
+    """What the local EC2 still sells: everything, but for what is `dry`, `limited` or `refused`.
 
     `limited`: how many more of an offering there are; each launch takes one away.
+    `refused`: with this code and these words, whatever there is of it.
     """
 
     dry: set[Offering] = field(default_factory=set)
     limited: dict[Offering, int] = field(default_factory=dict)
+    refused: dict[Offering, tuple[str, str]] = field(default_factory=dict)
     answers: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def room(self, offering: Offering) -> int:
@@ -125,6 +127,9 @@ class CapacityFleet(Fleet):
                 self.shortfalls.append(Shortfall(spec, "InvalidParameterValue", words))
                 continue
             offering = self._offering(spec, target.market)
+            if offering in self.model.refused:
+                self.shortfalls.append(Shortfall(spec, *self.model.refused[offering]))
+                continue
             count = min(wanted, self.model.room(offering) - used.get(offering, 0))
             if count:
                 taken[spec] = count

@@ -10,8 +10,15 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from tidegate.adapters.aws_errors import aws_call, is_lost_race, is_refusal, refusal_kind
-from tidegate.core.ec2 import RefusalKind
+from tidegate.adapters.aws_errors import (
+    aws_call,
+    cure,
+    is_lost_race,
+    is_refusal,
+    refusal_kind,
+    translate,
+)
+from tidegate.core.ec2 import Cure, RefusalKind
 from tidegate.core.errors import (
     NotAuthorized,
     Permanent,
@@ -164,3 +171,29 @@ def test_a_transaction_cancelled_for_another_reason_is_not_a_lost_race(
 ) -> None:
     assert not is_lost_race(cancelled(*reasons))
     assert raised_for(cancelled(*reasons)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "needs"),
+    [
+        ("UnauthorizedOperation", Cure.DENIED),
+        ("AuthFailure", Cure.DENIED),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", Cure.SPOT_ROLE),
+        ("VcpuLimitExceeded", Cure.QUOTA),
+        ("MaxSpotInstanceCountExceeded", Cure.QUOTA),
+        ("VolumeLimitExceeded", Cure.NONE),
+        ("InvalidAMIID.NotFound", Cure.IMAGE),
+        ("InvalidBlockDeviceMapping", Cure.DISK),
+        ("InvalidLaunchTemplateId.VersionNotFound", Cure.TEMPLATE),
+        ("OptInRequired", Cure.TERMS),
+        ("InsufficientInstanceCapacity", Cure.NONE),
+        ("RequestLimitExceeded", Cure.NONE),
+        ("New", Cure.NONE),
+    ],
+)
+def test_what_waiting_does_not_cure_is_known_by_its_code(code: str, needs: Cure) -> None:
+    raised = translate(client_error(code))
+
+    assert cure(code) is needs
+    if needs not in (Cure.QUOTA, Cure.SPOT_ROLE) and isinstance(raised, Permanent):
+        assert raised.cure is needs, "the whole call may be refused by it too"

@@ -88,7 +88,7 @@ def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
     after = [
         replace(ended("i-1"), toll=Toll(1.25, 2)),
         replace(ended("i-2"), toll=Toll()),
-        ended("i-3"),
+        replace(ended("i-3"), toll=Toll(is_taken=False)),
     ]
 
     for _ in range(2):

@@ -62,19 +62,31 @@ def keeps_failing(world: StackWorld, wanted: Job, stage: str, tail: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "stage", "tail"),
+    ("wanted", "stage", "tail", "does"),
     [
         (
             of(11, "driver"),
             "driver",
             "nvidia-smi: driver 470 is older than the 535 that CUDA 12 needs",
+            "`image: dlami`",
         ),
-        (of(12, "efs"), "shared", "mount.nfs4: Connection timed out: fs-0a1b is not reachable"),
+        (
+            of(12, "efs"),
+            "shared",
+            "mount.nfs4: Connection timed out: fs-0a1b is not reachable",
+            "its mount target in the node's zone",
+        ),
+        (
+            of(10, "munge"),
+            "munge",
+            "this is the Munge key 0a1b2c3d4e5f6071, the cluster's is f1e2d3c4b5a69788",
+            "sudo rm /etc/munge/munge.key",
+        ),
     ],
-    ids=["driver", "efs"],
+    ids=["driver", "efs", "munge"],
 )
 def test_a_wrong_driver_or_a_file_system_that_cannot_be_mounted(
-    desk: Desk, wanted: Job, stage: str, tail: str
+    desk: Desk, wanted: Job, stage: str, tail: str, does: str
 ) -> None:
     keeps_failing(desk.world, wanted, stage, tail)
 
@@ -84,7 +96,12 @@ def test_a_wrong_driver_or_a_file_system_that_cannot_be_mounted(
     assert said.startswith(f"job {wanted.job_id} waits: ")
     assert f"stage {stage} failed on i-" in said
     assert tail in said
-    assert tail in desk.asked("status")[1]
+    assert does in said
+    code, status = desk.asked("status")
+    assert code == 3
+    assert tail in status
+    assert does in status
+    assert "taken back by AWS" not in status
 
 
 def test_a_limit_that_is_too_low(desk: Desk) -> None:
@@ -108,6 +125,54 @@ def test_no_capacity_anywhere(desk: Desk) -> None:
     assert code == 3, said
     assert "rest after EC2 refused them, the next try is at " in said
     assert "InsufficientInstanceCapacity" in said
+
+
+@pytest.mark.parametrize(
+    ("job_id", "name", "code", "does"),
+    [
+        (
+            21,
+            "g6.xlarge",
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+            "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
+        ),
+        (
+            22,
+            "g6.2xlarge",
+            "MaxSpotInstanceCountExceeded",
+            "aws service-quotas request-service-quota-increase --service-code ec2 "
+            "--region us-east-1 --quota-code L-3819A6DF",
+        ),
+        (23, "g6.4xlarge", "InvalidAMIID.NotFound", "`image:` in the cluster file, then npx cdk"),
+        (
+            24,
+            "g6.8xlarge",
+            "InvalidLaunchTemplateId.VersionNotFound",
+            "npx cdk deploy tidegate-stacked",
+        ),
+    ],
+    ids=["no spot role", "quota 0", "image gone", "template gone"],
+)
+def test_a_refusal_that_waiting_does_not_cure(
+    desk: Desk, job_id: int, name: str, code: str, does: str
+) -> None:
+    offering = Offering(name, "us-east-1a", Market.SPOT)
+    desk.world.cloud.capacity.refused[offering] = (code, "words of EC2.")
+    wanted = of(job_id, "refused", gpu_type="l4", constraint=name)
+    for _ in range(2):
+        desk.world.report([wanted])
+
+    told, status = desk.asked("why", str(job_id)), desk.asked("status")
+
+    assert told[0] == status[0] == 3
+    assert told[1].startswith(
+        f"job {job_id} waits: EC2 refuses spot of pool refused, and waiting does not help: "
+        f"{code}: words of EC2"
+    )
+    assert does in told[1]
+    assert "wait for the next try" not in told[1]
+    assert f"! {offering}: EC2 refuses it: {code}: words of EC2; " in status[1]
+    assert does in status[1]
 
 
 def test_an_agent_that_is_dead(desk: Desk) -> None:

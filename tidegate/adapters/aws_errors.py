@@ -18,7 +18,7 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 
-from tidegate.core.ec2 import RefusalKind
+from tidegate.core.ec2 import Cure, RefusalKind
 from tidegate.core.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
 
 # EC2 has none of it there now. `Unsupported` is what it says of a type that a zone never
@@ -114,6 +114,24 @@ INSTANCE_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID
 
 # StartInstances and StopInstances: the instance is still on its way to another state.
 WRONG_STATE = frozenset({"IncorrectInstanceState", "IncorrectState"})
+# What waiting does not cure. Source: "Error codes for the Amazon EC2 API"; the spot role's is
+# what instant fleets answer in an account that never used spot.
+CURES = {
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": Cure.SPOT_ROLE,
+    "InvalidAMIID.Malformed": Cure.IMAGE,
+    "InvalidAMIID.NotFound": Cure.IMAGE,
+    "InvalidAMIID.Unavailable": Cure.IMAGE,
+    "InvalidBlockDeviceMapping": Cure.DISK,
+    "InvalidGroup.NotFound": Cure.TEMPLATE,
+    "InvalidKeyPair.NotFound": Cure.TEMPLATE,
+    "InvalidLaunchTemplateId.Malformed": Cure.TEMPLATE,
+    "InvalidLaunchTemplateId.NotFound": Cure.TEMPLATE,
+    "InvalidLaunchTemplateId.VersionNotFound": Cure.TEMPLATE,
+    "InvalidLaunchTemplateName.NotFoundException": Cure.TEMPLATE,
+    "InvalidSubnetID.NotFound": Cure.TEMPLATE,
+    "OptInRequired": Cure.TERMS,
+    **dict.fromkeys(QUOTA - {"NetworkInterfaceLimitExceeded", "VolumeLimitExceeded"}, Cure.QUOTA),
+}
 OBJECT_NOT_FOUND = frozenset({"404", "NoSuchKey"})
 
 # What a cluster file names and the account does not have.
@@ -154,6 +172,11 @@ def code_of(error: ClientError) -> str:
 
 def message_of(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Message", ""))
+
+
+def cure(code: str) -> Cure:
+    """What a refusal of this code needs that waiting does not bring."""
+    return CURES.get(code, Cure.DENIED if code in ACCESS_DENIED else Cure.NONE)
 
 
 def refusal_kind(code: str) -> RefusalKind:
@@ -238,7 +261,9 @@ def typed(code: str, message: str) -> Exception:
         return NotAuthorized(text)
     if code in IDEMPOTENCY_MISMATCH:
         return RequestMismatch(text)
-    return Permanent(text)
+    found = Permanent(text)
+    found.cure = CURES.get(code, Cure.NONE)
+    return found
 
 
 def translate(error: Exception) -> Exception:

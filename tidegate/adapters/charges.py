@@ -107,7 +107,7 @@ def _tolls(table: str, stretches: Sequence[Stretch]) -> Iterator["TransactWriteI
     """One write per month in which AWS took nodes back."""
     sums: defaultdict[str, list[Toll]] = defaultdict(list)
     for each in stretches:
-        if each.toll:
+        if each.toll and each.toll.is_taken:
             sums[month_of(each.until_s).name].append(each.toll)
     for month, tolls in sorted(sums.items()):
         lost_gpu_hours = round(sum(toll.lost_gpu_hours for toll in tolls), DIGITS)

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from tidegate.adapters.aws_errors import (
     aws_call,
     code_of,
+    cure,
     is_dry_run_passed,
     is_instance_not_found,
     is_refusal,
@@ -215,7 +216,7 @@ def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]
         Offering(override.instance_type, override.zone, request.market)
         for override in request.overrides
     )
-    return tuple(Refusal(one, refusal_kind(code), code, message) for one in offerings)
+    return tuple(Refusal(one, refusal_kind(code), code, message, cure(code)) for one in offerings)
 
 
 def _launched(
@@ -245,7 +246,8 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
             before = refusals.get(offering)
             # A word about the offering says more than one about how we ask.
             if before is None or before.kind is RefusalKind.THROTTLED:
-                refusals[offering] = Refusal(offering, refusal_kind(code), code, message)
+                kind = refusal_kind(code)
+                refusals[offering] = Refusal(offering, kind, code, message, cure(code))
     return tuple(refusals.values())
 
 

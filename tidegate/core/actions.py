@@ -4,14 +4,12 @@ import re
 from dataclasses import replace
 from enum import IntEnum, StrEnum
 
-from tidegate.core.ec2 import FleetRequest, Offering
+from tidegate.core.ec2 import Cure, FleetRequest, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.why import WhyNot
 
-# Longer than the longest back-off and the boot and the passes of the next try.
-STUCK_KEPT_S = 3 * 3600.0
-
+STUCK_KEPT_S = 3 * 3600.0  # past the longest back-off, and boot and passes of the next try
 # DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
 JOBS_KEPT_MAX = 1_000
 
@@ -131,6 +129,7 @@ class Toll:
 
     lost_gpu_hours: float = 0.0
     saved_jobs: int = 0
+    is_taken: bool = True  # False: it ended by itself while it booted, AWS took nothing back
 
     def plus(self, other: "Toll") -> "Toll":
         return Toll(self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs)
@@ -361,6 +360,7 @@ class Resting:
     failures: int
     code: str
     message: str
+    cure: Cure = Cure.NONE
 
 
 @frozen

@@ -95,8 +95,8 @@ def _others(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
                 yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
             case Why.RESTING:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
-            case Why.BROKEN:
-                yield "tell an administrator: nodes do not come up (tidegate events, node log)"
+            case Why.REFUSED | Why.BROKEN | Why.FAILING if each.remedy:
+                yield each.remedy
             case Why.BUDGET:
                 yield "wait for the next day or month, or have the budget raised"
             case Why.NO_POOL:

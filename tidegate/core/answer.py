@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from tidegate.core.advice import advice, meaning
+from tidegate.core.cures import words
 from tidegate.core.durations import clock
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.frozen import frozen
@@ -248,20 +249,19 @@ def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     """The sentences; resting offerings together, with EC2's words and the times of next tries."""
     resting = {str(each.offering): each for each in seen.resting}
     told: list[str] = []
-    by_words: dict[str, list[str]] = {}
+    by_words: dict[tuple[bool, str], list[str]] = {}
     for each in why_nots:
         rest = resting.get(each.offering)
-        if each.kind not in (Why.RESTING, Why.BROKEN) or rest is None:
+        if each.kind not in (Why.RESTING, Why.BROKEN, Why.REFUSED) or rest is None:
             told.append(each.sentence)
             continue
         until = f"{rest.offering} until {clock(rest.until_s)} (refused {rest.failures}x)"
-        by_words.setdefault(f"{rest.code}: {rest.message}", []).append(until)
-    for words, rests in by_words.items():
+        by_words.setdefault((rest.code in BOOT_FAILURES, words(rest)), []).append(until)
+    for (is_ours, its_words), rests in by_words.items():
         more = f" and {len(rests) - SHOWN_MAX} more" if len(rests) > SHOWN_MAX else ""
         rest_words = f"{', '.join(rests[:SHOWN_MAX])}{more}"
-        is_ours = words.partition(":")[0] in BOOT_FAILURES
         said = "the last nodes of it failed, " if is_ours else "EC2 said "
-        told.append(f"{said}{words.rstrip('.')}; so these rest: {rest_words}")
+        told.append(f"{said}{its_words}; so these rest: {rest_words}")
     return list(dict.fromkeys(told))
 
 

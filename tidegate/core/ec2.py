@@ -179,6 +179,24 @@ class RefusalKind(StrEnum):
     OTHER = "other"
 
 
+class Cure(StrEnum):
+    """What a refusal, or a node that did not come up, needs that waiting does not bring."""
+
+    NONE = ""  # it passes by itself
+    DENIED = "denied"
+    QUOTA = "quota"
+    IMAGE = "image"
+    DISK = "disk"
+    TERMS = "terms"
+    SPOT_ROLE = "spot-role"
+    TEMPLATE = "template"
+    MUNGE = "munge"
+    DRIVER = "driver"
+    SHARED = "shared"
+    SHAPE = "shape"
+    BOOT = "boot"
+
+
 @frozen
 class Refusal:
     """An offering that EC2 did not give, with EC2's own words."""
@@ -187,6 +205,7 @@ class Refusal:
     kind: RefusalKind
     code: str
     message: str
+    cure: Cure = Cure.NONE
 
 
 @frozen

@@ -13,6 +13,8 @@ TidegateError
 Expected outcomes (no capacity, a lost race, a node that is busy) are values, not exceptions.
 """
 
+from tidegate.core.ec2 import Cure
+
 
 class TidegateError(Exception):
     """Root of all trouble that comes from outside."""
@@ -23,7 +25,9 @@ class Transient(TidegateError):
 
 
 class Permanent(TidegateError):
-    """Trying the same call again changes nothing."""
+    """Trying the same call again changes nothing. `cure`: what would, if it is known."""
+
+    cure: Cure = Cure.NONE
 
 
 class Throttled(Transient):
@@ -51,6 +55,8 @@ class BadConfig(Permanent):
 
 class NotAuthorized(Permanent):
     """A policy denies the call."""
+
+    cure = Cure.DENIED
 
 
 class RequestMismatch(Permanent):

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tidegate.core.actions import Losses
+from tidegate.core.cures import needed
 from tidegate.core.durations import clock
 from tidegate.core.frozen import frozen
 from tidegate.core.limits import Load
@@ -244,5 +245,6 @@ def _troubles(seen: Snapshot) -> Iterator[str]:
         yield seen.staleness
     yield from _spent(seen)
     yield from troubles(seen)
+    yield from needed(seen)
     if seen.digest is not None:
         yield from (each.sentence for each in lost_nodes(seen))

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
+from tidegate.core.cures import remedy, words
 from tidegate.core.demand import Need
 from tidegate.core.durations import clock
 from tidegate.core.ec2 import InstanceType, Offering
@@ -99,14 +100,16 @@ class Refusals:
         said = f"pool {pool.name}: the last {failures} launches gave no good node, "
         said += f"nothing is bought until {clock(until_s)}" if until_s else "one is tried at a time"
         names = {each.name for each in pool.instance_types}
-        words = (
-            each.message
+        broken = (
+            each
             for each in self._resting
             if each.code in BOOT_FAILURES and each.offering.instance_type in names
         )
-        if last := next(words, ""):
-            said += f"; the last said: {last}"
-        return WhyNot(Why.FAILING, said, pool.name, until_s=until_s)
+        does = ""
+        if last := next(broken, None):
+            said += f"; the last said: {last.message}"
+            does = remedy(last, self._snapshot.cluster.name)
+        return WhyNot(Why.FAILING, said, pool.name, until_s=until_s, remedy=does)
 
     def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
         pool = shelf.pool.name
@@ -134,7 +137,7 @@ class Refusals:
             if on.market in pool.markets and satisfies(
                 need.constraint, pool.features(found.name, on.market)
             ):
-                yield _rest(resting, pool.name, self._snapshot.now_s)
+                yield _rest(resting, pool.name, self._snapshot)
 
     def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:
         """What does not pass by itself: features, prices, flexibility, the end of a block."""
@@ -223,12 +226,14 @@ def _too_long(pool: Pool, need: Need) -> WhyNot:
     return WhyNot(Why.JOB_TIME, said, pool.name, missing=missing)
 
 
-def _rest(resting: Resting, pool: str, now_s: float) -> WhyNot:
+def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
+    on, until_s = resting.offering, resting.until_s
+    does = remedy(resting, snapshot.cluster.name)
     if resting.code in BOOT_FAILURES:
-        said = f"{resting.offering} rests after a node of it failed: {resting.message}"
-        return WhyNot(Why.BROKEN, said, pool, str(resting.offering), resting.until_s)
-    said = (
-        f"{resting.offering} rests for {resting.until_s - now_s:.0f} s more "
-        f"after EC2 said {resting.code}"
-    )
-    return WhyNot(Why.RESTING, said, pool, str(resting.offering), resting.until_s)
+        said = f"{on} rests after a node of it failed: {resting.message}"
+        return WhyNot(Why.BROKEN, said, pool, str(on), until_s, remedy=does)
+    if does:
+        said = f"EC2 refuses {on.market} of pool {pool}, and waiting does not help: "
+        return WhyNot(Why.REFUSED, said + words(resting), pool, str(on), until_s, remedy=does)
+    said = f"{on} rests for {until_s - snapshot.now_s:.0f} s more after EC2 said {resting.code}"
+    return WhyNot(Why.RESTING, said, pool, str(on), until_s)

@@ -47,7 +47,8 @@ def _of_job(job: Job, now_s: float, *, is_dead: bool) -> Toll:
 def losses(seen: Snapshot) -> Losses:
     """Of the present month (UTC): what the ledger counted, and nodes that still end."""
     month = month_of(seen.now_s).name
-    ending = [each.toll for each in seen.nodes if each.toll and each.ended_at_s is None]
+    going = (each.toll for each in seen.nodes if each.ended_at_s is None)
+    ending = [toll for toll in going if toll and toll.is_taken]
     counted = [each for each in seen.losses if each.month == month]
     return Losses(
         month,

@@ -23,6 +23,7 @@ class Why(StrEnum):
     FAILING = "failing"  # the nodes that were launched lately are no good
     RESTING = "resting"
     BROKEN = "broken"  # rests because its last nodes did not come up
+    REFUSED = "refused"  # rests, and waiting alone will not change EC2's answer
     STOPPED = "stopped"
     NODES = "nodes"  # it may start on certain nodes only, and a new one is none of them
     HELD = "held"  # more nodes would not change it
@@ -30,7 +31,13 @@ class Why(StrEnum):
     NEXT_PLAN = "next-plan"
 
 
-PASSING = frozenset({Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.NEXT_PLAN})
+# What would fit is held back: by us for a while, or by what somebody has to put right.
+PASSING = frozenset(
+    {
+        *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
+        Why.NEXT_PLAN,
+    }
+)
 
 
 @frozen
@@ -38,6 +45,7 @@ class WhyNot:
     """One obstacle. `pool` "": not one pool's. `offering`: the one that rests, or the nearest
     that would fit. `until_s`: when it passes by itself, None: not by itself.
     `missing`: dimension, what the job asks of a node, the most that the pool has.
+    `remedy`: what somebody has to do, "": nothing is known.
     """
 
     kind: Why
@@ -46,6 +54,7 @@ class WhyNot:
     offering: str = ""
     until_s: float | None = None
     missing: tuple[tuple[str, float, float], ...] = ()
+    remedy: str = ""
 
 
 def told(why_nots: Sequence[WhyNot]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from tidegate.core.actions import NodeRecord, Phase
+from tidegate.core.cures import cure_of_stage
 from tidegate.core.ec2 import Offering, Refusal, RefusalKind
 from tidegate.core.events import BootFailed, News
 from tidegate.core.pool import Timings
@@ -31,7 +32,7 @@ def boot_failures(
     for each in news:
         if isinstance(each, BootFailed) and (on := booting.get(each.instance_id)):
             said = f"stage {each.stage} failed on {each.instance_id}: {each.said}"
-            found[on] = Refusal(on, RefusalKind.OTHER, BOOT_FAILED, said)
+            found[on] = Refusal(on, RefusalKind.OTHER, BOOT_FAILED, said, cure_of_stage(each.stage))
     return found
 
 

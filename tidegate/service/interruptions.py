@@ -46,6 +46,7 @@ from tidegate.ports import Bus, Clock, Ledger
 from tidegate.service.boot_failures import boot_failures, rest_failed
 
 NO_TOLL = Toll()
+NOT_TAKEN = Toll(is_taken=False)
 
 
 @frozen
@@ -112,7 +113,8 @@ class Interruptions:
         saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
         self.bus.send_orders(saving)
         each = self._tolls(found, records, reading)
-        self._mark(found, records, orders, each)
+        gave_up = found.dead.keys() - each.keys()
+        self._mark(found, records, orders, dict.fromkeys(gave_up, NOT_TAKEN) | each)
         self.bus.look("EC2 or AWS Health takes nodes away")
         return Interrupted(
             node_names=tuple(sorted(notice.instance_id for notice in found.notices)),
@@ -248,10 +250,13 @@ class Interruptions:
     ) -> dict[str, Toll]:
         """Of the nodes that are announced for the first time.
 
-        A gang that lost another node before was counted with that one.
+        A gang that lost another node before was counted with that one. A node that ended while it
+        booted gave up by itself: AWS took nothing back.
         """
         taken = {notice.instance_id for notice in found.notices}
-        fresh = {n for n in taken | found.dead.keys() if records[n].phase < Phase.INTERRUPTED}
+        in_slurm = {node.name for node in reading.nodes} if reading else set()
+        ended = {n for n in found.dead if records[n].phase > Phase.LAUNCHED or n in in_slurm}
+        fresh = {n for n in taken | ended if records[n].phase < Phase.INTERRUPTED}
         jobs = reading.jobs if reading else ()
         beside = {name for job in jobs if fresh & set(job.node_names) for name in job.node_names}
         known = (*records.values(), *self._known(beside - records.keys()))

@@ -128,7 +128,9 @@ class Launching:
             assert isinstance(result, Permanent), "trouble passes or it does not"
             self.outcome.trouble.append(f"launch {launch.launch_id} given up: {result}")
             code, said = type(result).__name__, str(result)
-            refusals = [Refusal(one, RefusalKind.OTHER, code, said) for one in launch.offerings]
+            refusals = [
+                Refusal(one, RefusalKind.OTHER, code, said, result.cure) for one in launch.offerings
+            ]
             result = FleetResult((), tuple(refusals))
         instances = {one.instance_id: one for one in (*self._seen(record), *result.instances)}
         if not instances and not result.refusals:
@@ -201,7 +203,8 @@ def rested(
     failures = (before.failures if before else 0) + 1
     doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
     rest_s = factor * min(doubled_s, timings.rest_max_s)
-    return Resting(refusal.offering, now_s + rest_s, failures, refusal.code, refusal.message)
+    until_s, said = now_s + rest_s, refusal.message
+    return Resting(refusal.offering, until_s, failures, refusal.code, said, refusal.cure)
 
 
 def _node_record(

@@ -179,7 +179,7 @@ class SimLedger:
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
-                if each.toll:
+                if each.toll and each.toll.is_taken:
                     nodes, toll = self.all_tolls.get(
                         month := month_of(each.until_s).name, (0, Toll())
                     )

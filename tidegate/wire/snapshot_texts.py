@@ -155,6 +155,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
     "Toll": {
         "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
         "saved_jobs": "jobs that were signalled or requeued in time",
+        "is_taken": "AWS took it back; false: it ended by itself while it booted",
     },
     "Losses": {
         "month": "a month like 2026-11, in UTC",
@@ -222,6 +223,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "failures": "refusals in a row",
         "code": "EC2's error code",
         "message": "EC2's message",
+        "cure": "what it needs that waiting does not bring; empty: nothing",
     },
     "Wanted": {
         "is_up": "the calendar wants the cluster up",
