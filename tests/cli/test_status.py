@@ -176,3 +176,39 @@ def test_watching_looks_again_until_it_is_interrupted(town: Town) -> None:
 @pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
 def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
     assert town.ask(*words).exit_code == 2
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_head_that_is_silent_is_told_with_what_ec2_says_of_it(
+    town: Town, *, is_stopped: bool
+) -> None:
+    ec2 = town.cloud.client("ec2")
+    tags = {"tidegate:cluster": town.names.cluster, "tidegate:role": "head"}
+    made = ec2.run_instances(
+        ImageId="ami-12c6146b",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+        ],
+    )
+    name = made["Instances"][0]["InstanceId"]
+    if is_stopped:
+        ec2.stop_instances(InstanceIds=[name])
+
+    result = town.ask("status")
+
+    assert result.exit_code == 3
+    said = f"! EC2 says that the head {name} is "
+    start = f"stopped; start it: aws ec2 start-instances --instance-ids {name}\n"
+    assert said in result.output
+    assert (said + start in result.output) is is_stopped
+
+
+def test_a_head_that_ec2_does_not_show_is_told(town: Town) -> None:
+    assert f"! EC2 shows no head: make it again: npx cdk deploy tidegate-{town.names.cluster}" in (
+        town.ask("status").output
+    )

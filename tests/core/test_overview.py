@@ -91,7 +91,12 @@ def test_what_rests_is_told_with_ec2_s_words_until_it_rests_no_more():
     ("state", "reason", "says"),
     [
         ("DOWN", "Not responding", "node i-1 is DOWN: Not responding"),
-        ("IDLE+DRAIN", "bad fan", "node i-1 is drained by an operator: bad fan"),
+        (
+            "IDLE+DRAIN",
+            "bad fan",
+            "node i-1 is drained by an operator: bad fan; give it back: "
+            "scontrol update NodeName=i-1 State=RESUME",
+        ),
         ("IDLE+DRAIN", "tidegate: idle", None),
     ],
 )

@@ -32,6 +32,11 @@ class Ec2Head:
         found = self._find()
         return InstanceState(found["State"]["Name"]) if found else None
 
+    def shown(self) -> tuple[str, InstanceState] | None:
+        """Its instance id and state; None: EC2 shows none."""
+        found = self._find()
+        return (found["InstanceId"], InstanceState(found["State"]["Name"])) if found else None
+
     def start(self) -> str:
         return self._ask(lambda ids: self.client.start_instances(InstanceIds=ids))
 

@@ -13,10 +13,12 @@ from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.adapters.ec2_head import Ec2Head
 from tidegate.adapters.functions import invoke, read_environment
 from tidegate.adapters.person import who
 from tidegate.core.actions import Launch, Plan
 from tidegate.core.calendar import ScheduleOverride, Wanted
+from tidegate.core.ec2 import InstanceState
 from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.frozen import frozen
 from tidegate.core.history import LOOK_DENIED, LOOK_FAILED
@@ -46,6 +48,22 @@ class Seen:
     placement: Placement
     compute: Ec2Compute
     decisions: S3Decisions
+
+    def head_trouble(self) -> tuple[str, ...]:
+        """What EC2 says of a head that is silent although the calendar wants it up."""
+        seen = self.snapshot
+        if not seen.staleness or not seen.wanted.is_up:
+            return ()
+        name = seen.cluster.name
+        shown = Ec2Head(self.compute.client, name).shown()
+        if shown is None:
+            return (f"EC2 shows no head: make it again: npx cdk deploy tidegate-{name}",)
+        instance_id, state = shown
+        if state in (InstanceState.STOPPED, InstanceState.STOPPING):
+            does = f"start it: aws ec2 start-instances --instance-ids {instance_id}"
+            return (f"EC2 says that the head {instance_id} is {state}; {does}",)
+        look = f"aws ssm start-session --target {instance_id}"
+        return (f"EC2 says that the head {instance_id} is {state}; look at its agent: {look}",)
 
     def unjudged(self, verdicts: Verdicts | None) -> Unjudged | None:
         """That nobody judges what the head reports; None: somebody does.

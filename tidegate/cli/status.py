@@ -61,7 +61,8 @@ def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
     seen: Seen = live(file, clients)
     verdicts = seen.decisions.newest()
     dead = seen.unjudged(verdicts)
-    return overview(seen.snapshot, verdicts, seen.notes, alarms(file, clients), dead)
+    notes = (*seen.notes, *seen.head_trouble())
+    return overview(seen.snapshot, verdicts, notes, alarms(file, clients), dead)
 
 
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:

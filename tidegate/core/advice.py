@@ -1,6 +1,7 @@
 """What Slurm's pending reasons mean to a user, and what the user could change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tidegate.core.reasons import held_because
 from tidegate.core.slurm import Job
@@ -28,6 +29,8 @@ CHANGE = {
     "RequeueExit": "release it: scontrol release {id}",
     "DependencyNeverSatisfied": "cancel it, or: scontrol update JobId={id} Dependency=",
     "BeginTime": "start it earlier: scontrol update JobId={id} StartTime=now",
+    "PartitionDown": "set it up: scontrol update PartitionName={partition} State=UP",
+    "PartitionInactive": "set it up: scontrol update PartitionName={partition} State=UP",
     "PartitionTimeLimit": "ask less time: scontrol update JobId={id} TimeLimit=...",
     "PartitionNodeLimit": "ask fewer nodes: scontrol update JobId={id} NumNodes=...",
     "DeadLine": "cancel it, or ask less time: its deadline is too near",
@@ -35,6 +38,8 @@ CHANGE = {
     "Assoc": "wait until other jobs of the account end, or have its limit raised (sacctmgr)",
     "QOS": "wait until other jobs of the QOS end, or have its limit raised (sacctmgr)",
 }
+
+NONE_DRAINED: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 OPTION = {"gpus": "GPUs", "cpus": "CPUs", "memory_mib": "MiB of memory"}
 
@@ -47,16 +52,22 @@ def meaning(reason: str) -> str:
     return held_because(reason) or "Slurm gives no reason"
 
 
-def advice(job: Job, why_nots: Sequence[WhyNot]) -> tuple[str, ...]:
-    """What would let the job start, the nearest first; empty: nothing but to wait."""
+def advice(
+    job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]] = NONE_DRAINED
+) -> tuple[str, ...]:
+    """What would let the job start, the nearest first; empty: nothing but to wait.
+
+    `drained`: by pool, nodes that a person drained and that count against its limits.
+    """
     held = "" if _is_of_nodes(why_nots) else held_because(job.reason)
     if held:
         found = (text for prefix, text in CHANGE.items() if job.reason.startswith(prefix))
-        return tuple(text.format(id=job.job_id) for text in list(found)[:1])
+        named = {"id": job.job_id, "partition": ",".join(job.partitions)}
+        return tuple(text.format(**named) for text in list(found)[:1])
     # What fits and is held back for now needs no smaller job.
     passing = [each for each in why_nots if each.kind in PASSING]
     lasting = () if passing else _nearest(why_nots)
-    return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots))))
+    return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots, drained))))
 
 
 def _is_of_nodes(why_nots: Sequence[WhyNot]) -> bool:
@@ -86,11 +97,18 @@ def _shortage(why_not: WhyNot) -> float:
     return sum(1.0 if asked == float("inf") else (asked - most) / asked for asked, most in parts)
 
 
-def _others(job: Job, why_nots: Sequence[WhyNot]) -> Iterator[str]:
+def _others(
+    job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
     for each in why_nots:
         match each.kind:
             case Why.CONSTRAINT:
                 yield f"drop or change its constraint {job.constraint!r}"
+            case Why.LIMIT if drained.get(each.pool):
+                for name in drained[each.pool]:
+                    given = f"scontrol update NodeName={name} State=RESUME"
+                    yield f"give back {name}, which a person drained and which counts: {given}"
+                yield f"have pool {each.pool}'s limits raised"
             case Why.LIMIT if each.pool:
                 yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
             case Why.RESTING:

@@ -8,9 +8,11 @@ from enum import StrEnum
 
 from tidegate.core.advice import advice, meaning
 from tidegate.core.cures import words
+from tidegate.core.doubt import Doubt, doubt
 from tidegate.core.durations import clock
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.frozen import frozen
+from tidegate.core.lost import SlurmSays, lost_nodes
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import BOOT_FAILURES
@@ -66,19 +68,24 @@ def answer(
     verdict = verdicts.of(job.job_id) if verdicts else None
     why_nots = verdict.why_nots if verdict else ()
     ours = _nodes_of(job, seen, verdicts)
-    is_served = verdict is not None and verdict.is_served and unjudged is None
+    doubted = doubt(ours, seen) if verdict and verdict.is_served else None
+    is_served = verdict is not None and verdict.is_served and not (unjudged or doubted)
     return Answer(
         job_id,
         Status.STARTING if is_served else Status.WAITING,
         f"job {job_id} waits: {unjudged.headline}"
         if unjudged
-        else _headline(job_id, verdict, ours, seen),
+        else _headline(job_id, verdict, ours, seen, doubted),
         slurm,
         _needs(job, seen),
         tuple(_verdict(verdict, verdicts, seen, unjudged)),
         tuple(_pools(job, verdict, ours, seen)),
         _shown([*_bought(job, ours, verdicts), *(on_its_way(each, seen) for each in ours)]),
-        (unjudged.remedy,) if unjudged else advice(job, why_nots)[:SHOWN_MAX],
+        (unjudged.remedy,)
+        if unjudged
+        else (doubted.remedy,)
+        if doubted and doubted.remedy
+        else advice(job, why_nots, _drained(why_nots, seen))[:SHOWN_MAX],
     )
 
 
@@ -158,11 +165,31 @@ def _needs(job: Job, seen: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _headline(job_id: str, verdict: Verdict | None, ours: Sequence[Member], seen: Snapshot) -> str:
+def _drained(why_nots: Sequence[WhyNot], seen: Snapshot) -> dict[str, list[str]]:
+    """Pool -> nodes that count against its limits and that a person keeps from taking jobs."""
+    if not any(each.kind is Why.LIMIT for each in why_nots):
+        return {}
+    pools = {each.instance_id: each.pool for each in members(seen)}
+    found: dict[str, list[str]] = {}
+    for each in lost_nodes(seen):
+        if each.cell.slurm is SlurmSays.THEIRS and each.name in pools:
+            found.setdefault(pools[each.name], []).append(each.name)
+    return found
+
+
+def _headline(
+    job_id: str,
+    verdict: Verdict | None,
+    ours: Sequence[Member],
+    seen: Snapshot,
+    doubted: Doubt | None,
+) -> str:
     if verdict is None:
         return f"job {job_id} waits: {seen.staleness or 'no look has judged it yet'}"
     if not verdict.is_served:
         return f"job {job_id} waits: {in_short(verdict)}"
+    if doubted:
+        return f"job {job_id} waits: {verdict.reason}, but {doubted.sentence}"
     left_s = [s for each in ours if (s := boots_for_s(each, seen)) is not None]
     when = f", in about {max(left_s):.0f} s" if left_s else ""
     return f"job {job_id} starts soon: {verdict.reason}{when}"

@@ -268,13 +268,15 @@ def _stray(node: Node) -> Cell:
 
 def _sentence(name: str, cell: Cell, node: Node | None) -> str:
     if cell.ec2 is Ec2Says.STOPPED:
-        return f"node {name} was stopped by somebody: start it or terminate it, its disk costs"
+        ends = f"aws ec2 terminate-instances --instance-ids {name}"
+        return f"node {name} was stopped by somebody and its disk costs; start it, or: {ends}"
     if cell.ec2 is Ec2Says.ABSENT and cell.ledger is LedgerSays.ABSENT:
         return f"node {name} is in Slurm, and EC2 shows no instance of this cluster behind it"
     assert node is not None, "only what Slurm knows is lost in another way"
     reason = node.reason or "no reason given"
     if cell.slurm is SlurmSays.THEIRS:
-        return f"node {name} is drained by an operator: {reason}"
+        given = f"give it back: scontrol update NodeName={name} State=RESUME"
+        return f"node {name} is drained by an operator: {reason}; {given}"
     return f"node {name} is {node.state}: {reason}"
 
 

@@ -246,5 +246,18 @@ def _troubles(seen: Snapshot) -> Iterator[str]:
     yield from _spent(seen)
     yield from troubles(seen)
     yield from needed(seen)
+    yield from _partitions_down(seen)
     if seen.digest is not None:
         yield from (each.sentence for each in lost_nodes(seen))
+
+
+def _partitions_down(seen: Snapshot) -> Iterator[str]:
+    """Those that jobs wait for, by Slurm's own reason."""
+    waiting: Counter[str] = Counter()
+    for job in seen.digest.reading.jobs if seen.digest else ():
+        if job.is_pending and job.reason.startswith(("PartitionDown", "PartitionInactive")):
+            waiting[",".join(job.partitions)] += job.count
+    for name, count in sorted(waiting.items()):
+        many = f"{count} jobs wait" if count > 1 else "a job waits"
+        up = f"scontrol update PartitionName={name} State=UP"
+        yield f"partition {name} takes no jobs and {many} for it; set it up: {up}"

@@ -1,0 +1,101 @@
+"""What a person has to put right, in `why` and in `status`: the cause, and the command."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import (
+    NOW_S,
+    T4,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
+from tidegate.core.actions import Phase, Resting
+from tidegate.core.answer import Answer, Status, answer
+from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.core.overview import overview
+from tidegate.core.planner import plan
+from tidegate.core.pool import Limits
+from tidegate.core.snapshot import Snapshot
+from tidegate.core.verdicts import verdicts_of
+
+WORDS = "a node did not register within 900 s"
+
+
+def asked(seen: Snapshot) -> Answer:
+    return answer("1", seen, verdicts_of(plan(seen), seen))
+
+
+def booting(failures: int, *, joined_at_s: float = 0.0) -> Snapshot:
+    """A node boots for job 1; so many launches of its pool before it gave no good node."""
+    failed = [
+        FailedLaunch(f"l-{n}", NOW_S - 1200, NOW_S - 300 + n, "aa-1") for n in range(failures)
+    ]
+    other = offering(T4, zone="us-east-1b")
+    rest = Resting(other, NOW_S + 600, 1, "BootBoundExceeded", WORDS)
+    seen = snapshot(
+        [job(1)],
+        records=[record(phase=Phase.LAUNCHED)],
+        instances=[instance()],
+        resting=[rest] if failures else [],
+    )
+    return replace(seen, learnt=(Learnt("t4", tuple(failed), joined_at_s),))
+
+
+def test_a_job_hears_after_the_first_failure_that_nodes_of_its_pool_do_not_come_up() -> None:
+    found = asked(booting(1))
+
+    assert found.status is Status.WAITING
+    assert found.headline == (
+        "job 1 waits: nodes are booting for it, but the last launch of pool t4 gave no good node: "
+        f"BootBoundExceeded: {WORDS}"
+    )
+    assert "tidegate node log NODE" in found.change[0]
+
+
+@pytest.mark.parametrize("seen", [booting(0), booting(1, joined_at_s=NOW_S - 10)])
+def test_a_pool_whose_nodes_come_up_is_not_doubted(seen: Snapshot) -> None:
+    found = asked(seen)
+
+    assert found.status is Status.STARTING
+    assert found.headline.startswith("job 1 starts soon: nodes are booting for it")
+
+
+def full(reason: str) -> Snapshot:
+    """The pool's only node is drained with this reason."""
+    return snapshot(
+        [job(1)],
+        of=cluster(pool(limits=Limits(nodes=1))),
+        records=[record("i-1")],
+        instances=[instance("i-1")],
+        nodes=[node("i-1", state="IDLE+DRAIN", reason=reason)],
+    )
+
+
+def test_a_pool_that_is_full_of_what_a_person_drained_says_which_and_how_to_give_it_back() -> None:
+    found = asked(full("bad fan"))
+
+    assert found.change == (
+        "give back i-1, which a person drained and which counts: "
+        "scontrol update NodeName=i-1 State=RESUME",
+        "have pool t4's limits raised",
+    )
+
+
+@pytest.mark.parametrize("reason", ["PartitionDown", "PartitionInactive"])
+def test_a_partition_that_is_down_is_told_with_the_command_that_sets_it_up(reason: str) -> None:
+    seen = snapshot([job(1, reason=reason), job(2, reason=reason), job(3)])
+    up = "scontrol update PartitionName=gpu State=UP"
+
+    found, status = asked(seen), overview(seen, verdicts_of(plan(seen), seen))
+
+    assert found.change == (f"set it up: {up}",)
+    assert status.needs_a_look == (
+        f"partition gpu takes no jobs and 2 jobs wait for it; set it up: {up}",
+    )
