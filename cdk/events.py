@@ -23,10 +23,11 @@ from userdata.values import NODE_SOURCE
 DELIVERY_ATTEMPTS = 20
 LOOK_DELIVERED_WITHIN = Duration.minutes(5)
 
+ENDING_STATES = ("shutting-down", "terminated", "stopping", "stopped")
+
 EC2_NEWS = {
     "SpotInterruption": (SPOT_DETAIL_TYPE,),
     "Rebalance": (REBALANCE_DETAIL_TYPE,),
-    "StateChange": (STATE_DETAIL_TYPE,),
     "ReservationInterruption": RESERVATION_DETAIL_TYPES,
 }
 
@@ -66,6 +67,16 @@ class Events(Construct):
         for name, detail_types in EC2_NEWS.items():
             pattern = events.EventPattern(source=["aws.ec2"], detail_type=list(detail_types))
             self._tell(name, queues, pattern)
+        # Of all instances of the account, so only what somebody acts on: a node has gone.
+        self._tell(
+            "StateChange",
+            queues,
+            events.EventPattern(
+                source=["aws.ec2"],
+                detail_type=[STATE_DETAIL_TYPE],
+                detail={"state": list(ENDING_STATES)},
+            ),
+        )
         self._tell(
             "Health",
             queues,

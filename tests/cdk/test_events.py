@@ -8,7 +8,10 @@ import pytest
 
 from cdk.dashboard import GRAPHS
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
-from tidegate.core.pool import Timings
+from tidegate.core.ec2 import InstanceState
+from tidegate.core.events import StateChange
+from tidegate.core.policy import Nothing, action_for
+from tidegate.core.pool import Rebalance, Timings
 from tidegate.wire.metrics import MINIMAL
 from userdata.render import NODE_STAGES
 
@@ -124,6 +127,18 @@ def test_what_head_and_nodes_say_comes_by_the_cluster_s_own_bus_and_all_else_by_
             assert (bus[:10], group) == ("<EventsBus", None)
         else:
             assert (bus, group) == ("default", None)
+
+
+def test_states_that_nobody_acts_on_wake_nobody(dev: Stack):
+    pattern = dev.named("EventsStateChange", "AWS::Events::Rule")["EventPattern"]
+    calm, timings = Rebalance.IGNORE, Timings()
+    told = {
+        state.value
+        for state in InstanceState
+        if action_for(StateChange("i-1", state), calm, 0.0, timings) != Nothing()
+    }
+
+    assert set(pattern["detail"]["state"]) == told
 
 
 def test_only_news_of_ec2_s_health_are_taken(dev: Stack):
