@@ -13,7 +13,11 @@ from constructs import Construct
 
 # What a statement's resource may hold a * for: the end of its ARN, the reason.
 WILDCARDS = (
-    (r"^\*$", "Describe actions of EC2, and of log groups, have no resources; they change nothing"),
+    (
+        r"^\*$",
+        "Describe actions of EC2 and of log groups have no resources and change nothing; nor have "
+        "the channels of Session Manager, each of which belongs to the machine that opens it",
+    ),
     (
         r":image/\*$",
         "images belong to others and change; which one is used, the launch template says, and "
@@ -49,7 +53,6 @@ WILDCARDS = (
 )
 
 AWS_MANAGED = {
-    "AmazonSSMManagedInstanceCore": "the rights of the SSM agent, which AWS updates with it",
     "service-role/AWSBackupServiceRolePolicyForBackup": (
         "what a backup of each service takes, which AWS updates with them"
     ),

@@ -103,6 +103,7 @@ class Head(Construct):
                 *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=True),
                 statements.tell_of_boot(events.bus.event_bus_arn),
+                statements.session_manager(),
                 *more,
                 statements.statement(
                     "Boot",
@@ -116,7 +117,6 @@ class Head(Construct):
                     ],
                 ),
             ],
-            managed=["AmazonSSMManagedInstanceCore"],
         )
 
     def _instance(

@@ -124,9 +124,9 @@ class Nodes(Construct):
                 *statements.use_key_for_secrets(self, storage.kms_key),
                 statements.mount(storage.file_system_arn, as_root=False),
                 statements.tell_of_boot(events.bus.event_bus_arn),
+                statements.session_manager(),
                 *more,
             ],
-            managed=["AmazonSSMManagedInstanceCore"],
         )
 
     def _packages(self, values: Mapping[Pool, NodeValues]) -> Sequence[iam.PolicyStatement]:

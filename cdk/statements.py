@@ -78,6 +78,23 @@ def s3_arn(scope: Construct, resource: str) -> str:
     )
 
 
+def session_manager() -> iam.PolicyStatement:
+    """A shell through Session Manager, and no more of Systems Manager.
+
+    AWS's own policy for it, AmazonSSMManagedInstanceCore, also reads every parameter of the
+    account. Source: Systems Manager user guide, "Create a custom IAM role for Session Manager".
+    """
+    channels = ("CreateControlChannel", "CreateDataChannel", "OpenControlChannel")
+    return statement(
+        "SessionManager",
+        [
+            "ssm:UpdateInstanceInformation",
+            *(f"ssmmessages:{each}" for each in (*channels, "OpenDataChannel")),
+        ],
+        ["*"],
+    )
+
+
 def tell_of_boot(bus_arn: str) -> iam.PolicyStatement:
     """Ready or failed, under a source of its own: nobody may write digests with this."""
     return tell("TellOfBoot", bus_arn, NODE_SOURCE)

@@ -16,6 +16,12 @@ HOURS = {
     *("ec2:DescribeInstances", "ec2:StartInstances", "ec2:StopInstances"),
 }
 
+SHELL = {
+    "ssm:UpdateInstanceInformation",
+    *(f"ssmmessages:{each}Channel" for each in ("CreateControl", "CreateData")),
+    *(f"ssmmessages:{each}Channel" for each in ("OpenControl", "OpenData")),
+}
+
 ACTIONS = {
     "FunctionsPlannerRole": {
         *(LEDGER | FUNCTION | FED),
@@ -30,15 +36,17 @@ ACTIONS = {
     "FunctionsReconcileRole": HOURS,
     "HoursRole": {"lambda:InvokeFunction", "sqs:SendMessage"},
     "HeadRole": {
-        *MOUNT,
+        *(MOUNT | SHELL),
         *("elasticfilesystem:ClientRootAccess", "events:PutEvents", "s3:PutObject"),
         *("secretsmanager:GetSecretValue", "sqs:DeleteMessage", "sqs:ReceiveMessage"),
         *("s3:GetObject", "s3:ListBucket", "ssm:GetParameter"),
     },
-    "NodesRole": {*MOUNT, "events:PutEvents", "s3:GetObject", "secretsmanager:GetSecretValue"},
+    "NodesRole": {
+        *(MOUNT | SHELL),
+        *("events:PutEvents", "s3:GetObject", "secretsmanager:GetSecretValue"),
+    },
 }
 SERVICES = {"Functions": "lambda", "Hours": "scheduler", "Head": "ec2", "Nodes": "ec2"}
-SSM = "policy/AmazonSSMManagedInstanceCore"
 
 
 def statements(stack: Stack, role: str) -> Iterator[Properties]:
@@ -78,7 +86,7 @@ def test_role_has_exactly_these_rights(dev: Stack, role):
 
 
 @pytest.mark.parametrize("role", ACTIONS)
-def test_nothing_is_granted_on_everything_but_what_ec2_describes(dev: Stack, role):
+def test_nothing_is_granted_on_everything_but_what_has_no_resources(dev: Stack, role):
     on_all = {
         action
         for found in statements(dev, role)
@@ -86,7 +94,7 @@ def test_nothing_is_granted_on_everything_but_what_ec2_describes(dev: Stack, rol
         for action in listed(found["Action"])
     }
 
-    assert on_all <= {"ec2:DescribeInstances"}
+    assert on_all <= {"ec2:DescribeInstances"} | SHELL
 
 
 @pytest.mark.parametrize("role", ACTIONS)
@@ -104,15 +112,18 @@ def test_scheduler_starts_only_this_account_s_schedules(dev: Stack):
 
 
 def test_machines_and_only_they_can_be_reached_by_session_manager(dev: Stack):
-    managed = {
-        role: [
-            joined(arn) for arn in dev.named(role, "AWS::IAM::Role").get("ManagedPolicyArns", [])
-        ]
+    reached = {
+        role
         for role in ACTIONS
+        if SHELL.issubset(one for found in statements(dev, role) for one in listed(found["Action"]))
     }
 
-    assert {role for role, arns in managed.items() if arns} == {"HeadRole", "NodesRole"}
-    assert all(arn.endswith(SSM) for arns in managed.values() for arn in arns)
+    assert reached == {"HeadRole", "NodesRole"}
+
+
+def test_no_role_has_rights_that_aws_decides(dev: Stack):
+    """AWS's policy for Session Manager reads every parameter of the account."""
+    assert not [each for each in dev.all("AWS::IAM::Role") if each.get("ManagedPolicyArns")]
 
 
 def test_planner_launches_only_what_carries_the_cluster_s_tag_from_our_templates(dev: Stack):
