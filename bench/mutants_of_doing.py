@@ -110,8 +110,8 @@ FAULTS_OF_DOING = (
         "an expired order is carried out",
         (
             "agent/orders.py",
-            "    if now_s > order.not_after_s:",
-            "    if now_s > order.not_after_s + 1e9:",
+            "    if not now_s <= order.not_after_s:",
+            "    if not now_s <= order.not_after_s + 1e9:",
         ),
     ),
     mutant(

@@ -56,8 +56,8 @@ FAULTS_OF_PLANS = (
         "an unavailable mark is ignored",
         (
             "core/shelves.py",
-            "usd is not None and usd > 0 and offering not in resting",
-            "usd is not None and usd > 0",
+            "            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s",
+            "            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s + 1e9",
         ),
     ),
     mutant(
@@ -220,8 +220,8 @@ FAULTS_OF_PLANS = (
         "a launch in doubt is never finished",
         (
             "core/nodes.py",
-            "        if age_s >= lease_s:",
-            "        if age_s >= lease_s + 1e9:",
+            "record.created_at_s) >= lease_s:",
+            "record.created_at_s) >= lease_s + 1e9:",
         ),
     ),
     mutant(
@@ -242,7 +242,7 @@ FAULTS_OF_PLANS = (
         "a refused offering is forgotten",
         (
             "service/launching.py",
-            "        for refusal in {each.offering: each for each in refused}.values():",
+            "        for refusal in {each.offering: each for each in told}.values():",
             "        for refusal in ():",
         ),
     ),
