@@ -66,12 +66,13 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
     }
     # Other people's instances change their state all day; a metric costs by the hour.
     made.count(**{name: value for name, value in figures.items() if value})
-    if done.node_names or done.cordoned or done.lifted or done.dead:
+    if done.node_names or done.cordoned or done.lifted or done.dead or done.ignored:
         said = {
             "nodes": done.node_names,
             "cordoned": done.cordoned,
             "lifted": done.lifted,
             "dead": done.dead,
+            "ignored": done.ignored,
             "foreign": done.foreign,
             "saved_jobs": done.toll.saved_jobs,
             "lost_gpu_hours": done.toll.lost_gpu_hours,

@@ -95,6 +95,16 @@ def test_no_word_of_a_note_ticks() -> None:
     assert "s more" not in "".join(said(60))
 
 
+def test_a_note_of_what_rests_ends_with_ec2s_own_words() -> None:
+    words = "InsufficientInstanceCapacity: We have none."
+    rests = WhyNot(Why.RESTING, "it rests", offering="x", until_s=0.0, words=words)
+
+    said = note(Verdict(False, "", (rests,)))
+
+    assert said.startswith("tidegate: waits: what fits rests after EC2 refused them, ")
+    assert said.endswith(f"; EC2 said {words}")
+
+
 def test_the_store_is_asked_every_ten_seconds() -> None:
     desk = Desk({"7": BOOTS})
 

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool, snapshot
 from tidegate.core.actions import Launch, Plan, Resting, Unmet
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
+from tidegate.core.pool import Limits, Reservation
 from tidegate.core.why import Why, WhyNot, told
 
 ZONES = ("us-east-1a", "us-east-1b")
@@ -31,6 +33,15 @@ def test_a_type_of_gpu_that_a_pool_has_not_counts_as_none() -> None:
     found = unmet(plan(snapshot([job(gpus=1, gpu_type="h100")])))
 
     assert found.why_nots[0].missing == (("gpus", 1.0, 0.0),)
+
+
+def test_what_rests_has_ec2s_own_words() -> None:
+    of = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
+    rests = Resting(offering(T4), NOW_S + 60, 1, "InsufficientInstanceCapacity", "none left")
+
+    (found,) = unmet(plan(snapshot([job()], of=of, resting=[rests]))).why_nots
+
+    assert found.words == "InsufficientInstanceCapacity: none left"
 
 
 def test_a_resting_offering_is_named_with_the_instant_at_which_its_rest_ends() -> None:
@@ -89,6 +100,29 @@ def test_spot_that_costs_no_less_than_on_demand_is_not_bought_and_told() -> None
     ]
     (bought,) = (each for each in cheap.actions if isinstance(each, Launch))
     assert bought.offerings == (offering(T4, zone=ZONES[0]),)
+
+
+@pytest.mark.parametrize("market", [Market.RESERVED, Market.CAPACITY_BLOCK])
+@pytest.mark.parametrize(
+    ("starts_s", "ends_s", "kind", "said"),
+    [
+        (3600.0, 90000.0, Why.NOT_BEGUN, "reservation cr-1 of {on} begins at "),
+        (-90000.0, -3600.0, Why.LIMIT, "no reservation of {on} has a place left"),
+    ],
+)
+def test_a_reservation_that_has_not_begun_is_named_and_one_that_is_over_is_not_a_price(
+    market: Market, starts_s: float, ends_s: float, kind: Why, said: str
+) -> None:
+    of = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
+    of = replace(of, pools=(replace(of.pools[0], markets=(market,)),), prices={})
+    on = offering(T4, market)
+    held = Reservation("cr-1", T4.name, on.zone, 2, market, NOW_S + starts_s, NOW_S + ends_s)
+
+    made = plan(snapshot([job()], of=replace(of, reservations=(held,))))
+
+    (found,) = unmet(made).why_nots
+    assert (found.kind, found.sentence.startswith(said.format(on=on))) == (kind, True)
+    assert found.until_s == (NOW_S + starts_s if kind is Why.NOT_BEGUN else None)
 
 
 def test_a_constraint_that_no_node_of_a_pool_meets_is_told() -> None:

@@ -143,7 +143,9 @@ def test_news_that_changes_none_of_our_nodes_is_acknowledged(
     assert fleet.world.bus.take_looks() == ()
     assert fleet.world.bus.orders == []
     assert fleet.figures() == ({"ForeignNotices": foreign} if foreign else {})
-    assert fleet.lines() == []  # the account's other instances change their state all day
+    # The account's other instances change their state all day; what EC2 recommends is told.
+    ignored = [line["interruption"]["ignored"] for line in fleet.lines()]
+    assert ignored == ([[OURS]] if event is REBALANCE else [])
 
 
 def test_what_a_notice_costs_and_saves_is_counted_and_told(fleet: Deployed) -> None:

@@ -137,6 +137,15 @@ def warning(world: World, name: str = "i-1") -> SpotInterruption:
 
 
 @pytest.mark.parametrize("policy", Rebalance)
+def test_a_recommendation_that_is_ignored_is_told(policy: Rebalance) -> None:
+    world = world_with_a_node(cluster(replace(pool(), rebalance=policy)))
+
+    done = world.control().interrupt([RebalanceRecommendation("i-1")])
+
+    assert done.ignored == (("i-1",) if policy is Rebalance.IGNORE else ())
+
+
+@pytest.mark.parametrize("policy", Rebalance)
 def test_a_risk_is_no_news_of_a_node_that_goes_already(policy: Rebalance) -> None:
     world = world_with_a_node(cluster(replace(pool(), rebalance=policy)))
     world.control().interrupt([warning(world)])

@@ -121,6 +121,8 @@ def _others(
                 yield "submit it to a partition that has pools"
             case Why.NO_PRICE:
                 yield "have the price added to the cluster file"
+            case Why.NOT_BEGUN:
+                yield "wait until it begins, or have the pool buy by the hour too"
             case Why.DEAR:
                 yield f"have pool {each.pool} buy on demand too (capacity_types)"
             case Why.NODES if job.required_nodes:

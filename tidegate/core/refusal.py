@@ -161,6 +161,9 @@ class Refusals:
             for offering in (
                 Offering(name, zone, market) for name in fitting for zone in pool.zones
             ):
+                if market.is_prepaid:
+                    yield from self._reserved(offering, pool.name)
+                    continue
                 is_priced = self._snapshot.cluster.prices.get(offering, 0.0) > 0
                 if not is_priced and offering not in resting:
                     said = f"the price of {offering} is not known"
@@ -177,6 +180,20 @@ class Refusals:
         for shelf in shelves:
             if shelf.market.is_prepaid:
                 yield from self._blocks(need, shelf)
+
+    def _reserved(self, offering: Offering, pool: str) -> Iterator[WhyNot]:
+        """What is paid for later, and what is full or over."""
+        now_s, name = self._snapshot.now_s, str(offering)
+        to_come = [
+            each
+            for each in self._snapshot.cluster.reservations
+            if each.offering == offering and each.starts_at_s > now_s
+        ]
+        for each in to_come:
+            said = f"reservation {each.id} of {offering} begins at {clock(each.starts_at_s)}"
+            yield WhyNot(Why.NOT_BEGUN, said, pool, name, each.starts_at_s)
+        if not to_come and not self._shelves.stock.left(offering):
+            yield WhyNot(Why.LIMIT, f"no reservation of {offering} has a place left", pool, name)
 
     def _blocks(self, need: Need, shelf: Shelf) -> Iterator[WhyNot]:
         for each in shelf.catalogue.entries:
@@ -232,8 +249,9 @@ def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
     if resting.code in BOOT_FAILURES:
         said = f"{on} rests after a node of it failed: {resting.message}"
         return WhyNot(Why.BROKEN, said, pool, str(on), until_s, remedy=does)
+    own = words(resting)
     if does:
-        said = f"EC2 refuses {on.market} of pool {pool}, and waiting does not help: "
-        return WhyNot(Why.REFUSED, said + words(resting), pool, str(on), until_s, remedy=does)
+        said = f"EC2 refuses {on.market} of pool {pool}, and waiting does not help: {own}"
+        return WhyNot(Why.REFUSED, said, pool, str(on), until_s, remedy=does, words=own)
     said = f"{on} rests for {until_s - snapshot.now_s:.0f} s more after EC2 said {resting.code}"
-    return WhyNot(Why.RESTING, said, pool, str(on), until_s)
+    return WhyNot(Why.RESTING, said, pool, str(on), until_s, words=own)

@@ -48,4 +48,6 @@ def note(verdict: Verdict) -> str:
     if all(each.kind is Why.HELD for each in verdict.why_nots):
         return ""
     said = in_short(verdict).replace(" more below", " more reasons")
+    words = dict.fromkeys(each.words for each in told_first(verdict.why_nots) if each.words)
+    said = "; EC2 said ".join((said, *list(words)[:1]))
     return f"{NOTE_IS_OURS}waits: {said}"[:NOTE_MAX_CHARS]

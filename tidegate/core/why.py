@@ -17,6 +17,7 @@ class Why(StrEnum):
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
     DEAR = "dear"  # spot that costs no less than on demand
+    NOT_BEGUN = "not-begun"  # a capacity block or reservation that is bought for later
     NO_POOL = "no-pool"
     LIMIT = "limit"
     BUDGET = "budget"  # spent, until its day or month ends
@@ -35,6 +36,7 @@ class Why(StrEnum):
 PASSING = frozenset(
     {
         *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
+        Why.NOT_BEGUN,
         Why.NEXT_PLAN,
     }
 )
@@ -46,6 +48,7 @@ class WhyNot:
     that would fit. `until_s`: when it passes by itself, None: not by itself.
     `missing`: dimension, what the job asks of a node, the most that the pool has.
     `remedy`: what somebody has to do, "": nothing is known.
+    `words`: EC2's own, of what rests.
     """
 
     kind: Why
@@ -55,6 +58,7 @@ class WhyNot:
     until_s: float | None = None
     missing: tuple[tuple[str, float, float], ...] = ()
     remedy: str = ""
+    words: str = ""
 
 
 def told(why_nots: Sequence[WhyNot]) -> str:

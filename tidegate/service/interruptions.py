@@ -19,7 +19,7 @@ from tidegate.core.actions import (
     plan_of,
 )
 from tidegate.core.errors import TidegateError
-from tidegate.core.events import News, subjects
+from tidegate.core.events import News, RebalanceRecommendation, subjects
 from tidegate.core.frozen import frozen
 from tidegate.core.interruption import (
     Notice,
@@ -57,7 +57,8 @@ class Interrupted:
     many offerings rest now because a node of them did not boot.
     `fresh`: those that go or are dead, and of which nobody had heard before; `toll`: theirs.
     `trouble`: why jobs could not be saved at once.
-    `plan_ids`: the plans that bought the nodes.
+    `plan_ids`: the plans that bought the nodes. `ignored`: those that EC2 recommends to leave,
+    where the pool (`rebalance: ignore`) or an earlier notice says not to.
     """
 
     node_names: tuple[str, ...] = ()
@@ -70,6 +71,7 @@ class Interrupted:
     toll: Toll = NO_TOLL
     trouble: str = ""
     plan_ids: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class _Sorted:
     lifted: dict[str, Cordon] = field(default_factory=dict)
     over: dict[str, Cordon] = field(default_factory=dict)
     dead: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -108,7 +111,8 @@ class Interruptions:
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (orders or found.lifted):
             self._cordon(found.over)
-            return Interrupted(foreign=foreign, boot_failed=failed)
+            ignored = tuple(found.ignored)
+            return Interrupted(foreign=foreign, boot_failed=failed, ignored=ignored)
         reading, trouble = self._reading()
         saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
         self.bus.send_orders(saving)
@@ -123,6 +127,7 @@ class Interruptions:
             dead=tuple(sorted(found.dead)),
             foreign=foreign,
             boot_failed=failed,
+            ignored=tuple(found.ignored),
             fresh=tuple(sorted(each)),
             toll=reduce(Toll.plus, each.values(), NO_TOLL),
             trouble=trouble,
@@ -132,6 +137,7 @@ class Interruptions:
     def _sort(self, news: Sequence[News], records: Mapping[str, NodeRecord]) -> _Sorted:
         now_s, timings = self.clock.now_s(), self.cluster.timings
         answers: dict[str, Answer] = {}
+        found = _Sorted()
         for each in news:
             for instance_id in subjects(each):
                 record = records.get(instance_id)
@@ -139,10 +145,11 @@ class Interruptions:
                 if record is None or record.phase >= Phase.RELEASED:
                     continue
                 answer = action_for(each, self._rebalance(record), now_s, timings)
+                if isinstance(each, RebalanceRecommendation) and answer == Nothing():
+                    found.ignored.append(instance_id)
                 if record.phase is Phase.INTERRUPTED:
                     answer = when_it_goes_already(answer, record.reclaim_at_s, now_s)
                 answers[instance_id] = strongest(answers.get(instance_id, Nothing()), answer)
-        found = _Sorted()
         for instance_id, answer in sorted(answers.items()):
             match answer:
                 case Reclaim(at_s=at_s, reason=reason):
