@@ -26,6 +26,7 @@ from tidegate.sim.checks.buying import LimitsHold
 from tidegate.sim.checks.leaving import LEFT_SOON_S, BudgetsHold, OldNodesGo
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
 from tidegate.sim.checks.orders import OrdersGuarded
+from tidegate.sim.checks.plans import LooksEndInTime
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
@@ -278,3 +279,33 @@ def test_a_node_is_hinted_at_by_the_news_that_were_acted_on_and_no_others(
 
     assert by_rebalance == ({name} if policy is Rebalance.CORDON else set())
     assert set(seen.hinted) == {name}
+
+
+@pytest.mark.parametrize(("took_s", "is_over"), [(44.0, True), (46.0, False)])
+def test_a_look_outlives_its_planner_or_not(took_s: float, is_over: bool) -> None:
+    world = SimWorld(cluster(), lambda instance: 60.0)
+    check = LooksEndInTime(witness(world))
+    check.begun()
+    world.clock.advance(took_s)
+
+    if is_over:
+        check.looked(Looked())
+    else:
+        with pytest.raises(Broken, match="took 46 s"):
+            check.looked(Looked())
+
+
+def test_while_a_planner_waits_for_ec2_the_world_goes_on_and_no_other_looks() -> None:
+    world = SimWorld(cluster(), lambda instance: 60.0)
+    happened: list[float] = []
+    looked: list[Looked] = []
+    world.on_look = looked.append
+    began_s = world.clock.now_s()
+    world.at(began_s + 1.0, lambda: happened.append(world.clock.now_s() - began_s))
+    world.bus.look("now")
+
+    world.stand_still(3.0)
+
+    assert world.clock.now_s() == began_s + 3.0
+    assert happened == [1.0]
+    assert not looked

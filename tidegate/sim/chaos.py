@@ -24,6 +24,8 @@ DEAD_MAN_S = 20.0  # from the launch until user data starts its dead man's switc
 HEALTH_GATE_S = 50.0
 ONE_IN_STANDS_STILL = 0.4
 PAUSE_MAX_S = 30.0
+FLEET_S = 3.0  # CreateFleet, where it is slow
+SLOW_WORLDS = 0.3
 AGENT_IS_HARDIER = 8.0  # a process on the head dies more seldom than a function
 
 
@@ -60,6 +62,8 @@ class Chaos:
             world.slurm.faults = self._hook(SlurmUnavailable)
         world.on_begin.append(self._begins)
         world.compute.luck = stream(self.options.seed, "side by side").random
+        if faults and stream(self.options.seed, "slow").random() < SLOW_WORLDS:
+            world.compute.in_flight = self._answers_late
         if "looks" in faults:
             world.bus.look_route = self._look_route()
         if "orders" in faults:
@@ -119,6 +123,11 @@ class Chaos:
                 raise refusal(f"no answer {point}")
 
         return passes
+
+    def _answers_late(self, number: int) -> None:
+        """What is asked side by side takes as long as one request."""
+        if self.world.actors == ["planner"] and not self.is_over:
+            self.world.stand_still(FLEET_S)
 
     def _begins(self) -> None:
         self._may_pause = self._may_pause or len(self.world.actors) == 1

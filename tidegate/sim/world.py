@@ -148,6 +148,13 @@ class SimWorld:
             self.next_event(at_s)
         self.clock.set(max(until_s, self.clock.now_s()))
 
+    def stand_still(self, seconds: float) -> None:
+        """A planner waits for an answer while the world goes on; FIFO keeps other looks back."""
+        if self.is_fifo:
+            over_s = self.clock.now_s() + seconds + 0.001  # and at the end it acts on
+            self._locked_until_s = max(self._locked_until_s, over_s)
+        self.step(seconds)
+
     def next_event_s(self) -> float:
         looks_s = max(self.bus.next_look_s(), self._locked_until_s)
         by_itself_s = self._due[0][0] if self._due else float("inf")

@@ -35,6 +35,7 @@ from tidegate.sim.checks.orders import (
 )
 from tidegate.sim.checks.plans import (
     BeatenPlansDropped,
+    LooksEndInTime,
     NothingOnLeaving,
     OneVerdict,
     SameInAnyOrder,
@@ -68,6 +69,7 @@ CHECKS: tuple[type[Check], ...] = (
     NothingOnClosed,
     TogetherOrNotAtAll,
     SameInAnyOrder,
+    LooksEndInTime,
     RestingNotTried,
     RefusalsRemembered,
     NoFutileLaunches,

@@ -150,6 +150,22 @@ class SameInAnyOrder(OfPlans):
         return tuple(mixed)
 
 
+class LooksEndInTime(Check):
+    """No look outlives its planner, however slow EC2 is."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.began_s: dict[int, float] = {}
+
+    def begun(self) -> None:
+        self.began_s[self.witness.depth] = self.witness.now_s
+
+    def looked(self, looked: Looked) -> None:
+        took_s = self.witness.now_s - self.began_s[self.witness.depth]
+        if took_s > self.world.cluster.timings.apply_lease_s:
+            raise self.broken(f"a look of {len(looked.rounds)} rounds took {took_s:.0f} s")
+
+
 def _has_an_order(snapshot: Snapshot) -> bool:
     """Whether any part of it could come in another order."""
     reading = snapshot.digest.reading if snapshot.digest else None
