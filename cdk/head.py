@@ -27,7 +27,6 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import DIGEST_SOURCE
 from userdata.render import head_bundle, head_parameter, head_user_data
 
-ROOT_GIB = 30
 DATA_DEVICE = "/dev/sdf"
 RECORD_TTL_S = 30
 
@@ -145,7 +144,7 @@ class Head(Construct):
                     device_name=image.root_device,
                     ebs=ec2.CfnInstance.EbsProperty(
                         volume_type="gp3",
-                        volume_size=ROOT_GIB,
+                        volume_size=file.head.root_gib,
                         encrypted=True,
                         kms_key_id=file.kms_key,
                     ),

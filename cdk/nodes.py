@@ -26,9 +26,6 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import root_device
 from userdata.render import NodeValues, node_bundle, node_user_data
 
-# The driver image alone takes more than half of it.
-ROOT_GIB = 100
-
 type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
 type Aim = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
 
@@ -81,6 +78,7 @@ class Nodes(Construct):
                     image_id,
                     network.node_group_id,
                     aim,
+                    root_gib=file.root_gib[pool.name],
                     has_efa=pool.name in file.efa,
                 )
                 template = ec2.CfnLaunchTemplate(
@@ -167,6 +165,7 @@ class Nodes(Construct):
         group_id: str,
         aim: Aim | None,
         *,
+        root_gib: int,
         has_efa: bool,
     ) -> Data:
         """Type, subnet and market come with each launch; everything else is said here.
@@ -203,7 +202,7 @@ class Nodes(Construct):
                     device_name=self._root_device,
                     ebs=template.EbsProperty(
                         volume_type="gp3",
-                        volume_size=ROOT_GIB,
+                        volume_size=root_gib,
                         encrypted=True,
                         kms_key_id=self._kms_key,
                         delete_on_termination=True,

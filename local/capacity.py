@@ -43,11 +43,13 @@ class CapacityModel:
 
     `limited`: how many more of an offering there are; each launch takes one away.
     `refused`: with this code and these words, whatever there is of it.
+    `snapshot_gib`: the root snapshot of an image; that of an image not named fits everywhere.
     """
 
     dry: set[Offering] = field(default_factory=set)
     limited: dict[Offering, int] = field(default_factory=dict)
     refused: dict[Offering, tuple[str, str]] = field(default_factory=dict)
+    snapshot_gib: dict[str, int] = field(default_factory=dict)
     answers: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def room(self, offering: Offering) -> int:
@@ -127,6 +129,9 @@ class CapacityFleet(Fleet):
                 self.shortfalls.append(Shortfall(spec, "InvalidParameterValue", words))
                 continue
             offering = self._offering(spec, target.market)
+            if words := self._too_small(spec):
+                self.shortfalls.append(Shortfall(spec, "InvalidBlockDeviceMapping", words))
+                continue
             if offering in self.model.refused:
                 self.shortfalls.append(Shortfall(spec, *self.model.refused[offering]))
                 continue
@@ -137,6 +142,25 @@ class CapacityFleet(Fleet):
             if count < wanted:
                 self.shortfalls.append(_out_of(spec, offering))
         return taken
+
+    def _too_small(self, spec: SpotFleetLaunchSpec) -> str:
+        """EC2's words for a disk of the template that is smaller than the image's snapshot.
+
+        Source: EC2's answer in aws/karpenter-provider-aws#3302.
+        """
+        snapshot_gib = self.model.snapshot_gib.get(str(spec.image_id), 0)
+        named = spec.launch_template_spec or {}
+        template = self.ec2_backend.get_launch_template(named["LaunchTemplateId"])
+        data = template.get_version(named.get("Version", template.default_version_number)).data
+        for mapping in data.get("BlockDeviceMappings", ()):
+            gib = int(mapping.get("Ebs", {}).get("VolumeSize", snapshot_gib))
+            if gib < snapshot_gib:
+                snapshot = str(spec.image_id).replace("ami-", "snap-")
+                return (
+                    f"Volume of size {gib}GB is smaller than snapshot '{snapshot}', "
+                    f"expect size >= {snapshot_gib}GB"
+                )
+        return ""
 
     def _zone(self, spec: SpotFleetLaunchSpec) -> str:
         return str(self.ec2_backend.get_subnet(spec.subnet_id).availability_zone)

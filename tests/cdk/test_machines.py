@@ -200,6 +200,18 @@ class TestHead:
         assert made.one("AWS::EC2::VolumeAttachment")["Device"] == "/dev/sdf"
         assert made.one("AWS::EC2::Instance")["InstanceType"] == "m6i.xlarge"
 
+    def test_root_volumes_are_of_the_size_in_the_file(self, tmp_path):
+        pools = dev_file()["pools"]
+        pools["t4"]["root_gib"] = "250"
+        made = synthesized(tmp_path, dev_file(head={"root_gib": "80"}, pools=pools))["tidegate-dev"]
+
+        (head,) = made.one("AWS::EC2::Instance")["BlockDeviceMappings"]
+        of_pools = [
+            template_data(made, pool)["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"]
+            for pool in ("t4", "a10g")
+        ]
+        assert (head["Ebs"]["VolumeSize"], of_pools) == (80, [250, 100])
+
     def test_has_a_name_that_follows_its_address(self, dev: Stack):
         zone = dev.one("AWS::Route53::HostedZone")
         record = dev.one("AWS::Route53::RecordSet")

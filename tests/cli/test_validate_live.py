@@ -26,6 +26,7 @@ ENOUGH = {
     "Running On-Demand G and VT instances": 1000.0,
 }
 ARM_IMAGE = "ami-0a1b2c3d4e5f60718"
+LARGE_IMAGE = "ami-0b2c3d4e5f6071829"  # its root volume is of 120 GiB, another disk of 500
 TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 
@@ -66,6 +67,24 @@ class Region:
     def describe_images(self, *, ImageIds: list[str]) -> Any:  # noqa: N803
         if ImageIds == [ARM_IMAGE]:
             return {"Images": [{"Architecture": "arm64", "State": "pending"}]}
+        if ImageIds == [LARGE_IMAGE]:
+            sizes = {"/dev/sdb": 500, "/dev/sda1": 120}
+            return {
+                "Images": [
+                    {
+                        "Architecture": "x86_64",
+                        "State": "available",
+                        "RootDeviceName": "/dev/sda1",
+                        "BlockDeviceMappings": [
+                            {"DeviceName": "/dev/sdc", "VirtualName": "ephemeral0"},
+                            *(
+                                {"DeviceName": name, "Ebs": {"VolumeSize": gib}}
+                                for name, gib in sizes.items()
+                            ),
+                        ],
+                    }
+                ]
+            }
         return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
 
     def ask(self, changes: dict[str, Any] | None = None) -> Result:
@@ -168,6 +187,19 @@ def test_an_image_for_other_processors_is_refused(region: Region):
         f"image {ARM_IMAGE} is for arm64, what boots from it is x86_64",
         f"image {ARM_IMAGE} is pending, not available",
     ]
+
+
+def test_an_image_that_is_larger_than_a_root_volume_is_refused(region: Region):
+    large = f"the root volume of {LARGE_IMAGE} has 120: EC2 would refuse every launch"
+
+    assert region.told({"image": LARGE_IMAGE}) == [
+        f"pools.t4.root_gib 100 GiB, {large}",
+        f"head.root_gib 30 GiB, {large}",
+    ]
+    enough = {"image": LARGE_IMAGE, "pools.t4.root_gib": 120}
+    assert region.told({**enough, "head.root_gib": 120}) == []
+    head = {"head.image": LARGE_IMAGE, "head.root_gib": 119}
+    assert region.told(head) == [f"head.root_gib 119 GiB, {large}"]
 
 
 def test_a_key_of_ones_own_needs_a_grant_for_spot(region: Region):

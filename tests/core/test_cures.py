@@ -22,7 +22,7 @@ DOES = {
     Cure.DENIED: "Allow ec2:CreateFleet, ec2:RunInstances",
     Cure.QUOTA: "--region us-east-1 --quota-code L-3819A6DF",
     Cure.IMAGE: "`image:` in the cluster file, then npx cdk deploy tidegate-test",
-    Cure.DISK: "take an image whose snapshot fits",
+    Cure.DISK: "`root_gib` of the pool",
     Cure.TERMS: "accept the image's terms",
     Cure.SPOT_ROLE: "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
     Cure.TEMPLATE: "npx cdk deploy tidegate-test",

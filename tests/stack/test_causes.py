@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from local.deploy import AMI_PARAMETERS
 from tests import make
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
@@ -173,6 +174,23 @@ def test_a_refusal_that_waiting_does_not_cure(
     assert "wait for the next try" not in told[1]
     assert f"! {offering}: EC2 refuses it: {code}: words of EC2; " in status[1]
     assert does in status[1]
+
+
+def test_an_image_that_is_larger_than_the_nodes_root_disk(desk: Desk) -> None:
+    images = AMI_PARAMETERS.values()
+    desk.world.cloud.capacity.snapshot_gib.update(dict.fromkeys(images, 120))
+    try:
+        for _ in range(2):
+            desk.world.report([of(25, "disk", gpu_type="a10g")])
+    finally:
+        desk.world.cloud.capacity.snapshot_gib.clear()
+
+    code, said = desk.asked("why", "25")
+
+    assert code == 3, said
+    assert "InvalidBlockDeviceMapping: Volume of size 100GB is smaller than snapshot" in said
+    assert "expect size >= 120GB" in said
+    assert "`root_gib` of the pool" in said
 
 
 def test_an_agent_that_is_dead(desk: Desk) -> None:

@@ -39,11 +39,16 @@ class Vpc:
 
 @frozen
 class Image:
-    """A machine image; `keys`: the KMS keys that its snapshots are encrypted with."""
+    """A machine image.
+
+    `keys`: the KMS keys that its snapshots are encrypted with. `root_gib`: of its root volume,
+    which EC2 makes no smaller; 0: not told.
+    """
 
     arch: str
     state: str
     keys: tuple[str, ...]
+    root_gib: int = 0
 
 
 @frozen
@@ -97,10 +102,14 @@ class Account:
         if not (answer and answer["Images"]):
             return None
         found = answer["Images"][0]
-        disks = [each.get("Ebs", {}) for each in found.get("BlockDeviceMappings", ())]
+        mappings = found.get("BlockDeviceMappings", ())
+        disks = [each.get("Ebs", {}) for each in mappings]
         snapshots = [each["SnapshotId"] for each in disks if each.get("SnapshotId")]
         keys = self._snapshot_keys(snapshots)
-        return Image(found["Architecture"], found["State"], tuple(sorted(keys)))
+        root = found.get("RootDeviceName")
+        sizes = [each.get("Ebs", {}) for each in mappings if each["DeviceName"] == root]
+        root_gib = max((int(each.get("VolumeSize", 0)) for each in sizes), default=0)
+        return Image(found["Architecture"], found["State"], tuple(sorted(keys)), root_gib)
 
     def _snapshot_keys(self, ids: list[str]) -> set[str]:
         if not ids:

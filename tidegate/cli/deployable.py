@@ -107,7 +107,7 @@ def _first_spot(file: ClusterFile) -> Place | None:
 
 
 def _images(file: ClusterFile, account: Account) -> Found:
-    """Machine images exist and are for the processors of head and nodes."""
+    """Machine images exist, for the processors of head and nodes, and fit their root volumes."""
     node_arch = file.cluster.pools[0].instance_types[0].arch  # a rule: an image is of one
     wanted: list[tuple[Place, str, str]] = []
     if file.image_id:
@@ -127,6 +127,20 @@ def _images(file: ClusterFile, account: Account) -> Found:
             yield Problem(place, f"{image_id} is {image.state}, not available")
         for key_id in image.keys:
             yield from _key(place, key_id, file, account)
+        for volume, gib in _root_volumes(file, image_id).items():
+            if gib < image.root_gib:
+                text = f"{gib} GiB, the root volume of {image_id} has {image.root_gib}"
+                yield Problem(volume, f"{text}: EC2 would refuse every launch")
+
+
+def _root_volumes(file: ClusterFile, image_id: str) -> Mapping[Place, int]:
+    """Where the file says how large the root volumes from an image are, and what: GiB."""
+    sizes: dict[Place, int] = {}
+    if image_id == file.image_id:
+        sizes |= {("pools", name, "root_gib"): gib for name, gib in file.root_gib.items()}
+    if image_id == (file.head.image_id or file.image_id) and not file.existing.head:
+        sizes["head", "root_gib"] = file.head.root_gib
+    return sizes
 
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:

@@ -78,8 +78,8 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
             "file, then {deploy}"
         ),
         Cure.DISK: (
-            "take an image whose snapshot fits the nodes' root disk: `image:` in the cluster "
-            "file, then {deploy}"
+            "make the nodes' root volume as large as the image's snapshot: `root_gib` of the pool "
+            "in the cluster file, then {deploy}"
         ),
         Cure.TERMS: "accept the image's terms in AWS Marketplace (EC2's words hold the link)",
         Cure.SPOT_ROLE: (

@@ -47,7 +47,8 @@ class ClusterFile:
     None: `image_id` AWS's own image (the system's when `installs_driver`), `schedules` always up.
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
-    `gpu`: by pool. `efa`: the pools whose nodes have EFA interfaces.
+    `gpu`, and `root_gib` of a node's root volume: by pool. `efa`: the pools whose nodes have EFA
+    interfaces.
     `ships_logs`: nodes send their logs to CloudWatch.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
@@ -75,6 +76,7 @@ class ClusterFile:
     lustre: Lustre | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
+    root_gib: Mapping[str, int] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     containers: str = ""
     users: str = ""
@@ -194,6 +196,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             for name, pool in model.pools.items()
             for sentence in pool.selection().left_out
         ),
+        root_gib={name: pool.root_gib for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         containers=model.containers or "",

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from tidegate.core.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.problems import did_you_mean, shown
-from tidegate.wire.section import PositiveCount, PositiveUsd, Section
+from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib
 
 # What head and nodes ask for by its name: without a way out each needs an interface endpoint.
 NEEDED_ENDPOINTS = ("ec2messages", "events", "secretsmanager", "sqs", "ssm", "ssmmessages")
@@ -86,7 +86,7 @@ class Network:
 
 @frozen
 class Head:
-    """The head's instance type, the size of its data volume, its zone and its image.
+    """The head's instance type, the size of its data volume, its zone, image and root volume.
 
     `zone` None: the first zone of the pools. `image_id` None: the file's, or Ubuntu's.
     """
@@ -96,6 +96,7 @@ class Head:
     zone: str | None = None
     image_id: str | None = None
     generation: int = 1
+    root_gib: int = 30
 
 
 @frozen
@@ -310,8 +311,9 @@ class HeadModel(Section):
     instance_type: names.HeadInstanceType = Field(
         default="m6i.large", description="an x86 instance type, like m6i.large"
     )
-    volume_gib: Annotated[int, Field(ge=8, le=16384)] = Field(
-        default=50, description="GiB of its data volume"
+    volume_gib: VolumeGib = Field(default=50, description="GiB of its data volume")
+    root_gib: VolumeGib = Field(
+        default=30, description="GiB of its root volume, no less than its image's snapshot"
     )
     zone: names.Zone | None = Field(
         default=None, description="its availability zone; the pools' first one when left out"
@@ -325,7 +327,14 @@ class HeadModel(Section):
     )
 
     def head(self) -> Head:
-        return Head(self.instance_type, self.volume_gib, self.zone, self.image, self.generation)
+        return Head(
+            instance_type=self.instance_type,
+            volume_gib=self.volume_gib,
+            zone=self.zone,
+            image_id=self.image,
+            generation=self.generation,
+            root_gib=self.root_gib,
+        )
 
 
 class ExistingHeadModel(Section):

@@ -20,6 +20,7 @@ from tidegate.wire.section import (
     PositiveUsd,
     Seconds,
     Section,
+    VolumeGib,
 )
 from tidegate.wire.selection import MIB_PER_GIB, Requirement, Selection, select, why_nothing
 
@@ -174,6 +175,10 @@ class PoolModel(Section):
     )
     efa: bool = Field(
         default=False, description="nodes with all EFA interfaces that their type can have"
+    )
+    root_gib: VolumeGib = Field(
+        default=100,  # the driver image alone takes more than half of it
+        description="GiB of a node's root volume, no less than the image's snapshot",
     )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
 

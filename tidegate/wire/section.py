@@ -18,3 +18,4 @@ PositiveCount = Annotated[int, Field(ge=1)]
 PositiveNumber = Annotated[float, Field(gt=0)]
 PositiveUsd = PositiveNumber
 Seconds = PositiveNumber
+VolumeGib = Annotated[int, Field(ge=8, le=16384)]
