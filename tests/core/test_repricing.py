@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.reading import orders
 from tests.core.test_markets import RESERVED, after_its_reservation, reserving
-from tests.make import NOW_S, ZONE, instance, node, record, snapshot
+from tests.make import NOW_S, ZONE, digest, instance, node, record, snapshot
 from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Reprice
 from tidegate.core.ec2 import InstanceState, Market, Offering
 from tidegate.core.members import members
@@ -78,7 +78,7 @@ def test_a_node_that_one_describe_leaves_out_counts_with_the_price_that_was_note
 
 def test_what_ends_in_this_plan_is_counted_at_its_end_alone() -> None:
     released = replace(IN_IT, phase=Phase.RELEASED)
-    ending = seen(released, ON_DEMAND)
+    ending = replace(seen(released, ON_DEMAND), digest=digest())
     (alive,) = ending.instances
     gone = replace(
         seen(IN_IT, ON_DEMAND), instances=(replace(alive, state=InstanceState.TERMINATED),)

@@ -2,28 +2,39 @@
 
 from dataclasses import replace
 
-from tests.core.reading import launches
+from tests.core.reading import ended, launches, orders
 from tests.make import (
     A10G,
     NOW_S,
     T4,
     T4_BIG,
     cluster,
+    digest,
     instance,
     job,
+    node,
     offering,
     placement,
     pool,
     record,
     snapshot,
 )
-from tidegate.core.actions import Launch, LaunchRecord, Phase
+from tidegate.core.actions import (
+    Launch,
+    LaunchRecord,
+    OrderKind,
+    OrderOutcome,
+    OrderResult,
+    PendingOrder,
+    Phase,
+)
 from tidegate.core.buy import MIN_CAPACITY_MAX
 from tidegate.core.dealing import dealt
 from tidegate.core.ec2 import Instance, Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
 from tidegate.core.slurm import Job
+from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 ON_DEMAND = offering(market=Market.ON_DEMAND)
@@ -177,3 +188,51 @@ def test_types_of_other_pools_do_not_join_a_shared_launch() -> None:
         ("large", 6, ("2", "3")),
         ("small", 3, ()),
     ]
+
+
+def spare(
+    state: str = "IDLE+DRAIN", reason: str = "", *, age_s: float = 1.0, result: str = ""
+) -> Snapshot:
+    """A node beyond whole gangs, let go of at once, that has joined all the same."""
+    order = PendingOrder("o-1", OrderKind.RELEASE, NOW_S - 1)
+    answer = OrderResult("o-1", OrderKind.RELEASE, "i-1", OrderOutcome.DONE, "")
+    return snapshot(
+        nodes=[node(state=state, reason=reason)],
+        instances=[instance()],
+        records=[record(phase=Phase.RELEASED, order=order if result else None)],
+        results=(answer,) if result else (),
+        age_s=age_s,
+    )
+
+
+def test_a_spare_node_that_has_joined_leaves_slurm_before_it_ends() -> None:
+    made = plan(spare())
+
+    assert ended(made) == []
+    assert [each.names for each in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+
+
+def test_nor_does_it_end_while_the_head_is_silent() -> None:
+    assert ended(plan(spare(age_s=400.0))) == []
+
+
+def test_it_ends_as_slurm_has_let_it_go() -> None:
+    """Also by a digest whose nodes were read a moment before."""
+    assert ended(plan(spare(result="done"))) == ["i-1"]
+    assert ended(plan(replace(spare(), digest=digest()))) == ["i-1"]
+    assert ended(plan(replace(spare(age_s=400.0), digest=digest()))) == ["i-1"]
+
+
+def test_a_spare_node_that_a_person_holds_stays() -> None:
+    made = plan(spare(reason="ada: looking at a fan"))
+
+    assert ended(made) == []
+    assert orders(made, OrderKind.RELEASE) == []
+
+
+def test_a_spare_node_that_somebody_opened_and_uses_keeps_its_job() -> None:
+    made = plan(spare("MIXED"))
+
+    assert ended(made) == []
+    assert orders(made, OrderKind.RELEASE) == []
+    assert [each.names for each in orders(made, OrderKind.DRAIN)] == [("i-1",)]

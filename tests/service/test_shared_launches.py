@@ -5,13 +5,14 @@ from collections import Counter
 
 import pytest
 
-from tests.make import A10G, cluster, job, offering, pool
+from tests.make import A10G, cluster, job, node, offering, pool
 from tests.service.conftest import World
-from tidegate.core.actions import Phase
+from tidegate.core.actions import OrderKind, Phase
 from tidegate.core.ec2 import Market
 from tidegate.core.errors import Throttled
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
+AT_GATE = "IDLE+DRAIN+DYNAMIC_NORM"
 KIND = offering(A10G, Market.ON_DEMAND)
 GANGS = [job(n, nodes=3, gpus=4, gpu_type="a10g") for n in range(1, 5)]
 MANY = [job(n, nodes=50, gpus=4, gpu_type="a10g") for n in range(1, 5)]
@@ -134,3 +135,46 @@ def test_a_planner_killed_at_any_point_deals_each_gang_whole_once(left: int | No
         assert set(found.values()) <= {50}, f"killed at step {step}: {found}"
         assert len(found) == whole, f"killed at step {step}: {found}"
         assert not world.ledger.view().launches
+
+
+def kill_before(world: World, method: str) -> None:
+    """The planner dies as it comes to this call."""
+
+    def kill(point: str) -> None:
+        if point == f"before {method}":
+            raise Killed(point)
+
+    world.break_with(kill)
+    with pytest.raises(Killed):
+        world.look()
+    world.break_with(no_faults)
+
+
+def released(world: World) -> set[str]:
+    """What the head is asked to let go of."""
+    return {n for one in world.bus.orders if one.kind is OrderKind.RELEASE for n in one.names}
+
+
+@pytest.mark.parametrize("died_at", ["finish_launches", "terminate"])
+def test_what_joined_before_its_launch_was_finished_leaves_slurm_first(died_at: str) -> None:
+    """The planner died as EC2 answered, and a node beyond whole gangs has joined since."""
+    world = gang_world()
+    world.compute.shortages[KIND] = 8
+    world.report(GANGS)
+    kill_before(world, died_at)
+    there = [node(one.instance_id, A10G, state=AT_GATE) for one in world.compute.live()]
+    world.clock.advance(60.0)
+
+    world.report(GANGS, there)
+    world.look()
+
+    spare = {one.name for one in there if not world.ledger.all_nodes[one.name].gated_for}
+    assert len(spare) == 2
+    assert world.compute.terminated == []
+    assert released(world) == spare
+
+    world.clock.advance(10.0)
+    world.report(GANGS, [one for one in there if one.name not in spare])
+    world.look()
+
+    assert {name for names in world.compute.terminated for name in names} == spare

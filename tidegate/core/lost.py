@@ -99,7 +99,8 @@ def _alive(cell: Cell) -> Duty:
         case LedgerSays.ABSENT:
             return Duty.ACTS  # it is taken in
         case LedgerSays.RELEASED:
-            return Duty.ACTS  # it is terminated
+            # It is terminated, or leaves Slurm first if it joined before that.
+            return Duty.ALARM if cell.slurm is SlurmSays.THEIRS else Duty.ACTS
         case LedgerSays.INTERRUPTED:
             return Duty.WAITS if cell.slurm is SlurmSays.ABSENT else Duty.ACTS
         case LedgerSays.LAUNCHED | LedgerSays.JOINED:

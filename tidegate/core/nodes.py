@@ -1,5 +1,6 @@
 """Passes over launches in doubt and over every node that is ours."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tidegate.core.actions import (
@@ -22,7 +23,7 @@ from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
 from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
-from tidegate.core.reconcile import Judged, Use, judge, merged, to_reopen
+from tidegate.core.reconcile import Judged, Use, is_let_go, judge, merged
 from tidegate.core.reservations import billed_as, may_leave
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
@@ -103,6 +104,7 @@ def end_released(work: Work) -> None:
         for member in work.fleet
         if member.record is not None
         and member.record.phase is Phase.RELEASED
+        and is_let_go(member)
         and member.instance is not None
         and member.instance.is_alive
     ]
@@ -308,5 +310,17 @@ def bury(work: Work) -> None:
 
 def reopen(work: Work) -> None:
     """Undrain what was drained for a while; the guard is the reason it was drained with."""
-    for reason, names in sorted(to_reopen(work.judged, work.snapshot.now_s).items()):
+    for reason, names in sorted(_to_reopen(work.judged, work.snapshot.now_s).items()):
         work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",))
+
+
+def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
+    """Nodes that were drained for the night, by the very reason that they carry."""
+    by_reason: dict[str, list[str]] = {}
+    for each in judged:
+        node = each.member.node
+        if node is None or each.order is not OrderKind.UNDRAIN:
+            continue
+        if not each.member.has_order(OrderKind.UNDRAIN, now_s):
+            by_reason.setdefault(node.reason, []).append(node.name)
+    return by_reason

@@ -146,8 +146,13 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
         return _judge_gone(member, snapshot)
-    if _is_released(member):
+    if is_let_go(member):
         return _end(member, "released by Slurm")
+    if member.record.phase is Phase.RELEASED:
+        if member.node is not None and _is_drained_by_others(member.node):
+            return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
+        reason = "nobody asked for it, and it joined before it was ended"
+        return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
     if member.node is not None:
         return _judge_registered(member, snapshot)
     if member.record.phase is Phase.JOINED:
@@ -163,9 +168,15 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
-def _is_released(member: Member) -> bool:
-    assert member.record is not None
-    return member.record.phase is Phase.RELEASED or _is_done_release(member.result)
+def is_let_go(member: Member) -> bool:
+    """Its instance may end: Slurm has deleted the node, or never knew it.
+
+    What came beyond whole gangs is let go of at once, and may join where its planner died.
+    """
+    if _is_done_release(member.result):
+        return True
+    is_released = member.record is not None and member.record.phase is Phase.RELEASED
+    return is_released and member.node is None
 
 
 def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
@@ -385,15 +396,3 @@ def merged(actions: Iterable[Action]) -> list[Action]:
         else:
             others.append(action)
     return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]
-
-
-def to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
-    """Nodes that were drained for the night, by the very reason that they carry."""
-    by_reason: dict[str, list[str]] = {}
-    for each in judged:
-        node = each.member.node
-        if node is None or each.order is not OrderKind.UNDRAIN:
-            continue
-        if not each.member.has_order(OrderKind.UNDRAIN, now_s):
-            by_reason.setdefault(node.reason, []).append(node.name)
-    return by_reason

@@ -170,8 +170,14 @@ class Launching:
         }
 
     def _return(self, nodes: Sequence[NodeRecord]) -> None:
-        """End what came beyond whole gangs; the ledger has let go of it, so the next plan would."""
-        spare = [one.instance_id for one in nodes if one.phase is Phase.RELEASED]
+        """End what came beyond whole gangs; the ledger has let go of it, so the next plan would.
+
+        What a dead planner bought may have joined meanwhile: then it leaves Slurm first.
+        """
+        digest = self.snapshot.digest
+        joined = {node.name for node in digest.reading.nodes} if digest else set()
+        let_go = [one.instance_id for one in nodes if one.phase is Phase.RELEASED]
+        spare = [name for name in let_go if name not in joined]
         if spare:
             try:
                 self.compute.terminate(spare)
