@@ -249,6 +249,23 @@ def test_an_offering_that_ec2_takes_back_rests_and_a_death_alone_rests_none() ->
     assert rests.until_s == world.clock.now_s() + world.of.timings.rest_min_s
 
 
+def test_a_node_is_marked_as_taken_only_when_what_it_was_taken_from_rests() -> None:
+    """Else a function that dies between leaves a node that seems to have failed by itself."""
+    world = world_with_a_gang()
+
+    def refuse(point: str) -> None:
+        if point == "before rest":
+            raise Throttled("slow down")
+
+    world.break_with(refuse)
+
+    with pytest.raises(Throttled):
+        world.control().interrupt([warning(world)])
+
+    assert world.ledger.all_nodes["i-1"].phase < Phase.INTERRUPTED
+    assert world.bus.orders[0].kind is OrderKind.DRAIN
+
+
 def test_a_digest_that_cannot_be_had_puts_no_notice_off_and_is_told() -> None:
     world = world_with_a_gang()
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool
-from tidegate.core.actions import Launch, LaunchRecord
+from tests.make import T4, ZONE, cluster, pool, record
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus
 from tidegate.core.budgets import Disruption
 from tidegate.core.calendar import ALWAYS_UP, ScheduleOverride, Wanted
 from tidegate.core.ec2 import (
@@ -17,8 +17,10 @@ from tidegate.core.ec2 import (
     Offering,
     Override,
 )
+from tidegate.core.events import HealthCategory, HealthNotice, News, SpotInterruption
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Shape
+from tidegate.ports import Finished
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import HeadGoesLast
 from tidegate.sim.checks.hours import NothingWhileStopped
@@ -124,3 +126,24 @@ def test_an_old_node_that_a_person_held_may_get_a_job_as_they_open_it() -> None:
         check.started(job)
     seen.chaos.touched.update(job.node_names)
     check.started(job)
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_a_warning_about_a_node_whose_end_was_announced_before_is_left_out(
+    is_noticed: bool,
+) -> None:
+    """Its end is its notice's, and so is its drain (`DrainedInTime`)."""
+    world, seen = witnessed()
+    Checks(seen, ()).install()
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    world.ledger.finish_launches(
+        Finished("l-0", LaunchStatus.DONE, (record(one.instance_id),))
+    )
+    notice = SpotInterruption(one.instance_id, world.clock.now_s() + 120.0)
+    warning = HealthNotice((one.instance_id,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE")
+
+    batch: list[News] = [warning, notice] if is_noticed else [warning]
+    for tell in (*world.on_news, *world.on_interrupted):
+        tell(batch)
+
+    assert set(seen.hinted) == (set() if is_noticed else {one.instance_id})

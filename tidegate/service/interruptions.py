@@ -220,6 +220,9 @@ class Interruptions:
     ) -> None:
         now_s = self.clock.now_s()
         reclaim_at_s = {notice.instance_id: notice.reclaim_at_s for notice in found.notices}
+        # First: by it the planner tells a node that was taken from one that gave up, and one that
+        # is marked may be gone before the queue delivers this again.
+        self._rest([records[name] for name in reclaim_at_s])
         self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)
         self._cordon(found.cordons | found.lifted | found.over)
         for order in orders:
@@ -227,8 +230,6 @@ class Interruptions:
                 pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
                 for name in order.names:
                     self.ledger.set_order(name, pending)
-        taken = [notice.instance_id for notice in found.notices]
-        self._rest([records[name] for name in taken])
 
     def _rest(self, taken: Sequence[NodeRecord]) -> None:
         """EC2 takes back where it is short: do not buy there again right away."""

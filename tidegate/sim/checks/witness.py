@@ -260,6 +260,7 @@ class Checks:
         for one in news:
             if isinstance(one, NOTICES) and one.instance_id in self._known:
                 self.witness.noticed.setdefault(one.instance_id, now_s)
+        for one in news:
             for name in subjects(one):
                 if name in self._known and self._cordons(one, name):
                     self.witness.hinted.setdefault(name, now_s)
@@ -269,7 +270,8 @@ class Checks:
         if isinstance(one, RebalanceRecommendation):
             pool = self.witness.world.cluster.pool(self.witness.world.compute.everything[name].pool)
             return pool is not None and pool.rebalance is Rebalance.CORDON
-        return isinstance(one, HealthNotice)
+        # The first end counts: one that was announced before is drained for that.
+        return isinstance(one, HealthNotice) and name not in self.witness.noticed
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
