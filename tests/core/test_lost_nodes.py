@@ -30,10 +30,10 @@ from tidegate.core.actions import (
     Resume,
     Send,
 )
-from tidegate.core.ec2 import InstanceState, InstanceType
+from tidegate.core.ec2 import InstanceState, InstanceType, Market
 from tidegate.core.interruption import reclaim_at_s
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
+from tidegate.core.pool import Limits, Rebalance
 from tidegate.core.slurm import NodeState
 from tidegate.service.requests import fleet_request
 
@@ -68,6 +68,20 @@ def test_a_node_that_lives_on_long_after_its_announced_end_keeps_its_job() -> No
     kinds = (OrderKind.DELETE, OrderKind.RELEASE)
     assert [order.names for kind in kinds for order in orders(made, kind)] == []
     assert [order.names for order in orders(buried, OrderKind.RELEASE)] == [("i-1",)]
+
+
+@pytest.mark.parametrize("market", [Market.SPOT, Market.RESERVED])
+def test_a_node_that_was_but_recommended_to_leave_keeps_its_job_when_describe_leaves_it_out(
+    market: Market,
+) -> None:
+    """AWS may let it live on; what is no spot node gets no recommendations."""
+    drains = cluster(replace(pool(), rebalance=Rebalance.DRAIN))
+    warned_of = replace(warned(-1), offering=replace(offering(), market=market))
+
+    made = plan(snapshot([job(7, on=["i-1"])], [BUSY], records=[warned_of], of=drains))
+
+    ends = [order.names for order in orders(made, OrderKind.DELETE)]
+    assert ends == ([] if market is Market.SPOT else [("i-1",)])
 
 
 def gone(*, state: str = "MIXED+DYNAMIC_NORM", order: PendingOrder | None = None) -> Plan:

@@ -136,9 +136,7 @@ def test_a_warning_about_a_node_whose_end_was_announced_before_is_left_out(
     world, seen = witnessed()
     Checks(seen, ()).install()
     (one,) = world.compute.create_fleet(first_node(world)).instances
-    world.ledger.finish_launches(
-        Finished("l-0", LaunchStatus.DONE, (record(one.instance_id),))
-    )
+    world.ledger.finish_launches(Finished("l-0", LaunchStatus.DONE, (record(one.instance_id),)))
     notice = SpotInterruption(one.instance_id, world.clock.now_s() + 120.0)
     warning = HealthNotice((one.instance_id,), HealthCategory.ISSUE, "AWS_EC2_TROUBLE")
 

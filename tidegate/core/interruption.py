@@ -6,10 +6,10 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.actions import NodeRecord, Order, OrderKind, Resting
-from tidegate.core.ec2 import Offering
+from tidegate.core.actions import NodeRecord, Order, OrderKind, Phase, Resting
+from tidegate.core.ec2 import Market, Offering
 from tidegate.core.frozen import frozen
-from tidegate.core.pool import Timings
+from tidegate.core.pool import Pool, Rebalance, Timings
 from tidegate.core.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
@@ -43,6 +43,9 @@ TAKEN_BACK = "spot interruption"
 # So long before a maintenance that AWS Health announced the jobs are moved.
 NEAR_S = 600.0
 
+# Slurm finds a dead node DOWN after its SlurmdTimeout, 120 s; who lives on so long after an end
+# that was announced was not ended.
+OUTLIVED_S = 300.0
 
 # Why a job is requeued, unless another reason is given.
 RECLAIMED = "EC2 reclaims its node"
@@ -107,6 +110,18 @@ def reclaim_at_s(record: NodeRecord, now_s: float) -> float | None:
     cordon = record.cordon
     ends_at_s = cordon.ends_at_s if cordon and cordon.holds(now_s) else None
     return ends_at_s if ends_at_s is not None and now_s >= ends_at_s - NEAR_S else None
+
+
+def is_announced(record: NodeRecord, pool: Pool | None, seen_at_s: float) -> bool:
+    """Whether AWS has said that the node ends. One that Slurm still hears of long after has
+    outlived that. A spot node may have had but a recommendation where its pool takes that for a
+    notice, and AWS may let it live on.
+    """
+    if record.phase is not Phase.INTERRUPTED:
+        return False
+    if pool and pool.rebalance is Rebalance.DRAIN and record.offering.market is Market.SPOT:
+        return False
+    return record.reclaim_at_s is None or seen_at_s <= record.reclaim_at_s + OUTLIVED_S
 
 
 def learnt_hazards(resting: Iterable[Resting]) -> dict[Offering, float]:

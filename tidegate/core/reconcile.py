@@ -20,7 +20,7 @@ from tidegate.core.actions import (
 )
 from tidegate.core.budgets import DisruptionReason
 from tidegate.core.frozen import frozen
-from tidegate.core.interruption import TAKEN_BACK, reclaim_at_s
+from tidegate.core.interruption import TAKEN_BACK, is_announced, reclaim_at_s
 from tidegate.core.members import Member
 from tidegate.core.pool import Cluster
 from tidegate.core.reservations import block_drains_at_s
@@ -28,10 +28,6 @@ from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
 OUR_REASON = "tidegate"
-
-# Slurm finds a dead node DOWN after its SlurmdTimeout, 120 s; who lives on so long after an end
-# that was announced was not ended: a recommendation that its pool takes for one, above all.
-OUTLIVED_S = 300.0
 
 # Whatever the hour says after it: nodes that were drained for the night open in the morning.
 STOPPED_REASON = "tidegate: the cluster is stopped"
@@ -223,11 +219,9 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
 
 
 def _is_announced(member: Member, snapshot: Snapshot) -> bool:
-    """AWS has said that it ends. One that Slurm still hears of long after has outlived that."""
-    record, seen_at_s = member.record, snapshot.now_s - snapshot.digest_age_s
-    if record is None or record.phase is not Phase.INTERRUPTED:
-        return False
-    return record.reclaim_at_s is None or seen_at_s <= record.reclaim_at_s + OUTLIVED_S
+    record, pool = member.record, snapshot.cluster.pool(member.pool)
+    seen_at_s = snapshot.now_s - snapshot.digest_age_s
+    return record is not None and is_announced(record, pool, seen_at_s)
 
 
 def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
