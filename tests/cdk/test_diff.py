@@ -258,13 +258,30 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
 
     assert said(fine).exit_code == 0
     assert "tidegate-dev-data: no change" in said(fine).output
-    assert said(grave["tidegate-dev"].folder).exit_code == 3
-    assert "does not move" in said(grave["tidegate-dev"].folder).output
+    shown = " ".join(said(grave["tidegate-dev"].folder).output.split())
+    assert "does not move" in shown
+    assert "HeadInstanceId), then deploy" in shown
+    assert "npx cdk destroy tidegate-dev, npx cdk deploy tidegate-dev;" in shown
     assert said(tmp_path).exit_code == 1
 
     told = said(grave["tidegate-dev"].folder, "--json")
-    assert told.exit_code == 3
-    found = {each["kind"]: each for each in json.loads(told.output) if each["is_grave"]}
+    assert told.exit_code == 1
+    every = json.loads(told.output)
+    codes = [each["code"] for each in every if each["effect"] == "refused"]
+    assert set(codes) == {"ExportInUse", "VolumeInUse"}
+    found = {each["kind"]: each for each in every if each["is_grave"] and not each["code"]}
     assert "does not move" in found["AWS::EC2::Volume"]["sentence"]
     assert found["AWS::EC2::Instance"]["stack"] == "tidegate-dev"
     assert found["AWS::EC2::Instance"]["effect"] == "replaced"
+
+
+def test_command_warns_of_lustre_that_would_begin_empty_by_its_exit_code(tmp_path):
+    file = tmp_path / "dev.yaml"
+    file.write_text(yaml.safe_dump(dev_file()))
+    before, after = (
+        synthesized(tmp_path / gib, dev_file(lustre={"storage_gib": gib}))["tidegate-dev"].folder
+        for gib in ("1200", "2400")
+    )
+
+    given = ["diff", str(file), "--assembly", str(after), "--before", str(before)]
+    assert CliRunner().invoke(app, given).exit_code == 3

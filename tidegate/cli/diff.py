@@ -143,7 +143,7 @@ class Change:
 
 @frozen(kw_only=True)
 class Told:
-    """A change of a stack, for programs."""
+    """A change of a stack, for programs. `code`: why it would fail; "": it would not."""
 
     stack: str
     effect: str
@@ -152,6 +152,7 @@ class Told:
     properties: tuple[str, ...]
     is_grave: bool
     sentence: str
+    code: str = ""
 
 
 def changes(before: Template, after: Template) -> list[Change]:

@@ -1,9 +1,12 @@
 """`tidegate diff`: what a deployment would replace, restart or change, before it does."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tidegate.wire.config import ClusterFile
 
 EXAMPLES = "Examples: npx cdk synth --quiet, then tidegate diff dev.yaml; ... --before cdk.out.old"
 
@@ -21,11 +24,13 @@ def diff(
 ) -> None:
     """Tell what deploying the synthesized templates would do to the cluster that runs.
 
-    Exit code 3 when something that holds data, or the head, would be replaced.
+    Exit code 3 when something that holds data, or the head, would be replaced; 1 when the
+    deployment would fail and be rolled back, and what to do instead.
     """
     from rich.console import Console
 
     from tidegate.cli.diff import changes
+    from tidegate.cli.impossible import refusals
     from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
     from tidegate.core.errors import TidegateError
@@ -40,20 +45,27 @@ def diff(
             if before
             else _deployed(after.keys(), read.region)
         )
+        refused = refusals(old, after, read.cluster.name, lambda: bool(before) or _has_head(read))
     except TidegateError as error:
         console.print(str(error), style="red")
         raise typer.Exit(1) from error
     found = {stack: changes(old[stack], template) for stack, template in after.items()}
     is_grave = any(each.is_grave for those in found.values() for each in those)
+    code = 1 if refused else 3 if is_grave else 0
     if json:
-        typer.echo(as_json([each.told(stack) for stack, those in found.items() for each in those]))
-        raise typer.Exit(3 if is_grave else 0)
+        every = [each.told(stack) for stack, those in found.items() for each in those]
+        typer.echo(as_json([*(each.told() for each in refused), *every]))
+        raise typer.Exit(code)
     for stack, those in found.items():
         console.print(f"{stack}: {len(those)} changes" if those else f"{stack}: no change")
         for change in those:
             console.print(f"  {change.sentence}", style="red" if change.is_grave else None)
+    for each in refused:
+        console.print(f"{each.stack} would be rolled back: {each.sentence}", style="red")
+    for way in dict.fromkeys(each.way for each in refused):
+        console.print(f"What to do: {way}.", style="red")
     console.print("Nodes that run are touched by no deployment.")
-    raise typer.Exit(3 if is_grave else 0)
+    raise typer.Exit(code)
 
 
 def _deployed(stacks: Any, region: str) -> dict[str, Any]:
@@ -62,3 +74,11 @@ def _deployed(stacks: Any, region: str) -> dict[str, Any]:
 
     asked = client("cloudformation", region)
     return {stack: deployed_template(asked, stack) for stack in stacks}
+
+
+def _has_head(file: "ClusterFile") -> bool:
+    """Whether EC2 shows one, stopped or not: either holds its volume."""
+    from tidegate.adapters.clients import client
+    from tidegate.adapters.ec2_head import Ec2Head
+
+    return Ec2Head(client("ec2", file.region), file.cluster.name).shown() is not None
