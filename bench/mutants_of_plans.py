@@ -228,13 +228,29 @@ FAULTS_OF_PLANS = (
         "a node that a person has drained is released",
         (
             "core/reconcile.py",
-            "    if node.reason.startswith(OUR_REASON) or not node.reason:",
-            "    if True:",
+            "    if by is Hand.PERSON:",
+            "    if False:",
         ),
         (
             "agent/release.py",
-            "        if node.state.is_drain and not node.state.is_down and is_theirs:",
+            "        if node.state.is_drain and not node.state.is_down and not is_expected:",
             "        if False:",
+        ),
+    ),
+    mutant(
+        "a need whose nodes are found unhealthy buys on",
+        (
+            "core/sickness.py",
+            "    if len(every) < SICK_LAUNCHES_MAX:",
+            "    if True:",
+        ),
+    ),
+    mutant(
+        "one word of a check releases every node",
+        (
+            "core/allowance.py",
+            "        if self.held(pool, reason, besides=name):",
+            "        if reason != 'unhealthy' and self.held(pool, reason, besides=name):",
         ),
     ),
     # -- planner: money on jobs that Slurm does not start --------------------------------------

@@ -14,7 +14,7 @@ from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering, Template
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings, reserved_key
-from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, Shape
+from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.service.requests import Placement
 
@@ -94,6 +94,7 @@ def node(
     gpus_alloc: int = 0,
     idle_s: float = 0.0,
     reason: str = "",
+    set_by: SetBy = SetBy.UNKNOWN,
 ) -> Node:
     return Node(
         name=name,
@@ -106,6 +107,7 @@ def node(
         gpus_alloc=gpus_alloc,
         reason=reason,
         last_busy_at_s=NOW_S - idle_s,
+        set_by=set_by,
     )
 
 

@@ -20,7 +20,6 @@ from tidegate.core.actions import (
     Phase,
     Resting,
     Stretch,
-    Stuck,
     Toll,
 )
 from tidegate.core.calendar import ScheduleOverride, Wanted
@@ -32,6 +31,7 @@ from tidegate.core.history import Event
 from tidegate.core.learnt import Learnt
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
+from tidegate.core.stuck import Stuck
 from tidegate.core.verdicts import Verdicts
 
 
@@ -307,7 +307,10 @@ class Slurm(Protocol):
         ...
 
     def drain(self, names: Sequence[str], reason: str) -> None:
-        """Start no new job on these nodes; unknown names are no error."""
+        """Start no new job on these nodes; unknown names are no error.
+
+        From then on a reading shows that the reason is ours (`Node.set_by`), as with `down`.
+        """
         ...
 
     def undrain(self, names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate.adapters import slurm_text
 from tidegate.adapters.slurm_text import ParseError
-from tidegate.core.slurm import Association, Licence, Node
+from tidegate.core.slurm import Association, Licence, Node, SetBy
 
 SAMPLES = Path(__file__).parent / "samples"
 VERSIONS = ("22.05", "24.11")
@@ -262,3 +262,64 @@ def test_any_text_gives_a_number_a_time_or_a_parse_error(text):
             parse(text)
         except ParseError:
             continue
+
+
+def drained(said: str, state: str = "IDLE+DRAIN+DYNAMIC_NORM") -> str:
+    return (
+        f"NodeName=i-01 CPUAlloc=0 CPUTot=4 RealMemory=1000 AllocMem=0 State={state} "
+        f"ExtSensorsTemp=n/s{said}"
+    )
+
+
+AT = "2026-11-22T15:42:02"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "by"),
+    [
+        (f" Reason=Epilog error [slurm@{AT}]", "Epilog error", SetBy.SLURM),
+        (f" Reason=NHC: no disk [root@{AT}]", "NHC: no disk", SetBy.ROOT),
+        (f" Reason=bad fan [ada@{AT}]", "bad fan", SetBy.USER),
+        (f" Reason=bad fan [1004@{AT}]", "bad fan", SetBy.USER),
+        (f" Reason=idle [slurm@{AT}] Comment=idle", "idle", SetBy.US),
+        (f" Reason=idle [slurm@{AT}] Extra=x y Comment=idle", "idle", SetBy.US),
+        (f" Reason=idle : Not responding [slurm@{AT}] Comment=idle", "", SetBy.US),
+        (f" Reason=tidegate is odd [root@{AT}] Comment=idle", "tidegate is odd", SetBy.ROOT),
+        (f" Reason=idle [root@{AT}] Comment=tidegate", "idle", SetBy.ROOT),
+        (f" Reason=see [bob@home] [ada@{AT}]", "see [bob@home]", SetBy.USER),
+        (" Reason=idle", "idle", SetBy.UNKNOWN),
+        (" Comment=tidegate", "", SetBy.UNKNOWN),
+    ],
+)
+def test_who_gave_a_reason_is_slurms_word_and_ours_a_record(said: str, reason: str, by: SetBy):
+    (found,) = slurm_text.nodes(drained(said), "slurm")
+
+    assert found.set_by is by
+    assert not reason or found.reason == reason
+
+
+def test_slurm_by_itself_drains_with_the_reason_that_a_node_kept_when_it_was_opened():
+    old = f" Reason=bad fan [ada@{AT}]"
+    opened: dict[str, str] = {}
+    again = old.replace(":02]", ":59]")
+
+    first = slurm_text.nodes(drained(old), "slurm", opened)
+    slurm_text.nodes(drained(old, "IDLE+DYNAMIC_NORM"), "slurm", opened)
+    found = [slurm_text.nodes(drained(each), "slurm", opened)[0].set_by for each in (old, again)]
+
+    assert first[0].set_by is SetBy.USER
+    assert found == [SetBy.SLURM, SetBy.USER]
+
+
+def test_a_node_that_is_gone_is_forgotten():
+    opened: dict[str, str] = {}
+
+    slurm_text.nodes(drained("", "IDLE+DYNAMIC_NORM"), "slurm", opened)
+    slurm_text.nodes("", "slurm", opened)
+
+    assert opened == {}
+
+
+def test_slurm_user_is_read_from_its_configuration():
+    assert slurm_text.slurm_user("SlurmUser               = slurm(64030)\n") == "slurm"
+    assert slurm_text.slurm_user("") == ""

@@ -9,7 +9,7 @@ from tidegate.agent.watch import Waker
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.digest import Digest
 from tidegate.core.errors import SlurmUnavailable, Throttled
-from tidegate.core.slurm import Job, Node, NodeState, Reading, Shape
+from tidegate.core.slurm import Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.ports import ReceivedDigest, ReceivedOrder
 
 NOW_S = 1_000.0
@@ -96,14 +96,14 @@ class FakeSlurm:
     def poke(self, names: Sequence[str]) -> None:
         self.calls.append(("poke", *names))
 
-    def put(self, name: str, *words: str, reason: str = "") -> None:
+    def put(self, name: str, *words: str, reason: str = "", set_by: SetBy = SetBy.UNKNOWN) -> None:
         """The node exists and is in this state."""
         state = NodeState(frozenset(words))
         known = self.nodes.get(name)
         self.nodes[name] = (
-            replace(known, state=state, reason=reason or known.reason)
+            replace(known, state=state, reason=reason or known.reason, set_by=set_by)
             if known
-            else Node(name, state, 8, 1_000, 4, "t4", reason=reason)
+            else Node(name, state, 8, 1_000, 4, "t4", reason=reason, set_by=set_by)
         )
 
     def queue(self, job_id: str, state: str = "PENDING", **fields: object) -> None:

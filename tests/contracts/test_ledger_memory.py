@@ -5,9 +5,10 @@ from itertools import pairwise
 
 from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
-from tidegate.core.actions import Resting, Stuck
+from tidegate.core.actions import Resting
 from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.stuck import Stuck
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
 

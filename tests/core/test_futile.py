@@ -6,10 +6,11 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, instance, job, node, record, snapshot
-from tidegate.core.actions import OrderKind, Plan, Stuck, Watch
+from tidegate.core.actions import OrderKind, Plan, Watch
 from tidegate.core.planner import plan
 from tidegate.core.slurm import Association, Job
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.stuck import Stuck
 
 LATER_S = 200.0
 

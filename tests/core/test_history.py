@@ -13,7 +13,6 @@ from tidegate.core.actions import (
     Rest,
     Resume,
     Send,
-    Stuck,
     Terminate,
     Watch,
 )
@@ -21,6 +20,7 @@ from tidegate.core.ec2 import FleetRequest, Market, Offering, Override, Refusal,
 from tidegate.core.history import Event, Kind, Narrator
 from tidegate.core.planner import plan
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.stuck import Stuck
 
 SPOT = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
 

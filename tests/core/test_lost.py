@@ -24,6 +24,7 @@ from tidegate.core.lost import (
 from tidegate.core.members import members
 from tidegate.core.overview import overview
 from tidegate.core.planner import plan
+from tidegate.core.slurm import SetBy
 from tidegate.core.snapshot import Snapshot
 
 NAME = "i-0123456789abcdef0"
@@ -31,6 +32,7 @@ SLURM = {
     SlurmSays.USABLE: node(NAME),
     SlurmSays.OURS: node(NAME, state="IDLE+DRAIN", reason="tidegate: idle"),
     SlurmSays.THEIRS: node(NAME, state="IDLE+DRAIN", reason="bad fan"),
+    SlurmSays.SICK: node(NAME, state="IDLE+DRAIN", reason="NHC: disk full", set_by=SetBy.ROOT),
     SlurmSays.DOWN: node(NAME, state="DOWN", reason="Not responding"),
     SlurmSays.STRANGE: node(NAME, state="IDLE+NEWWORD"),
 }
@@ -107,10 +109,10 @@ def test_every_cell_is_acted_on_waited_for_or_an_alarm(cell: Cell) -> None:
     assert bool(told) == cell.is_lost
 
 
-def test_there_are_240_cells_and_a_node_is_in_its_own() -> None:
+def test_there_are_280_cells_and_a_node_is_in_its_own() -> None:
     every = list(cells())
 
-    assert len(set(every)) == len(every) == 240
+    assert len(set(every)) == len(every) == 280
     for cell in every:
         for member in members(seen(cell)):
             assert cell_of(member, seen(cell)) == cell

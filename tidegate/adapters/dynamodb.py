@@ -65,7 +65,6 @@ from tidegate.core.actions import (
     Phase,
     Resting,
     Stretch,
-    Stuck,
     Toll,
 )
 from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
@@ -75,6 +74,7 @@ from tidegate.core.errors import Throttled
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
+from tidegate.core.stuck import Stuck
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.wire.records import (
     CORDON,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
+from tidegate.core.drains import OPEN_REASON, OUR_REASON
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, NodeReservation, Reading
@@ -132,6 +133,14 @@ def _static(nodes: Sequence[Node], known: frozenset[str], jobs: Sequence[Job]) -
     return tuple(sorted(asked & known - {node.name for node in nodes})) if asked else ()
 
 
+def _said(reason: str) -> tuple[str, str]:
+    """A reason, which Slurm refuses to drain without, and the same as the node's comment: by
+    that a reason is known for ours, whatever words others choose.
+    """
+    said = one_line(reason) or OUR_REASON
+    return f"reason={said}", f"comment={said}"
+
+
 def _without_account(job: Job) -> Job:
     """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
     return replace(job, reason="None") if job.reason == "InvalidAccount" else job
@@ -146,16 +155,20 @@ class SlurmCli:
         self._memory_per_cpu: dict[str, bool] = {}
         self._scripts = Scripts(self._read_script)
         self._exclusions = Exclusions(self._read_excluded, self._unfold)
+        self._opened: dict[str, str] = {}
 
     def read(self) -> Reading:
         # Nodes first: a job that starts in between makes its node look idle, and every order
         # reads again before it acts. The other way round the job would look unserved and
         # buy a node.
-        (nodes, known), queue = self._all_nodes(), self._jobs()
+        config = self._ask(["scontrol", "show", "config"])
+        slurm_user = slurm_text.slurm_user(config)
+        (nodes, known), queue = self._all_nodes(slurm_user), self._jobs()
         if _was_left(nodes, queue):
-            (nodes, known), queue = self._all_nodes(), self._jobs()
+            (nodes, known), queue = self._all_nodes(slurm_user), self._jobs()
         jobs = self._exclusions.with_excluded(self._scripts.with_signals(queue))
-        is_accounted = self._is_accounted()
+        # Whether there is a slurmdbd, and with it accounts, associations and their caps.
+        is_accounted = bool(_WITH_SLURMDBD.search(config))
         # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once
         # when it is asked for its associations and has no accounting (docs/real-slurm.md, i).
         limits = (
@@ -176,14 +189,13 @@ class SlurmCli:
         )
 
     def drain(self, names: Sequence[str], reason: str) -> None:
-        # Slurm refuses to drain without a reason.
-        self._update_nodes(names, "state=drain", f"reason={one_line(reason) or 'tidegate'}")
+        self._update_nodes(names, "state=drain", *_said(reason))
 
     def down(self, names: Sequence[str], reason: str) -> None:
-        self._update_nodes(names, "state=down", f"reason={one_line(reason) or 'tidegate'}")
+        self._update_nodes(names, "state=down", *_said(reason))
 
     def undrain(self, names: Sequence[str]) -> None:
-        self._update_nodes(names, "state=undrain")
+        self._update_nodes(names, "state=undrain", f"reason={OPEN_REASON}")
 
     def weigh(self, names: Sequence[str], weight: int) -> None:
         self._update_nodes(names, f"weight={weight}")
@@ -256,10 +268,13 @@ class SlurmCli:
     def _nodes(self) -> tuple[Node, ...]:
         return self._all_nodes()[0]
 
-    def _all_nodes(self) -> tuple[tuple[Node, ...], frozenset[str]]:
+    def _all_nodes(self, slurm_user: str = "") -> tuple[tuple[Node, ...], frozenset[str]]:
         """Tidegate's nodes, and the names of all."""
         text = self._ask(["scontrol", "show", "nodes", "-d", "-o"])
-        return slurm_text.nodes(text), slurm_text.node_names(text)
+        opened = dict(self._opened)  # another thread may read it
+        nodes = slurm_text.nodes(text, slurm_user, opened)
+        self._opened = opened
+        return nodes, slurm_text.node_names(text)
 
     def _reservations(self, nodes: Sequence[Node]) -> tuple[NodeReservation, ...]:
         found = slurm_reserved.records(self._ask(["scontrol", "show", "reservation", "-o"]))
@@ -318,10 +333,6 @@ class SlurmCli:
         if not self._version:
             self._version = self._ask(["scontrol", "--version"]).split()[-1]
         return self._version
-
-    def _is_accounted(self) -> bool:
-        """Whether there is a slurmdbd, and with it accounts, associations and their caps."""
-        return bool(_WITH_SLURMDBD.search(self._ask(["scontrol", "show", "config"])))
 
     def _ask(self, argv: Sequence[str]) -> str:
         done = self._run(argv, READ_TIMEOUT_S)

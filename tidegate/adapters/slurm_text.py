@@ -13,7 +13,7 @@ from typing import Any
 
 from tidegate.core.caps import LEFT, MINUTES, WALL
 from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.slurm import Association, Licence, Node, NodeState
+from tidegate.core.slurm import Association, Licence, Node, NodeState, SetBy
 
 UNIT_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 MIB = 1024**2
@@ -29,8 +29,11 @@ _TRES_LIMITS = frozenset(
     | {"MaxTRESPU", "MaxTRESPA"}
 )
 _NODE_GRES = re.compile(r"(gpu|neuron)(?::([A-Za-z][^:,()=]*))?:([0-9]{1,9})", re.ASCII)
-_REASON = re.compile(r" Reason=(.*?)(?: \[[^\[\]]*@[^\[\]]*\])?(?: Extra=.*)?(?: Comment=.*)?$")
 _NAME = re.compile(r"^NodeName=(\S+)", re.MULTILINE)
+_REASON = re.compile(
+    r" Reason=(.*?)(?: \[([^\[\]]*)@([^\[\]]*)\])?(?: Extra=.*?)?(?: Comment=(.*))?$"
+)
+_SLURM_USER = re.compile(r"^SlurmUser *= ([^\s(]+)", re.MULTILINE)
 _LIMIT = re.compile(
     r"(?:^|,)((?:gres|license)/[^=,]+|cpu|mem|node)=([0-9]{1,15}(?:\.[0-9]{1,3})?[KMGTP]?)(?=\(|,|$)",
     re.ASCII,
@@ -105,12 +108,28 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(part for part in value(text).split(",") if part)
 
 
-def nodes(text: str) -> tuple[Node, ...]:
-    """The dynamic nodes in `scontrol show nodes -d -o`; static ones are not Tidegate's."""
+def slurm_user(text: str) -> str:
+    """SlurmUser in `scontrol show config`, "" when it does not say."""
+    found = _SLURM_USER.search(text)
+    return found[1] if found else ""
+
+
+def nodes(
+    text: str, slurm_user: str = "", opened: dict[str, str] | None = None
+) -> tuple[Node, ...]:
+    """The dynamic nodes in `scontrol show nodes -d -o`; static ones are not Tidegate's.
+
+    `slurm_user`: as whom slurmctld runs, by which its own reasons are known. `opened`: the
+    reasons, with their times, that open nodes were seen to have; updated.
+    """
     lines = [line for line in text.split("\n") if line.startswith("NodeName=")]
     if not lines and text.strip() and not text.startswith("No nodes in the system"):
         raise ParseError(f"scontrol show nodes printed no node but {text[:80]!r}.")
-    return tuple(node for line in lines if (node := _node(line)) is not None)
+    memory = opened if opened is not None else {}
+    found = tuple(n for line in lines if (n := _node(line, slurm_user, memory)) is not None)
+    for name in memory.keys() - {node.name for node in found}:
+        del memory[name]
+    return found
 
 
 def node_names(text: str) -> frozenset[str]:
@@ -118,7 +137,7 @@ def node_names(text: str) -> frozenset[str]:
     return frozenset(_NAME.findall(text))
 
 
-def _node(line: str) -> Node | None:
+def _node(line: str, slurm_user: str, opened: dict[str, str]) -> Node | None:
     # Reason and Comment are free text and come last: what stands before is Slurm's own.
     head = line.split(" Reason=", 1)[0].split(" Comment=", 1)[0]
     fields = dict(pair.split("=", 1) for pair in head.split() if "=" in pair)
@@ -143,9 +162,46 @@ def _node(line: str) -> Node | None:
             last_busy_at_s=instant_s(fields.get("LastBusyTime", "")),
             gres=gres,
             weight=number(fields.get("Weight", "1")),
+            set_by=_set_by(reason, slurm_user, _is_left_over(fields, state, reason, opened)),
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error
+
+
+def _is_left_over(
+    fields: Mapping[str, str],
+    state: NodeState,
+    reason: re.Match[str] | None,
+    opened: dict[str, str],
+) -> bool:
+    """The node is drained with a reason that it had while it was open.
+
+    From 24.11 on Slurm keeps the reason of a node that somebody opens, and drains it by itself
+    later without another; whoever else drains gives one, which has a new time.
+    """
+    given = f"{reason[1]}@{reason[3]}" if reason else ""
+    if state.is_drain:
+        return bool(given) and opened.get(fields["NodeName"]) == given
+    opened[fields["NodeName"]] = given
+    return False
+
+
+def _set_by(found: re.Match[str] | None, slurm_user: str, is_left_over: bool) -> SetBy:
+    """The agent gives its own reasons as the node's comment too; slurmctld may add to a reason."""
+    if found is None:
+        return SetBy.UNKNOWN
+    if is_left_over:
+        return SetBy.SLURM
+    reason, user, _, comment = found.groups()
+    if comment and (reason == comment or reason.startswith(f"{comment} : ")):
+        return SetBy.US
+    match user:
+        case None:
+            return SetBy.UNKNOWN
+        case "root" | "0":
+            return SetBy.ROOT
+        case _:
+            return SetBy.SLURM if user == slurm_user else SetBy.USER
 
 
 def _node_gpus(text: str) -> tuple[int, str, str]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
+from tidegate.core.drains import is_ours
 from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
-from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node, Reading
 from tidegate.ports import Slurm
 
@@ -39,18 +39,13 @@ def _keeps_reason(node: Node, order: Order) -> bool:
     if not node.state.is_drain:
         return False
     is_watchers = node.reason.startswith(NODE_SAVES)
-    return is_watchers or _is_theirs(node) or _is_lesser(order, node.reason)
+    # A person's reason says to whom the node belongs, a checker's what is wrong with it.
+    return is_watchers or not is_ours(node) or _is_lesser(order, node.reason)
 
 
 def _is_lesser(order: Order, before: str) -> bool:
     """A mere risk, where a reclaim was the reason before: queues do not keep the order."""
     return before.startswith(SERVICE_SAVES) and not order.text.startswith(SERVICE_SAVES)
-
-
-def _is_theirs(node: Node) -> bool:
-    """A person has drained it: the reason says why, and to whom it belongs."""
-    is_ours = not node.reason or node.reason.startswith(OUR_REASON)
-    return node.state.is_drain and not is_ours
 
 
 def _give_way(pairs: Sequence[tuple[Order, Node]], slurm: Slurm) -> dict[str, str]:

@@ -7,9 +7,9 @@ from enum import IntEnum, StrEnum
 from tidegate.core.ec2 import Cure, FleetRequest, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
+from tidegate.core.stuck import Stuck
 from tidegate.core.why import WhyNot
 
-STUCK_KEPT_S = 3 * 3600.0  # past the longest back-off, and boot and passes of the next try
 # DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
 JOBS_KEPT_MAX = 1_000
 
@@ -53,6 +53,7 @@ class Order:
     undrain, the one drain reason that it lifts besides a gate, which has none.
     `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
     that a late repeat cannot hit a job that has long started elsewhere.
+    `despite`: what another hand said as it drained (`drains.told_by`); a release goes past it.
     """
 
     order_id: str
@@ -63,6 +64,7 @@ class Order:
     text: str = ""
     delay_s: int = 0
     on_nodes: tuple[str, ...] = ()
+    despite: str = ""
 
 
 class OrderOutcome(StrEnum):
@@ -144,6 +146,7 @@ class NodeRecord:
     the ledger's counters.
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
     it away or it ended by itself; `toll`: what that did to jobs, counted when AWS first said so.
+    `for_jobs`: those that it was bought for, of many some.
     """
 
     instance_id: str
@@ -163,6 +166,7 @@ class NodeRecord:
     interrupted_in: Phase | None = None
     toll: Toll | None = None
     priced_at_s: float | None = None
+    for_jobs: tuple[str, ...] = ()
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -288,26 +292,6 @@ class Rest:
     offering: Offering
     code: str
     reason: str
-
-
-@frozen
-class Stuck:
-    """A job that Slurm leaves waiting beside idle nodes that fit it, since `since_s`.
-
-    `request`: a digest of what it asked and of its limits. `failures`: how often it was passed
-    over; the last time until `until_s`.
-    """
-
-    job_id: str
-    request: str
-    since_s: float
-    failures: int = 0
-    until_s: float = 0.0
-
-    @property
-    def is_forgotten_at_s(self) -> float:
-        """A job that was not seen stuck again for so long starts anew."""
-        return max(self.since_s, self.until_s) + STUCK_KEPT_S
 
 
 @frozen

@@ -135,5 +135,10 @@ def _others(
                 yield f"ask less time: scontrol update JobId={job.job_id} TimeLimit=..."
             case Why.FUTILE:
                 yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
+            case Why.SICK:
+                yield (
+                    "tell an administrator: what drained its nodes stands in sinfo -R and tidegate"
+                    " nodes; a check that errs drains every node"
+                )
             case _:
                 pass

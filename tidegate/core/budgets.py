@@ -4,7 +4,7 @@ The words and the arithmetic are Karpenter's: a percentage is rounded up, the sm
 that counts now decides, nodes that leave already count, and what cannot be read lets nothing go.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from math import ceil
 from typing import Protocol
@@ -15,7 +15,7 @@ from tidegate.core.frozen import frozen
 class DisruptionReason(StrEnum):
     """Why a node that AWS would leave to us is let go, in the order in which it is decided."""
 
-    UNHEALTHY = "unhealthy"  # Slurm finds it DOWN
+    UNHEALTHY = "unhealthy"  # Slurm finds it DOWN, or software drained it
     EXPIRED = "expired"  # older than its pool allows
     DRIFTED = "drifted"  # made from another launch template than its pool's
     EMPTY = "empty"  # idle, and no job needs it
@@ -77,8 +77,12 @@ def tightest(
     return min(counting, key=lambda each: each[0], default=None)
 
 
+# A check that errs finds every node unhealthy: it must not take the whole pool at once.
+UNHEALTHY_BUDGET = Budget(percent=20.0, reasons=frozenset({DisruptionReason.UNHEALTHY}))
+
 # An empty node can go unnoticed by anyone; nodes that work leave a tenth of the pool at a time.
 DEFAULT_BUDGETS: tuple[Budget, ...] = (
+    UNHEALTHY_BUDGET,
     Budget(
         percent=10.0,
         reasons=frozenset(
@@ -90,6 +94,13 @@ DEFAULT_BUDGETS: tuple[Budget, ...] = (
         ),
     ),
 )
+
+
+def with_unhealthy(budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+    """The budgets, and the usual one for unhealthy nodes where none of them speaks of these."""
+    if any(not each.reasons or DisruptionReason.UNHEALTHY in each.reasons for each in budgets):
+        return tuple(budgets)
+    return (*budgets, UNHEALTHY_BUDGET)
 
 
 @frozen

@@ -5,12 +5,14 @@ and again, so after three scheduling passes it is passed over for 5, then 15, th
 or until its request or its limits change.
 """
 
+from dataclasses import replace
 from hashlib import sha256
 
-from tidegate.core.actions import Stuck, Unmet, Watch
+from tidegate.core.actions import Unmet, Watch
 from tidegate.core.caps import covers
 from tidegate.core.slurm import Job, Reading, holders
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.stuck import Stuck
 from tidegate.core.why import Why, WhyNot
 from tidegate.core.work import Work
 
@@ -35,13 +37,22 @@ def held_back(snapshot: Snapshot) -> dict[str, Unmet]:
     for job in reading.jobs:
         stuck = resting.get(job.job_id)
         if stuck and job.is_pending and stuck.request == request(job, reading):
-            said = (
-                f"Slurm did not start it in {PASSES_MAX} passes although nodes that fit it were "
-                f"idle: nothing is bought for it for {stuck.until_s - now_s:.0f} s more"
-            )
-            why_not = WhyNot(Why.FUTILE, said, until_s=stuck.until_s)
-            found[job.job_id] = Unmet(job.job_id, said, (why_not,))
+            found[job.job_id] = passed_over(stuck, now_s)
     return found
+
+
+def passed_over(stuck: Stuck, now_s: float) -> Unmet:
+    """What a job hears for which nothing is bought for a while."""
+    kind, because = (
+        (Why.SICK, "the nodes bought for it became unhealthy before it could start")
+        if stuck.is_sick
+        else (
+            Why.FUTILE,
+            f"Slurm did not start it in {PASSES_MAX} passes although nodes that fit it were idle",
+        )
+    )
+    said = f"{because}: nothing is bought for it for {stuck.until_s - now_s:.0f} s more"
+    return Unmet(stuck.job_id, said, (WhyNot(kind, said, until_s=stuck.until_s),))
 
 
 def watch_waiting(work: Work) -> None:
@@ -79,7 +90,9 @@ def _watch(before: Stuck | None, job_id: str, asked: str, now_s: float) -> Watch
     back_off_s = BACK_OFF_S[min(before.failures, len(BACK_OFF_S) - 1)]
     reason = f"job {job_id} is passed over for {back_off_s:.0f} s: Slurm does not start it"
     until_s = now_s + back_off_s
-    return Watch(Stuck(job_id, asked, now_s, before.failures + 1, until_s), reason)
+    failures = before.failures + 1
+    stuck = replace(before, since_s=now_s, failures=failures, until_s=until_s, is_sick=False)
+    return Watch(stuck, reason)
 
 
 def request(job: Job, reading: Reading) -> str:

@@ -5,16 +5,18 @@ One table over every combination of the three and of the node's age. What the pl
 cell in which nobody acts and nothing ends by itself is an alarm.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import Enum, StrEnum, auto
 from itertools import product
 from typing import assert_never
 
 from tidegate.core.actions import Phase
+from tidegate.core.budgets import DisruptionReason, tightest
+from tidegate.core.drains import Hand, hand
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.frozen import frozen
 from tidegate.core.members import Member, members
-from tidegate.core.reconcile import OUR_REASON
 from tidegate.core.slurm import Node
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
@@ -24,6 +26,7 @@ class SlurmSays(Enum):
     USABLE = auto()  # jobs run or may start
     OURS = auto()  # drained by us, or at its gate
     THEIRS = auto()  # drained by an operator
+    SICK = auto()  # drained by software that found it unhealthy
     DOWN = auto()
     STRANGE = auto()  # a state that no Slurm we know prints
     ABSENT = auto()
@@ -84,7 +87,7 @@ class Cell:
     @property
     def is_lost(self) -> bool:
         """It is paid for and of no use, until somebody has acted."""
-        unusable = (SlurmSays.THEIRS, SlurmSays.DOWN, SlurmSays.STRANGE)
+        unusable = (SlurmSays.THEIRS, SlurmSays.SICK, SlurmSays.DOWN, SlurmSays.STRANGE)
         is_kept = self.ec2 is Ec2Says.ALIVE and self.slurm in unusable
         return is_kept or self.ec2 is Ec2Says.STOPPED or self.duty is Duty.ALARM
 
@@ -113,7 +116,7 @@ def _ours(cell: Cell) -> Duty:
     match cell.slurm:
         case SlurmSays.USABLE:
             return Duty.WORKS
-        case SlurmSays.OURS | SlurmSays.DOWN:
+        case SlurmSays.OURS | SlurmSays.SICK | SlurmSays.DOWN:
             return Duty.ACTS
         case SlurmSays.THEIRS | SlurmSays.STRANGE:
             return Duty.ALARM
@@ -137,7 +140,9 @@ def _not_shown(cell: Cell) -> Duty:
             return Duty.BOOTS if is_booting else Duty.ACTS
         case SlurmSays.THEIRS:
             return Duty.ACTS if is_announced else Duty.ALARM
-        case SlurmSays.USABLE | SlurmSays.OURS | SlurmSays.DOWN | SlurmSays.STRANGE:
+        case (
+            SlurmSays.USABLE | SlurmSays.OURS | SlurmSays.SICK | SlurmSays.DOWN | SlurmSays.STRANGE
+        ):
             return Duty.ACTS
         case _:
             assert_never(cell.slurm)
@@ -149,7 +154,13 @@ def _only_in_slurm(slurm: SlurmSays) -> Duty:
             return Duty.NONE
         case SlurmSays.DOWN:
             return Duty.ACTS
-        case SlurmSays.USABLE | SlurmSays.OURS | SlurmSays.THEIRS | SlurmSays.STRANGE:
+        case (
+            SlurmSays.USABLE
+            | SlurmSays.OURS
+            | SlurmSays.THEIRS
+            | SlurmSays.SICK
+            | SlurmSays.STRANGE
+        ):
             return Duty.ALARM
         case _:
             assert_never(slurm)
@@ -181,13 +192,34 @@ def lost_nodes(seen: Snapshot) -> tuple[Lost, ...]:
     """Every node of no use, by name. Meaningless while the head is silent."""
     ours = ((each, cell_of(each, seen)) for each in members(seen))
     found = [_lost(each, cell, seen) for each, cell in ours if cell.is_lost]
-    strays = ((each, _stray(each)) for each in _strays(seen))
+    strays = ((each, _stray(each, seen)) for each in _strays(seen))
     found += [
         Lost(each.name, cell, 0, _sentence(each.name, cell, each))
         for each, cell in strays
         if cell.is_lost
     ]
     return tuple(found)
+
+
+def doubtful_checks(seen: Snapshot) -> Iterator[str]:
+    """Pools of which more nodes are found unhealthy than their budget lets go: a check may err."""
+    found = [(each, cell_of(each, seen)) for each in members(seen) if each.node]
+    for pool in seen.cluster.pools:
+        ours = [(each, cell) for each, cell in found if each.pool == pool.name]
+        sick = [each for each, cell in ours if cell.slurm in (SlurmSays.SICK, SlurmSays.DOWN)]
+        budget = tightest(
+            pool.disruption.budgets, DisruptionReason.UNHEALTHY, len(ours), seen.now_s
+        )
+        if budget is None or len(sick) <= budget[0]:
+            continue
+        reasons = Counter(each.node.reason or "no reason given" for each in sick if each.node)
+        often = min(reasons, key=lambda reason: (-reasons[reason], reason))
+        yield (
+            f"pool {pool.name}: {len(sick)} of {len(ours)} nodes are found unhealthy, "
+            f"{reasons[often]} of them for: {often}. The check may err: its budget of {budget[1]} "
+            f"lets {budget[0]} leave at once; one that is well takes jobs again with scontrol "
+            f"update NodeName={min(each.instance_id for each in sick)} State=resume"
+        )
 
 
 def gpus(seen: Snapshot) -> Gpus:
@@ -206,11 +238,14 @@ def cell_of(member: Member, seen: Snapshot) -> Cell:
     age_s = seen.now_s - member.launched_at_s
     is_late = age_s > seen.cluster.timings.boot_bound_s
     return Cell(
-        _slurm(member.node), _ec2(member), _ledger(member), Age.LATE if is_late else Age.FRESH
+        _slurm(member.node, seen),
+        _ec2(member),
+        _ledger(member),
+        Age.LATE if is_late else Age.FRESH,
     )
 
 
-def _slurm(node: Node | None) -> SlurmSays:
+def _slurm(node: Node | None, seen: Snapshot) -> SlurmSays:
     if node is None:
         return SlurmSays.ABSENT
     if node.state.is_down:
@@ -219,8 +254,13 @@ def _slurm(node: Node | None) -> SlurmSays:
         return SlurmSays.STRANGE
     if not node.state.is_drain:
         return SlurmSays.USABLE
-    is_ours = not node.reason or node.reason.startswith(OUR_REASON)
-    return SlurmSays.OURS if is_ours else SlurmSays.THEIRS
+    match hand(node, seen.cluster.health_reasons):
+        case Hand.OURS:
+            return SlurmSays.OURS
+        case Hand.PERSON:
+            return SlurmSays.THEIRS
+        case Hand.SOFTWARE:
+            return SlurmSays.SICK
 
 
 def _ec2(member: Member) -> Ec2Says:
@@ -263,8 +303,8 @@ def _lost(member: Member, cell: Cell, seen: Snapshot) -> Lost:
     )
 
 
-def _stray(node: Node) -> Cell:
-    return Cell(_slurm(node), Ec2Says.ABSENT, LedgerSays.ABSENT, Age.LATE)
+def _stray(node: Node, seen: Snapshot) -> Cell:
+    return Cell(_slurm(node, seen), Ec2Says.ABSENT, LedgerSays.ABSENT, Age.LATE)
 
 
 def _sentence(name: str, cell: Cell, node: Node | None) -> str:
@@ -278,6 +318,8 @@ def _sentence(name: str, cell: Cell, node: Node | None) -> str:
     if cell.slurm is SlurmSays.THEIRS:
         given = f"give it back: scontrol update NodeName={name} State=RESUME"
         return f"node {name} is drained by an operator: {reason}; {given}"
+    if cell.slurm is SlurmSays.SICK:
+        return f"node {name} was found unhealthy and drained: {reason}"
     return f"node {name} is {node.state}: {reason}"
 
 

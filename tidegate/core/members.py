@@ -1,6 +1,6 @@
 """The fleet, joined by instance id: what ledger, EC2 and Slurm each say of one node."""
 
-from tidegate.core.actions import NodeRecord, OrderKind, OrderResult, Phase
+from tidegate.core.actions import NodeRecord, OrderKind, OrderOutcome, OrderResult, Phase
 from tidegate.core.ec2 import Instance, Market, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, holders
@@ -92,6 +92,23 @@ class Member:
         """Neither EC2 nor Slurm shows it yet, and nobody has said that it ends."""
         is_launched = self.record is not None and self.record.phase is Phase.LAUNCHED
         return is_launched and self.instance is None and self.node is None
+
+    @property
+    def was_released(self) -> bool:
+        """The head answered that Slurm has let it go."""
+        done = (OrderKind.RELEASE, OrderOutcome.DONE)
+        return self.result is not None and (self.result.kind, self.result.outcome) == done
+
+    @property
+    def is_let_go(self) -> bool:
+        """Its instance may end: Slurm has deleted the node, or never knew it.
+
+        What came beyond whole gangs is let go of at once, and may join where its planner died.
+        """
+        if self.was_released:
+            return True
+        is_released = self.record is not None and self.record.phase is Phase.RELEASED
+        return is_released and self.node is None
 
     def has_order(self, kind: OrderKind, now_s: float) -> bool:
         """An order of this kind is on its way: neither answered nor expired."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tidegate.core.actions import (
+    Action,
     Launch,
     LaunchRecord,
     LaunchStatus,
@@ -23,7 +24,7 @@ from tidegate.core.interruption import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.limits import Load
 from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
-from tidegate.core.reconcile import Judged, Use, is_let_go, judge, merged
+from tidegate.core.reconcile import Judged, Use, judge
 from tidegate.core.reservations import billed_as, may_leave
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
@@ -104,7 +105,7 @@ def end_released(work: Work) -> None:
         for member in work.fleet
         if member.record is not None
         and member.record.phase is Phase.RELEASED
-        and is_let_go(member)
+        and member.is_let_go
         and member.instance is not None
         and member.instance.is_alive
     ]
@@ -122,7 +123,7 @@ def judge_nodes(work: Work) -> None:
         _debit(work, each.member, in_doubt)
         _add_bin(work, each)
     work.actions.extend(
-        merged(
+        _merged(
             action
             for each in work.judged
             for action in each.actions
@@ -130,6 +131,18 @@ def judge_nodes(work: Work) -> None:
         )
     )
     _bound_launches(work, in_doubt)
+
+
+def _merged(actions: Iterable[Action]) -> list[Action]:
+    """The actions with all terminations of one reason in one: an API call takes many ids."""
+    ends: dict[str, list[str]] = {}
+    others: list[Action] = []
+    for action in actions:
+        if isinstance(action, Terminate):
+            ends.setdefault(action.reason, []).extend(action.instance_ids)
+        else:
+            others.append(action)
+    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]
 
 
 def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
@@ -251,7 +264,7 @@ def order_out(work: Work) -> None:
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = work.snapshot.now_s
-    by_reason: dict[tuple[OrderKind, str, bool], list[str]] = {}
+    by_reason: dict[tuple[OrderKind, str, bool, str], list[str]] = {}
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
@@ -266,13 +279,13 @@ def order_out(work: Work) -> None:
             and not node.state.is_reserved  # until then it is closed
         ):
             if not each.member.was_told(each.order, now_s):
-                key = each.order, each.reason, each.disruption is not None
+                key = each.order, each.reason, each.disruption is not None, each.despite
                 by_reason.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
             work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
-    for (kind, reason, is_budgeted), names in sorted(by_reason.items()):
-        text = f"tidegate: {reason}"
-        work.send(kind, tuple(sorted(names)), text, is_budgeted=is_budgeted)
+    for (kind, reason, is_budgeted, despite), names in sorted(by_reason.items()):
+        text, ours = f"tidegate: {reason}", tuple(sorted(names))
+        work.send(kind, ours, text, is_budgeted=is_budgeted, despite=despite)
 
 
 def reprice(work: Work) -> None:

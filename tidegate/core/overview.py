@@ -8,7 +8,7 @@ from tidegate.core.cures import needed
 from tidegate.core.durations import clock
 from tidegate.core.frozen import frozen
 from tidegate.core.limits import Load
-from tidegate.core.lost import Gpus, gpus, lost_nodes
+from tidegate.core.lost import Gpus, doubtful_checks, gpus, lost_nodes
 from tidegate.core.members import Member, members
 from tidegate.core.pool import Limits, Pool
 from tidegate.core.snapshot import Snapshot
@@ -248,6 +248,7 @@ def _troubles(seen: Snapshot) -> Iterator[str]:
     yield from needed(seen)
     yield from _partitions_down(seen)
     if seen.digest is not None:
+        yield from doubtful_checks(seen)
         yield from (each.sentence for each in lost_nodes(seen))
 
 

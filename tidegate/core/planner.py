@@ -28,6 +28,7 @@ from tidegate.core.nodes import (
     save_jobs,
 )
 from tidegate.core.serving import serve_queue
+from tidegate.core.sickness import watch_sick
 from tidegate.core.silence import replacements
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.steering import steer
@@ -43,6 +44,7 @@ PASSES: tuple[Pass, ...] = (
     save_jobs,
     end_jobs,
     order_out,
+    watch_sick,
     bury,
     reopen,
     retire,

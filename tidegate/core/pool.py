@@ -13,6 +13,9 @@ from tidegate.core.frozen import frozen
 # were seen far above it, so this leans towards on-demand for long jobs that lose all.
 DEFAULT_HAZARD_PER_HOUR = 0.05
 
+# LBNL's Node Health Check: its helper drains with this prefix.
+DEFAULT_HEALTH_REASONS = ("NHC:",)
+
 
 @frozen
 class Limits:
@@ -183,7 +186,7 @@ class Cluster:
 
     `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
     `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
-    `budgets`: by scope.
+    `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     """
 
     name: str
@@ -197,6 +200,7 @@ class Cluster:
     time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
     hazards: Mapping[Offering, float] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
+    health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

@@ -34,7 +34,10 @@ def prospects(seen: Snapshot) -> Mapping[str, Prospect]:
         name, pool = each.member.instance_id, seen.cluster.pool(each.member.pool)
         if pool is None or each.member.node is None:
             continue
-        if each.use is Use.LEAVING and each.order is None:
+        if each.disruption:
+            held = work.allowance.held(pool.name, each.disruption, besides=name)
+            found[name] = Prospect(each.reason, held)
+        elif each.use is Use.LEAVING and each.order is None:
             found[name] = Prospect(each.reason)
         elif each.use is Use.CAPACITY:
             outdated = should.get(name)

@@ -1,7 +1,6 @@
 """Three-way comparison of Slurm, EC2 and ledger, node by node: what each node is good for."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum, auto
@@ -12,13 +11,12 @@ from tidegate.core.actions import (
     Mark,
     NodeRecord,
     OrderKind,
-    OrderOutcome,
-    OrderResult,
     Phase,
     Rest,
     Terminate,
 )
 from tidegate.core.budgets import DisruptionReason
+from tidegate.core.drains import OUR_REASON, Hand, hand, told_by
 from tidegate.core.frozen import frozen
 from tidegate.core.interruption import TAKEN_BACK, is_announced, reclaim_at_s
 from tidegate.core.members import Member
@@ -27,11 +25,8 @@ from tidegate.core.reservations import block_drains_at_s
 from tidegate.core.slurm import Node
 from tidegate.core.snapshot import Snapshot
 
-OUR_REASON = "tidegate"
-
 # Whatever the hour says after it: nodes that were drained for the night open in the morning.
 STOPPED_REASON = "tidegate: the cluster is stopped"
-
 
 # No job starts there; the planner opens it for those that are worth it (`core.steering`).
 CLOSED_REASON = "tidegate: kept for larger jobs"
@@ -67,6 +62,8 @@ class Use(Enum):
 class Judged:
     """The verdict on one member; `order` is what the head should do with the node, if any.
 
+    `despite`: what some software said that drained it, which does not keep it.
+
     `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
     came out, told once or again and again; None: nothing to tell.
     """
@@ -80,21 +77,31 @@ class Judged:
     disruption: DisruptionReason | None = None
     is_good: bool | None = None
     is_closed: bool = False
+    despite: str = ""
 
     @property
     def is_leaving(self) -> bool:
-        """It goes as soon as Slurm lets it; not one that an operator holds."""
+        """It goes as soon as Slurm lets it; not one that a person holds."""
         return self.use is Use.LEAVING and self.order is not None
 
 
 def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
     """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
     settled = _settled(member)
-    judged = _judge(member, snapshot, in_doubt)
+    judged = _despite(_judge(member, snapshot, in_doubt), snapshot)
     is_good = _is_good(judged, snapshot)
     if not settled and is_good is None:
         return judged
     return replace(judged, actions=(*settled, *judged.actions), is_good=is_good)
+
+
+def _despite(judged: Judged, snapshot: Snapshot) -> Judged:
+    """A release goes past the word of software, whyever the node leaves; never past a person's."""
+    node = judged.member.node
+    if judged.order is not OrderKind.RELEASE or node is None or not node.state.is_drain:
+        return judged
+    is_softwares = hand(node, snapshot.cluster.health_reasons) is Hand.SOFTWARE
+    return replace(judged, despite=told_by(node)) if is_softwares else judged
 
 
 def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
@@ -116,21 +123,16 @@ def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
 
 def _settled(member: Member) -> tuple[Action, ...]:
     """Write down what became of the order that was on its way to this node."""
-    record, result, node = member.record, member.result, member.node
+    record, node = member.record, member.node
     if record is None:
         return ()
     marks: list[Action] = []
-    if _is_done_release(result) and record.phase < Phase.RELEASED:
+    if member.was_released and record.phase < Phase.RELEASED:
         marks.append(Mark(member.instance_id, Phase.RELEASED, "Slurm has let it go"))
     if record.gated_for and node is not None and not node.state.is_drain:
         reason = f"open for job {record.gated_for}"
         marks.append(Mark(member.instance_id, record.phase, reason, is_ungated=True))
     return tuple(marks)
-
-
-def _is_done_release(result: OrderResult | None) -> bool:
-    done = (OrderKind.RELEASE, OrderOutcome.DONE)
-    return result is not None and (result.kind, result.outcome) == done
 
 
 def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
@@ -142,10 +144,10 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
     if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
         return _judge_gone(member, snapshot)
-    if is_let_go(member):
+    if member.is_let_go:
         return _end(member, "released by Slurm")
     if member.record.phase is Phase.RELEASED:
-        if member.node is not None and _is_drained_by_others(member.node):
+        if member.node is not None and _is_a_persons(member.node, snapshot):
             return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
         reason = "nobody asked for it, and it joined before it was ended"
         return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
@@ -162,17 +164,6 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         why = f"did not register within {timings.boot_bound_s:.0f} s"
         return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
-
-
-def is_let_go(member: Member) -> bool:
-    """Its instance may end: Slurm has deleted the node, or never knew it.
-
-    What came beyond whole gangs is let go of at once, and may join where its planner died.
-    """
-    if _is_done_release(member.result):
-        return True
-    is_released = member.record is not None and member.record.phase is Phase.RELEASED
-    return is_released and member.node is None
 
 
 def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
@@ -208,7 +199,7 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
         # DOWN by itself after SlurmdTimeout.
         reason = "EC2 does not show its instance"
         return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
-    if member.instance is None and _is_drained_by_others(member.node):
+    if member.instance is None and _is_a_persons(member.node, snapshot):
         return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
     # A dead slurmd looks alive for minutes: the node must leave Slurm before a job starts on it,
     # and what seems to run there must run elsewhere. Without EC2's word a job that slipped in
@@ -235,9 +226,9 @@ def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ..
     return (Rest(record.offering, ENDED_WHILE_BOOTING, "a node ended while it booted"),)
 
 
-def _is_drained_by_others(node: Node) -> bool:
+def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
     """A person looks at it: also this node waits until Slurm finds it DOWN."""
-    is_theirs = bool(node.reason) and not node.reason.startswith(OUR_REASON)
+    is_theirs = hand(node, snapshot.cluster.health_reasons) is Hand.PERSON
     return node.state.is_drain and not node.state.is_down and is_theirs
 
 
@@ -295,6 +286,12 @@ def _judge_drain(
 ) -> Judged:
     """Whether a node that nothing else sends away takes jobs, and who keeps it from that."""
     now_s = snapshot.now_s
+    by = hand(node, snapshot.cluster.health_reasons) if node.state.is_drain else None
+    if by is Hand.SOFTWARE:
+        return _found_sick(member, node, joined)
+    if by is Hand.PERSON:
+        reason = f"drained by an operator: {node.reason}"
+        return Judged(member, Use.LEAVING, joined, reason=reason)
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
     kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
     is_closed = node.state.is_drain and node.reason == CLOSED_REASON
@@ -327,11 +324,21 @@ def _judge_drain(
     if record.cordon and node.reason == f"{OUR_REASON}: {record.cordon.reason}":
         reason = f"it has outlived its warning: {record.cordon.reason}"
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
-    if node.reason.startswith(OUR_REASON) or not node.reason:
-        # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
-        reason = f"drained by us: {node.reason or 'at its gate'}"
-        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
-    return Judged(member, Use.LEAVING, joined, reason=f"drained by an operator: {node.reason}")
+    # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
+    reason = f"drained by us: {node.reason or 'at its gate'}"
+    return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+
+
+def _found_sick(member: Member, node: Node, joined: tuple[Action, ...]) -> Judged:
+    """Software drained it: it goes when it is empty, within the budget for unhealthy nodes."""
+    return Judged(
+        member,
+        Use.LEAVING,
+        joined,
+        order=OrderKind.RELEASE,
+        reason=f"found unhealthy: {node.reason}",
+        disruption=DisruptionReason.UNHEALTHY,
+    )
 
 
 def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
@@ -340,7 +347,7 @@ def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
     if wanted.is_up or not wanted.ends_all or wanted.jobs_end_at_s is None:
         return False
     is_late = snapshot.now_s >= wanted.jobs_end_at_s
-    return is_late and member.is_busy and not _is_drained_by_others(node)
+    return is_late and member.is_busy and not _is_a_persons(node, snapshot)
 
 
 def _judge_kept(
@@ -378,15 +385,3 @@ def _end(member: Member, why: str, *also: Action) -> Judged:
     alive = member.instance is not None and member.instance.is_alive
     ending = (Terminate((member.instance_id,), why),) if alive else ()
     return Judged(member, Use.NONE, (*ending, *also))
-
-
-def merged(actions: Iterable[Action]) -> list[Action]:
-    """The actions with all terminations of one reason in one: an API call takes many ids."""
-    ends: dict[str, list[str]] = {}
-    others: list[Action] = []
-    for action in actions:
-        if isinstance(action, Terminate):
-            ends.setdefault(action.reason, []).extend(action.instance_ids)
-        else:
-            others.append(action)
-    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]

@@ -27,6 +27,11 @@ def in_short(verdict: Verdict) -> str:
             "Slurm did not start it although nodes that fit it were idle: nothing is bought for "
             f"it until {clock(max(until_s))}"
         )
+    if until_s and all(each.kind is Why.SICK for each in first):
+        return (
+            "the nodes bought for it became unhealthy before it could start: nothing is bought for "
+            f"it until {clock(max(until_s))}"
+        )
     sentences = list(dict.fromkeys(each.sentence for each in first))
     more = f"; {len(sentences) - 1} more below" if len(sentences) > 1 else ""
     return f"{sentences[0]}{more}" if sentences else verdict.reason

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import field
+from enum import StrEnum
 from typing import Self
 
 from tidegate.core.frozen import frozen
@@ -107,6 +108,16 @@ class NodeState:
         return "+".join(sorted(self.words))
 
 
+class SetBy(StrEnum):
+    """Who gave a node its reason; what that means is said in `core.drains`."""
+
+    UNKNOWN = ""  # there is no reason, or an agent read it that does not tell
+    US = "us"  # the head's agent
+    SLURM = "slurm"  # slurmctld, as SlurmUser; where that is root nobody can tell them apart
+    ROOT = "root"  # slurmd, what runs for it, or a person
+    USER = "user"  # anybody else
+
+
 @frozen
 class Node:
     """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock.
@@ -128,6 +139,7 @@ class Node:
     last_busy_at_s: float = 0.0
     gres: str = "gpu"
     weight: int = 1
+    set_by: SetBy = SetBy.UNKNOWN
 
 
 @frozen

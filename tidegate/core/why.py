@@ -29,6 +29,7 @@ class Why(StrEnum):
     NODES = "nodes"  # it may start on certain nodes only, and a new one is none of them
     HELD = "held"  # more nodes would not change it
     FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
+    SICK = "sick"  # the nodes bought for it became unhealthy before it could start
     NEXT_PLAN = "next-plan"
 
 

@@ -1,6 +1,6 @@
 """The working state of one plan: what the passes share and add to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -139,7 +139,7 @@ class Work:
     snapshot: Snapshot
     launches_max: int
     fleet: Sequence[Member]
-    passed_over: Mapping[str, Unmet] = field(default_factory=dict)
+    passed_over: dict[str, Unmet] = field(default_factory=dict)
     usage: Usage = field(init=False)
     shelves: Shelves = field(init=False)
     shop: Shop = field(init=False)
@@ -196,6 +196,7 @@ class Work:
         on_nodes: tuple[str, ...] = (),
         why: str = "",
         is_budgeted: bool = False,
+        despite: str = "",
     ) -> None:
         """Send an order. `why`: the reason for people, when `text` is not it."""
         order = Order(
@@ -206,6 +207,7 @@ class Work:
             only_if=only_if,
             text=text,
             on_nodes=on_nodes,
+            despite=despite,
         )
         self._num_orders += 1
         self.actions.append(Send(order, why or text.removeprefix("tidegate: "), is_budgeted))

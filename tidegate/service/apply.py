@@ -74,6 +74,8 @@ class Applier:
         for action in plan.actions:
             if isinstance(action, Learn):  # before the record that it was learnt from is closed
                 self.ledger.learn(action.learnt)
+            elif isinstance(action, Watch):  # before the nodes leave that it was seen by
+                self.ledger.watch(action.stuck)
         self._send(plan.actions, going)
         for action in plan.actions:
             if isinstance(action, Terminate):
@@ -180,14 +182,12 @@ class Applier:
             self.ledger.finish_launches(*(Finished(i, done, n) for i, n in by_launch.items()))
 
     def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
-        """What did not start, and what came and was no good."""
+        """What came and was no good."""
         before = {resting.offering: resting for resting in snapshot.resting}
         timings, factor = snapshot.cluster.timings, BROKEN_REST_FACTOR
         broken: dict[Offering, Resting] = {}
         for action in actions:
-            if isinstance(action, Watch):
-                self.ledger.watch(action.stuck)
-            elif isinstance(action, Rest):
+            if isinstance(action, Rest):
                 one = action.offering
                 refusal = Refusal(one, RefusalKind.OTHER, action.code, action.reason)
                 broken[one] = rested(

@@ -22,6 +22,7 @@ from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalK
 from tidegate.core.errors import Permanent, TidegateError, Transient
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
+from tidegate.core.sickness import jobs_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.waves import waves
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
@@ -147,8 +148,8 @@ class Launching:
         for record, result in results:
             gangs = dealt(record.launch, result.instances, self._known(record.launch))
             nodes = [
-                _node_record(record.launch, one, gangs[one.instance_id], prices)
-                for one in result.instances
+                _node_record(record.launch, number, one, gangs[one.instance_id], prices)
+                for number, one in enumerate(result.instances)
             ]
             status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
             finished.append(Finished(record.launch.launch_id, status, nodes))
@@ -214,7 +215,11 @@ def rested(
 
 
 def _node_record(
-    launch: Launch, instance: Instance, gang: str | None, prices: Mapping[Offering, float]
+    launch: Launch,
+    number: int,
+    instance: Instance,
+    gang: str | None,
+    prices: Mapping[Offering, float],
 ) -> NodeRecord:
     """`gang` None: it is let go of, nobody has asked for it."""
     return NodeRecord(
@@ -228,4 +233,5 @@ def _node_record(
         gated_for=gang or "",
         account=launch.account,
         template=instance.template,
+        for_jobs=(gang,) if gang in launch.for_jobs else jobs_of(launch, number),
     )

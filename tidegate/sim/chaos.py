@@ -12,6 +12,7 @@ from tidegate.core.actions import Order, OrderKind
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
 from tidegate.core.errors import SlurmUnavailable, Throttled
 from tidegate.core.events import SpotInterruption
+from tidegate.core.slurm import SetBy
 from tidegate.sim.draw import stream
 from tidegate.sim.ec2 import by_priority
 from tidegate.sim.faults import Faults, Killed, no_faults
@@ -35,7 +36,8 @@ class Chaos:
 
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
     `doomed`: those that it means to take back; `left_out`: those that Describe has hidden;
-    `touched`: nodes that a person has drained; `cordoned`: those that AWS has hinted at.
+    `touched`: nodes that a person has drained; `cordoned`: those that AWS has hinted at;
+    `sickened`: those that software has drained.
     `on_reclaim` is called right before EC2 takes an instance back.
     """
 
@@ -47,6 +49,7 @@ class Chaos:
     doomed: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    sickened: set[str] = field(default_factory=set)
     cordoned: set[str] = field(default_factory=set)
     _may_pause: bool = False
     is_over: bool = False
@@ -239,6 +242,13 @@ class Chaos:
             world.at(at_s - before_s, give)
         world.at(at_s, take)
 
+    def flicker(self, for_s: float) -> None:
+        """Describe leaves out half of what lives."""
+        self.note("lag")
+        for one in self.world.compute.live()[::2]:
+            self.left_out.add(one.instance_id)
+            self.world.compute.hide(one.instance_id, for_s)
+
     # -- machines --------------------------------------------------------------------------
 
     def _boots(self) -> Callable[[Instance], float]:
@@ -278,7 +288,9 @@ class Chaos:
                 return node
             self.note("boot")
             if luck < rate / 4:
-                return replace(node, is_down=True, reason="gres/gpu count too low")
+                return replace(
+                    node, is_down=True, reason="gres/gpu count too low", set_by=SetBy.SLURM
+                )
             return replace(node, memory_mib=node.memory_mib // 2)
 
         return booted

@@ -21,6 +21,7 @@ from tidegate.sim.draw_jobs import (
 )
 from tidegate.sim.draw_money import with_budget
 from tidegate.sim.options import (
+    DRAINED_BY_SLURM,
     FAULTS,
     Arrival,
     Happening,
@@ -51,6 +52,9 @@ LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 
 OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
+# Faults that came later: drawn by themselves they leave the worlds of all seeds as they were.
+DRAWN_APART = {"strangers": 0.5, "sick": 0.15}
+
 
 def stream(seed: int, name: str) -> Random:
     """A source of chance of its own, so that a world without one fault keeps all others."""
@@ -63,9 +67,10 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     drawn_size = chance.choices(list(SIZES), list(SIZES.values()))[0]
     size = size or drawn_size
     safety_s = chance.choice(SAFETY_S.get(size, LONGER_S))
-    often = {name: OFTEN.get(name, 0.3) for name in FAULTS if name != "strangers"}
-    some = frozenset(name for name, share in often.items() if chance.random() < share)
-    some |= {"strangers"} if stream(seed, "has strangers").random() < 0.5 else set()
+    older = (name for name in FAULTS if name not in DRAWN_APART)
+    some = frozenset(name for name in older if chance.random() < OFTEN.get(name, 0.3))
+    apart = DRAWN_APART.items()
+    some |= {name for name, share in apart if stream(seed, f"has {name}").random() < share}
     is_tight = chance.random() < 0.15
     leaving = stream(seed, "leaving")
     cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
@@ -269,7 +274,9 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
 # -- faults ----------------------------------------------------------------------------------
 
 
-HAPPENINGS = ("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag", "strangers")
+HAPPENINGS = (
+    *("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag", "strangers", "sick"),
+)
 
 
 def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
@@ -340,15 +347,17 @@ def _shortages(
 
 
 def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
-    most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2, "strangers": 4}.get(kind, 1)
+    most = {"death": 3, "hints": 3, "lag": 3, "slurm": 2, "spot": 2, "strangers": 4, "sick": 3}
     lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
     lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0), "strangers": (20.0, 900.0)}
+    lengths |= {"sick": (20.0, 500.0)}
     whats = {
         "death": ("instance", "slurmd"),
         "hints": ("rebalance", "maintenance", "maintenance", "issue"),
         "head": ("reboot", "reboot", "replaced"),
         "clock": ("-600", "45", "4000", "4000"),
         "subnet": ZONES,
+        "sick": ("check", "check", *DRAINED_BY_SLURM, "Kill task failed"),
     }
     return [
         Happening(
@@ -357,5 +366,5 @@ def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
             chance.uniform(*lengths.get(kind, (5.0, 40.0))),
             chance.choice(whats.get(kind, ("",))),
         )
-        for _ in range(chance.randint(1, most))
+        for _ in range(chance.randint(1, most.get(kind, 1)))
     ]

@@ -14,16 +14,19 @@ from tidegate.core.events import (
 )
 from tidegate.core.interruption import NEAR_S
 from tidegate.core.pool import Rebalance, Reservation
+from tidegate.core.slurm import SetBy
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
 from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
+from tidegate.sim.sickness import fall_ill
 from tidegate.sim.slurm_parts import SimNode, SubmitRefused
 
 RECONCILE_S = 300.0
-OPERATOR = "ada: looking at a fan"
+# Nothing keeps a person from beginning like us.
+OPERATORS = ("ada: looking at a fan", "tidegate: leave it to me, ada")
 NOTICE_S = 120.0  # of the end of a capacity block
 WAVE_S = 3.0  # between the notices of one storm
 HINTED_AGAIN_S = 120.0  # from a word of AWS Health to EC2's own at the latest
@@ -145,8 +148,9 @@ class Happenings:
 
     def _drain_one(self, node: SimNode, for_s: float) -> None:
         self.chaos.touched.add(node.name)
-        node.is_drain, node.reason = True, OPERATOR
-        self.chaos.world.slurm.table.changed()
+        chance = stream(self.chaos.options.seed, f"words about {node.name}")
+        who = chance.choice((SetBy.ROOT, SetBy.USER))
+        self.chaos.world.slurm.is_drained_by(who, node.name, chance.choice(OPERATORS))
         self._after(for_s, lambda: self._resume(node.name))
 
     def _meddle(self, happening: Happening) -> None:
@@ -182,7 +186,7 @@ class Happenings:
         node = world.slurm.nodes.get(name)
         if not world.slurm.is_up:
             self._after(30.0, lambda: self._resume(name))
-        elif node is not None and node.reason == OPERATOR:
+        elif node is not None and node.reason in OPERATORS:
             node.is_drain = False
             world.slurm.table.changed()
 
@@ -242,9 +246,11 @@ class Happenings:
             case "clock":
                 self._step_clock(it)
             case "lag":
-                self._flicker(it)
+                self.chaos.flicker(it.for_s)
             case "strangers":
                 self._crowd(it)
+            case "sick":
+                fall_ill(self.chaos, it)
             case _:
                 raise AssertionError(it.kind)
 
@@ -372,10 +378,3 @@ class Happenings:
 
     def _right_clock(self) -> None:
         self.chaos.world.head_clock.offset_s = 0.0
-
-    def _flicker(self, it: Happening) -> None:
-        """Describe leaves out half of what lives."""
-        self.chaos.note("lag")
-        for one in self.chaos.world.compute.live()[::2]:
-            self.chaos.left_out.add(one.instance_id)
-            self.chaos.world.compute.hide(one.instance_id, it.for_s)

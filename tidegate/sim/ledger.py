@@ -15,7 +15,6 @@ from tidegate.core.actions import (
     Phase,
     Resting,
     Stretch,
-    Stuck,
     Toll,
 )
 from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
@@ -25,6 +24,7 @@ from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
 from tidegate.core.snapshot import Epoch
 from tidegate.core.spend import month_of
+from tidegate.core.stuck import Stuck
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 

@@ -38,7 +38,10 @@ FAULTS = {
     "head": "the head reboots or is replaced",
     "clock": "the head's clock is stepped",
     "strangers": "other instances of the account fill open reservations for a while",
+    "sick": "a health check errs, or Slurm drains a node where an epilog or a task failed",
 }
+
+DRAINED_BY_SLURM = ("Epilog error", "Prolog error", "batch job complete failure")
 
 
 @frozen

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from tidegate.core.drains import OPEN_REASON
 from tidegate.core.errors import SlurmUnavailable
 from tidegate.core.fit import lacks, satisfies
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, NodeReservation, Reading
+from tidegate.core.slurm import Association, NodeReservation, Reading, SetBy
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
@@ -146,6 +147,21 @@ class SimSlurm:
             for tell in self.on_join:
                 tell(joined)
 
+    def drains_itself(self, name: str, reason: str) -> None:
+        """Slurmctld, an epilog that failed for example: an older reason stays."""
+        node = self.nodes.get(name)
+        if self.is_up and node is not None and not node.is_drain:
+            node.is_drain, node.set_by = True, SetBy.SLURM
+            node.reason = node.reason or reason
+            self.table.changed()
+
+    def is_drained_by(self, set_by: SetBy, name: str, reason: str) -> None:
+        """`scontrol update` by somebody else than the agent."""
+        node = self.nodes.get(name)
+        if self.is_up and node is not None:
+            node.is_drain, node.reason, node.set_by = True, reason, set_by
+            self.table.changed()
+
     def die(self, name: str) -> None:
         """The machine vanished: the node looks alive until SlurmdTimeout."""
         node = self.nodes.get(name)
@@ -183,7 +199,7 @@ class SimSlurm:
     def drain(self, names: Sequence[str], reason: str) -> None:
         with self._command("drain", names):
             for node in self._known(names):
-                node.is_drain, node.reason = True, reason
+                node.is_drain, node.reason, node.set_by = True, reason, SetBy.US
             self.table.changed()
 
     def weigh(self, names: Sequence[str], weight: int) -> None:
@@ -196,11 +212,13 @@ class SimSlurm:
         with self._command("down", names):
             for node in self._known(names):
                 self.table.set_down(node, reason)
+                node.set_by = SetBy.US
 
     def undrain(self, names: Sequence[str]) -> None:
         with self._command("undrain", names):
             for node in self._known(names):
-                node.is_drain = False
+                # As 24.11, which keeps the reason that comes with an undrain.
+                node.is_drain, node.reason, node.set_by = False, OPEN_REASON, SetBy.SLURM
             self.table.changed()
             self.table.main_pass()
 

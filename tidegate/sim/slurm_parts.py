@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, Shape
+from tidegate.core.slurm import Job, Node, SetBy, Shape
 
 
 class SubmitRefused(Exception):
@@ -100,6 +100,7 @@ class SimNode:
     is_drain: bool = False
     is_down: bool = False
     reason: str = ""
+    set_by: SetBy = SetBy.UNKNOWN
     last_busy_at_s: float = 0.0
     died_at_s: float | None = None
     is_planned: bool = False

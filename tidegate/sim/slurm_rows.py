@@ -26,6 +26,7 @@ def node_row(node: SimNode) -> Node:
         node.is_planned,
         node.reserved,
         node.reason,
+        node.set_by,
         node.last_busy_at_s,
         node.weight,
         [(job_id, job.state) for job_id, job in node.jobs.items()],
@@ -57,6 +58,7 @@ def _node_row(node: SimNode) -> Node:
         gpus_alloc=gpus,
         features=node.features,
         reason=node.reason,
+        set_by=node.set_by,
         last_busy_at_s=node.last_busy_at_s,
         weight=node.weight,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.fit import satisfies
 from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, NodeReservation
+from tidegate.core.slurm import Association, NodeReservation, SetBy
 from tidegate.ports import Clock
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 
@@ -163,7 +163,7 @@ class Table:
         return [job] if signal.startswith("S:") else []
 
     def set_down(self, node: SimNode, reason: str) -> None:
-        node.is_down, node.reason = True, reason
+        node.is_down, node.reason, node.set_by = True, reason, SetBy.SLURM
         for job in list(node.jobs.values()):
             if job.state == "COMPLETING" or job.submit.is_requeueable:
                 self.requeue(job, completes=False)

@@ -18,7 +18,13 @@ from pydantic import (
     model_validator,
 )
 
-from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
+from tidegate.core.budgets import (
+    DEFAULT_BUDGETS,
+    Budget,
+    Disruption,
+    DisruptionReason,
+    with_unhealthy,
+)
 from tidegate.core.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
@@ -119,7 +125,8 @@ class DisruptionModel(Section):
 
     budgets: tuple[BudgetModel, ...] | None = Field(
         default=None,
-        description="10% at once for expired, drifted and consolidatable nodes when left out",
+        description="10% at once for expired, drifted and consolidatable nodes when left out, and"
+        " 20% for unhealthy ones when none is about these",
     )
     expire_after_s: Seconds | None = Field(
         default=_DISRUPTION.expire_after_s,
@@ -139,4 +146,5 @@ class DisruptionModel(Section):
         budgets = DEFAULT_BUDGETS
         if self.budgets is not None:
             budgets = tuple(each.budget() for each in self.budgets)
+            budgets = with_unhealthy(budgets) if budgets else ()
         return Disruption(budgets, self.expire_after_s, self.keep_max_s, self.roll_back_after)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.pool import (
     CLUSTER_SCOPE,
+    DEFAULT_HEALTH_REASONS,
     Budget,
     Cluster,
     Partition,
@@ -68,6 +69,11 @@ class SlurmModel(Section):
     )
     settings: dict[names.SlurmSetting, names.SettingValue] = Field(
         default_factory=dict, description="lines of slurm.conf, over the usual ones"
+    )
+    health_reasons: tuple[names.ReasonPrefix, ...] = Field(
+        default=DEFAULT_HEALTH_REASONS,
+        description="what the drain reasons of your own health checks begin with: such nodes are"
+        " replaced, those that a person drains are kept",
     )
     static: tuple[names.StaticLine, ...] = Field(
         default=(),
@@ -294,6 +300,7 @@ class ClusterModel(Section):
             time_limit_ratios=self.time_limit_ratio_by_account,
             hazards=self._hazards(),
             budgets=self._budgets(),
+            health_reasons=self.slurm.health_reasons,
         )
 
     def _budgets(self) -> Mapping[str, Budget]:

@@ -176,6 +176,10 @@ SlurmSetting = Annotated[CgroupSetting, AfterValidator(_setting)]
 SettingValue = Annotated[
     str, _pattern(r"^[A-Za-z0-9_./:,=()*%+@-]+$", "one word, in quotes where YAML needs them")
 ]
+ReasonPrefix = Annotated[
+    str,
+    _pattern(r"^[^\s\x00-\x1f][^\x00-\x1f]{1,99}$", "the begin of a drain reason, like NHC:"),
+]
 StaticLine = Annotated[
     str,
     _pattern(

@@ -80,6 +80,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "gpus_alloc": "GPUs in use",
         "features": "active features",
         "reason": "why it is drained or down",
+        "set_by": "who gave the reason: us, slurm, root or user; empty: nobody knows",
         "weight": "Slurm fills nodes of the lowest first",
         "last_busy_at_s": "when a job last ran on it, epoch seconds",
         "gres": "GRES name: gpu or neuron",
@@ -134,6 +135,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "market": "spot, on-demand, reserved or capacity-block",
     },
     "NodeRecord": {
+        "for_jobs": "jobs that it was bought for, of many some",
         "instance_id": "EC2's id",
         "launch_id": "the launch that bought it",
         "pool": "its pool",
@@ -277,6 +279,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "since_s": "when it was first seen beside an idle node",
         "failures": "how often it was passed over",
         "until_s": "nothing is bought for it before",
+        "sick_launches": "launches for it of which no node was well",
+        "is_sick": "whether that was why it was passed over the last time",
     },
     "Hazard": {"offering": _OFFERING, "per_hour": "interruptions per hour"},
 }

@@ -42,6 +42,7 @@ from tidegate.sim.checks.plans import (
     TogetherOrNotAtAll,
 )
 from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
+from tidegate.sim.checks.sickness import SickNeedsWait
 from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
@@ -74,6 +75,7 @@ CHECKS: tuple[type[Check], ...] = (
     RefusalsRemembered,
     NoFutileLaunches,
     NothingForBoundJobs,
+    SickNeedsWait,
     NothingBeforeItsTime,
     HoursOfTheWall,
     NothingWhileStopped,

@@ -356,7 +356,8 @@ class NoFutileLaunches(Check):
         """A node that came well and left without having run anything."""
         name, launch = instance.instance_id, self.witness.launch_of(instance)
         chaos, noticed = self.witness.chaos, self.witness.noticed
-        is_left_out = name in chaos.left_out or name in chaos.cordoned or name in noticed
+        is_left_out = any(name in of for of in (chaos.left_out, chaos.cordoned, chaos.sickened))
+        is_left_out |= name in noticed
         is_plain = name in self.witness.registered and not is_left_out
         if launch is None or name in self.used or not is_plain:
             return

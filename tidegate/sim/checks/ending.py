@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tidegate.core.budgets import DEFAULT_BUDGETS
 from tidegate.core.ec2 import Instance
 from tidegate.core.pool import Pool
+from tidegate.core.slurm import SetBy
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob, SimNode
 
@@ -67,7 +68,7 @@ class IdleNodesGo(Check):
                 or name in prepaid
                 or name in reserved
                 or node.jobs
-                or (node.is_drain and not node.reason.startswith("tidegate"))
+                or (node.is_drain and node.reason and node.set_by is not SetBy.US)
             ):
                 self.idle_s.pop(name, None)
                 continue

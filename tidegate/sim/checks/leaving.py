@@ -19,12 +19,14 @@ COUNTED_AGO_S = 600.0
 EXCUSES = ("clock", "lag")
 # A busy node is drained within a few looks after its time.
 LEFT_SOON_S = 300.0
-# While launches fail nothing is replaced for its age.
-BOOTS_FAIL = ("boot", "death", "spot")
+# While launches fail nothing is replaced for its age, and unhealthy nodes use up the budgets.
+BOOTS_FAIL = ("boot", "death", "spot", "sick")
 REASONS = {
     "tidegate: expired": DisruptionReason.EXPIRED,
     "tidegate: drifted": DisruptionReason.DRIFTED,
     "tidegate: idle for": DisruptionReason.EMPTY,
+    "tidegate: found unhealthy": DisruptionReason.UNHEALTHY,
+    "tidegate: Slurm finds it": DisruptionReason.UNHEALTHY,
 }
 
 
@@ -56,11 +58,13 @@ class BudgetsHold(Check):
                 totals.append((now_s, counts[pool]))
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
-        if verb != "drain" or not self.world.in_hand:
+        if verb not in ("drain", "delete") or not self.world.in_hand:
             return
         orders, _ = self.world.in_hand[-1]
         for name in names:
             order = next((o for o in orders if name in o.names and _reason(o)), None)
+            if verb == "delete" and order and _reason(order) is not DisruptionReason.UNHEALTHY:
+                continue  # counted as it was drained
             instance = self.world.compute.everything.get(name)
             pool = self.world.cluster.pool(instance.pool) if instance else None
             if order and pool:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from tidegate.core.actions import Order, OrderKind
 from tidegate.core.dealing import shares
 from tidegate.core.ec2 import FleetRequest, Instance
+from tidegate.core.slurm import SetBy
 from tidegate.core.slurm_names import faults
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.happenings import OPERATOR
+from tidegate.sim.happenings import OPERATORS
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
 
@@ -138,13 +139,18 @@ class OperatorsKeepNodes(Check):
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         for name in names:
             node = self.world.slurm.nodes.get(name)
-            if node is None or not node.is_drain or node.reason != OPERATOR or verb == "weigh":
+            if node is None or not node.is_drain or verb == "weigh" or not _is_a_persons(node):
                 continue
             if not self._goes(node):
                 raise self.broken(f"{verb} of {name}, which a person has drained")
 
     def _goes(self, node: SimNode) -> bool:
         return node.name in self.witness.chaos.announced or self.witness.is_machine_dead(node)
+
+
+def _is_a_persons(node: SimNode) -> bool:
+    """Slurm drains a node that somebody has opened again with the reason that it had."""
+    return node.reason in OPERATORS and node.set_by is not SetBy.SLURM
 
 
 class GangsWhole(Check):
@@ -232,7 +238,8 @@ class GangsWhole(Check):
         mates = [name for name in self.world.compute.everything if self._gang_of(name) == gang]
         # A more important job that has taken one of them leaves the gang waiting for another.
         nodes = self.world.slurm.nodes
-        touched = self.witness.chaos.touched  # nor does one that a person has drained
+        # Nor does one that a person or software has drained.
+        touched = self.witness.chaos.touched | self.witness.chaos.sickened
         is_broken_up = self._is_kept_one_taken(owner) or any(
             mate in touched or (mate in nodes and nodes[mate].jobs.keys() - {job.job_id})
             for mate in mates

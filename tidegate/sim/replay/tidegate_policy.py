@@ -13,7 +13,6 @@ from tidegate.core.actions import (
     Rest,
     Resting,
     Send,
-    Stuck,
     Terminate,
     Watch,
 )
@@ -24,6 +23,7 @@ from tidegate.core.planner import plan
 from tidegate.core.slurm import Node, NodeState, Reading
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.core.spend import charges
+from tidegate.core.stuck import Stuck
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.world import HEARTBEAT_S, World
 
