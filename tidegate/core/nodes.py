@@ -25,7 +25,12 @@ from tidegate.core.limits import Load
 from tidegate.core.members import Member
 from tidegate.core.pack import bin_of_node, bin_of_type
 from tidegate.core.reconcile import Judged, Use, judge
-from tidegate.core.reservations import billed_as, may_leave
+from tidegate.core.reservations import (
+    BLOCK_NOTICE_S,
+    billed_as,
+    block_drains_at_s,
+    may_leave,
+)
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import is_to_blame
@@ -219,18 +224,38 @@ def _add_bin(work: Work, judged: Judged) -> None:
 
 def save_jobs(work: Work) -> None:
     """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
-    snapshot = work.snapshot
-    lost = (j.member.record for j in work.judged if j.use is Use.LOST)
+    snapshot, timings = work.snapshot, work.snapshot.cluster.timings
     notices = tuple(
-        Notice(record.instance_id, at_s)
-        for record in lost
-        if record and (at_s := reclaim_at_s(record, snapshot.now_s) or 0.0) > snapshot.now_s
+        Notice(each.member.instance_id, at_s)
+        for each in work.judged
+        if (at_s := _taken_at_s(each, snapshot)) is not None
     )
-    timings = snapshot.cluster.timings
     if not notices:
         return
     for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
         work.actions.append(Send(order, RECLAIMED))
+
+
+def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
+    """When EC2 takes a node that lives, by its notice or by the end of its capacity block.
+
+    What should have happened already, a maintenance that had begun when it was announced, may
+    happen at any time: its jobs get as long as a notice would give them, from now on.
+    """
+    record, now_s = judged.member.record, snapshot.now_s
+    if record is None or judged.order is not OrderKind.RELEASE:
+        return None
+    at_s = None
+    if judged.use is Use.LOST:
+        at_s = reclaim_at_s(record, now_s)
+        if at_s is not None and at_s <= now_s and record.reclaim_at_s is not None:
+            return None  # they were saved before its time was over
+    elif judged.use is Use.LEAVING:
+        closes_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+        at_s = closes_s + BLOCK_NOTICE_S if closes_s is not None and closes_s <= now_s else None
+    if at_s is None:
+        return None
+    return at_s if at_s > now_s else now_s + snapshot.cluster.timings.spot_notice_s
 
 
 def end_jobs(work: Work) -> None:

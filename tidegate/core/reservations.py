@@ -13,6 +13,9 @@ from tidegate.core.snapshot import Snapshot
 # EC2 begins to end the instances of a capacity block 30 min before its end; Karpenter drains
 # 10 min earlier, and so do we.
 BLOCK_DRAIN_S = 2400.0
+# Source: EC2 user guide, "Monitor Capacity Blocks using EventBridge": its warning comes 40 min
+# before the end and says that instances begin to end in 10.
+BLOCK_NOTICE_S = 600.0
 
 
 def active(cluster: Cluster, now_s: float) -> Iterator[Reservation]:

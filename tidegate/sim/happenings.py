@@ -291,12 +291,14 @@ class Happenings:
             return
         ends_at_s = now_s + it.for_s
         change = HealthCategory.SCHEDULED_CHANGE
-        world.announce(HealthNotice((name,), change, "AWS_EC2_RETIREMENT", ends_at_s))
+        has_begun = stream(chaos.options.seed, f"begun at {it.at_s}").random() < 0.3
+        says_s = now_s - it.for_s if has_begun else ends_at_s
+        world.announce(HealthNotice((name,), change, "AWS_EC2_RETIREMENT", says_s))
 
         def comes_near() -> None:
             chaos.announced.setdefault(name, ends_at_s)
 
-        world.at(max(now_s, ends_at_s - NEAR_S), comes_near)
+        world.at(max(now_s, says_s - NEAR_S), comes_near)
         world.at(ends_at_s, lambda: world.compute.end(name))
 
     def _recommend(self, one: Instance) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from tidegate.core.budgets import DEFAULT_BUDGETS
-from tidegate.core.ec2 import Instance
+from tidegate.core.ec2 import Instance, Market
 from tidegate.core.pool import Pool
+from tidegate.core.reservations import BLOCK_DRAIN_S
 from tidegate.core.slurm import SetBy
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob, SimNode
@@ -165,8 +166,15 @@ class RequeuedOnlyForAReason(Check):
 
     def _goes(self, name: str) -> bool:
         node = self.world.slurm.nodes.get(name)
-        is_announced = name in self.witness.chaos.announced
+        is_announced = name in self.witness.chaos.announced or self._block_ends(name)
         return is_announced or node is None or self.witness.is_machine_dead(node)
+
+    def _block_ends(self, name: str) -> bool:
+        """Its capacity block's end stands in the cluster file: that is notice enough."""
+        block = self.world.compute.prepaid.held.get(name)
+        if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
+            return False
+        return self.witness.now_s >= block.ends_at_s - BLOCK_DRAIN_S
 
 
 class DrainedInTime(Check):

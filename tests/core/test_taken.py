@@ -1,0 +1,99 @@
+"""Nodes that EC2 takes by a known time or any moment now: what runs there is saved."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import orders
+from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, record, snapshot
+from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, Plan
+from tidegate.core.ec2 import Market, Offering
+from tidegate.core.planner import plan
+from tidegate.core.pool import Cluster, Reservation
+from tidegate.core.slurm import Job
+from tidegate.core.snapshot import Snapshot
+
+BLOCK = Offering("g4dn.xlarge", ZONE, Market.CAPACITY_BLOCK)
+SAVES_ITSELF = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20")
+MARGIN_S = cluster().timings.requeue_margin_s
+NOTICE_S = cluster().timings.spot_notice_s
+
+
+def with_block(ends_in_s: float) -> Cluster:
+    held = Reservation(
+        "cr-1", "g4dn.xlarge", ZONE, 1, Market.CAPACITY_BLOCK, NOW_S - 9000, NOW_S + ends_in_s
+    )
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.CAPACITY_BLOCK,))
+    return replace(of, pools=(using,), reservations=(held,), prices={held.offering: 0})
+
+
+def in_block(ends_in_s: float, of: Job = SAVES_ITSELF) -> Snapshot:
+    mine = NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 8000, 0.0)
+    return snapshot(
+        [of],
+        [node(state="ALLOCATED+DRAIN", gpus_alloc=1, reason="tidegate: its capacity block ends")],
+        of=with_block(ends_in_s),
+        instances=[instance(on=BLOCK)],
+        records=[mine],
+    )
+
+
+def under_maintenance(starts_in_s: float, of: Job = SAVES_ITSELF) -> Snapshot:
+    """AWS Health announced it just now."""
+    cordon = Cordon("AWS Health: AWS_EC2_RETIREMENT", NOW_S, NOW_S + starts_in_s)
+    return snapshot(
+        [of],
+        [node(state="ALLOCATED+DRAIN", gpus_alloc=1, reason=f"tidegate: {cordon.reason}")],
+        instances=[instance()],
+        records=[replace(record(), cordon=cordon)],
+    )
+
+
+def saved(made: Plan) -> tuple[list[Order], list[Order]]:
+    return orders(made, OrderKind.SIGNAL), orders(made, OrderKind.REQUEUE)
+
+
+@pytest.mark.parametrize("ends_in_s", [2401.0, 9000.0])
+def test_until_40_minutes_before_the_end_of_its_block_a_job_is_left_alone(ends_in_s: float) -> None:
+    assert saved(plan(in_block(ends_in_s))) == ([], [])
+
+
+def test_then_a_job_that_asks_for_it_is_signalled_and_requeued_after_its_grace() -> None:
+    (signal,), (requeue,) = saved(plan(in_block(2399.0)))
+
+    assert (signal.names, signal.text) == (("1",), "USR1")
+    assert (requeue.names, requeue.delay_s, requeue.on_nodes) == (("1",), 20, ("i-1",))
+
+
+def test_one_that_does_not_runs_until_ec2_may_end_it_30_minutes_before() -> None:
+    signals, (requeue,) = saved(plan(in_block(2399.0, job(1, on=["i-1"]))))
+
+    assert signals == []
+    assert requeue.delay_s == pytest.approx(599 - MARGIN_S, abs=1)
+
+
+def test_one_that_may_not_be_requeued_runs_to_the_end() -> None:
+    stubborn = job(1, on=["i-1"], is_requeueable=False)
+
+    assert saved(plan(in_block(2399.0, stubborn))) == ([], [])
+
+
+@pytest.mark.parametrize("seen", [in_block(1000.0), under_maintenance(-60), under_maintenance(0)])
+def test_where_the_time_is_over_already_jobs_are_saved_as_after_a_notice(seen: Snapshot) -> None:
+    (signal,), (requeue,) = saved(plan(seen))
+
+    assert (signal.names, requeue.names, requeue.delay_s) == (("1",), ("1",), 20)
+
+
+def test_a_job_without_a_checkpoint_gets_the_time_of_a_notice_and_is_requeued() -> None:
+    _, (requeue,) = saved(plan(under_maintenance(-3600, job(1, on=["i-1"]))))
+
+    assert requeue.delay_s == pytest.approx(NOTICE_S - MARGIN_S, abs=1)
+
+
+def test_a_spot_node_that_outlives_its_notice_is_not_asked_again() -> None:
+    seen = under_maintenance(-60)
+    late = replace(seen.nodes[0], cordon=None, reclaim_at_s=NOW_S - 5)
+
+    assert saved(plan(replace(seen, nodes=(late,)))) == ([], [])
