@@ -107,7 +107,9 @@ class Account:
         snapshots = [each["SnapshotId"] for each in disks if each.get("SnapshotId")]
         keys = self._snapshot_keys(snapshots)
         root = found.get("RootDeviceName")
-        sizes = [each.get("Ebs", {}) for each in mappings if each["DeviceName"] == root]
+        sizes = [
+            each.get("Ebs", {}) for each in mappings if root and each.get("DeviceName") == root
+        ]
         root_gib = max((int(each.get("VolumeSize", 0)) for each in sizes), default=0)
         return Image(found["Architecture"], found["State"], tuple(sorted(keys)), root_gib)
 
