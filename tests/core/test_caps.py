@@ -238,6 +238,22 @@ def test_a_job_that_cannot_be_served_holds_no_place_under_a_cap() -> None:
     assert "limited to 0 nodes" in why(made)
 
 
+def test_jobs_like_one_that_cannot_be_served_hold_no_place_under_a_cap_in_their_turn() -> None:
+    """However many they are: a plan does not get past them one by one."""
+    small = cluster(pool(), pool("a10g", (A10G,), limits=Limits(nodes=0)))
+    never = [job(n, gpus=2, gpu_type="a10g", qos="q", priority=9) for n in range(1, 31)]
+    held = job(40, gpus=2, gpu_type="a10g", qos="q", reason="JobHeldUser")
+    cap = Association("qos q", qos="q", in_all=2)
+    jobs = [*never, held, job(50, gpus=1, qos="q")]
+
+    made = plan(snapshot(jobs, of=small, associations=[cap]))
+
+    assert [launch.for_jobs for launch in launches(made)] == [("50",)]
+    assert {why(made, each.job_id) for each in never} == {why(made, "1")}
+    assert "limited to 0 nodes" in why(made, "30")
+    assert "held" in why(made, "40")
+
+
 def test_a_job_that_gets_no_node_holds_no_licence_that_another_waits_for() -> None:
     jobs = [
         job(1, priority=9, gpus=64, licences=(("matlab", 1),)),

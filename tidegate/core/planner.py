@@ -6,10 +6,13 @@ nodes, then nodes in flight, then new ones), open complete gangs, keep what a po
 release the idle.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
-from tidegate.core.actions import Plan
+from tidegate.core.actions import Plan, Unmet
 from tidegate.core.buy import LAUNCHES_MAX, owned
+from tidegate.core.demand import holds, in_order
 from tidegate.core.disruption import release_outdated, retire
 from tidegate.core.futile import held_back, watch_waiting
 from tidegate.core.gangs import open_gangs
@@ -30,6 +33,7 @@ from tidegate.core.nodes import (
 from tidegate.core.serving import serve_queue
 from tidegate.core.sickness import watch_sick
 from tidegate.core.silence import replacements
+from tidegate.core.slurm import Job
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.steering import steer
 from tidegate.core.templates import lessons, with_lessons
@@ -60,6 +64,25 @@ PASSES: tuple[Pass, ...] = (
 
 # How often the passes run for one plan, where caps keep jobs from others' places.
 ATTEMPTS_MAX = 4
+
+# What a job asks of nodes; whose it is and its place in the queue left out.
+_asked: Callable[[Job], Hashable] = attrgetter(
+    "partitions",
+    "nodes",
+    "shape",
+    "constraint",
+    "spreads",
+    "account",
+    "qos",
+    "time_limit_s",
+    "deadline_s",
+    "time_min_s",
+    "is_requeueable",
+    "is_checkpointed",
+    "required_nodes",
+    "excluded_nodes",
+    "reservation",
+)
 
 # While the head is silent nobody knows what runs where. Beside this, `silence` buys.
 PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released, reprice)
@@ -102,7 +125,8 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
     """The state after all passes.
 
     A job that gets no capacity holds no place under a cap of accounting: where there are caps,
-    the passes run again without such jobs, so that others may have their places.
+    the passes run again without such jobs and those like them, so that others may have their
+    places.
     """
     passed_over = held_back(snapshot)
     for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
@@ -115,5 +139,21 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
         is_capped = has_caps and len(work.unmet) > len(refused)
         if is_last or not refused or not is_capped or work.shop.is_full:
             break
-        passed_over |= refused
+        passed_over |= refused | _alike(refused, work)
     return work
+
+
+def _alike(refused: Mapping[str, Unmet], work: Work) -> dict[str, Unmet]:
+    """Jobs that ask the very same as one that gets no capacity: each would hold a place under a
+    cap in its turn, and get none either.
+    """
+    pending = [job for job in work.digest.reading.jobs if job.is_pending and not job.het_job_id]
+    said: dict[Hashable, Unmet] = {}
+    for job in in_order(job for job in pending if job.job_id in refused):
+        said.setdefault(_asked(job), refused[job.job_id])
+    capped = work.unmet.keys() - refused.keys() - work.passed_over.keys()
+    return {
+        job.job_id: replace(known, job_id=job.job_id)
+        for job in pending
+        if job.job_id in capped and (known := said.get(_asked(job))) and not holds(job)
+    }
