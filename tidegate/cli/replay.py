@@ -1,9 +1,10 @@
 """`tidegate replay`: your own job history on another cluster file, and what it would cost."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from tidegate.sim.replay.run import Replayed
     from tidegate.sim.replay.trace import Trace
 
-PROGRESS_S = 1.0
+# A shorter replay needs no bar.
+PROGRESS_S = 2.0
 
 EXAMPLES = "Examples: tidegate replay history.txt --cluster dev.yaml --report report.html"
 
@@ -57,9 +59,15 @@ def replay(
     ] = None,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
+    from tidegate.core.errors import BadConfig
+
     names = _policies(policy or ["tidegate"])
     asked = _asked(history, cluster, market, fail_if or [], is_lenient=is_lenient)
-    ended = _played(asked, names, boot_s=boot, sigma=sigma, seed=seed)
+    try:
+        ended = _played(asked, names, boot_s=boot, sigma=sigma, seed=seed)
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(code=1) from error
     _tell(ended, history.name, json_file, report)
     failures = [f for gate in asked.gates for f in gate.failures([e.outcome for e in ended])]
     for failure in failures:
@@ -110,21 +118,19 @@ def _asked(
 def _played(
     asked: _Asked, names: list[str], *, boot_s: float | None, sigma: float, seed: int
 ) -> "list[Replayed]":
-    """Every policy on every cluster."""
+    """Every policy on every cluster. Errors: BadConfig."""
+    import sys
+
     from tidegate.sim.replay.run import replay as play
     from tidegate.sim.replay.world import Setting
 
-    return [
-        play(
-            asked.trace,
-            each.cluster,
-            Setting(boot_s, sigma, seed, each.prices, each.capacity),
-            name,
-            progress=_progress(f"{each.cluster.name} {name}"),
-        )
-        for each in asked.markets
-        for name in names
-    ]
+    ended = []
+    for each in asked.markets:
+        setting = Setting(boot_s, sigma, seed, each.prices, each.capacity)
+        for name in names:
+            with progress(f"{each.cluster.name} {name}", sys.stderr) as tell:
+                ended.append(play(asked.trace, each.cluster, setting, name, progress=tell))
+    return ended
 
 
 def _tell(
@@ -183,18 +189,28 @@ def _read(path: Path, *, is_lenient: bool) -> "Trace":
     return trace
 
 
-def _progress(what: str) -> Callable[[int, int], None]:
-    """Tells how far a replay is, on stderr, where it is a terminal."""
-    import sys
+@contextmanager
+def progress(
+    what: str, stream: TextIO, after_s: float = PROGRESS_S
+) -> Iterator[Callable[[int, int], None]]:
+    """Takes how far a replay is, and shows it on the stream where that is a terminal."""
+    if not stream.isatty():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
 
-    told_s = time.monotonic()
+    bar = Progress(console=Console(file=stream), transient=True)
+    task = bar.add_task(what)
+    began_s = time.monotonic()
 
     def tell(done: int, of: int) -> None:
-        nonlocal told_s
-        if sys.stderr.isatty() and (time.monotonic() - told_s > PROGRESS_S or done == of):
-            told_s = time.monotonic()
-            full = 30 * done // of
-            bar = "#" * full + "." * (30 - full)
-            typer.echo(f"\r{what} [{bar}] {done} of {of} jobs", nl=done == of, err=True)
+        if not bar.live.is_started and time.monotonic() - began_s > after_s:
+            bar.start()
+        bar.update(task, completed=done, total=of)
 
-    return tell
+    try:
+        yield tell
+    finally:
+        if bar.live.is_started:
+            bar.stop()

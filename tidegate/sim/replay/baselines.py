@@ -14,6 +14,7 @@ from tidegate.core.fit import lacks
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.slurm import Job, Shape
+from tidegate.sim.replay.possible import meets
 from tidegate.sim.replay.state import Machine, Run
 from tidegate.sim.replay.trace import TraceJob
 from tidegate.sim.replay.world import World
@@ -27,6 +28,17 @@ class Offer:
     of: InstanceType
     offering: Offering
     usd_per_hour: float
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What its node says of itself to Slurm."""
+        return self.pool.features(self.of.name, self.offering.market)
+
+    def suits(self, job: Job, world: World) -> bool:
+        """Whether its node is one that Slurm would run the job on."""
+        if self.pool.name not in world.queue.pools_of(job.partitions):
+            return False
+        return not lacks(job.shape, self.of) and meets(job, self.features)
 
 
 def offers(cluster: Cluster) -> list[Offer]:
@@ -46,6 +58,7 @@ class Room:
 
     of: InstanceType
     pool: str
+    features: tuple[str, ...]
     gpus: int
     cpus: int
     memory_mib: int
@@ -53,18 +66,22 @@ class Room:
     jobs: list[Job] = field(default_factory=list)
 
     @classmethod
-    def of_type(cls, of: InstanceType, pool: str) -> "Room":
-        return cls(of, pool, of.gpus, of.vcpus, of.slurm_memory_mib)
+    def of_offer(cls, offer: Offer) -> "Room":
+        of = offer.of
+        return cls(of, offer.pool.name, offer.features, of.gpus, of.vcpus, of.slurm_memory_mib)
 
     @classmethod
     def of_machine(cls, each: Machine) -> "Room":
         free = (each.gpus_free, each.cpus_free, each.memory_free_mib)
         left = (0, 0, 0) if each.num_exclusive else free
-        return cls(each.instance_type, each.pool, *left, is_empty=each.is_empty)
+        of, pool = each.instance_type, each.pool
+        return cls(of, pool, each.features, *left, is_empty=each.is_empty)
 
-    def put(self, job: Job) -> bool:
+    def put(self, job: Job, world: World) -> bool:
         """Put one node's share of the job here, if it fits."""
         shape = job.shape
+        if self.pool not in world.queue.pools_of(job.partitions) or not meets(job, self.features):
+            return False
         if lacks(shape, self.of) or (shape.is_exclusive and not self.is_empty):
             return False
         if (
@@ -96,7 +113,7 @@ def unplaced(world: World) -> tuple[list[Job], list[Room]]:
         job = world.queue.waiting[place].pending
         missing = job.nodes
         for room in rooms:
-            if missing and room.put(job):
+            if missing and room.put(job, world):
                 missing -= 1
         left += [job] * missing
     return left, rooms
@@ -128,12 +145,12 @@ class ParallelCluster:
         left, _ = unplaced(world)
         rooms: list[Room] = []
         for job in left:
-            if not any(room.put(job) for room in rooms):
-                offer = _cheapest(offers(world.cluster), [job.shape])
+            if not any(room.put(job, world) for room in rooms):
+                offer = _cheapest(offers(world.cluster), [job], world)
                 if offer:
                     world.buy(offer.pool, offer.offering, 1)
-                    rooms.append(Room.of_type(offer.of, offer.pool.name))
-                    rooms[-1].put(job)
+                    rooms.append(Room.of_offer(offer))
+                    rooms[-1].put(job, world)
         return release_idle(world, self.IDLE_S)
 
 
@@ -152,14 +169,14 @@ class Karpenter:
         for_sale = offers(world.cluster)
         rooms: list[Room] = []
         for job in sorted(left, key=lambda job: (-job.shape.gpus, -job.shape.cpus, job.job_id)):
-            if not any(room.put(job) for room in rooms):
-                holding = [each for each in for_sale if not lacks(job.shape, each.of)]
+            if not any(room.put(job, world) for room in rooms):
+                holding = [each for each in for_sale if each.suits(job, world)]
                 if holding:
                     largest = max(holding, key=lambda each: (each.of.gpus, each.of.vcpus))
-                    rooms.append(Room.of_type(largest.of, largest.pool.name))
-                    rooms[-1].put(job)
+                    rooms.append(Room.of_offer(largest))
+                    rooms[-1].put(job, world)
         for room in rooms:
-            offer = _cheapest(for_sale, [_sum(room.jobs)])
+            offer = _cheapest(for_sale, room.jobs, world)
             if offer:
                 world.buy(offer.pool, offer.offering, 1)
         return release_idle(world, self.IDLE_S)
@@ -197,17 +214,20 @@ class Asg:
 
 
 class Static:
-    """A fixed number of the largest nodes, from the first job to the end of the last."""
+    """A fixed number of the largest nodes, from the first job to the end of the last: enough for
+    so many percent of the time.
+    """
 
-    def __init__(self, nodes: int) -> None:
-        self._nodes = nodes
+    def __init__(self, percent: float) -> None:
+        self._percent = percent
 
     def decide(self, world: World) -> float | None:
         if world.is_over:
             release_idle(world, 0.0)
         elif not world.machines:
             offer = _largest(world.cluster)
-            world.buy(offer.pool, offer.offering, self._nodes)
+            nodes = static_nodes([run.job for run in world.due], world.cluster, self._percent)
+            world.buy(offer.pool, offer.offering, nodes)
         return None
 
 
@@ -250,8 +270,13 @@ def _largest(cluster: Cluster) -> Offer:
     return max(offers(cluster), key=lambda e: (e.of.gpus, e.of.vcpus, -e.usd_per_hour))
 
 
-def _cheapest(for_sale: Sequence[Offer], shapes: Sequence[Shape]) -> Offer | None:
-    return next((e for e in for_sale if not any(lacks(s, e.of) for s in shapes)), None)
+def _cheapest(for_sale: Sequence[Offer], jobs: Sequence[Job], world: World) -> Offer | None:
+    """The cheapest that holds all of them together; None: nothing on demand does."""
+    together = _sum(jobs)
+    for each in for_sale:
+        if not lacks(together, each.of) and all(each.suits(job, world) for job in jobs):
+            return each
+    return None
 
 
 def _sum(jobs: Sequence[Job]) -> Shape:

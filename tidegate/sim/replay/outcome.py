@@ -129,7 +129,7 @@ def outcome(world: World, name: str, policy: str, unmet: dict[str, str]) -> Outc
     most_nodes, most_usd, breaches = _peaks(world)
     left = [run for run in world.runs if run.ended_s < 0]
     reasons = Counter(
-        unmet.get(run.job.job_id, "not started when the replay ended") for run in left
+        run.reason or unmet.get(run.job.job_id, "not started when the replay ended") for run in left
     )
     return Outcome(
         name=name,

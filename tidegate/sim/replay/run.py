@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from tidegate.core.errors import BadConfig
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster
-from tidegate.sim.replay.baselines import Asg, Karpenter, ParallelCluster, Static, static_nodes
+from tidegate.sim.replay.baselines import Asg, Karpenter, ParallelCluster, Static, offers
 from tidegate.sim.replay.outcome import Outcome, outcome
 from tidegate.sim.replay.tidegate_policy import Tidegate
 from tidegate.sim.replay.trace import Trace
@@ -29,8 +30,17 @@ def replay(
     name: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Replayed:
-    """Play the history on the cluster. Errors: KeyError when there is no such policy."""
-    policy, unmet = _policy(policy_name, trace, cluster)
+    """Play the history on the cluster.
+
+    Errors: KeyError when there is no such policy; BadConfig when it could buy nothing there.
+    """
+    policy = POLICIES[policy_name]()
+    unmet = policy.unmet if isinstance(policy, Tidegate) else {}
+    if policy_name != TIDEGATE and not offers(cluster):
+        raise BadConfig(
+            f"{policy_name} is modelled to buy on demand only, and no pool of {cluster.name} has"
+            " the capacity type on-demand: add it to one, or leave this policy out"
+        )
     world = World(trace.jobs, cluster, setting, policy)
     if progress is not None:
         world.on_progress = progress
@@ -38,22 +48,11 @@ def replay(
     return Replayed(outcome(world, name or cluster.name, policy_name, unmet), world)
 
 
-def _policy(name: str, trace: Trace, cluster: Cluster) -> tuple[Policy, dict[str, str]]:
-    """The policy, and where it writes why it does nothing for a job."""
-    make = POLICIES[name]
-    policy = make(trace, cluster)
-    return policy, policy.unmet if isinstance(policy, Tidegate) else {}
-
-
-def _static(percent: float) -> Callable[[Trace, Cluster], Policy]:
-    return lambda trace, cluster: Static(static_nodes(trace.jobs, cluster, percent))
-
-
-POLICIES: dict[str, Callable[[Trace, Cluster], Policy]] = {
-    TIDEGATE: lambda trace, cluster: Tidegate(),
-    "parallelcluster": lambda trace, cluster: ParallelCluster(),
-    "karpenter": lambda trace, cluster: Karpenter(),
-    "asg": lambda trace, cluster: Asg(),
-    "static-peak": _static(100.0),
-    "static-p95": _static(95.0),
+POLICIES: dict[str, Callable[[], Policy]] = {
+    TIDEGATE: Tidegate,
+    "parallelcluster": ParallelCluster,
+    "karpenter": Karpenter,
+    "asg": Asg,
+    "static-peak": lambda: Static(100.0),
+    "static-p95": lambda: Static(95.0),
 }

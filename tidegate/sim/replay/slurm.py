@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tidegate.core.fit import satisfies
 from tidegate.core.pool import Cluster
+from tidegate.sim.replay.possible import meets
 from tidegate.sim.replay.state import Machine, Run
 
 # Jobs that hold a place in the future while later ones are backfilled. Slurm's default is
@@ -78,9 +78,7 @@ class Queue:
             found = self._of_kind[run.kind] = [
                 each
                 for each in machines
-                if each.pool in pools
-                and each.could(job.shape)
-                and (not job.constraint or satisfies(job.constraint, each.features))
+                if each.pool in pools and each.could(job.shape) and meets(job, each.features)
             ]
         return found
 

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -18,6 +18,13 @@ SACCT_COMMAND = (
     "sacct -a -P -D -S 2026-01-01 -E now -o JobID,Submit,Start,End,State,Partition,NNodes,"
     "ReqTRES,Timelimit,User,Account,Constraints"
 )
+
+# A clock that was wrong once, or a start of 1970, makes decades of it; they are not played.
+MAX_JOB_DAYS = 366
+MAX_SPAN_DAYS = 5 * 366
+DAY_S = 86400.0
+
+SHOWN_CHARS = 60
 
 MIB = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024, "": 1 / 1024 / 1024}
 
@@ -88,13 +95,15 @@ def read_trace(text: str, *, is_lenient: bool = False) -> Trace:
     lines = text.splitlines()
     header = lines[0] if lines else ""
     is_sacct = "|" in header
-    columns = header.split("|") if is_sacct else next(csv.reader([header]), [])
+    try:
+        columns = header.split("|") if is_sacct else next(csv.reader([header]), [])
+    except csv.Error as error:
+        raise BadTrace(f"line 1: is no CSV: {error}") from error
     wanted = SACCT_COLUMNS if is_sacct else CSV_COLUMNS
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise BadTrace(f"line 1: the columns {', '.join(missing)} are missing")
-    rows = (line.split("|") for line in lines[1:]) if is_sacct else csv.reader(lines[1:])
-    trace = _read(rows, columns, is_sacct=is_sacct)
+    trace = _read(lines[1:], columns, is_sacct=is_sacct)
     if trace.broken and not is_lenient:
         told = "\n".join(str(each) for each in trace.broken[:10])
         more = f"\nand {len(trace.broken) - 10} more" if len(trace.broken) > 10 else ""
@@ -104,15 +113,16 @@ def read_trace(text: str, *, is_lenient: bool = False) -> Trace:
     return trace
 
 
-def _read(rows: Iterable[list[str]], columns: list[str], *, is_sacct: bool) -> Trace:
+def _read(lines: Iterable[str], columns: list[str], *, is_sacct: bool) -> Trace:
     jobs: list[TraceJob] = []
     broken: list[Broken] = []
     skipped: dict[str, int] = {}
     seen: dict[str, tuple[int, int]] = {}
-    for number, row in enumerate(rows, start=2):
-        if row in ([], [""]):
+    for number, line in enumerate(lines, start=2):
+        if not line:
             continue
         try:
+            row = line.split("|") if is_sacct else _fields(line)
             if len(row) != len(columns):
                 raise _Line(f"{len(row)} fields instead of {len(columns)}")
             values = dict(zip(columns, row, strict=True))
@@ -132,6 +142,10 @@ def _read(rows: Iterable[list[str]], columns: list[str], *, is_sacct: bool) -> T
         except _Skip as reason:
             skipped[str(reason)] = skipped.get(str(reason), 0) + 1
     jobs.sort(key=lambda job: job.submit_s)
+    if late := list(_too_long(jobs, seen)):
+        broken = sorted([*broken, *late], key=lambda each: each.line)
+        out = {each.line for each in late}
+        jobs = [job for job in jobs if seen[job.job_id][0] not in out]
     first_s = None
     if is_sacct and jobs:
         first_s = jobs[0].submit_s // 86400 * 86400
@@ -139,7 +153,23 @@ def _read(rows: Iterable[list[str]], columns: list[str], *, is_sacct: bool) -> T
     return Trace(tuple(jobs), tuple(broken), tuple(sorted(skipped.items())), first_s)
 
 
+def _too_long(jobs: Sequence[TraceJob], lines: Mapping[str, tuple[int, int]]) -> Iterator[Broken]:
+    """What ends too long after the first job's submission to be played."""
+    for job in jobs:
+        days = (job.submit_s + job.duration_s - jobs[0].submit_s) / DAY_S
+        if days > MAX_SPAN_DAYS:
+            text = f"ends {days:,.0f} days after the first job came, more than {MAX_SPAN_DAYS}"
+            yield Broken(lines[job.job_id][0], f"{text}: is a clock or the first line wrong?")
+
+
 # -- CSV -------------------------------------------------------------------------------------
+
+
+def _fields(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise _Line(f"is no CSV: {error}") from None
 
 
 def _csv_job(values: Mapping[str, str]) -> TraceJob:
@@ -151,7 +181,7 @@ def _csv_job(values: Mapping[str, str]) -> TraceJob:
     return TraceJob(
         job_id=values["job_id"],
         submit_s=_seconds(values, "submit_s"),
-        duration_s=_seconds(values, "duration_s"),
+        duration_s=_played(_seconds(values, "duration_s")),
         nodes=nodes,
         gpus=gpus,
         gpus_total=gpus_total,
@@ -166,21 +196,40 @@ def _csv_job(values: Mapping[str, str]) -> TraceJob:
     )
 
 
+def _cut(text: str) -> str:
+    """Of a value what fits into a message."""
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
 def _seconds(values: Mapping[str, str], name: str) -> float:
     try:
         value = float(values[name])
     except ValueError:
-        raise _Line(f"{name} is no number: {values[name]!r}") from None
+        raise _Line(f"{name} is no number: {_cut(values[name])!r}") from None
     if not 0 <= value < 1e11:
-        raise _Line(f"{name} is {values[name]}")
+        raise _Line(f"{name} is {_cut(values[name])}")
     return value
 
 
 def _count(values: Mapping[str, str], name: str, least: int) -> int:
     text = values[name]
-    if not text.isdecimal() or not least <= int(text) <= 1_000_000:
-        raise _Line(f"{name} is no number of at least {least}: {text!r}")
-    return int(text)
+    found = _whole(text)
+    if found is None or found < least:
+        raise _Line(f"{name} is no number of at least {least}: {_cut(text)!r}")
+    return found
+
+
+def _whole(text: str) -> int | None:
+    """A count as histories have them; None: it is none."""
+    return int(text) if re.fullmatch(r"[0-9]{1,7}", text) else None
+
+
+def _played(duration_s: float) -> float:
+    if duration_s > MAX_JOB_DAYS * DAY_S:
+        days = duration_s / DAY_S
+        text = f"it ran for {days:,.0f} days, more than {MAX_JOB_DAYS}"
+        raise _Line(f"{text}: was a clock wrong? leave the line out")
+    return duration_s
 
 
 # -- sacct -----------------------------------------------------------------------------------
@@ -192,7 +241,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
     if "." in job_id:
         raise _Skip("steps")
     if not re.fullmatch(r"\d+(_(\d+|\[.*\])|\+\d+)?", job_id):
-        raise _Line(f"JobID is {job_id!r}")
+        raise _Line(f"JobID is {_cut(job_id)!r}")
     state = values["State"].split(" ")[0]
     if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED"):
         raise _Skip(f"{state.lower()}: not ended")
@@ -204,13 +253,13 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
     nodes = _count(values, "NNodes", 1)
     tres = _tres(values["ReqTRES"])
     gpus_total, gpu_type = _gpus(tres)
-    memory = re.fullmatch(r"([\d.]+)([KMGT]?)n?", tres.get("mem", "0M"))
+    memory = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{0,9})?)([KMGT]?)n?", tres.get("mem", "0M"))
     if memory is None:
-        raise _Line(f"ReqTRES has mem={tres['mem']}")
+        raise _Line(f"ReqTRES has mem={_cut(tres['mem'])}")
     return TraceJob(
         job_id=job_id,
         submit_s=_instant(values, "Submit"),
-        duration_s=end_s - start_s,
+        duration_s=_played(end_s - start_s),
         nodes=nodes,
         gpus=-(-gpus_total // nodes),
         gpus_total=gpus_total,
@@ -238,24 +287,27 @@ def _gpus(tres: Mapping[str, str]) -> tuple[int, str]:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise _Line(f"ReqTRES has {text!r} where a number should be")
-    return int(text)
+    found = _whole(text)
+    if found is None:
+        raise _Line(f"ReqTRES has {_cut(text)!r} where a number should be")
+    return found
 
 
 def _instant(values: Mapping[str, str], name: str) -> float:
     try:
         return datetime.fromisoformat(values[name]).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise _Line(f"{name} is no instant: {values[name]!r}") from None
+        raise _Line(f"{name} is no instant: {_cut(values[name])!r}") from None
 
 
 def _duration(text: str) -> float | None:
     """`1-02:03:04`, `02:03:04` or `03:04`; None for `UNLIMITED` and `Partition_Limit`."""
     if text in ("", "UNLIMITED", "Partition_Limit"):
         return None
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?", text)
+    found = re.fullmatch(
+        r"(?:([0-9]{1,6})-)?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,6})(?:\.[0-9]+)?", text
+    )
     if found is None:
-        raise _Line(f"Timelimit is {text!r}")
+        raise _Line(f"Timelimit is {_cut(text)!r}")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

@@ -10,6 +10,7 @@ from tidegate.core.ec2 import Market, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Cluster, Pool
 from tidegate.core.slurm import Job, Shape
+from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
 from tidegate.sim.replay.steps import Steps
@@ -25,6 +26,11 @@ RELEASE_S = 5.0
 BILLED_LEAST_S = 60.0
 # How long after the last job has ended nodes may take to go.
 TAIL_S = 7200.0
+# When nothing has run, ended or come for so long, what waits never starts: nodes that are bought
+# and let go again bring it no nearer.
+STALLED_S = 7 * 86400.0
+# A job that was requeued so often never ends where it runs.
+STARTS_MAX = 100
 # Of a spot pool's nodes, the part that one interruption takes; they come together.
 TAKEN_SHARE = 0.5
 
@@ -75,6 +81,12 @@ class World:
         self.setting, self.policy = setting, policy
         kinds: dict[object, int] = {}
         self.runs = [_run(job, n, self.cluster, setting, kinds) for n, job in enumerate(jobs)]
+        whys = {run.kind: run.pending for run in reversed(self.runs)}
+        never = {kind: never_runs(job, self.cluster) for kind, job in whys.items()}
+        for run in self.runs:
+            run.reason = never[run.kind]
+        # What is played; the others are left out, whatever the policy is.
+        self.due = [run for run in self.runs if not run.reason]
         self.queue = Queue(self.cluster)
         self.machines: dict[str, Machine] = {}
         self.gone: list[Machine] = []
@@ -84,7 +96,7 @@ class World:
         self.num_launches = self.num_interruptions = self.num_looks = 0
         self.lost_s = 0.0
         self.on_progress: Callable[[int, int], None] = lambda done, of: None
-        self._num_ended = 0
+        self._num_over = 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = 0
         self._look_s = float("inf")
@@ -101,7 +113,7 @@ class World:
 
     def play(self) -> None:
         """Until every job has ended or can never start."""
-        for run in self.runs:
+        for run in self.due:
             self.at(run.ready_s, lambda run=run: self._submit(run))  # type: ignore[misc]
         self._plan_interruptions()
         self._look(EPOCH_S)
@@ -118,24 +130,27 @@ class World:
                 self._schedule()
             if self._look_s <= next_s:
                 self._ask()
+                self.on_progress(self._num_over, len(self.due))
         for machine in list(self.machines.values()):
             self.end(machine, self.now_s)
 
     @property
     def is_over(self) -> bool:
-        """Every job has ended."""
-        return self._num_ended == len(self.runs)
+        """Every job has ended, or was given up."""
+        return self._num_over == len(self.due)
 
     def _is_hopeless(self, next_s: float) -> bool:
-        """Nothing runs, nothing boots, nothing more comes, and nobody bought for a day."""
-        if self.running or not self.queue.waiting or self._num_submitted < len(self.runs):
+        """Nothing runs, nothing more comes, and nobody bought for a day, or all was in vain."""
+        if self.running or not self.queue.waiting or self._num_submitted < len(self.due):
             return False
+        if next_s - max(self._last_ran_s, self.due[-1].ready_s) > STALLED_S:
+            return True
         return not any(not m.is_up for m in self.machines.values()) and (
-            next_s - max(self._last_change_s, self.runs[-1].ready_s) > 86400
+            next_s - max(self._last_change_s, self.due[-1].ready_s) > 86400
         )
 
     _num_submitted = 0
-    _last_change_s = EPOCH_S
+    _last_change_s = _last_ran_s = EPOCH_S
 
     def _look(self, at_s: float) -> None:
         self._look_s = min(self._look_s, at_s)
@@ -178,17 +193,15 @@ class World:
         for each in machines:
             each.put(run)
         self.running[run.place] = run
-        self._last_change_s = self.now_s
+        self._last_change_s = self._last_ran_s = self.now_s
         start = run.starts
         self.at(self.now_s + run.left_s, lambda: self._finish(run, start))
 
     def _finish(self, run: Run, start: int) -> None:
         if run.is_running and run.starts == start:
             run.left_s, run.ended_s = 0.0, self.now_s
-            self._num_ended += 1
-            self._last_change_s = self.now_s
-            if self._num_ended % 500 == 0 or self.is_over:
-                self.on_progress(self._num_ended, len(self.runs))
+            self._num_over += 1
+            self._last_change_s = self._last_ran_s = self.now_s
             self._leave(run, is_lost=False)
 
     def _leave(self, run: Run, *, is_lost: bool) -> None:
@@ -211,6 +224,11 @@ class World:
         self.lost_s += (done_s - kept_s) * gpus
         run.left_s -= kept_s
         self._leave(run, is_lost=True)
+        self._last_ran_s = self.now_s
+        if run.starts >= STARTS_MAX:
+            run.reason = f"interrupted {STARTS_MAX} times before its end: set checkpoint_s"
+            self._num_over += 1
+            return
         self.queue.waiting[run.place] = run
         self.has_news = True
 
@@ -250,7 +268,8 @@ class World:
             self.at(machine.joins_s, lambda machine=machine: self._join(machine))  # type: ignore[misc]
             bought.append(machine)
         self.num_launches += len(bought)
-        self._last_change_s = self.now_s
+        if bought:
+            self._last_change_s = self.now_s
         return bought
 
     def _join(self, machine: Machine) -> None:
