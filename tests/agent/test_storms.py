@@ -115,6 +115,30 @@ def test_the_delete_of_a_dead_node_that_slurm_refused_is_tried_again(slurm, outc
     assert outcomes(order(OrderKind.DELETE, "n1")) == {"n1": DONE}
 
 
+def test_a_living_node_that_a_person_has_drained_meanwhile_is_not_set_down(slurm, worker):
+    """A stop ends what runs on n1 and n2; ada has taken n1 since the order was sent."""
+    slurm.put("n1", "MIXED", "DRAIN", reason="ada: looking at a fan")
+    slurm.put("n2", "MIXED", "DRAIN", reason="tidegate: the cluster is stopped until 08:00")
+    slurm.queue("1", "RUNNING", node_names=("n1",))
+    slurm.queue("2", "RUNNING", node_names=("n2",))
+
+    made = order(OrderKind.DELETE, "n1", "n2", only_if=("IDLE", "MIXED", "ALLOCATED"))
+    done = worker.carry_out([made], NOW_S)
+
+    assert slurm.calls == [("down", "n2"), ("delete", "n2")]
+    assert {one.name: one.outcome for one in done.results} == {"n1": KEPT, "n2": DONE}
+    assert "ada" in next(one.detail for one in done.results if one.name == "n1")
+    assert done.requeued == {"2"}
+
+
+def test_a_dead_node_goes_also_where_a_person_has_drained_it(slurm, outcomes):
+    """Its jobs start elsewhere at once; nobody can look at a machine that is gone."""
+    slurm.put("n1", "MIXED", "DRAIN", reason="ada: looking at a fan")
+
+    assert outcomes(order(OrderKind.DELETE, "n1")) == {"n1": DONE}
+    assert slurm.did("down") == [("n1",)]
+
+
 def test_a_guard_keeps_a_node_from_being_deleted(slurm, outcomes):
     slurm.put("n1", "MIXED")
 

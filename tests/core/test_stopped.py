@@ -19,6 +19,7 @@ from tidegate.core.actions import (
     Send,
 )
 from tidegate.core.calendar import Wanted
+from tidegate.core.ec2 import InstanceState
 from tidegate.core.explain import describe
 from tidegate.core.planner import plan
 from tidegate.core.slurm import Job, Node
@@ -242,3 +243,18 @@ def test_the_same_snapshot_in_any_order_gives_the_same_plan(wanted: Wanted) -> N
 
     for seed in range(10):
         assert describe(plan(shuffled(whole, seed))) == first
+
+
+def test_what_a_stop_ends_is_no_persons_where_they_took_it_meanwhile() -> None:
+    """The order tells the agent that the machine lives; without a guard it would be dead."""
+    over = replace(STOPPED, jobs_end_at_s=NOW_S - 1, ends_all=True)
+    there = [node(state="MIXED+DRAIN", gpus_alloc=1, reason=REASON)]
+    runs = [job(1, on=["i-1"])]
+
+    (stops,) = orders(plan(seen(runs, there, wanted=over)), OrderKind.DELETE)
+    dead = replace(seen(runs, there), instances=(instance(state=InstanceState.TERMINATED),))
+    (gone,) = orders(plan(dead), OrderKind.DELETE)
+
+    assert stops.names == gone.names == ("i-1",)
+    assert set(stops.only_if) == {"IDLE", "MIXED", "ALLOCATED"}
+    assert gone.only_if == ()

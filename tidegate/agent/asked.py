@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.drains import is_ours, told_by
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Reading
 
@@ -30,6 +31,16 @@ class Asked[T]:
 
     pairs: tuple[tuple[Order, T], ...]
     settled: tuple[OrderResult, ...]
+
+
+def why_held(order: Order, node: Node) -> str:
+    """Why the node stays in Slurm: between the decision and now somebody has taken it out of
+    service; "": nobody has.
+    """
+    is_expected = is_ours(node) or told_by(node) == order.despite
+    if not node.state.is_drain or node.state.is_down or is_expected:
+        return ""
+    return f"Somebody has drained the node: {node.reason}."
 
 
 def asked_nodes(orders: Iterable[Order], reading: Reading) -> Asked[Node]:

@@ -1,11 +1,12 @@
-"""The order `delete`: a dead node leaves Slurm at once, and so do the jobs that it had.
+"""The order `delete`: a dead node leaves Slurm at once, and so do the jobs that it had; also one
+whose time after a stop is over.
 
 Slurm itself notices a dead slurmd after SlurmdTimeout; until then its jobs look as if they ran.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tidegate.agent.asked import Carried, asked_nodes, result
+from tidegate.agent.asked import Carried, asked_nodes, result, why_held
 from tidegate.agent.release import Pace
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
 from tidegate.core.slurm import Node, holders
@@ -22,13 +23,21 @@ def delete(
 
     A node of the first component of a heterogeneous job takes that one alone off its nodes when
     it is set DOWN: the others would run on, and the job would never start again.
+    The nodes of a guarded order live: one that a person has drained meanwhile stays as it is.
     `Carried.requeued` are the jobs that Slurm puts back in its queue. Errors: SlurmUnavailable.
     """
     reading = slurm.read()
     asked = asked_nodes(orders, reading)
-    names = list(dict.fromkeys(node.name for _, node in asked.pairs))
+    pairs = [(order, node) for order, node in asked.pairs if not _why_kept(order, node)]
+    kept = (
+        result(order, node.name, OrderOutcome.KEPT, why)
+        for order, node in asked.pairs
+        if (why := _why_kept(order, node))
+    )
+    settled = (*asked.settled, *kept)
+    names = list(dict.fromkeys(node.name for _, node in pairs))
     if not names:
-        return Carried(asked.settled)
+        return Carried(settled)
     lost = [
         job
         for job in reading.jobs
@@ -39,8 +48,13 @@ def delete(
     requeued = frozenset(job.het_job_id or job.job_id for job in lost)
     slurm.down(names, orders[0].text or "tidegate: its instance is gone")
     refused = _delete(names, slurm, sleep, pace)
-    results = tuple(_result(order, node, refused, stuck) for order, node in asked.pairs)
-    return Carried((*asked.settled, *results), requeued)
+    results = (_result(order, node, refused, stuck) for order, node in pairs)
+    return Carried((*settled, *results), requeued)
+
+
+def _why_kept(order: Order, node: Node) -> str:
+    """An order without a guard says that the instance is gone: then nobody can keep it."""
+    return why_held(order, node) if order.only_if else ""
 
 
 def _delete(

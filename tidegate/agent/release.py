@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.agent.asked import why_held
 from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.drains import is_ours, told_by
 from tidegate.core.frozen import frozen
 from tidegate.core.slurm import Job, Node, Reading, holders
 from tidegate.ports import Slurm
@@ -111,10 +111,8 @@ class _Release:
         only_if = self.order.only_if
         if only_if and not node.state.words & set(only_if):
             return f"The node is {node.state}, not {' or '.join(only_if)}."
-        is_expected = is_ours(node) or told_by(node) == self.order.despite
-        if node.state.is_drain and not node.state.is_down and not is_expected:
-            # Between the decision and now a person has taken it out of service.
-            return f"Somebody has drained the node: {node.reason}."
+        if why := why_held(self.order, node):
+            return why
         return self._why_stop(node, reading, begins=True)
 
     def _why_stop(self, node: Node, reading: Reading, *, begins: bool = False) -> str:

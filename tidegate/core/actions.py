@@ -47,13 +47,14 @@ class Order:
     """An instruction to the head's agent: data, never a command line.
 
     `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
-    `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING").
-    `delay_s`: how long the queue keeps it back.
-    `text`: the reason of a drain or delete, the signal's name, the comment or the weight; of an
-    undrain, the one drain reason that it lifts besides a gate, which has none.
+    `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING");
+    a delete without them is of a node whose instance is gone.
+    `delay_s`: how long the queue keeps it back. `text`: the reason of a drain or delete, the
+    signal's name, the comment or the weight; of an undrain, the one drain reason that it lifts
+    besides a gate, which has none.
     `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
     that a late repeat cannot hit a job that has long started elsewhere.
-    `despite`: what another hand said as it drained (`drains.told_by`); a release goes past it.
+    `despite`: what another hand said as it drained (`drains.told_by`): no reason to keep a node.
     """
 
     order_id: str

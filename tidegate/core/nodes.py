@@ -34,7 +34,7 @@ from tidegate.core.reservations import (
 from tidegate.core.slurm_names import is_instance_id
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import is_to_blame
-from tidegate.core.work import Work
+from tidegate.core.work import ANY_STATE, Work
 from tidegate.core.worth import usd_per_hour
 
 
@@ -289,7 +289,7 @@ def order_out(work: Work) -> None:
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = work.snapshot.now_s
-    by_reason: dict[tuple[OrderKind, str, bool, str], list[str]] = {}
+    by_reason: dict[tuple[OrderKind, str, bool, bool, str], list[str]] = {}
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
@@ -304,13 +304,21 @@ def order_out(work: Work) -> None:
             and not node.state.is_reserved  # until then it is closed
         ):
             if not each.member.was_told(each.order, now_s):
-                key = each.order, each.reason, each.disruption is not None, each.despite
+                # A guard: its machine lives, and the agent keeps it where a person has it now.
+                lives = each.order is OrderKind.DELETE and each.use is Use.LEAVING
+                key = each.order, each.reason, each.disruption is not None, lives, each.despite
                 by_reason.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
             work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
-    for (kind, reason, is_budgeted, despite), names in sorted(by_reason.items()):
-        text, ours = f"tidegate: {reason}", tuple(sorted(names))
-        work.send(kind, ours, text, is_budgeted=is_budgeted, despite=despite)
+    for (kind, reason, is_budgeted, lives, despite), names in sorted(by_reason.items()):
+        work.send(
+            kind,
+            tuple(sorted(names)),
+            f"tidegate: {reason}",
+            only_if=ANY_STATE if lives else (),
+            is_budgeted=is_budgeted,
+            despite=despite,
+        )
 
 
 def reprice(work: Work) -> None:

@@ -17,14 +17,11 @@ from tidegate.core.ec2 import Market
 from tidegate.core.members import Member
 from tidegate.core.pack import Bin, BinKind
 from tidegate.core.reconcile import CLOSED_REASON, Judged, Use
-from tidegate.core.work import Gang, Work
+from tidegate.core.work import ANY_STATE, Gang, Work
 from tidegate.core.worth import outlasts_s, usd_per_hour
 
 # A closed node opens again only where the loss is so much smaller: no to and fro.
 REOPEN = 0.5
-
-# In whatever state: where a job runs it goes on, only no other one starts.
-ANY_STATE = ("IDLE", "MIXED", "ALLOCATED")
 
 
 def steer(work: Work) -> None:

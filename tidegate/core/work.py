@@ -34,6 +34,10 @@ from tidegate.core.spend import used_up
 from tidegate.core.why import Why, WhyNot
 from tidegate.core.worth import Worth
 
+# In whatever state, as long as it is not DOWN. A drain with a guard does not outlive its node, and
+# a delete with one says that the node's machine lives.
+ANY_STATE = ("IDLE", "MIXED", "ALLOCATED")
+
 
 @dataclass(slots=True)
 class Part:
