@@ -2,19 +2,22 @@
 
 from typing import Any
 
-from moto.ec2.models.elastic_block_store import VolumeAttachment
+from moto.ec2.exceptions import VolumeInUseError
+from moto.ec2.models.elastic_block_store import EBSBackend, VolumeAttachment
 from moto.ec2.models.instances import Instance, InstanceBackend, MetadataOptions
 from moto.ec2.models.route_tables import RouteTable
 from moto.ec2.models.security_groups import SecurityGroupIngress
 from moto.ec2.utils import parse_user_data
 from moto.efs.models import AccessPoint
 
+from local.shims.engine import Replaced
 from local.shims.resource import Place, Resource, register
 
 # Source: CloudFormation reference, AWS::EC2::Instance: updates of these replace the instance.
 REPLACING = ("ImageId", "SubnetId", "AvailabilityZone", "LaunchTemplate", "PrivateIpAddress")
 
 _run_instances: Any = InstanceBackend.run_instances
+_attach_volume: Any = EBSBackend.attach_volume
 
 
 def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: Any) -> Instance:
@@ -92,8 +95,7 @@ def _update(original_resource: Any, new_resource_name: str, **given: Any) -> Any
     before = original_resource.asked_properties
     place = Place(given["account_id"], given["region_name"])
     if any(properties.get(key) != before.get(key) for key in REPLACING):
-        original_resource.delete(place.account, place.region)
-        return _create(new_resource_name, given["cloudformation_json"], place.account, place.region)
+        raise Replaced
     original_resource.user_data = parse_user_data(properties.get("UserData"))
     original_resource.instance_type = properties.get(
         "InstanceType", original_resource.instance_type
@@ -119,6 +121,14 @@ def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
                 iam_instance_profile_arn=profile.get("Arn"),
             )
     return reservation
+
+
+def _attach(self: Any, volume_id: str, *args: Any, **kwargs: Any) -> Any:
+    """Source: EC2 API reference, error codes: VolumeInUse, a volume is attached once."""
+    held = self.get_volume(volume_id).attachment
+    if held:
+        raise VolumeInUseError(volume_id, held.instance.id)
+    return _attach_volume(self, volume_id, *args, **kwargs)
 
 
 def _delete_route_table(self: Any, account_id: str, region_name: str) -> None:
@@ -152,10 +162,12 @@ class PlacementGroup(Resource):
 def install() -> None:
     instance: Any = Instance
     backend: Any = InstanceBackend
+    disks: Any = EBSBackend
     table: Any = RouteTable
     instance.create_from_cloudformation_json = staticmethod(_create)
     instance.update_from_cloudformation_json = staticmethod(_update)
     backend.run_instances = _run
+    disks.attach_volume = _attach
     table.delete = _delete_route_table
     # moto gives these no id at all, which is what a resource looks like that was never made.
     ids: tuple[tuple[Any, Any], ...] = (

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from moto.cloudformation import parsing
+from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import CloudFormationBackend
 from moto.cloudformation.parsing import ResourceMap
 
@@ -31,12 +32,20 @@ NAME_LENGTHS = {
 LONGEST_NAME = 128
 SUFFIX_LENGTH = 12
 
+# The old ones of these stay until the clean-up, as all do in CloudFormation. Others go first here:
+# the old and the new one would have the same generated name.
+# Source: CloudFormation user guide, "Update behaviors of stack resources".
+GO_IN_CLEAN_UP = frozenset(
+    {"AWS::EC2::Instance", "AWS::EC2::VolumeAttachment", "AWS::EFS::MountTarget"}
+)
+
 type Properties = dict[str, Any]
 
 _parse_and_name: Callable[..., Any] = parsing.parse_resource_and_generate_name
 _parse_and_create: Callable[..., Any] = parsing.parse_and_create_resource
 _parse_and_update: Callable[..., Any] = parsing.parse_and_update_resource
 _update: Callable[..., None] = ResourceMap.update
+_delete: Callable[..., None] = ResourceMap._delete_resource
 _delete_change_set: Callable[..., None] = CloudFormationBackend.delete_change_set
 
 
@@ -77,6 +86,10 @@ def _created(logical_id: str, resource_json: Properties, *rest: Any, **more: Any
         raise
 
 
+class Replaced(Exception):
+    """What a type's own update raises where CloudFormation makes a new resource."""
+
+
 def _updated(
     logical_id: str,
     resource_json: Properties,
@@ -89,18 +102,29 @@ def _updated(
     New tags replace nothing.
     """
     before = _resolved(resources).get(logical_id, {})
-    updated = _parse_and_update(logical_id, resource_json, resources, account_id, region_name)
+    try:
+        updated = _parse_and_update(logical_id, resource_json, resources, account_id, region_name)
+    except Replaced:
+        updated = None
     if updated is not None:
         return updated
     everything: Any = resources
     old = everything._parsed_resources.get(logical_id)
     if old is not None and _untagged(before) == _untagged(_resolved(resources)[logical_id]):
         return old
-    if old is not None:
+    if old is not None and resource_json["Type"] not in GO_IN_CLEAN_UP:
         everything._delete_resource(old, resource_json)
-    return parsing.parse_and_create_resource(
-        logical_id, resource_json, resources, account_id, region_name
-    )
+    try:
+        made = parsing.parse_and_create_resource(
+            logical_id, resource_json, resources, account_id, region_name
+        )
+    except Exception as failure:
+        _resolved(resources)[logical_id] = before  # moto comes again, and nothing is done yet
+        words = f"{logical_id}: {type(failure).__name__}: {failure}"
+        raise ValidationError(message=words) from failure
+    if old is not None and resource_json["Type"] in GO_IN_CLEAN_UP:
+        everything._delete_resource(old, resource_json)
+    return made
 
 
 def _untagged(resource: Properties) -> Properties:
@@ -111,7 +135,30 @@ def _untagged(resource: Properties) -> Properties:
 def _update_all(
     resources: ResourceMap, template: Properties, parameters: Properties | None = None
 ) -> None:
-    """As moto's; then everything whose resolved properties changed by it is updated too."""
+    """As moto's; then everything whose resolved properties changed by it is updated too.
+
+    What was replaced or removed goes at the end, and stays where the update fails.
+    """
+    replaced = resources.__dict__["clean_up"] = []
+    try:
+        _update_what_changed(resources, template, parameters)
+    finally:
+        del resources.__dict__["clean_up"]
+    for old, resource_json in reversed(replaced):
+        _delete(resources, old, resource_json)
+
+
+def _delete_resource(resources: ResourceMap, old: Any, resource_json: Properties) -> None:
+    clean_up = resources.__dict__.get("clean_up")
+    if clean_up is not None and resource_json["Type"] in GO_IN_CLEAN_UP:
+        clean_up.append((old, resource_json))
+    else:
+        _delete(resources, old, resource_json)
+
+
+def _update_what_changed(
+    resources: ResourceMap, template: Properties, parameters: Properties | None
+) -> None:
     _update(resources, template, parameters)
     for _ in range(MAX_ROUNDS):
         stale = list(filter(lambda name: _is_stale(resources, name), template["Resources"]))
@@ -190,5 +237,6 @@ def mend() -> None:
     parser.parse_and_update_resource = _updated
     resources.update = _update_all
     resources.delete = _delete_all
+    resources._delete_resource = _delete_resource
     backend._resolve_update_parameters = _update_parameters
     backend.delete_change_set = _drop_change_set

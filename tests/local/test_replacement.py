@@ -1,0 +1,111 @@
+"""What a deployment replaces is made before the old one goes, as on AWS, with what this breaks."""
+
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.local.conftest import Stack
+from tests.local.stack import ref
+from tests.local.test_deploy import head, with_network
+
+OTHER_IMAGE = "ami-0000000000000000f"
+
+
+@pytest.fixture
+def living(stack: Stack) -> Stack:
+    """A stack with a head that holds a volume, and a mount target; deployed."""
+    with_network(stack)
+    volume = {"AvailabilityZone": "us-east-1b", "Size": 8}
+    stack.add("Volume", {"Type": "AWS::EC2::Volume", "Properties": volume})
+    attached = {"InstanceId": ref("Head"), "VolumeId": ref("Volume"), "Device": "/dev/sdf"}
+    stack.add("Attached", {"Type": "AWS::EC2::VolumeAttachment", "Properties": attached})
+    stack.add("Files", {"Type": "AWS::EFS::FileSystem", "Properties": {"Encrypted": True}})
+    group = {"Fn::GetAtt": ["HeadGroup", "GroupId"]}
+    target = {"FileSystemId": ref("Files"), "SubnetId": ref("Subnet"), "SecurityGroups": [group]}
+    stack.add("Target", {"Type": "AWS::EFS::MountTarget", "Properties": target})
+    stack.deploy()
+    return stack
+
+
+def end_head(stack: Stack, instance_id: str) -> None:
+    stack.cloud.client("ec2").terminate_instances(InstanceIds=[instance_id])
+
+
+def next_generation(stack: Stack) -> None:
+    """The head under another logical id, as `head.generation` makes it."""
+    stack.template["Resources"]["Head2"] = stack.template["Resources"].pop("Head")
+    stack.properties("Attached")["InstanceId"] = ref("Head2")
+    del stack.template["Outputs"]["HeadIp"]
+
+
+def holder(stack: Stack, volume_id: str) -> list[str]:
+    (found,) = stack.cloud.client("ec2").describe_volumes(VolumeIds=[volume_id])["Volumes"]
+    return [each["InstanceId"] for each in found["Attachments"]]
+
+
+def test_a_new_head_cannot_have_the_volume_that_the_old_one_holds(living: Stack):
+    living.properties("Head")["ImageId"] = OTHER_IMAGE
+
+    with pytest.raises(ClientError, match="VolumeInUse"):
+        living.deploy()
+
+
+def test_nor_can_the_head_of_the_next_generation(living: Stack):
+    next_generation(living)
+
+    with pytest.raises(ClientError, match="VolumeInUse"):
+        living.deploy()
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_head_that_was_ended_first_leaves_its_volume_to_the_new_one(living: Stack, generation):
+    first = living.deploy()
+    old = first.resources["Head"][1]
+    end_head(living, old)
+    living.properties("Head")["ImageId"] = OTHER_IMAGE
+    if generation == 2:
+        next_generation(living)
+
+    second = living.deploy()
+
+    new = second.resources["Head" if generation == 1 else "Head2"][1]
+    assert new != old
+    assert holder(living, second.resources["Volume"][1]) == [new]
+
+
+def test_the_old_one_goes_when_the_new_one_is_there(living: Stack):
+    del living.template["Resources"]["Attached"]
+    old = living.deploy().resources["Head"][1]
+    living.properties("Head")["ImageId"] = OTHER_IMAGE
+
+    new = living.deploy().resources["Head"][1]
+
+    assert (head(living, old)["State"]["Name"], head(living, new)["State"]["Name"]) == (
+        "terminated",
+        "running",
+    )
+
+
+def test_a_zone_has_one_mount_target(living: Stack):
+    subnet: dict[str, Any] = dict(living.properties("Subnet"))
+    again = {"Type": "AWS::EC2::Subnet", "Properties": {**subnet, "CidrBlock": "10.9.2.0/24"}}
+    living.add("Again", again)
+    living.properties("Target")["SubnetId"] = ref("Again")
+
+    with pytest.raises(ClientError, match="MountTargetConflict"):
+        living.deploy()
+
+
+def test_a_mount_target_takes_other_groups_as_it_is(living: Stack):
+    first = living.deploy()
+    group = {"VpcId": ref("Vpc"), "GroupDescription": "other"}
+    living.add("Other", {"Type": "AWS::EC2::SecurityGroup", "Properties": group})
+    living.properties("Target")["SecurityGroups"] = [{"Fn::GetAtt": ["Other", "GroupId"]}]
+
+    second = living.deploy()
+
+    target = second.resources["Target"][1]
+    assert target == first.resources["Target"][1]
+    asked = living.cloud.client("efs").describe_mount_target_security_groups
+    assert asked(MountTargetId=target)["SecurityGroups"] == [second.resources["Other"][1]]
