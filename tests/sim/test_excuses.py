@@ -23,6 +23,7 @@ from tidegate.core.slurm import Shape
 from tidegate.ports import Finished
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import HeadGoesLast
+from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
 from tidegate.sim.checks.witness import Broken, Checks, Witness
@@ -145,3 +146,46 @@ def test_a_warning_about_a_node_whose_end_was_announced_before_is_left_out(
         tell(batch)
 
     assert set(seen.hinted) == (set() if is_noticed else {one.instance_id})
+
+
+def come_and_go(world: SimWorld, seen: Witness, check: NoFutileLaunches, job_id: str) -> None:
+    """A node that was bought for the job comes, and ends without a job."""
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    known = world.ledger.all_launches[one.launch_id]
+    bought = replace(known.launch, for_jobs=(job_id,))
+    world.ledger.all_launches[one.launch_id] = replace(known, launch=bought)
+    seen.registered[one.instance_id] = world.clock.now_s()
+    check.ended(one)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_nodes_that_a_stop_lets_go_of_are_no_loop(is_stopped: bool) -> None:
+    world, seen = witnessed()
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    check = NoFutileLaunches(seen)
+    if is_stopped:
+        world.calendar = StoppedUntil(world.clock.now_s() + 10.0)  # type: ignore[assignment]
+
+    for _ in range(FUTILE_MAX):
+        come_and_go(world, seen, check, job_id)
+
+    if is_stopped:
+        come_and_go(world, seen, check, job_id)
+    else:
+        with pytest.raises(Broken, match=f"7 nodes came and went for job {job_id}"):
+            come_and_go(world, seen, check, job_id)
+
+
+def test_components_that_start_together_have_as_many_futile_nodes_as_a_gang() -> None:
+    """Others may take a place of one as it is opened, and the rest is bought again."""
+    world, seen = witnessed()
+    part = Submit("ada", Shape(1, "t4", 1, 1000), 3000.0)
+    leader = world.slurm.submit(replace(part, beside=(part,)))
+    first, second = world.slurm.table.active
+    check = NoFutileLaunches(seen)
+
+    for name in [first, second] * FUTILE_MAX:
+        come_and_go(world, seen, check, name)
+
+    with pytest.raises(Broken, match=f"13 nodes came and went for job {leader}"):
+        come_and_go(world, seen, check, second)

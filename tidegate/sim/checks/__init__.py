@@ -4,7 +4,6 @@ from tidegate.sim.checks.buying import (
     CapsKept,
     LimitsHold,
     NoDoubleBuy,
-    NoFutileLaunches,
     NothingBeforeItsTime,
     NothingWhileBlind,
     RecordedFirst,
@@ -22,6 +21,7 @@ from tidegate.sim.checks.ending import (
     NoStrayInstances,
     RequeuedOnlyForAReason,
 )
+from tidegate.sim.checks.futile import NoFutileLaunches
 from tidegate.sim.checks.hours import HoursOfTheWall, NothingWhileStopped
 from tidegate.sim.checks.leaving import BudgetsHold, OldNodesGo, OneFirstNode
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime

@@ -16,7 +16,6 @@ from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 
 SLACK_USD = 0.002
-FUTILE_MAX = 6
 
 
 @frozen
@@ -337,41 +336,6 @@ class CapsKept(Check):
                 if mine and most is not None and gpus > most:
                     said = f"{gpus} GPUs where {most} are allowed {user or 'in all'}"
                     raise self.broken(f"{cap.scope}: {launch.launch_id} would make it {said}")
-
-
-class NoFutileLaunches(Check):
-    """Money is not spent in a loop on a job that Slurm does not start."""
-
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.used: set[str] = set()
-        self.futile: Counter[str] = Counter()
-
-    def started(self, job: SimJob) -> None:
-        self.used.update(job.node_names)
-        for name in (job.job_id, job.array_job_id):
-            self.futile.pop(name, None)
-
-    def ended(self, instance: Instance) -> None:
-        """A node that came well and left without having run anything."""
-        name, launch = instance.instance_id, self.witness.launch_of(instance)
-        chaos, noticed = self.witness.chaos, self.witness.noticed
-        is_left_out = any(name in of for of in (chaos.left_out, chaos.cordoned, chaos.sickened))
-        is_left_out |= name in noticed
-        is_plain = name in self.witness.registered and not is_left_out
-        if launch is None or name in self.used or not is_plain:
-            return
-        for job in self.world.slurm.table.active.values():
-            job_id = job.array_job_id or job.job_id
-            if job.state != "PENDING" or not {job.job_id, job_id} & set(launch.for_jobs):
-                continue
-            self.futile[job_id] += 1
-            if self.futile[job_id] > FUTILE_MAX * job.submit.nodes:
-                raise self.broken(
-                    f"{self.futile[job_id]} nodes came and went for job {job_id}, "
-                    "which did not start"
-                )
-            return
 
 
 def _gangs(launch: Launch) -> set[str]:

@@ -1,0 +1,55 @@
+"""Money that is spent again and again on what Slurm does not start."""
+
+from collections import Counter
+
+from tidegate.core.ec2 import Instance
+from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.slurm_parts import SimJob
+
+FUTILE_MAX = 6
+
+
+class NoFutileLaunches(Check):
+    """Money is not spent in a loop on a job that Slurm does not start."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.used: set[str] = set()
+        self.futile: Counter[str] = Counter()
+
+    def started(self, job: SimJob) -> None:
+        self.used.update(job.node_names)
+        self.futile.pop(_whole(job), None)
+
+    def ended(self, instance: Instance) -> None:
+        """A node that came well and left without having run anything."""
+        name, launch = instance.instance_id, self.witness.launch_of(instance)
+        chaos, noticed = self.witness.chaos, self.witness.noticed
+        is_left_out = any(name in of for of in (chaos.left_out, chaos.cordoned, chaos.sickened))
+        is_left_out |= name in noticed
+        is_plain = name in self.witness.registered and not is_left_out
+        if launch is None or name in self.used or not is_plain or self._is_stopped():
+            return
+        active = self.world.slurm.table.active.values()
+        for job in active:
+            if job.state != "PENDING" or not {job.job_id, job.array_job_id} & set(launch.for_jobs):
+                continue
+            whole = _whole(job)
+            self.futile[whole] += 1
+            nodes = job.submit.nodes
+            if job.het_job_id:  # its components start together or not
+                nodes = sum(each.submit.nodes for each in active if _whole(each) == whole)
+            if self.futile[whole] > FUTILE_MAX * nodes:
+                raise self.broken(
+                    f"{self.futile[whole]} nodes came and went for job {whole}, which did not start"
+                )
+            return
+
+    def _is_stopped(self) -> bool:
+        """A stop of the cluster lets go of whatever boots, once: that is no loop."""
+        overrides = tuple(self.world.ledger.all_overrides.values())
+        return not self.world.calendar.wanted(self.witness.now_s, overrides).is_up
+
+
+def _whole(job: SimJob) -> str:
+    return job.het_job_id or job.array_job_id or job.job_id
