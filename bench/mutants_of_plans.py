@@ -233,8 +233,8 @@ FAULTS_OF_PLANS = (
         ),
         (
             "agent/release.py",
-            "        if node.state.is_drain and not node.state.is_down and not is_expected:",
-            "        if False:",
+            "        if why := why_held(self.order, node):",
+            "        if why := '':",
         ),
     ),
     mutant(
