@@ -81,13 +81,33 @@ def test_options_ask_nothing(tmp_path):
     assert (read.schedules, read.alarm_email) == (None, None)
 
 
-def test_what_is_there_is_not_overwritten_and_bad_answers_write_nothing(tmp_path):
+def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):
     file = tmp_path / "ci.yaml"
     bad = run("init", str(file), *[each.replace("g4dn.xlarge", "g4dn.xlarg") for each in options()])
 
     assert bad.exit_code == 1
     assert "g4dn.xlarge" in bad.output
-    assert not file.exists()
+    assert f"correct it there, then: tidegate validate {file}" in bad.output
+    assert "instance_types: [g4dn.xlarg]" in file.read_text()
+    file.write_text(file.read_text().replace("g4dn.xlarg]", "g4dn.xlarge]"))
+    assert run("validate", str(file)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("new.yaml", "new"),
+        ("GPU lab_2.yaml", "gpu-lab-2"),
+        ("7.yaml", "dev"),
+        ("dev-data.yaml", "dev"),
+        (f"{'x' * 40}.yaml", "x" * 31),
+    ],
+)
+def test_a_cluster_is_named_after_its_file(tmp_path, file, name):
+    done = run("init", str(tmp_path / file), answers="\n" * 20)
+
+    assert done.exit_code == 0, done.output
+    assert load_cluster(tmp_path / file).cluster.name == name
 
 
 @pytest.mark.parametrize(("name", "code"), [("ci.yaml", 1), ("none/ci.yaml", 2)])

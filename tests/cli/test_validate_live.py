@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from botocore.exceptions import NoCredentialsError
 from typer.testing import CliRunner, Result
 
 from local.cloud import LocalCloud
@@ -180,6 +181,23 @@ def test_what_could_not_be_asked_is_not_called_good(region: Region):
     last = region.ask().output.splitlines()[-1]
 
     assert last.endswith(": nothing missing in us-east-1, but 1 check could not ask")
+
+
+def test_without_credentials_it_fails_with_one_sentence_that_says_why(region: Region):
+    def nobody(service: str) -> Any:
+        raise NoCredentialsError
+
+    region.file.write_text(yaml.safe_dump(good()))
+    given = ["validate", "--live", str(region.file)]
+
+    result = CliRunner().invoke(app, given, obj=nobody)
+
+    assert result.exit_code == 1
+    assert "AWS was not asked, it does not know who asks: Unable to locate credentials" in (
+        result.output
+    )
+    assert "aws sts get-caller-identity" in result.output
+    assert "not checked" not in result.output
 
 
 def test_an_image_for_other_processors_is_refused(region: Region):

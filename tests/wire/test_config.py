@@ -304,3 +304,33 @@ def test_a_deployed_file_that_is_wrong_is_told_whole():
         parse_deployed(text, "s3://b/k")
     with pytest.raises(BadConfig, match="s3://b/k: must be a mapping"):
         parse_deployed("[1]", "s3://b/k")
+
+
+def test_settings_that_agent_and_planner_can_live_with_are_taken(tmp_path):
+    settings = {"SlurmctldDebug": "debug", "SelectTypeParameters": "CR_CPU_Memory,CR_LLN"}
+    paused = {"budgets": [{"nodes": 0, "reasons": ["drifted", "expired"]}]}
+    change = {"slurm.settings": settings, "pools.t4.disruption": paused}
+
+    loaded = load(tmp_path, good({**change, "head": {"instance_type": "t3a.medium"}}))
+
+    assert dict(loaded.slurm.settings) == settings
+
+
+@pytest.mark.parametrize(
+    ("pool", "noted"),
+    [
+        ({"limits": {"nodes": 64}}, True),
+        ({"limits": {"nodes": 64}, "max_job_nodes": 16}, False),
+        ({"limits": {"nodes": 16}}, False),
+        ({}, False),
+    ],
+)
+def test_a_pool_whose_jobs_may_not_have_all_its_nodes_says_so(tmp_path, pool, noted):
+    changes = {f"pools.t4.{name}": value for name, value in pool.items()}
+
+    notes = load(tmp_path, good(changes)).notes
+
+    assert (
+        "pools.t4.max_job_nodes: 16 when left out, and limits.nodes is 64: Slurm refuses a job of"
+        " more than 16 nodes; say max_job_nodes: 64, or 16 when that is meant" in notes
+    ) is noted

@@ -1,11 +1,14 @@
 """`tidegate init`: a commented cluster file from a few answers."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidegate.cli.written import new_file
+
+DEV = "dev"
 
 TEMPLATE = """\
 # A cluster of Tidegate. All names, defaults and bounds: tidegate schema cluster
@@ -67,11 +70,26 @@ def _not_there(path: Path) -> Path:
     return path
 
 
+def _named(context: typer.Context, name: str | None) -> str:
+    """Asked before the others; a cluster is named after its file."""
+    if name is not None or context.resilient_parsing:
+        return name or DEV
+    return str(typer.prompt("Name of the cluster", default=name_after(context.params["path"])))
+
+
+def name_after(path: Path) -> str:
+    """`clusters/GPU lab.yaml` -> `gpu-lab`; dev when nothing of it can be a cluster's name."""
+    plain = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).lstrip("-0123456789")
+    return plain[:31].rstrip("-").removesuffix("-data") or DEV
+
+
 def init(
     path: Annotated[
         Path, typer.Argument(metavar="FILE", callback=_not_there, help="Where to write it.")
     ],
-    name: Annotated[str, typer.Option(prompt="Name of the cluster")] = "dev",
+    name: Annotated[
+        str | None, typer.Option(callback=_named, show_default="asked: the file's name")
+    ] = None,
     region: Annotated[str, typer.Option(prompt="AWS region")] = "us-east-1",
     zones: Annotated[
         str, typer.Option(prompt="Availability zones: the region's letters", help="like ab")
@@ -87,7 +105,8 @@ def init(
 ) -> None:
     """Ask a few questions (or take options) and write a commented cluster file.
 
-    Exit code 1 when the file is there already, or when the answers make no good one.
+    Exit code 1 when the file is there already, or when the answers make no good one; they are
+    kept in the file.
     """
     from tidegate.core.errors import BadConfig
     from tidegate.wire.config import parse_cluster
@@ -109,7 +128,9 @@ def init(
     try:
         parse_cluster(text, str(path))
     except BadConfig as bad:
-        typer.echo(str(bad), err=True)
+        path.write_text(text)
+        kept = f"{path} is written with your answers, but is no good cluster file yet: correct"
+        typer.echo(f"{bad}\n{kept} it there, then: tidegate validate {path}", err=True)
         raise typer.Exit(1) from bad
     path.write_text(text)
     typer.echo(f"{path} is written; next: tidegate validate {path}")

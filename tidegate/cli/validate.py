@@ -112,7 +112,8 @@ def _asked(
     from tidegate.cli.deployable import findings
     from tidegate.wire.problems import render
 
-    found = findings(read, Account(clients or cache(lambda name: client(name, read.region))))
+    make = clients or cache(lambda name: client(name, read.region))
+    found = _nobody_asks(make) or findings(read, Account(make))
     if found.problems:
         console.print(render(f"{file} in {read.region}", found.problems), style="red")
     for each in found.notes:
@@ -126,3 +127,21 @@ def _asked(
             met = f"nothing missing in {read.region}, but {count} could not ask"
         console.print(f"{file}: {met}")
     return found
+
+
+def _nobody_asks(clients: "Clients") -> "Findings | None":
+    """That AWS does not know who asks, so that no other question has an answer."""
+    from tidegate.adapters.aws_errors import aws_call
+    from tidegate.adapters.person import who
+    from tidegate.cli.deployable import Findings
+    from tidegate.core.errors import TidegateError
+    from tidegate.wire.problems import Problem
+
+    try:
+        with aws_call():
+            sts = clients("sts")
+        who(sts)
+    except TidegateError as trouble:
+        text = f"AWS was not asked, it does not know who asks: {trouble}"
+        return Findings([Problem((), f"{text}; log in first (try: aws sts get-caller-identity)")])
+    return None

@@ -4,7 +4,7 @@ YAML is loaded where it is read: functions start without it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics,
 from tidegate.wire.finite import parse_json
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
+from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
 from tidegate.wire.repositories import RepositoryModel
 from tidegate.wire.rules import problems_across
@@ -191,11 +192,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         bill_alert=model.alert(),
         kms_key=model.kms_key,
         lustre=model.lustre.lustre() if model.lustre else None,
-        notes=tuple(
-            f"pools.{name}: left out {sentence}"
-            for name, pool in model.pools.items()
-            for sentence in pool.selection().left_out
-        ),
+        notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
         root_gib={name: pool.root_gib for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
@@ -205,6 +202,18 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         software=model.software,
         os=OS_OF_IMAGE.get(model.image) or model.software.os or "",
     )
+
+
+def _notes(name: str, pool: PoolModel) -> Iterator[str]:
+    for sentence in pool.selection().left_out:
+        yield f"pools.{name}: left out {sentence}"
+    most, job_s = pool.limits.nodes, pool.max_job_nodes
+    if most is not None and job_s < most and "max_job_nodes" not in pool.model_fields_set:
+        yield (
+            f"pools.{name}.max_job_nodes: {job_s} when left out, and limits.nodes is {most}: Slurm"
+            f" refuses a job of more than {job_s} nodes; say max_job_nodes: {most}, or {job_s}"
+            " when that is meant"
+        )
 
 
 def _schedules(model: ClusterModel) -> Schedules | None:

@@ -105,6 +105,13 @@ class BudgetModel(Section):
         if (self.schedule is None) != (self.duration_s is None):
             missing = "schedule" if self.schedule is None else "duration_s"
             raise ValueError(f"schedule and duration_s belong together: {missing} is missing")
+        holds_idle = not self.reasons or DisruptionReason.EMPTY in self.reasons
+        if int(self.nodes.rstrip("%")) == 0 and self.schedule is None and holds_idle:
+            raise ValueError(
+                f"nodes: {self.nodes} without a schedule lets no idle node ever go, and each is"
+                " paid for; add schedule and duration_s, or reasons without empty, like"
+                " [drifted, expired, consolidatable]"
+            )
         return self
 
     def budget(self) -> Budget:

@@ -67,9 +67,9 @@ class SlurmModel(Section):
     accounting: bool = Field(
         default=False, description="slurmdbd and its database on the head's data volume"
     )
-    settings: dict[names.SlurmSetting, names.SettingValue] = Field(
-        default_factory=dict, description="lines of slurm.conf, over the usual ones"
-    )
+    settings: Annotated[
+        dict[names.SlurmSetting, names.SettingValue], AfterValidator(names.usable_settings)
+    ] = Field(default_factory=dict, description="lines of slurm.conf, over the usual ones")
     health_reasons: tuple[names.ReasonPrefix, ...] = Field(
         default=DEFAULT_HEALTH_REASONS,
         description="what the drain reasons of your own health checks begin with: such nodes are"
@@ -112,6 +112,7 @@ class TimingsModel(Section):
     )
     requeue_margin_s: Seconds = Field(
         default=_TIMINGS.requeue_margin_s,
+        validate_default=True,
         description="how long before the reclaim running jobs are requeued",
     )
     apply_lease_s: Seconds = Field(
@@ -131,12 +132,31 @@ class TimingsModel(Section):
     )
     rest_max_s: Seconds = Field(
         default=_TIMINGS.rest_max_s,
+        validate_default=True,
         description="longest rest of an offering that EC2 keeps refusing",
     )
     orphan_after_s: Annotated[float, Field(ge=ORPHAN_MIN_S)] = Field(
         default=_TIMINGS.orphan_after_s,
         description="an idle node that hears nothing from slurmctld ends itself after this",
     )
+
+    @field_validator("requeue_margin_s")
+    @classmethod
+    def _is_in_the_notice(cls, margin_s: float, info: ValidationInfo) -> float:
+        notice_s = info.data.get("spot_notice_s")
+        if notice_s is not None and margin_s >= notice_s:
+            text = f"{margin_s:g}, but EC2 gives {notice_s:g} s of notice (spot_notice_s)"
+            raise ValueError(f"{text}: take less, like {_TIMINGS.requeue_margin_s:g}")
+        return margin_s
+
+    @field_validator("rest_max_s")
+    @classmethod
+    def _is_the_longest(cls, most_s: float, info: ValidationInfo) -> float:
+        least_s = info.data.get("rest_min_s")
+        if least_s is not None and most_s < least_s:
+            text = f"{most_s:g}, less than rest_min_s ({least_s:g})"
+            raise ValueError(f"{text}: the longest rest is not shorter than the first")
+        return most_s
 
     def timings(self) -> Timings:
         return Timings(**self.model_dump())

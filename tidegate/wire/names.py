@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from tidegate.wire import places
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.cron import check_cron, check_time_zone
 from tidegate.wire.problems import shown
@@ -37,6 +38,38 @@ OWN_SETTINGS = frozenset(
 def _setting(value: str) -> str:
     if value.lower() in OWN_SETTINGS:
         raise ValueError(f"{value} is written by Tidegate itself")
+    return value
+
+
+# The agent looks when slurmctld logs a submission or an end, which it does from `info` on.
+_SILENT_LOGS = ("quiet", "fatal", "error", "0", "1", "2")
+# Cores and memory of a node are given out one by one: so the planner packs.
+_CONSUMABLE = ("cr_core_memory", "cr_cpu_memory")
+
+
+def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
+    """Lines of slurm.conf that agent and planner can live with. Errors: ValueError."""
+    for name, value in settings.items():
+        if name.lower() == "slurmctlddebug" and value.lower() in _SILENT_LOGS:
+            raise ValueError(
+                f"{name}={value}: the agent wakes by what slurmctld logs from info on;"
+                " take info, verbose or debug"
+            )
+        words = value.lower().split(",")
+        if name.lower() == "selecttypeparameters" and not set(words) & set(_CONSUMABLE):
+            raise ValueError(
+                f"{name}={value}: the planner packs jobs by cores and by memory; take"
+                " CR_Core_Memory or CR_CPU_Memory, with others behind a comma"
+            )
+    return settings
+
+
+def _cluster(value: str) -> str:
+    if value.endswith("-data"):
+        stack = f"tidegate-{value}"
+        other = value.removesuffix("-data")
+        text = f"{value}: its stack {stack} would be the one that holds the data of {other}"
+        raise ValueError(f"{text}; take a name without -data at its end")
     return value
 
 
@@ -102,6 +135,7 @@ ClusterName = Annotated[
     _pattern(
         r"^[a-z][a-z0-9-]{0,30}$", "lower-case letters, digits and -, first a letter, at most 31"
     ),
+    AfterValidator(_cluster),
 ]
 PartitionName = Annotated[
     str,
@@ -114,7 +148,11 @@ PoolName = Annotated[
     str, _pattern(r"^[a-z][a-z0-9_-]{0,30}$", _FEATURE_WORDS), AfterValidator(_feature)
 ]
 Label = PoolName
-Region = Annotated[str, _pattern(r"^[a-z]{2}(-[a-z]+)+-\d$", "an AWS region like us-east-1")]
+Region = Annotated[
+    str,
+    _pattern(r"^[a-z]{2,4}(-[a-z]+)+-\d$", "an AWS region like us-east-1"),
+    AfterValidator(places.region),
+]
 Zone = Annotated[
     str,
     _pattern(
@@ -123,7 +161,9 @@ Zone = Annotated[
 ]
 SubnetId = Annotated[str, _pattern(r"^subnet-[0-9a-f]{8,17}$", "a subnet id like subnet-0a1b2c3d")]
 SharedDir = Annotated[
-    str, _pattern(r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", "an absolute path like /shared")
+    str,
+    _pattern(r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", "an absolute path like /shared"),
+    AfterValidator(places.shared_dir),
 ]
 VpcId = Annotated[str, _pattern(r"^vpc-[0-9a-f]{8,17}$", "a VPC id like vpc-0a1b2c3d")]
 ImageId = Annotated[str, _pattern(r"^ami-[0-9a-f]{8,17}$", "an image id like ami-0a1b2c3d")]
@@ -167,6 +207,7 @@ HeadInstanceType = Annotated[
         r"^[a-z][a-z]*[1-9][0-9]*[a-f,h-z]*(-[a-z0-9]+)?\.[a-z0-9-]+$",
         "an x86 instance type like m6i.large",
     ),
+    AfterValidator(places.head_type),
 ]
 Email = Annotated[str, _pattern(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an e-mail address")]
 TimeZone = Annotated[str, AfterValidator(check_time_zone)]

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from tidegate.core.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.finite import FINITE
-from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel
+from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel, TimingsModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
@@ -28,6 +28,7 @@ _RESERVATION = TypeAdapter(ReservationModel)
 _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
+_TIMINGS = TypeAdapter(TimingsModel)
 
 
 @frozen
@@ -51,6 +52,7 @@ class Parts:
     image: str
     software: SoftwareModel | None
     slurm: SlurmModel | None
+    timings: TimingsModel | None
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -80,6 +82,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         image=str(data.get("image", DLAMI)),
         software=_sound(_SOFTWARE, data.get("software", {})),
         slurm=_sound(_SLURM, data.get("slurm", {})),
+        timings=_sound(_TIMINGS, data.get("timings", {})),
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),

@@ -61,6 +61,15 @@ class SpendingBudgetModel(Section):
     usd_per_day: PositiveUsd | None = Field(default=None, description="USD per day")
     usd_per_month: PositiveUsd | None = Field(default=None, description="USD per month")
 
+    @field_validator("usd_per_month")
+    @classmethod
+    def _holds_a_day(cls, month: float | None, info: ValidationInfo) -> float | None:
+        day = info.data.get("usd_per_day")
+        if month is not None and day is not None and month < day:
+            text = f"{month:g}, less than usd_per_day ({day:g}): no day could ever spend its own"
+            raise ValueError(f"{text}; lower usd_per_day, or leave it out")
+        return month
+
     def budget(self) -> Budget | None:
         """None: there is none."""
         made = Budget(self.usd_per_day, self.usd_per_month)
@@ -142,7 +151,8 @@ class PoolModel(Section):
     )
     max_job_nodes: PositiveCount = Field(
         default=_POOL.max_job_nodes,
-        description="the largest -N that Slurm accepts, for each instance type",
+        description="the largest -N that Slurm accepts, for each"
+        " instance type; `validate` tells where limits.nodes is larger",
     )
     max_job_time_s: Seconds | None = Field(
         default=_POOL.max_job_time_s, description="jobs with a longer time limit go elsewhere"

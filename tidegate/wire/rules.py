@@ -14,6 +14,7 @@ from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
+from tidegate.wire.sense_rules import SENSE_RULES
 
 # Every placeholder is a node that slurmctld walks in each pass.
 MAX_PLACEHOLDERS = 250
@@ -250,4 +251,5 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
+    *SENSE_RULES,
 )

@@ -1,9 +1,10 @@
 """The cluster file's schedules, as pydantic models."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Annotated, Self
 
+from cronsim import CronSim
 from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.calendar import OnRunningJobs
@@ -12,11 +13,21 @@ from tidegate.wire.calendar import HEAD_LEAD_S, Holidays, PreWarm, Schedules, Wi
 from tidegate.wire.section import PositiveCount, Seconds, Section
 
 WAIT_S_MAX = 7 * 24 * 3600.0
+# The head needs minutes, and then its nodes do.
+UP_MIN_S = 900.0
+_A_MONDAY = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def _check_differ(start: str, stop: str) -> None:
     if start.split() == stop.split():
         raise ValueError("stop and start are the same: the cluster would never be stopped")
+    begins = next(CronSim(start, _A_MONDAY))
+    up_s = (next(CronSim(stop, begins)) - begins).total_seconds()
+    if up_s < UP_MIN_S:
+        raise ValueError(
+            f"stop comes {up_s / 60:g} minutes after start: nodes could not even boot; take a"
+            ' stop hours later, like "0 20 * * MON-FRI"'
+        )
 
 
 class WindowModel(Section):

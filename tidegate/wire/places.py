@@ -1,0 +1,76 @@
+"""What AWS and Linux have for their own: regions that exist, folders that are taken, head types."""
+
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.problems import did_you_mean
+
+# Source: botocore's endpoints of EC2, of every partition, November 2026.
+REGIONS = frozenset(
+    {
+        *("af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2"),
+        *("ap-northeast-3", "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2"),
+        *("ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6"),
+        *("ap-southeast-7", "ca-central-1", "ca-west-1", "cn-north-1", "cn-northwest-1"),
+        *("eu-central-1", "eu-central-2", "eu-isoe-west-1", "eu-north-1", "eu-south-1"),
+        *("eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "eusc-de-east-1", "il-central-1"),
+        *("me-central-1", "me-south-1", "mx-central-1", "sa-east-1", "us-east-1", "us-east-2"),
+        *("us-gov-east-1", "us-gov-west-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1"),
+        *("us-isob-west-1", "us-isof-east-1", "us-isof-south-1", "us-west-1", "us-west-2"),
+    }
+)
+
+# The system's own (Filesystem Hierarchy Standard 3.0), and those that it keeps state in.
+SYSTEM_DIRS = frozenset(
+    {
+        *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc"),
+        *("/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var"),
+    }
+)
+# Over these nothing may be mounted, below them something may.
+WHOLE_DIRS = frozenset({"/home", "/opt", "/srv", "/media", "/mnt"})
+
+# x86 families for a head that the catalogue of nodes does not list; sizes are EC2's words.
+OLDER_FAMILIES = frozenset(
+    {
+        *("c4", "c5", "c5a", "c5ad", "c5d", "c5n", "c6ad", "c6id", "c6in", "c7i-flex", "c8i"),
+        *("m4", "m5", "m5a", "m5ad", "m5d", "m5dn", "m5n", "m5zn", "m6id", "m6idn", "m6in"),
+        *("m7i-flex", "m8i", "m8i-flex", "m8a", "c8a", "r8a", "r8i", "c8i-flex", "r8i-flex"),
+        *("r4", "r5", "r5a", "r5ad", "r5b", "r5d", "r5dn", "r5n", "r6id", "r6idn", "r6in", "r7iz"),
+        *("t2", "t3", "t3a", "i3", "i3en", "i4i", "i7i", "i7ie", "x2idn", "x2iedn", "z1d"),
+    }
+)
+_SIZES = frozenset(
+    {
+        *("nano", "micro", "small", "medium", "large", "xlarge", "metal", "metal-24xl"),
+        *("metal-48xl", "metal-96xl"),
+        *(f"{number}xlarge" for number in (2, 3, 4, 6, 8, 9, 10, 12, 16, 18, 24, 32, 48, 96)),
+    }
+)
+
+
+def region(value: str) -> str:
+    """The region. Errors: ValueError, when AWS has none of this name."""
+    if value not in REGIONS:
+        hint = did_you_mean(value, sorted(REGIONS)) or ", like us-east-1"
+        raise ValueError(f"{value} is no region of AWS{hint}")
+    return value
+
+
+def shared_dir(value: str) -> str:
+    """The directory. Errors: ValueError, when mounting there would hide the system's own."""
+    top = "/" + value.split("/")[1]
+    if top in SYSTEM_DIRS or value in WHOLE_DIRS:
+        raise ValueError(
+            f"{value} belongs to the system, which a mount would hide; take one of your own,"
+            " like /shared"
+        )
+    return value
+
+
+def head_type(value: str) -> str:
+    """The head's instance type. Errors: ValueError, when EC2 has none of this name."""
+    known = load_catalogue()
+    family, _, size = value.partition(".")
+    if value in known or (family in OLDER_FAMILIES and size in _SIZES):
+        return value
+    hint = did_you_mean(value, known) or "; take one like m6i.large"
+    raise ValueError(f"{value} is not a known instance type{hint}")
