@@ -40,8 +40,8 @@ FAULTS_OF_DOING = (
         "what was refused in a plan is tried again in it",
         (
             "service/launching.py",
-            "            if refused.issuperset(each.launch.offerings) and each not in asking",
-            "            if not each.launch.offerings",
+            "refused = {(refusal.pool, refusal.offering) for refusal in self.outcome.refused}",
+            "refused = set()",
         ),
     ),
     # -- interruption ------------------------------------------------------------------------

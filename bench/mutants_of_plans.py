@@ -56,8 +56,8 @@ FAULTS_OF_PLANS = (
         "an unavailable mark is ignored",
         (
             "core/shelves.py",
-            "            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s",
-            "            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s + 1e9",
+            "(r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s",
+            "(r.pool, r.offering) for r in () if r.until_s > snapshot.now_s",
         ),
     ),
     mutant(
@@ -258,8 +258,8 @@ FAULTS_OF_PLANS = (
         "a refused offering is forgotten",
         (
             "service/launching.py",
-            "        for refusal in {each.offering: each for each in told}.values():",
-            "        for refusal in ():",
+            "for key, refusal in {(each.pool, each.offering): each for each in told}.items():",
+            "for key, refusal in ():",
         ),
     ),
     mutant(

@@ -2,18 +2,12 @@
 
 from collections.abc import Sequence
 
-from tidegate.core.actions import (
-    LaunchRecord,
-    NodeRecord,
-    OrderResult,
-    PendingOrder,
-    Phase,
-    Resting,
-)
+from tidegate.core.actions import LaunchRecord, NodeRecord, OrderResult, PendingOrder, Phase
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering, Template
 from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings, reserved_key
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.service.requests import Placement

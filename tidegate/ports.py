@@ -18,7 +18,6 @@ from tidegate.core.actions import (
     Order,
     PendingOrder,
     Phase,
-    Resting,
     Stretch,
     Toll,
 )
@@ -29,6 +28,7 @@ from tidegate.core.errors import TidegateError
 from tidegate.core.frozen import frozen
 from tidegate.core.history import Event
 from tidegate.core.learnt import Learnt
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Epoch
 from tidegate.core.stuck import Stuck
@@ -211,11 +211,15 @@ class Ledger(Protocol):
         ...
 
     def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
-        """The rests of these offerings, as in `view`."""
+        """The rests of these offerings that hold for every pool, as in `view`."""
         ...
 
     def rest(self, *resting: Resting) -> None:
         """Remember refused offerings until their time; each stands there once."""
+        ...
+
+    def lift(self, *resting: Resting) -> None:
+        """Forget these rests; what does not rest any more is no error."""
         ...
 
     def watch(self, stuck: Stuck) -> None:

@@ -11,9 +11,10 @@ import pytest
 from tests import make
 from tests.cdk.alarm_days import BUSY, HOUR_S, Day, Life, failing, looked, quiet
 from tests.cdk.made import Stack
-from tidegate.core.actions import Phase, Resting
+from tidegate.core.actions import Phase
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Refusal, RefusalKind
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.service.outcome import Outcome

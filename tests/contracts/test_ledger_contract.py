@@ -19,10 +19,10 @@ from tidegate.core.actions import (
     OrderKind,
     PendingOrder,
     Phase,
-    Resting,
 )
 from tidegate.core.buy import LAUNCHES_MAX
 from tidegate.core.ec2 import FleetRequest, Market, Override
+from tidegate.core.resting import Resting
 from tidegate.ports import COMMIT_MAX, Finished, Ledger
 from tidegate.sim.clock import SimClock
 

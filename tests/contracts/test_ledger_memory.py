@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
-from tidegate.core.actions import Resting
 from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.resting import Resting
 from tidegate.core.stuck import Stuck
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
@@ -18,6 +18,27 @@ def test_a_refusal_replaces_the_one_before(ledger: Ledger) -> None:
         ledger.rest(Resting(offering(), NOW_S + 180 * failures, failures, "Code", "words"))
 
     assert ledger.view().resting == (Resting(offering(), NOW_S + 360, 2, "Code", "words"),)
+
+
+def test_a_rest_of_one_pool_stands_beside_that_of_all(ledger: Ledger) -> None:
+    of_all = Resting(offering(), NOW_S + 180, 1, "Code", "words")
+    of_one = replace(of_all, pool="t4", template="lt-t4:1")
+
+    ledger.rest(of_all, of_one)
+
+    assert set(ledger.view().resting) == {of_all, of_one}
+    assert ledger.resting([offering()]) == (of_all,)
+
+
+def test_a_rest_that_is_lifted_is_gone_and_may_be_lifted_twice(ledger: Ledger) -> None:
+    of_all = Resting(offering(), NOW_S + 180, 1, "Code", "words")
+    of_one = replace(of_all, pool="t4", template="lt-t4:1")
+    ledger.rest(of_all, of_one)
+
+    for _ in range(2):
+        ledger.lift(of_one)
+
+    assert ledger.view().resting == (of_all,)
 
 
 def test_a_refusal_is_remembered_past_its_time_but_not_for_ever(

@@ -17,12 +17,13 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Launch, Phase, Resting
+from tidegate.core.actions import Launch, Phase
 from tidegate.core.answer import Answer, Status, answer, rows_of
 from tidegate.core.calendar import Wanted
 from tidegate.core.chain import LINKS, chain
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.verdicts import verdicts_of
 

@@ -16,7 +16,6 @@ from tidegate.core.actions import (
     Phase,
     Plan,
     Rest,
-    Resting,
 )
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.ec2 import FleetRequest, Instance, Market, Override, Template
@@ -25,6 +24,7 @@ from tidegate.core.learnt import FailedLaunch, Learnt
 from tidegate.core.overview import overview
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits, Pool
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Node
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import chosen

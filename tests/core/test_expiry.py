@@ -7,12 +7,13 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import NodeRecord, OrderKind, PendingOrder, Phase, Plan, Resting
+from tidegate.core.actions import NodeRecord, OrderKind, PendingOrder, Phase, Plan
 from tidegate.core.budgets import Budget, Disruption, DisruptionReason
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits, Pool, Reservation
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Node
 from tidegate.core.snapshot import Snapshot
 

@@ -17,10 +17,11 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Resting
+from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan
 from tidegate.core.ec2 import Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Node
 
 

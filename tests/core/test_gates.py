@@ -16,16 +16,10 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import (
-    OrderKind,
-    OrderOutcome,
-    OrderResult,
-    PendingOrder,
-    Phase,
-    Resting,
-)
+from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult, PendingOrder, Phase
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Node
 from tidegate.core.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, digest, job, offering, record
-from tidegate.core.actions import Cordon, Order, OrderKind, Resting
+from tidegate.core.actions import Cordon, Order, OrderKind
 from tidegate.core.ec2 import Market
 from tidegate.core.interruption import (
     NAMES_MAX,
@@ -20,6 +20,7 @@ from tidegate.core.interruption import (
     saves,
 )
 from tidegate.core.pool import Timings
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Reading
 from tidegate.wire.orders import encode_order
 

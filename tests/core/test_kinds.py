@@ -16,10 +16,11 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Resting
+from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan
 from tidegate.core.ec2 import InstanceType, Market, Offering
 from tidegate.core.planner import plan
 from tidegate.core.pool import Cluster, Limits
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job, Node
 
 ZONES = ("us-east-1a", "us-east-1b")

@@ -15,7 +15,7 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Cordon, Phase, Resting
+from tidegate.core.actions import Cordon, Phase
 from tidegate.core.budgets import Budget, Disruption
 from tidegate.core.calendar import Wanted
 from tidegate.core.durations import span, span_s
@@ -24,6 +24,7 @@ from tidegate.core.lives import lives
 from tidegate.core.overview import Overview, overview
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.verdicts import verdicts_of
 

@@ -29,13 +29,13 @@ from tidegate.core.actions import (
     OrderResult,
     PendingOrder,
     Phase,
-    Resting,
     Resume,
 )
 from tidegate.core.ec2 import InstanceState, Market
 from tidegate.core.explain import describe
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Association
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool, snapshot
-from tidegate.core.actions import Launch, Plan, Resting, Unmet
+from tidegate.core.actions import Launch, Plan, Unmet
 from tidegate.core.ec2 import InstanceType, Market
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits, Reservation
+from tidegate.core.resting import Resting
 from tidegate.core.why import Why, WhyNot, told
 
 ZONES = ("us-east-1a", "us-east-1b")

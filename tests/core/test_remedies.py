@@ -16,12 +16,13 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Phase, Resting
+from tidegate.core.actions import Phase
 from tidegate.core.answer import Answer, Status, answer
 from tidegate.core.learnt import FailedLaunch, Learnt
 from tidegate.core.overview import overview
 from tidegate.core.planner import plan
 from tidegate.core.pool import Limits
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.verdicts import verdicts_of
 

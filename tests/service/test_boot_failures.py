@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from tests.make import job, record
 from tests.service.conftest import World
-from tidegate.core.actions import Phase, Resting
+from tidegate.core.actions import Phase
 from tidegate.core.ec2 import InstanceState
 from tidegate.core.events import BootFailed, StateChange
+from tidegate.core.resting import Resting
 
 SAID = "NVIDIA-SMI has failed: no devices were found"
 

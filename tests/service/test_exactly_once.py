@@ -13,13 +13,13 @@ from tidegate.core.actions import (
     PendingOrder,
     Phase,
     Plan,
-    Resting,
     Resume,
     Send,
 )
 from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
 from tidegate.core.errors import NotAuthorized
 from tidegate.core.pool import Timings
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Job
 from tidegate.ports import Finished
 from tidegate.service.apply import Applier

@@ -19,11 +19,12 @@ from tests.make import (
 )
 from tests.service.conftest import World
 from tests.service.test_describe import looked_at
-from tidegate.core.actions import Charge, Phase, Plan, Resting
+from tidegate.core.actions import Charge, Phase, Plan
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Market, Refusal, RefusalKind
 from tidegate.core.planner import plan
 from tidegate.core.pool import Budget, Limits
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import day_of
 from tidegate.service.control import Round

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests import make
-from tidegate.core.actions import Launch, LaunchRecord, OrderKind, PendingOrder, Phase, Resting
+from tidegate.core.actions import Launch, LaunchRecord, OrderKind, PendingOrder, Phase
 from tidegate.core.calendar import Wanted
 from tidegate.core.ec2 import Market
 from tidegate.core.errors import BadConfig
 from tidegate.core.planner import plan
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Association, Licence, Shape, Spread
 from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request

@@ -16,7 +16,7 @@ from typing import Any, TypeAliasType, Union, get_args, get_origin, get_type_hin
 
 from pydantic import TypeAdapter
 
-from tidegate.core import actions, calendar, learnt
+from tidegate.core import actions, calendar, learnt, resting
 from tidegate.core.digest import Digest
 
 PREVIOUS = Path(__file__).parent / "previous_version.json"
@@ -26,12 +26,13 @@ type Samples = dict[str, dict[str, Any]]
 
 def kinds() -> dict[str, type]:
     """What head and functions tell each other, and what the ledger keeps between versions."""
-    records = ("Order", "LaunchRecord", "NodeRecord", "PendingOrder", "Cordon", "Resting", "Stuck")
+    records = ("Order", "LaunchRecord", "NodeRecord", "PendingOrder", "Cordon", "Stuck")
     found: dict[str, type] = {"Digest": Digest}
     for module, names in (
         (actions, (*records, "Toll")),
         (calendar, ("ScheduleOverride",)),
         (learnt, ("Learnt",)),
+        (resting, ("Resting",)),
     ):
         found |= {name: getattr(module, name) for name in names if hasattr(module, name)}
     return found

@@ -6,7 +6,7 @@
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
                                 toll
-    resting#<offering>
+    resting#<offering>, resting#<offering>#<pool>
     stuck#<job id>
     override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
@@ -63,7 +63,6 @@ from tidegate.core.actions import (
     NodeRecord,
     PendingOrder,
     Phase,
-    Resting,
     Stretch,
     Toll,
 )
@@ -73,6 +72,7 @@ from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Epoch
 from tidegate.core.stuck import Stuck
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
@@ -253,7 +253,12 @@ class DynamoLedger:
     def _resting_put(self, resting: Resting) -> "PutTypeDef":
         expires_at = int(resting.until_s + RESTING_KEPT_S)
         body = {"body": encode(RESTING, resting), "expires_at": expires_at}
-        return {"TableName": self.table, "Item": packed(key(f"resting#{resting.offering}") | body)}
+        return {"TableName": self.table, "Item": packed(key(_resting_sk(resting)) | body)}
+
+    def lift(self, *resting: Resting) -> None:
+        for each in resting:
+            with aws_call():
+                self.client.delete_item(TableName=self.table, Key=packed(key(_resting_sk(each))))
 
     def watch(self, stuck: Stuck) -> None:
         self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
@@ -381,3 +386,7 @@ class DynamoLedger:
 
     def _expiry_s(self, after_s: float) -> int:
         return int(self.clock.now_s() + after_s)
+
+
+def _resting_sk(resting: Resting) -> str:
+    return f"resting#{resting.offering}" + (f"#{resting.pool}" if resting.pool else "")

@@ -79,6 +79,7 @@ def _tail(found: Overview) -> Iterator[str]:
         is_ours = each.code in BOOT_FAILURES
         words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
         refused = f"{words} ({each.failures}x)"
-        yield f"rests until {clock(each.until_s)}: {each.offering}, {refused}"
+        of = f" of pool {each.pool}" if each.pool else ""
+        yield f"rests until {clock(each.until_s)}: {each.offering}{of}, {refused}"
     if len(found.resting) > RESTING_SHOWN:
         yield f"and {len(found.resting) - RESTING_SHOWN} more rest"

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from enum import IntEnum, StrEnum
 
-from tidegate.core.ec2 import Cure, FleetRequest, Offering
+from tidegate.core.ec2 import FleetRequest, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.stuck import Stuck
@@ -334,18 +334,6 @@ class LaunchRecord:
         """What a ledger keeps of it: of many jobs the first, which nothing is decided by."""
         jobs = self.launch.for_jobs[:JOBS_KEPT_MAX]
         return replace(self, launch=replace(self.launch, for_jobs=jobs))
-
-
-@frozen
-class Resting:
-    """An offering that EC2 refused; not tried again before `until_s`."""
-
-    offering: Offering
-    until_s: float
-    failures: int
-    code: str
-    message: str
-    cure: Cure = Cure.NONE
 
 
 @frozen

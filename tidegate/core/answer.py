@@ -274,11 +274,11 @@ def _fit(job: Job, pool: Pool) -> str:
 
 def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     """The sentences; resting offerings together, with EC2's words and the times of next tries."""
-    resting = {str(each.offering): each for each in seen.resting}
+    resting = {(each.pool, str(each.offering)): each for each in seen.resting}
     told: list[str] = []
     by_words: dict[tuple[bool, str], list[str]] = {}
     for each in why_nots:
-        rest = resting.get(each.offering)
+        rest = resting.get((each.pool, each.offering)) or resting.get(("", each.offering))
         if each.kind not in (Why.RESTING, Why.BROKEN, Why.REFUSED) or rest is None:
             told.append(each.sentence)
             continue

@@ -6,9 +6,9 @@ A sentence for each `Cure`, with what to type or to write where.
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tidegate.core.actions import Resting
 from tidegate.core.ec2 import Cure, Market, Offering
 from tidegate.core.reconcile import BOOT_FAILURES
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 
 # EC2 may add an encoded message of some kilobytes.

@@ -31,7 +31,9 @@ def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
         broken = [
             each
             for each in seen.resting
-            if each.code in BOOT_FAILURES and each.offering.instance_type in types
+            if each.code in BOOT_FAILURES
+            and each.stops(name)
+            and each.offering.instance_type in types
         ]
         many = f"the last {failures} launches" if failures > 1 else "the last launch"
         said = f"{many} of pool {name} gave no good node"

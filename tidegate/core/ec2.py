@@ -110,6 +110,15 @@ class Template:
     version: str
     digest: str = ""
 
+    @property
+    def name(self) -> str:
+        """Another one for each version, also of a template that was deleted and made again."""
+        return template_name(self.template_id, self.version)
+
+
+def template_name(template_id: str, version: str) -> str:
+    return f"{template_id}:{version}"
+
 
 @frozen
 class Instance:
@@ -196,16 +205,29 @@ class Cure(StrEnum):
     SHAPE = "shape"
     BOOT = "boot"
 
+    @property
+    def is_of_pool(self) -> bool:
+        """What one pool's template names is wrong, or the rights to use it: the same offering may
+        be had from the template of another.
+        """
+        return self in (Cure.DENIED, Cure.IMAGE, Cure.DISK, Cure.TERMS, Cure.TEMPLATE)
+
 
 @frozen
 class Refusal:
-    """An offering that EC2 did not give, with EC2's own words."""
+    """An offering that EC2 did not give, with EC2's own words.
+
+    `pool`, `template`: whose launch was refused, and which template of it (`Template.name`), where
+    it lies in these; "": in the offering, whoever asks for it.
+    """
 
     offering: Offering
     kind: RefusalKind
     code: str
     message: str
     cure: Cure = Cure.NONE
+    pool: str = ""
+    template: str = ""
 
 
 @frozen

@@ -6,10 +6,11 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.actions import NodeRecord, Order, OrderKind, Phase, Resting
+from tidegate.core.actions import NodeRecord, Order, OrderKind, Phase
 from tidegate.core.ec2 import Market, Offering
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Pool, Rebalance, Timings
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before

@@ -34,13 +34,14 @@ class PoolNow:
 
 @frozen
 class RestingNow:
-    """An offering that EC2 refused."""
+    """An offering that EC2 refused. `pool`: which one it was refused to, "": to all."""
 
     offering: str
     until_s: float
     failures: int
     code: str
     message: str
+    pool: str = ""
 
 
 @frozen
@@ -222,8 +223,10 @@ def _limits(
 def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
     found = [each for each in seen.resting if each.until_s > seen.now_s]
     return tuple(
-        RestingNow(str(each.offering), each.until_s, each.failures, each.code, each.message)
-        for each in sorted(found, key=lambda each: (each.until_s, each.offering))
+        RestingNow(
+            *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
+        )
+        for each in sorted(found, key=lambda each: (each.until_s, each.offering, each.pool))
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from tidegate.core.actions import Resting
 from tidegate.core.catalogue import bits
 from tidegate.core.cures import remedy, words
 from tidegate.core.demand import Need
@@ -16,6 +15,7 @@ from tidegate.core.limits import Load, Usage
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import BOOT_FAILURES
 from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.core.resting import Resting
 from tidegate.core.shelves import Shelf, Shelves, allows_time, is_dear, late_s
 from tidegate.core.slurm import Shape
 from tidegate.core.snapshot import Snapshot
@@ -103,7 +103,9 @@ class Refusals:
         broken = (
             each
             for each in self._resting
-            if each.code in BOOT_FAILURES and each.offering.instance_type in names
+            if each.code in BOOT_FAILURES
+            and each.stops(pool.name)
+            and each.offering.instance_type in names
         )
         does = ""
         if last := next(broken, None):
@@ -131,7 +133,7 @@ class Refusals:
         types = {each.name: each for each in pool.instance_types}
         for resting in self._resting:
             on = resting.offering
-            found = types.get(on.instance_type)
+            found = types.get(on.instance_type) if resting.stops(pool.name) else None
             if found is None or on.zone not in pool.zones or lacks(need.shape, found):
                 continue
             if on.market in pool.markets and satisfies(
@@ -141,7 +143,7 @@ class Refusals:
 
     def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:
         """What does not pass by itself: features, prices, flexibility, the end of a block."""
-        resting = {each.offering for each in self._resting}
+        resting = {each.offering for each in self._resting if each.stops(pool.name)}
         for market in pool.markets:
             types = [
                 each

@@ -80,6 +80,9 @@ class Option:
 type Fitting = tuple[Shelf, int]
 """A shelf and the mask of its entries that hold one node's share of a job."""
 
+type Rested = tuple[str, Offering]
+"""What is not bought now, and for which pool; "": for none."""
+
 
 class _Range:
     """What the pools of a cluster sell by the hour, without the offerings that rest.
@@ -89,9 +92,7 @@ class _Range:
     ranges between which only offerings of other markets came to rest.
     """
 
-    def __init__(
-        self, cluster: Cluster, resting: frozenset[Offering], like: "_Range | None"
-    ) -> None:
+    def __init__(self, cluster: Cluster, resting: frozenset[Rested], like: "_Range | None") -> None:
         self.cluster = cluster
         self.resting = resting
         self._shelves: dict[tuple[str, Market], tuple[Shelf, ...]] = {}
@@ -108,7 +109,8 @@ class _Range:
 
     def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
         """Catalogues by hazard."""
-        resting = frozenset(each for each in self.resting if each.market is market)
+        whose = ("", pool.name)
+        resting = frozenset(on for of, on in self.resting if on.market is market and of in whose)
         key = (tuple(each.name for each in pool.instance_types), pool.zones, market, resting)
         if key not in self._shared:
             types = {each.name: each for each in pool.instance_types}
@@ -134,7 +136,7 @@ class _Range:
 _RANGES: deque[_Range] = deque(maxlen=RANGES_KEPT)
 
 
-def _range_of(cluster: Cluster, resting: frozenset[Offering]) -> _Range:
+def _range_of(cluster: Cluster, resting: frozenset[Rested]) -> _Range:
     """The range of these very pools and prices: to compare them would cost more than it saves."""
     like: _Range | None = None
     for kept in _RANGES:
@@ -153,7 +155,7 @@ class Shelves:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._resting = frozenset(
-            r.offering for r in snapshot.resting if r.until_s > snapshot.now_s
+            (r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s
         )
         self.stock = Stock(snapshot)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
@@ -225,17 +227,18 @@ class Shelves:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
             if market not in pool.markets:
                 continue
-            key = (pool.instance_types, pool.zones, market)
+            resting = frozenset(on for of, on in self._resting if of in ("", pool.name))
+            key = (pool.instance_types, pool.zones, market, resting)
             if key not in self._prepaid_by:
-                self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market)))
+                self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market, resting)))
             if self._prepaid_by[key].entries:
                 yield Shelf(pool, market, 0.0, self._prepaid_by[key])
 
-    def _prepaid(self, pool: Pool, market: Market) -> Iterator[Entry]:
+    def _prepaid(self, pool: Pool, market: Market, resting: frozenset[Offering]) -> Iterator[Entry]:
         types = {each.name: each for each in pool.instance_types}
         for offering in self.stock.offerings(market):
             is_ours = offering.instance_type in types and offering.zone in pool.zones
-            if is_ours and offering not in self._resting:
+            if is_ours and offering not in resting:
                 yield entry(types[offering.instance_type], [(0.0, offering)])
 
 

@@ -1,12 +1,13 @@
 """Everything the planner may know, as one value."""
 
-from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord, Resting
+from tidegate.core.actions import Charge, LaunchRecord, Losses, NodeRecord
 from tidegate.core.calendar import ALWAYS_UP, Wanted
 from tidegate.core.digest import Digest
 from tidegate.core.ec2 import Instance, Template
 from tidegate.core.frozen import frozen
 from tidegate.core.learnt import Learnt
 from tidegate.core.pool import Cluster
+from tidegate.core.resting import Resting
 from tidegate.core.stuck import Stuck
 
 

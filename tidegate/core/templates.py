@@ -1,6 +1,6 @@
 """What nodes are made from: the newest template, or the last good one when the newest fails."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -12,6 +12,7 @@ from tidegate.core.learnt import FailedLaunch, Learnt
 from tidegate.core.members import Member
 from tidegate.core.pool import Pool
 from tidegate.core.reconcile import Judged, Use, judge
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Reading
 from tidegate.core.snapshot import Snapshot
 
@@ -41,6 +42,37 @@ def chosen(snapshot: Snapshot, pool: str) -> Template | None:
         return template
     is_bad = learnt.failures(template) >= found.disruption.roll_back_after
     return learnt.good if is_bad and learnt.good else template
+
+
+def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Resting, ...]:
+    """The rests without those of a template that its pool does not use any more.
+
+    `templates`: all that are deployed; those of a pool's reservations begin with its name.
+    """
+    if not any(each.template for each in snapshot.resting):
+        return snapshot.resting
+    used = {name.partition("/")[0]: set[str]() for name in templates}
+    for name, template in templates.items():
+        pool, slash, _ = name.partition("/")
+        used[pool].add(template.name if slash else (chosen(snapshot, pool) or template).name)
+    return tuple(
+        each
+        for each in snapshot.resting
+        if not each.template or each.template in used.get(each.pool, {each.template})
+    )
+
+
+def in_use(snapshot: Snapshot) -> tuple[Learnt, ...]:
+    """What was learnt, without failures of templates that their pools do not use any more."""
+    return tuple(_in_use(each, snapshot) for each in snapshot.learnt)
+
+
+def _in_use(learnt: Learnt, snapshot: Snapshot) -> Learnt:
+    used = (newest(snapshot, learnt.pool), chosen(snapshot, learnt.pool))
+    digests = {"", *(template.digest for template in used if template)}
+    if digests == {""} or all(each.template in digests for each in learnt.failed):
+        return learnt
+    return replace(learnt, failed=tuple(e for e in learnt.failed if e.template in digests))
 
 
 class Roll(Enum):

@@ -24,7 +24,6 @@ from tidegate.core.actions import (
     Plan,
     Reprice,
     Rest,
-    Resting,
     Resume,
     Send,
     Stretch,
@@ -34,6 +33,7 @@ from tidegate.core.actions import (
 from tidegate.core.ec2 import Offering, Refusal, RefusalKind
 from tidegate.core.frozen import frozen
 from tidegate.core.reservations import block_of, in_reservations
+from tidegate.core.resting import Resting
 from tidegate.core.slurm_names import ABOUT_JOBS
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.spend import ended, repriced

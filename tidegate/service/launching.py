@@ -6,22 +6,16 @@ planner meanwhile leaves what was not answered in doubt, and a later look finish
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import batched
 
-from tidegate.core.actions import (
-    Launch,
-    LaunchRecord,
-    LaunchStatus,
-    NodeRecord,
-    Phase,
-    Resting,
-    Resume,
-)
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase, Resume
 from tidegate.core.dealing import dealt
-from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind
+from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind, template_name
 from tidegate.core.errors import Permanent, TidegateError, Transient
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
+from tidegate.core.resting import Resting
 from tidegate.core.sickness import jobs_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.waves import waves
@@ -88,11 +82,12 @@ class Launching:
         self, wave: Sequence[LaunchRecord], asking: Sequence[LaunchRecord]
     ) -> list[LaunchRecord]:
         """Without those of which everything was refused just now; what is in doubt is asked."""
-        refused = {refusal.offering for refusal in self.outcome.refused}
+        refused = {(refusal.pool, refusal.offering) for refusal in self.outcome.refused}
         hopeless = [
             each
             for each in wave
-            if refused.issuperset(each.launch.offerings) and each not in asking
+            if all(refused & {("", on), (each.launch.pool, on)} for on in each.launch.offerings)
+            and each not in asking
         ]
         self._give_up(hopeless)
         return [each for each in wave if each not in hopeless]
@@ -153,7 +148,7 @@ class Launching:
             ]
             status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
             finished.append(Finished(record.launch.launch_id, status, nodes))
-            refused.extend(result.refusals)
+            refused.extend(_blamed(each, record) for each in result.refusals)
             launched.extend(result.instances)
         if rests := tuple(self._rests(refused)):
             self.ledger.rest(*rests)
@@ -186,11 +181,20 @@ class Launching:
                 self.outcome.trouble.append(f"{len(spare)} nodes of no gang end later: {trouble}")
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
-        known = {resting.offering: resting for resting in self.snapshot.resting}
+        known = {(resting.pool, resting.offering): resting for resting in self.snapshot.resting}
         timings, now_s = self.snapshot.cluster.timings, self.snapshot.now_s
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
-        for refusal in {each.offering: each for each in told}.values():
-            yield rested(refusal, known.get(refusal.offering), now_s, timings)
+        for key, refusal in {(each.pool, each.offering): each for each in told}.items():
+            yield rested(refusal, known.get(key), now_s, timings)
+
+
+def _blamed(refusal: Refusal, record: LaunchRecord) -> Refusal:
+    """With whose it is: what another pool sells does not rest for a template of this one."""
+    if not refusal.cure.is_of_pool:
+        return refusal
+    request = record.request
+    name = template_name(request.launch_template_id, request.launch_template_version)
+    return replace(refusal, pool=record.launch.pool, template=name)
 
 
 def _at_once(wave: Sequence[LaunchRecord]) -> Iterator[Sequence[LaunchRecord]]:
@@ -211,7 +215,11 @@ def rested(
     doubled_s = timings.rest_min_s * 2 ** min(failures - 1, DOUBLINGS_MAX)
     rest_s = factor * min(doubled_s, timings.rest_max_s)
     until_s, said = now_s + rest_s, refusal.message
-    return Resting(refusal.offering, until_s, failures, refusal.code, said, refusal.cure)
+    return Resting(
+        *(refusal.offering, until_s, failures, refusal.code, said, refusal.cure),
+        pool=refusal.pool,
+        template=refusal.template,
+    )
 
 
 def _node_record(

@@ -10,6 +10,7 @@ from tidegate.core.errors import BadEvent
 from tidegate.core.interruption import learnt_hazards
 from tidegate.core.pool import Cluster
 from tidegate.core.snapshot import Snapshot
+from tidegate.core.templates import in_force, in_use
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
 NEVER_HEARD_S = float("inf")
@@ -53,7 +54,8 @@ def observe(
         learnt=view.learnt,
         wanted=calendar.wanted(now_s, view.overrides),
     )
-    return snapshot, notes
+    rests, learnt = in_force(snapshot, templates), in_use(snapshot)
+    return replace(snapshot, resting=rests, learnt=learnt), notes
 
 
 def _learnt(cluster: Cluster, view: LedgerView) -> Cluster:

@@ -7,6 +7,7 @@ from tidegate.core.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     TEMPLATE_TAG,
+    Cure,
     FleetRequest,
     FleetResult,
     Instance,
@@ -16,6 +17,7 @@ from tidegate.core.ec2 import (
     Override,
     Refusal,
     RefusalKind,
+    template_name,
 )
 from tidegate.core.errors import RequestMismatch, TidegateError
 from tidegate.core.pool import Reservation
@@ -47,7 +49,7 @@ class SimCompute:
     `shortages`: how many more of an offering EC2 gives (0: none); others are unlimited.
     `quotas`: how many live instances of a market the account may have.
     `full_subnets`: subnets without a free address. `prepaid`: reservations and blocks.
-    `throttled`: what EC2 is too busy to judge.
+    `throttled`: what EC2 is too busy to judge. `missing`: templates that are gone, by name.
     `describe_lag_s`: how long a fresh instance is missing from `instances()`.
     `ending_s`: how long an ended one still shows there as shutting down.
     `ranked`: the order in which EC2 tries the overrides; on spot it weighs capacity above ours.
@@ -63,6 +65,7 @@ class SimCompute:
     quotas: dict[Market, int] = field(default_factory=dict)
     full_subnets: set[str] = field(default_factory=set)
     throttled: set[Offering] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
     prepaid: Prepaid = field(default_factory=Prepaid)
     describe_lag_s: float = 0.0
     ending_s: float = 0.0
@@ -216,6 +219,9 @@ class SimCompute:
         return replace(self.everything[instance_id], state=InstanceState.SHUTTING_DOWN)
 
     def _buy(self, request: FleetRequest) -> FleetResult:
+        name = template_name(request.launch_template_id, request.launch_template_version)
+        if name in self.missing:
+            return FleetResult((), _no_template(request))
         taken, refusals = self._choose(request)
         tags = dict(request.tags)
         template_id = request.launch_template_id
@@ -317,3 +323,12 @@ class SimCompute:
         for tell in self.on_launch:
             tell(instance)
         return replace(instance, offering=asked)
+
+
+def _no_template(request: FleetRequest) -> tuple[Refusal, ...]:
+    """Of all that was asked for: none of it is to blame."""
+    code, words = "InvalidLaunchTemplateId.VersionNotFound", "Could not find the template version."
+    asked = {Offering(each.instance_type, each.zone, request.market) for each in request.overrides}
+    return tuple(
+        Refusal(each, RefusalKind.OTHER, code, words, Cure.TEMPLATE) for each in sorted(asked)
+    )

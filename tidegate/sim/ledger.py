@@ -13,7 +13,6 @@ from tidegate.core.actions import (
     NodeRecord,
     PendingOrder,
     Phase,
-    Resting,
     Stretch,
     Toll,
 )
@@ -22,6 +21,7 @@ from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.ec2 import Offering
 from tidegate.core.errors import Throttled
 from tidegate.core.learnt import Learnt
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Epoch
 from tidegate.core.spend import month_of
 from tidegate.core.stuck import Stuck
@@ -51,7 +51,7 @@ class SimLedger:
     digest_seen: tuple[Stamp, float] | None = None
     all_nodes: dict[str, NodeRecord] = field(default_factory=dict)
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
-    all_resting: dict[Offering, Resting] = field(default_factory=dict)
+    all_resting: dict[tuple[Offering, str], Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
@@ -226,12 +226,19 @@ class SimLedger:
 
     def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
         with effect(self.faults, "resting"):
-            return tuple(one for one in self._resting() if one.offering in offerings)
+            return tuple(
+                one for one in self._resting() if one.offering in offerings and not one.pool
+            )
 
     def rest(self, *resting: Resting) -> None:
         for chunk in batched(resting, WRITES_MAX, strict=False):
             with effect(self.faults, "rest"):
-                self.all_resting.update((each.offering, each) for each in chunk)
+                self.all_resting.update(((each.offering, each.pool), each) for each in chunk)
+
+    def lift(self, *resting: Resting) -> None:
+        with effect(self.faults, "lift"):
+            for each in resting:
+                self.all_resting.pop((each.offering, each.pool), None)
 
     def watch(self, stuck: Stuck) -> None:
         with effect(self.faults, "watch"):

@@ -5,10 +5,11 @@ The same value always gives the same text, so that a repeated write is equal byt
 
 from pydantic import ValidationError
 
-from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Resting, Toll
+from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Toll
 from tidegate.core.calendar import ScheduleOverride
 from tidegate.core.errors import BadEvent
 from tidegate.core.learnt import Learnt
+from tidegate.core.resting import Resting
 from tidegate.core.stuck import Stuck
 from tidegate.wire.kind import Kind
 

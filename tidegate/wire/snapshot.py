@@ -161,7 +161,8 @@ def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     yield from _twice(("nodes",), "instance_id", (n.instance_id for n in snapshot.nodes))
     launches = (each.launch.launch_id for each in snapshot.launches)
     yield from _twice(("launches",), "launch", launches)
-    yield from _twice(("resting",), "offering", (str(r.offering) for r in snapshot.resting))
+    rests = (f"{r.offering} {r.pool}".rstrip() for r in snapshot.resting)
+    yield from _twice(("resting",), "offering", rests)
     for index, node in enumerate(reading.nodes):
         yield from _overfull(("digest", "reading", "nodes", index), node)
     for place, offering in _offerings(snapshot, model):

@@ -226,6 +226,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "code": "EC2's error code",
         "message": "EC2's message",
         "cure": "what it needs that waiting does not bring; empty: nothing",
+        "pool": "the one that does not try it; empty: all",
+        "template": "`id:version` of what was refused to the pool; another one may be tried",
     },
     "Wanted": {
         "is_up": "the calendar wants the cluster up",

@@ -144,7 +144,7 @@ class PrepaidFirst(Check):
         )
 
     def _rests(self, offering: Offering) -> bool:
-        resting = self.world.ledger.all_resting.get(offering)
+        resting = self.world.ledger.all_resting.get((offering, ""))
         return resting is not None and resting.until_s > self.witness.now_s - PAUSE_MAX_S
 
     def _takes(self, each: Reservation, record: LaunchRecord, pool: Pool) -> bool:

@@ -11,7 +11,6 @@ from tidegate.core.actions import (
     OrderKind,
     Phase,
     Rest,
-    Resting,
     Send,
     Terminate,
     Watch,
@@ -20,6 +19,7 @@ from tidegate.core.dealing import shares
 from tidegate.core.digest import Digest, Stamp
 from tidegate.core.ec2 import Instance, InstanceState, Offering
 from tidegate.core.planner import plan
+from tidegate.core.resting import Resting
 from tidegate.core.slurm import Node, NodeState, Reading
 from tidegate.core.snapshot import Epoch, Snapshot
 from tidegate.core.spend import charges
