@@ -24,6 +24,7 @@ from tidegate.core.frozen import frozen
 from tidegate.core.history import LOOK_DENIED, LOOK_FAILED
 from tidegate.core.overview import AlarmNow
 from tidegate.core.reservations import block_of, in_reservations
+from tidegate.core.resting import Resting
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.templates import chosen
 from tidegate.core.unjudged import Unjudged, is_judged, nobody_judges
@@ -33,7 +34,7 @@ from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.settings import FunctionSettings
 from tidegate.wiring.planner import control
-from tidegate.wiring.resources import Clients, placement_of, resources_of
+from tidegate.wiring.resources import Clients, placement_of, planner_bus, resources_of
 
 # A planner that fails does so at least every five minutes.
 FAILURES_S = 900.0
@@ -152,6 +153,39 @@ def override(file: ClusterFile, made: ScheduleOverride, clients: Clients | None 
     invoke(make("lambda"), name, {"schedule": signed.kind.value, "at": at})
     shown_s = max(signed.from_s, SystemClock().now_s())
     return file.calendar.wanted(shown_s, ledger.view().overrides)
+
+
+@frozen
+class Retried:
+    """Rests that were lifted, and how many launches without a good node count no more."""
+
+    lifted: tuple[Resting, ...]
+    failures: int
+
+
+def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Retried:
+    """Lift the rests of what the pool sells, open the pool, and have the queue judged at once.
+
+    What other pools sell too rests for these no more either. Errors: as `live`.
+    """
+    make = _clients(file, clients)
+    settings = _settings(file, make)
+    ledger = _ledger(settings, make)
+    view, now_s = ledger.view(), SystemClock().now_s()
+    sold = {on for each in file.cluster.pools if each.name == pool for _, on in each.offerings()}
+    lifted = tuple(
+        each
+        for each in sorted(view.resting, key=lambda each: (each.offering, each.pool))
+        if each.until_s > now_s and each.stops(pool) and each.offering in sold
+    )
+    ledger.lift(*lifted)
+    failures = 0
+    for learnt in view.learnt:
+        if learnt.pool == pool and (failures := len(learnt.failed)):
+            ledger.learn(replace(learnt, failed=()))
+    if lifted or failures:
+        planner_bus(file.cluster.name, resources_of(settings), make).look(f"retry of pool {pool}")
+    return Retried(lifted, failures)
 
 
 def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:

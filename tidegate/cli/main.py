@@ -23,6 +23,8 @@ from tidegate.cli.plan import EXAMPLES as PLAN
 from tidegate.cli.plan import plan
 from tidegate.cli.replay import EXAMPLES as REPLAY
 from tidegate.cli.replay import replay
+from tidegate.cli.retry import EXAMPLES as RETRY
+from tidegate.cli.retry import retry
 from tidegate.cli.schedule import EXAMPLES as SCHEDULE
 from tidegate.cli.schedule import schedule
 from tidegate.cli.simulate import EXAMPLES as SIMULATE
@@ -116,6 +118,7 @@ app.command(epilog=EVENTS)(events)
 app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)
+app.command(epilog=RETRY)(retry)
 app.add_typer(node, name="node")
 app.add_typer(image, name="image")
 

@@ -116,13 +116,15 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
 )
 
 
-def remedy(resting: Resting, cluster: str) -> str:
-    """What to do; "": nothing but to wait."""
-    return _DOES[cure_of(resting)].format(
+def remedy(resting: Resting, cluster: str, pool: str = "POOL") -> str:
+    """What to do; "": nothing but to wait. `pool`: one that would sell it."""
+    does = _DOES[cure_of(resting)].format(
         cluster=cluster,
         deploy=f"npx cdk deploy tidegate-{cluster}",
         quota=_quota(resting.offering),
     )
+    again = f"; then, to have it tried at once: tidegate retry {resting.pool or pool}"
+    return f"{does}{again}" if does else ""
 
 
 def needed(seen: Snapshot) -> Iterator[str]:

@@ -40,5 +40,5 @@ def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
         if not broken:
             return Doubt(said, "")
         last = max(broken, key=lambda each: (each.until_s, each.offering))
-        return Doubt(f"{said}: {words(last)}", remedy(last, seen.cluster.name))
+        return Doubt(f"{said}: {words(last)}", remedy(last, seen.cluster.name, name))
     return None

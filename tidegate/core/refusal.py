@@ -110,7 +110,7 @@ class Refusals:
         does = ""
         if last := next(broken, None):
             said += f"; the last said: {last.message}"
-            does = remedy(last, self._snapshot.cluster.name)
+            does = remedy(last, self._snapshot.cluster.name, pool.name)
         return WhyNot(Why.FAILING, said, pool.name, until_s=until_s, remedy=does)
 
     def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
@@ -247,7 +247,7 @@ def _too_long(pool: Pool, need: Need) -> WhyNot:
 
 def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
     on, until_s = resting.offering, resting.until_s
-    does = remedy(resting, snapshot.cluster.name)
+    does = remedy(resting, snapshot.cluster.name, pool)
     if resting.code in BOOT_FAILURES:
         said = f"{on} rests after a node of it failed: {resting.message}"
         return WhyNot(Why.BROKEN, said, pool, str(on), until_s, remedy=does)

@@ -1,0 +1,87 @@
+"""`retry`: what EC2 refused is asked for again by hand, of a cluster in the local cloud."""
+
+import time
+
+from tests.cli.conftest import Town
+from tests.make import job
+from tidegate.core.ec2 import Cure, Market
+from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.core.pool import Pool
+from tidegate.core.resting import Resting
+from tidegate.ports import Ledger
+from tidegate.wire.config import load_cluster
+
+
+def pool_of(town: Town, name: str) -> Pool:
+    found = load_cluster(town.file).cluster.pool(name)
+    assert found
+    return found
+
+
+def ledger_of(town: Town) -> Ledger:
+    ledger: Ledger = town.planner.work.control.ledger
+    return ledger
+
+
+def refused(town: Town, name: str, **more: str) -> list[Resting]:
+    """All that this pool sells by the hour rests."""
+    until_s = time.time() + 600
+    return [
+        Resting(on, until_s, 3, "UnauthorizedOperation", "You may not.", Cure.DENIED, **more)
+        for _, on in pool_of(town, name).offerings()
+        if on.market in (Market.SPOT, Market.ON_DEMAND)
+    ]
+
+
+def looks(town: Town) -> int:
+    queue = town.cloud.client("sqs")
+    found = queue.receive_message(QueueUrl=town.names.look_queue_url, MaxNumberOfMessages=10)
+    return len(found.get("Messages", ()))
+
+
+def test_what_rests_of_a_pool_is_asked_for_at_once(town: Town) -> None:
+    ledger = ledger_of(town)
+    ours, others = refused(town, "t4"), refused(town, "a10g", pool="a10g")
+    ledger.rest(*ours, *others)
+    before = looks(town)
+
+    result = town.ask("retry", "t4")
+
+    assert result.exit_code == 0, result.output
+    assert result.output.count("rests no more (it was refused 3x)") == len(ours)
+    assert result.output.splitlines()[-1] == "pool t4: EC2 is asked at once"
+    assert set(ledger.view().resting) == set(others)
+    assert looks(town) == before + 1
+
+
+def test_a_pool_that_failed_launches_had_closed_is_open(town: Town) -> None:
+    ledger, now_s = ledger_of(town), time.time()
+    failed = tuple(FailedLaunch(f"l-{n}", now_s - 300, now_s - 60) for n in range(3))
+    ledger.learn(Learnt("t4", failed))
+
+    result = town.ask("retry", "t4")
+
+    assert "3 launches that gave no good node count no more" in result.output
+    assert ledger.view().learnt == (Learnt("t4"),)
+
+
+def test_where_nothing_rests_nobody_is_woken(town: Town) -> None:
+    before = looks(town)
+
+    assert town.ask("retry", "t4").output == "pool t4: nothing of it rests\n"
+    assert looks(town) == before
+
+
+def test_a_pool_that_is_not_there_is_a_command_that_cannot_be_meant(town: Town) -> None:
+    result = town.ask("retry", "t44")
+
+    assert result.exit_code == 2
+    assert "no pool t44" in result.output
+
+
+def test_what_waiting_does_not_cure_names_the_command(town: Town) -> None:
+    ledger_of(town).rest(*refused(town, "t4"), *refused(town, "a10g"))
+    town.report([job(1)])
+    town.look()
+
+    assert "tidegate retry t4" in " ".join(town.ask("why", "1").output.split())

@@ -1,0 +1,33 @@
+"""`tidegate retry`: what a pool may not ask of EC2 for a while is asked at once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = "Examples: tidegate retry t4 --cluster dev.yaml"
+
+
+def retry(
+    context: typer.Context,
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool of the cluster file.")],
+    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+) -> None:
+    """Lift the rests of what a pool sells, after what EC2 refused it for was put right."""
+    from tidegate.cli.live import retried, told
+    from tidegate.wire.config import load_cluster
+    from tidegate.wire.problems import did_you_mean
+
+    with told():
+        file = load_cluster(cluster)
+        known = [each.name for each in file.cluster.pools]
+        if pool not in known:
+            hint = did_you_mean(pool, known)
+            raise typer.BadParameter(f"the cluster file has no pool {pool}{hint}")
+        found = retried(file, pool, context.obj)
+        for each in found.lifted:
+            typer.echo(f"{each.offering} rests no more (it was refused {each.failures}x)")
+        if found.failures:
+            typer.echo(f"{found.failures} launches that gave no good node count no more")
+        rested = found.lifted or found.failures
+        typer.echo(f"pool {pool}: " + ("EC2 is asked at once" if rested else "nothing of it rests"))
