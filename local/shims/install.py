@@ -7,6 +7,7 @@ from local.shims import (
     efs,
     engine,
     events,
+    exports,
     functions,
     iam,
     parameters,
@@ -18,7 +19,7 @@ from local.shims import (
 )
 
 PARTS = (
-    *(resources, ec2, efs, events, functions, iam, parameters, queues, security_groups),
+    *(resources, ec2, efs, events, exports, functions, iam, parameters, queues, security_groups),
     *(storage, tables),
 )
 
