@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool, record
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus
+from tests.make import T4, ZONE, cluster, job, node, pool, record, snapshot
+from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, Plan
 from tidegate.core.budgets import Disruption
 from tidegate.core.calendar import ALWAYS_UP, ScheduleOverride, Wanted
 from tidegate.core.ec2 import (
@@ -19,13 +19,17 @@ from tidegate.core.ec2 import (
 )
 from tidegate.core.events import HealthCategory, HealthNotice, News, SpotInterruption
 from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Shape
+from tidegate.core.futile import BACK_OFF_S
+from tidegate.core.slurm import SetBy, Shape
 from tidegate.ports import Finished
+from tidegate.service.control import Looked, Round
+from tidegate.service.outcome import Outcome
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import HeadGoesLast
 from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
+from tidegate.sim.checks.sickness import SLACK_S, SickNeedsWait
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
 from tidegate.sim.slurm_parts import Submit
@@ -189,3 +193,29 @@ def test_components_that_start_together_have_as_many_futile_nodes_as_a_gang() ->
 
     with pytest.raises(Broken, match=f"13 nodes came and went for job {leader}"):
         come_and_go(world, seen, check, second)
+
+
+@pytest.mark.parametrize("ago_s", [0.0, 100.0])
+def test_a_back_off_may_have_begun_with_a_look_that_nobody_heard_of(ago_s: float) -> None:
+    """Its planner wrote it down, and died before it had told."""
+    world, seen = witnessed()
+    check, began_s = SickNeedsWait(seen), world.clock.now_s()
+    asked = [replace(first_node(world), client_token=f"t-{n}") for n in range(3)]
+    for name, known in tuple(world.ledger.all_launches.items()):
+        bought = replace(known.launch, for_jobs=("4",))
+        world.ledger.all_launches[name] = replace(known, launch=bought)
+    names = ["i-1", "i-2"]
+    seen.chaos.sickened.update(names)
+    check.passed(1.0)
+    world.clock.advance(ago_s)
+    drained = "IDLE+DRAIN+DYNAMIC_NORM"
+    ill = [node(n, state=drained, reason="Epilog error", set_by=SetBy.SLURM) for n in names]
+    held = [replace(record(name), launch_id=f"l-{n}") for n, name in enumerate(names)]
+    snap = snapshot([job(4)], ill, records=held, of=world.cluster)
+    check.looked(Looked([Round(snap, Plan((), (), ()), Outcome())]))
+    world.clock.set(began_s + BACK_OFF_S[0] - SLACK_S - 1.0)
+
+    with pytest.raises(Broken, match="is for job 4, of which the nodes of 2 launches"):
+        check.requested(asked[2])
+    world.clock.advance(2.0)
+    check.requested(asked[2])

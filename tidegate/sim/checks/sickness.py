@@ -21,6 +21,7 @@ class SickNeedsWait(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.sick: defaultdict[str, set[str]] = defaultdict(set)  # launches, by job
+        self.sick_s: dict[str, float] = {}  # since when each node is sick
         self.since_s: dict[str, float] = {}  # when the first node of a launch was sick
         self.until_s: dict[str, float] = {}
 
@@ -28,6 +29,12 @@ class SickNeedsWait(Check):
         for name in (job.job_id, job.array_job_id):
             self.sick.pop(name, None)
             self.until_s.pop(name, None)
+
+    def passed(self, seconds: float) -> None:
+        """A planner may write its back-off down and die before anybody hears of its look."""
+        if len(self.witness.chaos.sickened) > len(self.sick_s):
+            for name in self.witness.chaos.sickened:
+                self.sick_s.setdefault(name, self.witness.now_s)
 
     def looked(self, looked: Looked) -> None:
         """Launches for one job whose nodes were all sick as a plan saw it that counted."""
@@ -47,8 +54,9 @@ class SickNeedsWait(Check):
             for launch_id, names in by_launch.items():
                 launch = self.world.ledger.all_launches.get(launch_id)
                 jobs = launch.launch.for_jobs if launch else ()
-                if names & sick:
-                    self.since_s.setdefault(launch_id, self.witness.now_s)
+                if ill := names & sick:
+                    began_s = min(self.sick_s.get(name, self.witness.now_s) for name in ill)
+                    self.since_s.setdefault(launch_id, began_s)
                 if names <= sick and len(jobs) == 1 and jobs[0] in pending:
                     self._note(jobs[0], launch_id)
 
