@@ -9,9 +9,11 @@ from tidegate.core.waves import waves
 from tidegate.service.requests import fleet_request
 
 
-def record(name: str, *types: InstanceType, market: Market = Market.ON_DEMAND) -> LaunchRecord:
+def record(
+    name: str, *types: InstanceType, market: Market = Market.ON_DEMAND, gang: str = ""
+) -> LaunchRecord:
     offerings = tuple(offering(each, market) for each in types)
-    launch = Launch(name, "t4", offerings, 1, 1, (), 1.0, "", "")
+    launch = Launch(name, "t4", offerings, 1, 1, (), 1.0, gang, "")
     return LaunchRecord(launch, NOW_S, fleet_request(launch, "test", placement(cluster())))
 
 
@@ -45,3 +47,39 @@ def test_what_is_in_doubt_is_asked_for_before_anything_new() -> None:
 
 def test_of_no_launches_there_is_no_wave() -> None:
     assert waves([]) == ()
+
+
+def test_the_parts_of_a_gang_are_asked_for_one_by_one_beside_those_of_others() -> None:
+    made = waves(
+        [
+            record("a", T4, gang="7"),
+            record("b", A10G, gang="7"),
+            record("c", T4_BIG, gang="8"),
+            record("d", A10G, T4, gang="9"),
+        ]
+    )
+
+    assert names(made) == [["a", "c", "d"], ["b"]]
+
+
+def test_the_part_that_ec2_refused_most_often_comes_first() -> None:
+    parts = [record("a", T4, gang="7"), record("b", A10G, gang="7"), record("c", T4_BIG, gang="7")]
+    on_demand = Market.ON_DEMAND
+
+    made = waves(parts, (), {offering(A10G, on_demand): 2, offering(T4_BIG, on_demand): 1})
+
+    assert names(made) == [["b"], ["c"], ["a"]]
+
+
+def test_a_part_with_an_alternative_that_was_never_refused_is_not_scarce() -> None:
+    parts = [record("a", A10G, T4, gang="7"), record("b", T4_BIG, gang="7")]
+
+    made = waves(parts, (), {offering(A10G, Market.ON_DEMAND): 5})
+
+    assert names(made) == [["b"], ["a"]]
+
+
+def test_the_part_that_is_paid_for_in_advance_is_asked_for_first() -> None:
+    parts = [record("a", T4, gang="7"), record("b", T4, A10G, market=Market.RESERVED, gang="7")]
+
+    assert names(waves(parts)) == [["b"], ["a"]]

@@ -8,7 +8,7 @@ import pytest
 from tests.make import A10G, T4, T4_BIG, cluster, job, offering, pool
 from tests.service.conftest import World
 from tidegate.core.actions import LaunchStatus
-from tidegate.core.ec2 import FleetRequest, Market
+from tidegate.core.ec2 import FleetRequest, InstanceType, Market
 from tidegate.core.errors import Throttled
 from tidegate.core.pool import Cluster
 from tidegate.service.control import BUDGET_S
@@ -174,3 +174,53 @@ def _nth(point: str, number: int, trouble: Exception) -> Callable[[str], None]:
                 raise trouble
 
     return hook
+
+
+# The components of one job: many small nodes, and two large ones.
+PARTS = [
+    job(7, nodes=20, gpus=4, gpu_type="t4", het_job_id="7"),
+    job(8, nodes=2, gpus=4, gpu_type="a10g", het_job_id="7"),
+]
+
+
+@pytest.mark.parametrize("scarce", [A10G, T4_BIG])
+def test_of_a_job_of_which_one_component_cannot_be_had_nothing_is_bought_for_long(
+    scarce: InstanceType,
+) -> None:
+    """The first look may not know which one it is; those after it ask for that one first."""
+    world = World(three_pools())
+    world.compute.shortages = {
+        offering(scarce, Market.ON_DEMAND, zone): 0 for zone in ("us-east-1a", "us-east-1b")
+    }
+    nodes = 0
+
+    for _ in range(30):
+        world.report(PARTS)
+        world.look()
+        world.clock.advance(600.0)
+        nodes = max(nodes, len(world.compute.everything))
+
+    assert nodes <= 2  # those that the first look bought before it knew
+
+
+def test_a_component_that_is_refused_keeps_the_others_from_being_bought() -> None:
+    world = World(three_pools())
+    world.compute.shortages = {
+        offering(A10G, Market.ON_DEMAND, zone): 0 for zone in ("us-east-1a", "us-east-1b")
+    }
+    world.report(PARTS)
+
+    looked = world.look()
+
+    assert looked.rounds[0].outcome.lacking == {"7"}
+    assert not world.compute.everything
+    assert not world.ledger.view().launches
+
+
+def test_all_components_are_bought_where_all_can_be_had() -> None:
+    world = World(three_pools())
+    world.report(PARTS)
+
+    world.look()
+
+    assert bought(world) == {"g4dn.12xlarge": 20, "g5.12xlarge": 2}

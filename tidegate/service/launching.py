@@ -4,6 +4,7 @@ Every launch is in the ledger before. Each answer is written down as it comes: w
 planner meanwhile leaves what was not answered in doubt, and a later look finishes it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -53,7 +54,11 @@ class Launching:
             for each in in_doubt
             if each not in shown and self.ledger.take_launch(each.launch.launch_id)
         ]
-        for wave in (part for whole in waves(records, asking) for part in _at_once(whole)):
+        failures: Counter[Offering] = Counter()
+        for each in self.snapshot.resting:
+            failures[each.offering] += each.failures
+        planned = waves(records, asking, failures)
+        for wave in (part for whole in planned for part in _at_once(whole)):
             if self.clock.now_s() >= self.until_s:
                 self._leave([each for each in wave if each not in asking])
             else:
@@ -81,13 +86,18 @@ class Launching:
     def _hopeful(
         self, wave: Sequence[LaunchRecord], asking: Sequence[LaunchRecord]
     ) -> list[LaunchRecord]:
-        """Without those of which everything was refused just now; what is in doubt is asked."""
+        """Without those of which everything was refused just now, and without those of gangs of
+        which another part did not come; what is in doubt is asked.
+        """
         refused = {(refusal.pool, refusal.offering) for refusal in self.outcome.refused}
         hopeless = [
             each
             for each in wave
-            if all(refused & {("", on), (each.launch.pool, on)} for on in each.launch.offerings)
-            and each not in asking
+            if each not in asking
+            and (
+                each.launch.gated_for in self.outcome.lacking
+                or all(refused & {("", on), (each.launch.pool, on)} for on in each.launch.offerings)
+            )
         ]
         self._give_up(hopeless)
         return [each for each in wave if each not in hopeless]
@@ -95,6 +105,7 @@ class Launching:
     def _give_up(self, records: Sequence[LaunchRecord]) -> None:
         if records:
             ids = [each.launch.launch_id for each in records]
+            self.outcome.lacking.update(filter(None, (r.launch.gated_for for r in records)))
             self.ledger.finish_launches(*(Finished(each, LaunchStatus.FAILED) for each in ids))
 
     def _ask(self, wave: Sequence[LaunchRecord]) -> None:
@@ -119,6 +130,7 @@ class Launching:
         launch, result = record.launch, answered.result
         if isinstance(result, Transient):
             self.outcome.trouble.append(f"launch {launch.launch_id} has to wait: {result}")
+            self.outcome.lacking.update(filter(None, [launch.gated_for]))
             return None
         if isinstance(result, TidegateError):
             assert isinstance(result, Permanent), "trouble passes or it does not"
@@ -147,6 +159,8 @@ class Launching:
                 for number, one in enumerate(result.instances)
             ]
             status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
+            if len(nodes) < record.launch.min_count:
+                self.outcome.lacking.update(filter(None, [record.launch.gated_for]))
             finished.append(Finished(record.launch.launch_id, status, nodes))
             refused.extend(_blamed(each, record) for each in result.refusals)
             launched.extend(result.instances)
