@@ -9,11 +9,11 @@ from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, cluster, instance, job, node, record, snapshot
 from tidegate.core.actions import NodeRecord, OrderKind, Plan, Watch
 from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
+from tidegate.core.dealing import JOBS_PER_NODE_MAX, jobs_of
 from tidegate.core.drains import Hand, hand
 from tidegate.core.overview import overview
 from tidegate.core.planner import plan
 from tidegate.core.prospects import prospects
-from tidegate.core.sickness import JOBS_PER_NODE_MAX, jobs_of
 from tidegate.core.slurm import Job, Node, SetBy
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.stuck import Stuck

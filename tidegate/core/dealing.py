@@ -1,4 +1,4 @@
-"""Equal gangs that share a launch: whole ones are dealt out of what comes."""
+"""What comes of a launch, dealt out: whole gangs of those that share it, and jobs to nodes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,6 +6,9 @@ from itertools import groupby
 
 from tidegate.core.actions import Launch
 from tidegate.core.ec2 import Instance
+
+# Of a node that many jobs share; a record of the ledger holds them.
+JOBS_PER_NODE_MAX = 20
 
 
 def shares(launch: Launch) -> tuple[tuple[str, int], ...]:
@@ -60,3 +63,15 @@ def _lacking(launch: Launch, known: Mapping[str, str]) -> list[tuple[str, int]]:
 
 def _by_place(one: Instance) -> tuple[str, str, str]:
     return one.offering.zone, one.offering.instance_type, one.instance_id
+
+
+def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
+    """The jobs for which the launch's node of this number was bought.
+
+    Which of them Slurm will start there nobody knows: each node gets its part of them.
+    """
+    jobs, count = launch.for_jobs, max(launch.count, 1)
+    if len(jobs) <= 1:
+        return jobs
+    first, last = number * len(jobs) // count, -(-(number + 1) * len(jobs) // count)
+    return jobs[first:last][:JOBS_PER_NODE_MAX]

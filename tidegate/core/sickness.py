@@ -8,7 +8,7 @@ be as bad. So a job's nodes are replaced twice at most, then nothing is bought f
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tidegate.core.actions import Launch, Watch
+from tidegate.core.actions import Watch
 from tidegate.core.budgets import DisruptionReason
 from tidegate.core.futile import BACK_OFF_S, WATCHES_MAX, passed_over, request
 from tidegate.core.reconcile import Judged, Use
@@ -18,21 +18,6 @@ from tidegate.core.work import Work
 
 # Launches for one job of which no node is well: the first, and what has replaced it.
 SICK_LAUNCHES_MAX = 2
-
-# Of a node that many jobs share; a record of the ledger holds them.
-JOBS_PER_NODE_MAX = 20
-
-
-def jobs_of(launch: Launch, number: int) -> tuple[str, ...]:
-    """The jobs for which the launch's node of this number was bought.
-
-    Which of them Slurm will start there nobody knows: each node gets its part of them.
-    """
-    jobs, count = launch.for_jobs, max(launch.count, 1)
-    if len(jobs) <= 1:
-        return jobs
-    first, last = number * len(jobs) // count, -(-(number + 1) * len(jobs) // count)
-    return jobs[first:last][:JOBS_PER_NODE_MAX]
 
 
 def watch_sick(work: Work) -> None:

@@ -11,13 +11,12 @@ from dataclasses import replace
 from itertools import batched
 
 from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase, Resume
-from tidegate.core.dealing import dealt
+from tidegate.core.dealing import dealt, jobs_of
 from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind, template_name
 from tidegate.core.errors import Permanent, TidegateError, Transient
 from tidegate.core.frozen import frozen
 from tidegate.core.pool import Timings
 from tidegate.core.resting import Resting
-from tidegate.core.sickness import jobs_of
 from tidegate.core.snapshot import Snapshot
 from tidegate.core.waves import waves
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
