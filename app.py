@@ -22,7 +22,7 @@ def main() -> int:
     # cfn-lint and cdk-nag; CDK_VALIDATION=true has them here as well.
     os.environ.setdefault("CDK_VALIDATION", "false")
     from cdk.app import synthesize
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
 
     try:
         synthesize(ROOT, account=os.environ.get("CDK_DEFAULT_ACCOUNT"))

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from bench.figures import Figure, table
 from tests import make
-from tidegate.core.ec2 import Market
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Job
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.slurm import Job
 from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus

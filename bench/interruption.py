@@ -15,8 +15,8 @@ from bench.figures import Figure, percentile
 from tests.make import T4, cluster, record
 from tidegate.agent.loop import Agent
 from tidegate.agent.run import arriving
-from tidegate.core.events import SpotInterruption
-from tidegate.core.slurm import Shape
+from tidegate.core.model.events import SpotInterruption
+from tidegate.core.model.slurm import Shape
 from tidegate.ports import Clock
 from tidegate.service.interruptions import Interruptions
 from tidegate.sim.bus import SimBus

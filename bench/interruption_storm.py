@@ -21,9 +21,9 @@ from bench.deployed import CLUSTER_FILE, Live, live
 from bench.figures import Figure, percentile, table
 from bench.interruption import NAMES_PER_COMMAND, NOTICES, WITHIN_S, CostlySlurm
 from tidegate.adapters.clock import SystemClock
-from tidegate.core.actions import LaunchStatus, NodeRecord, Phase
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.slurm import Shape
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import LaunchStatus, NodeRecord, Phase
+from tidegate.core.model.slurm import Shape
 from tidegate.ports import Finished
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit

@@ -53,7 +53,7 @@ FAULTS_OF_DOING = (
             "",
         ),
         (
-            "core/nodes.py",
+            "core/passes/nodes.py",
             '            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")',
             "            pass",
         ),
@@ -70,7 +70,7 @@ FAULTS_OF_DOING = (
     mutant(
         "jobs on nodes that go are not requeued",
         (
-            "core/interruption.py",
+            "core/interruption/save.py",
             "        if job.is_requeueable:\n",
             "        if False:\n",
         ),
@@ -78,7 +78,7 @@ FAULTS_OF_DOING = (
     mutant(
         "a job that may not be requeued is requeued",
         (
-            "core/interruption.py",
+            "core/interruption/save.py",
             "        if job.is_requeueable:\n",
             "        if True:\n",
         ),
@@ -92,7 +92,7 @@ FAULTS_OF_DOING = (
     mutant(
         "a PLANNED node is deleted",
         (
-            "core/slurm.py",
+            "core/model/slurm.py",
             "        return not BUSY_WORDS.isdisjoint(self.words)",
             '        return not (BUSY_WORDS - {"PLANNED"}).isdisjoint(self.words)',
         ),

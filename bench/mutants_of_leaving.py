@@ -12,7 +12,7 @@ FAULTS_OF_LEAVING = (
             "",
         ),
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    if record.cordon and record.cordon.holds(now_s):",
             "    if False:",
         ),
@@ -21,19 +21,19 @@ FAULTS_OF_LEAVING = (
     mutant(
         "nodes expire in half their time",
         (
-            "core/disruption.py",
+            "core/passes/retire.py",
             "if now_s - judged.member.launched_at_s >= most_s else",
             "if now_s - judged.member.launched_at_s >= most_s / 2 else",
         ),
     ),
     mutant(
         "nodes never expire",
-        ("core/disruption.py", "    if most_s is None:", "    if most_s is None or True:"),
+        ("core/passes/retire.py", "    if most_s is None:", "    if most_s is None or True:"),
     ),
     mutant(
         "a new template is rolled out before one node of it has joined",
         (
-            "core/templates.py",
+            "core/fleet/templates.py",
             "    return Roll.TRIED if is_tried else Roll.UNTRIED",
             "    return Roll.PROVEN",
         ),
@@ -41,7 +41,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "a first node of a new template is bought at every look",
         (
-            "core/templates.py",
+            "core/fleet/templates.py",
             "    return Roll.TRIED if is_tried else Roll.UNTRIED",
             "    return Roll.UNTRIED",
         ),
@@ -50,14 +50,14 @@ FAULTS_OF_LEAVING = (
     mutant(
         "what living nodes cost is not counted as spent",
         (
-            "core/spend.py",
+            "core/offers/spend.py",
             "    for each in (*seen.spent, *living):",
             "    for each in seen.spent:",
         ),
     ),
     mutant(
         "a spent budget stops nothing",
-        ("core/spend.py", "        if each.usd >= each.budget_usd:", "        if False:"),
+        ("core/offers/spend.py", "        if each.usd >= each.budget_usd:", "        if False:"),
     ),
     mutant(
         "a node that ended is counted twice",
@@ -80,7 +80,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "closed nodes are never opened",
         (
-            "core/steering.py",
+            "core/passes/steer.py",
             "        if not each.is_closed or found.name in held:",
             "        if True:",
         ),
@@ -89,7 +89,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "an override never ends",
         (
-            "core/calendar.py",
+            "core/model/calendar.py",
             "        return self.from_s <= now_s < self.until_s",
             "        return self.from_s <= now_s",
         ),
@@ -97,7 +97,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "a begin time is ignored",
         (
-            "core/demand.py",
+            "core/demand/demand.py",
             '        return "" if wait_s <= boot_s else',
             '        return "" if wait_s <= 1e9 else',
         ),
@@ -106,7 +106,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "what is in a reservation is not counted",
         (
-            "core/reservations.py",
+            "core/offers/reservations.py",
             "                self._left[offering] -= held[offering]",
             "                pass",
         ),
@@ -114,7 +114,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "the end of a capacity block is ignored",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    if block_ends_s is not None and now_s >= block_ends_s:",
             "    if False:",
         ),
@@ -122,7 +122,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "reservations are left alone",
         (
-            "core/shelves.py",
+            "core/offers/offers.py",
             "        if self._snapshot.cluster.reservations:",
             "        if False:",
         ),
@@ -130,7 +130,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "a node counts as paid for after its reservation",
         (
-            "core/members.py",
+            "core/fleet/members.py",
             "known.offering.market in BILLED_ALIKE:",
             "False:",
         ),
@@ -139,7 +139,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "components of a heterogeneous job are bought one by one",
         (
-            "core/demand.py",
+            "core/demand/demand.py",
             "                need = replace(need, is_gang=True, gang_id=job.het_job_id)",
             "                need = replace(need, is_gang=True)",
         ),
@@ -184,7 +184,7 @@ FAULTS_OF_LEAVING = (
     mutant(
         "who has a node is read from the node's own words",
         (
-            "core/members.py",
+            "core/fleet/members.py",
             "        return self.node is not None and not self.jobs and self.node.state.is_idle\n",
             "        return self.node is not None and self.node.state.is_idle\n",
         ),

@@ -7,7 +7,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "nodes in flight are not counted as capacity",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT",
             "Use.NONE",
         ),
@@ -15,7 +15,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "launches in doubt are not counted",
         (
-            "core/nodes.py",
+            "core/passes/nodes.py",
             "        _count_in_doubt(work, record)\n",
             "        pass\n",
         ),
@@ -23,7 +23,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "what is on its way is not debited from the limits",
         (
-            "core/nodes.py",
+            "core/passes/nodes.py",
             "    if (is_gone and not is_seen) or (member.record is None and is_counted):",
             "    if member.node is None or (member.record is None and is_counted):",
         ),
@@ -31,7 +31,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "the cluster's limits are ignored",
         (
-            "core/limits.py",
+            "core/offers/limits.py",
             "tuple(each for each in both if each[1] != UNLIMITED)",
             "tuple(each for each in both[:1] if each[1] != UNLIMITED)",
         ),
@@ -39,7 +39,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "the pools' limits are ignored",
         (
-            "core/limits.py",
+            "core/offers/limits.py",
             "tuple(each for each in both if each[1] != UNLIMITED)",
             "tuple(each for each in both[1:] if each[1] != UNLIMITED)",
         ),
@@ -47,7 +47,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "limits are debited by the cheapest of the offerings",
         (
-            "core/buy.py",
+            "core/buy/launches.py",
             "if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):",
             "if True:",
         ),
@@ -55,7 +55,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "an unavailable mark is ignored",
         (
-            "core/shelves.py",
+            "core/offers/offers.py",
             "(r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s",
             "(r.pool, r.offering) for r in () if r.until_s > snapshot.now_s",
         ),
@@ -63,7 +63,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "caps of accounting are ignored",
         (
-            "core/caps.py",
+            "core/demand/accounting.py",
             "            room, sentence = self._room(cap, job, uses[cap.tres])",
             "            room, sentence = job.count, ''",
         ),
@@ -71,12 +71,12 @@ FAULTS_OF_PLANS = (
     mutant(
         "the calendar does not stop purchases",
         (
-            "core/serving.py",
+            "core/passes/serve.py",
             "        if work.snapshot.wanted.is_up:\n            self._blueprint",
             "        if True:\n            self._blueprint",
         ),
         (
-            "core/gangs.py",
+            "core/passes/gangs.py",
             "    if not work.snapshot.wanted.is_up or work.barred(need.account):",
             "    if work.barred(need.account):",
         ),
@@ -92,7 +92,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a stop ends jobs that it should wait for",
         (
-            "core/nodes.py",
+            "core/passes/nodes.py",
             "    if wanted.is_up or ends_at_s is None or now_s < ends_at_s - NOTICE_S:",
             "    ends_at_s = ends_at_s or now_s\n    if wanted.is_up:",
         ),
@@ -100,7 +100,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a budget of disruption is ignored",
         (
-            "core/allowance.py",
+            "core/fleet/allowance.py",
             "        if deciding is None or leaving < deciding[0]:",
             "        if True:",
         ),
@@ -108,7 +108,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "an old digest is taken for a fresh one",
         (
-            "core/snapshot.py",
+            "core/model/snapshot.py",
             "        if self.digest_age_s > bound_s:",
             "        if self.digest_age_s > 1e9:",
         ),
@@ -116,7 +116,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a plan depends on the order of Slurm's answer",
         (
-            "core/members.py",
+            "core/fleet/members.py",
             "    for instance_id in sorted(records.keys() | instances.keys()):",
             "    for instance_id in {**records, **instances}:",
         ),
@@ -124,7 +124,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a job that a cap stops gets no verdict",
         (
-            "core/serving.py",
+            "core/passes/serve.py",
             "    work.unmet.update({each.job_id: each for each in unmet})",
             "    work.unmet.update({each.job_id: each for each in unmet[:1]})",
         ),
@@ -133,7 +133,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a gang opens before it is complete",
         (
-            "core/work.py",
+            "core/passes/work.py",
             "        return not is_short and all(each.kind is BinKind.EXISTING for each in held)",
             "        return any(each.kind is BinKind.EXISTING for each in held)",
         ),
@@ -141,7 +141,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a gang's launch takes a part of it",
         (
-            "core/buy.py",
+            "core/buy/launches.py",
             "        min_count=draft.min_count,",
             "        min_count=1,",
         ),
@@ -157,7 +157,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a gang is spread over zones",
         (
-            "core/buy.py",
+            "core/buy/launches.py",
             '            if draft.zone not in ("", offering.zone):\n                continue\n',
             "",
         ),
@@ -166,7 +166,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "an interrupted node counts as free",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:",
             "    if reclaim_at_s(record, now_s) is not None and now_s < 0:",
         ),
@@ -174,7 +174,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "an instance is terminated before its node is IDLE+DRAIN",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             '        return Judged(member, Use.LEAVING, joined, reason="a release is on its way")',
             '        return _end(member, "a release is on its way")',
         ),
@@ -182,7 +182,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a boot that never ends is never given up",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s",
             "    is_late = False",
         ),
@@ -190,7 +190,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "idle nodes are kept",
         (
-            "core/idle.py",
+            "core/passes/idle.py",
             "elif node.name in unused and idle_s >= kept_s and",
             "elif node.name in unused and idle_s >= kept_s + 3600 and",
         ),
@@ -198,12 +198,12 @@ FAULTS_OF_PLANS = (
     mutant(
         "what Slurm has released is not terminated",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             '        return _end(member, "released by Slurm")',
             "        return Judged(member, Use.NONE)",
         ),
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             '        return _end(member, "Slurm no longer knows this node")',
             "        return Judged(member, Use.NONE)",
         ),
@@ -211,7 +211,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "what Describe leaves out is forgotten",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    if member.instance is not None:\n        return ()\n",
             "    if member.instance is None or True:\n        return ()\n",
         ),
@@ -219,7 +219,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a launch in doubt is never finished",
         (
-            "core/nodes.py",
+            "core/passes/nodes.py",
             "record.created_at_s) >= lease_s:",
             "record.created_at_s) >= lease_s + 1e9:",
         ),
@@ -227,7 +227,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a node that a person has drained is released",
         (
-            "core/reconcile.py",
+            "core/fleet/judge.py",
             "    if by is Hand.PERSON:",
             "    if False:",
         ),
@@ -240,7 +240,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a need whose nodes are found unhealthy buys on",
         (
-            "core/sickness.py",
+            "core/passes/sickness.py",
             "    if len(every) < SICK_LAUNCHES_MAX:",
             "    if True:",
         ),
@@ -248,7 +248,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "one word of a check releases every node",
         (
-            "core/allowance.py",
+            "core/fleet/allowance.py",
             "        if self.held(pool, reason, besides=name):",
             "        if reason != 'unhealthy' and self.held(pool, reason, besides=name):",
         ),
@@ -265,13 +265,13 @@ FAULTS_OF_PLANS = (
     mutant(
         "a node is bought for a job that names one which is gone",
         (
-            "core/where.py",
+            "core/demand/where.py",
             "        is_bound = job.required_nodes or job.excluded_nodes or job.reservation\n",
             "        is_bound = job.excluded_nodes or job.reservation\n",
         ),
     ),
     mutant(
         "nodes reserved for others are capacity",
-        ("core/where.py", "return name not in self.closed and (", "return ("),
+        ("core/demand/where.py", "return name not in self.closed and (", "return ("),
     ),
 )

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from bench.figures import Figure
 from bench.workload import Case, snapshot
 from lambdas import collect_rarely
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
 
 ROUNDS = 5
 

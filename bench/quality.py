@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import highspy
 import numpy
 
-from tidegate.core.catalogue import Vector, vector
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.fit import lacks
-from tidegate.core.slurm import Shape
-from tidegate.core.snapshot import Snapshot
+from tidegate.core.demand.fit import lacks
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.slurm import Shape
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.catalogue import Vector, vector
 
 FACTOR = 1.03
 

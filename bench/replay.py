@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure, table
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
 from tidegate.sim.replay.outcome import Outcome
 from tidegate.sim.replay.run import replay
 from tidegate.sim.replay.trace import Trace, read_trace

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
 from tidegate.adapters.slurm_cli import CommandRunner, Runner, SlurmCli
 from tidegate.agent.orders import Worker
-from tidegate.core.actions import Order, OrderKind, OrderOutcome
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
 
 MOMENTS = ("before the drain", "after the drain", "before the delete")
 # How long Slurm has to start a job that was submitted before the drain.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 from bench.figures import Figure
 from bench.workload import Case, snapshot
-from tidegate.core.answer import answer
-from tidegate.core.chain import chain
-from tidegate.core.digest import Digest
+from tidegate.core.explain.answer import answer
+from tidegate.core.explain.chain import chain
+from tidegate.core.explain.verdicts import verdicts_of
+from tidegate.core.model.digest import Digest
 from tidegate.core.planner import plan
-from tidegate.core.verdicts import verdicts_of
 from tidegate.wire.decisions import decode_verdicts, encode_verdicts
 from tidegate.wire.digest import decode_digest, encode_digest
 

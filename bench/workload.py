@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from tidegate.core.actions import NodeRecord, Phase
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering
-from tidegate.core.pool import Cluster, Partition, Pool, Reservation
-from tidegate.core.slurm import Job, Node, NodeState, Reading, Shape
-from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.core.model.cluster import Cluster, Partition, Pool, Reservation
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.ec2 import Instance, InstanceState, InstanceType, Market, Offering
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.slurm import Job, Node, NodeState, Reading, Shape
+from tidegate.core.model.snapshot import Epoch, Snapshot
 
 NOW_S = 1_800_000_000.0
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")

@@ -8,7 +8,7 @@ from cdk.cluster import Source
 from cdk.clusters import cluster_paths, load_clusters
 from cdk.packages import Packages
 from cdk.stack import ClusterStack, DataStack
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 # `-c package=source`: functions and agent without third-party packages, for tests of the template.
 SOURCE_ONLY = "source"

@@ -3,7 +3,7 @@
 from aws_cdk import aws_budgets as budgets
 from constructs import Construct
 
-from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import ClusterFile
 
 # Percent of the budget: what was spent so far, and what AWS thinks the month will come to.

@@ -5,8 +5,8 @@ Free of the CDK: the names may be tokens or plain text.
 
 from dataclasses import dataclass, replace
 
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.pool import Pool
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile, SlurmFile

@@ -34,7 +34,7 @@ from cdk.packages import Packages
 from cdk.queues import Queues
 from cdk.schedules import Hours
 from cdk.storage import Storage
-from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import ClusterFile, deployed_text, load_cluster, parse_cluster
 from tidegate.wire.deployment import Metrics
 from tidegate.wire.models import ClusterModel

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.compat import findings
 from tidegate.wire.config import ClusterFile, load_cluster
 

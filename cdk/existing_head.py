@@ -18,7 +18,7 @@ from cdk.events import Events
 from cdk.head import agent_names, agent_statements
 from cdk.queues import Queues
 from cdk.storage import Storage
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import ExistingHead as Described
 from userdata.render import slurm_conf

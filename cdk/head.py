@@ -22,7 +22,7 @@ from cdk.proxy import with_proxy
 from cdk.queues import Queues
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.events import DIGEST_SOURCE
 from userdata.render import head_bundle, head_parameter, head_user_data

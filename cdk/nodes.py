@@ -19,8 +19,8 @@ from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
-from tidegate.core.ec2 import CLUSTER_TAG, Market
-from tidegate.core.pool import Cluster, Pool, block_key, group_key, reserved_key
+from tidegate.core.model.cluster import Cluster, Pool, block_key, group_key, reserved_key
+from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import root_device

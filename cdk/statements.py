@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 # botocore describes 400 services in 28 MB. The others of its files are about all of them.
 COMMON_DATA = ("endpoints.json", "partitions.json", "_retry.json", "sdk-default-configuration.json")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tidegate.core import events
-from tidegate.core.errors import BadEvent
+from tidegate.core.model import events
+from tidegate.core.model.errors import BadEvent
 from tidegate.service.interruptions import Interruptions
 from tidegate.wire.events import parse_event
 from tidegate.wiring.function import Answer, Event, Function, entry

@@ -1,7 +1,7 @@
 """The planner: one look, however many messages asked for it; a look never fails its messages."""
 
-from tidegate.core.errors import BadEvent, TidegateError
-from tidegate.core.events import Look
+from tidegate.core.model.errors import BadEvent, TidegateError
+from tidegate.core.model.events import Look
 from tidegate.service.control import Looked
 from tidegate.service.describe import look_events, look_record, look_verdicts
 from tidegate.service.figures import look_figures

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidegate.core.errors import BadEvent
+from tidegate.core.model.errors import BadEvent
 from tidegate.service.hours import Hours
 from tidegate.wire.events import parse_schedule
 from tidegate.wiring.function import Answer, Function, entry

@@ -20,7 +20,7 @@ from moto.ec2.models.spot_requests import SpotFleetLaunchSpec
 from moto.ec2.responses.fleets import Fleets
 from moto.ec2.utils import random_fleet_id
 
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
 
 PLENTY = 1_000_000
 

@@ -11,7 +11,7 @@ from local.hosted_zones import address_records
 from local.instance_roles import InstanceRoles
 from local.machine import Machine, MachineSpec
 from local.world import World
-from tidegate.core.ec2 import HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import HEAD_ROLE, ROLE_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.client import EC2Client

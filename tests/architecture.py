@@ -41,6 +41,13 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "local": ("tidegate", "lambdas", "cdk", "userdata"),
 }
 
+# The rooms of `core`, from the ground up: each imports from itself and from those below it.
+# `planner` is one file above the passes, and what explains stands above the planner.
+ROOMS = (
+    *("model", "demand", "offers", "interruption", "fleet", "buy", "passes", "planner"),
+    "explain",
+)
+
 # All of the standard library that `core` needs: none of it can look at the world.
 PURE = frozenset(
     {
@@ -76,6 +83,24 @@ def import_directions(root: Path) -> Iterator[str]:
                 continue
             if not _is_under(imported, (part, *ARROWS.get(part, ()))):
                 yield f"{importer}:{line} imports {imported}; {part} may not"
+
+
+def rooms_of_core(root: Path) -> Iterator[str]:
+    """Every module of `core` stands in a room, and knows only rooms below its own."""
+    for file in python_files(root, "tidegate/core"):
+        importer = _module(root, file)
+        room = _room(importer)
+        if room and room not in ROOMS:
+            yield f"{importer} stands in no room of {', '.join(ROOMS)}"
+        for line, imported in _imports(root, file):
+            other = _room(imported)
+            if {room, other} <= {*ROOMS} and ROOMS.index(other) > ROOMS.index(room):
+                yield f"{importer}:{line} imports {imported}; {room} stands below {other}"
+
+
+def _room(module: str) -> str:
+    """`fleet` for `tidegate.core.fleet.judge`; "" for what is not below `tidegate.core`."""
+    return module.removeprefix(f"{CORE}.").split(".")[0] if module.startswith(f"{CORE}.") else ""
 
 
 def purity_of_core(root: Path) -> Iterator[str]:

@@ -2,14 +2,22 @@
 
 from collections.abc import Sequence
 
-from tidegate.core.actions import LaunchRecord, NodeRecord, OrderResult, PendingOrder, Phase
-from tidegate.core.calendar import ALWAYS_UP, Wanted
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import Instance, InstanceState, InstanceType, Market, Offering, Template
-from tidegate.core.pool import Cluster, Limits, Partition, Pool, Timings, reserved_key
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Association, Job, Node, NodeState, Reading, SetBy, Shape
-from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.core.model.calendar import ALWAYS_UP, Wanted
+from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Timings, reserved_key
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.ec2 import (
+    Instance,
+    InstanceState,
+    InstanceType,
+    Market,
+    Offering,
+    Template,
+)
+from tidegate.core.model.ledger import LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.orders import OrderResult, PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Association, Job, Node, NodeState, Reading, SetBy, Shape
+from tidegate.core.model.snapshot import Epoch, Snapshot
 from tidegate.service.requests import Placement
 
 NOW_S = 1_800_000_000.0

@@ -12,6 +12,7 @@ from tests import architecture
 ROOT = Path(__file__).parents[1]
 RULES = (
     architecture.import_directions,
+    architecture.rooms_of_core,
     architecture.purity_of_core,
     architecture.aws_only_in_adapters,
     architecture.clients_in_one_file,
@@ -45,11 +46,15 @@ MISTAKES = [
     (architecture.import_directions, "tidegate/adapters/a.py", "import tidegate.service.apply"),
     (architecture.import_directions, "tidegate/agent/a.py", "import tidegate.sim.world"),
     (architecture.import_directions, "tidegate/sim/a.py", "import tidegate.adapters.ec2"),
-    (architecture.import_directions, "tidegate/new.py", "import tidegate.core.pool"),
-    (architecture.import_directions, "userdata/a.py", "import tidegate.core.pool"),
+    (architecture.import_directions, "tidegate/new.py", "import tidegate.core.model.cluster"),
+    (architecture.import_directions, "userdata/a.py", "import tidegate.core.model.cluster"),
     (architecture.import_directions, "cdk/a.py", "from tidegate.service import control"),
     (architecture.import_directions, "lambdas/a.py", "import local.cloud"),
     (architecture.import_directions, "local/a.py", "import tests.make"),
+    (architecture.rooms_of_core, "tidegate/core/a.py", "import dataclasses"),
+    (architecture.rooms_of_core, "tidegate/core/model/a.py", "import tidegate.core.fleet.judge"),
+    (architecture.rooms_of_core, "tidegate/core/passes/a.py", "from tidegate.core import planner"),
+    (architecture.rooms_of_core, "tidegate/core/planner.py", "import tidegate.core.explain.why"),
     (architecture.purity_of_core, "tidegate/core/a.py", "import os.path"),
     (architecture.purity_of_core, "tidegate/core/a.py", "from random import choice"),
     (architecture.purity_of_core, "tidegate/core/a.py", "import pydantic"),
@@ -73,7 +78,7 @@ MISTAKES = [
     (
         architecture.no_patching,
         "tests/a.py",
-        "from tidegate.core import pool\nmonkeypatch.setattr(pool.Pool, 'x', 1)",
+        "from tidegate.core.model import cluster\nmonkeypatch.setattr(cluster.Pool, 'x', 1)",
     ),
 ]
 
@@ -86,7 +91,10 @@ def test_each_rule_catches_a_mistake(tmp_path, rule: Rule, file, mistake):
 
 
 ALLOWED = [
-    ("tidegate/core/a.py", "import dataclasses\nfrom tidegate.core.pool import Pool"),
+    (
+        "tidegate/core/fleet/a.py",
+        "import dataclasses\nfrom tidegate.core.model.cluster import Pool",
+    ),
     ("tidegate/cli/a.py", "import os\nfrom tidegate.wire.config import load_cluster"),
     ("tidegate/adapters/clients.py", "import boto3\nfrom tidegate.ports import Clock"),
     ("tidegate/adapters/a.py", "from botocore.exceptions import ClientError"),
@@ -139,7 +147,7 @@ def import_all(root: Path, *packages: str) -> str:
 
 def write(root: Path, file: str, text: str) -> None:
     """A file and beside it the modules that it may import."""
-    for name in ("core/pool", "service/control", "wire/config", "wire/events"):
+    for name in ("core/model/cluster", "service/control", "wire/config", "wire/events"):
         other = root / "tidegate" / f"{name}.py"
         other.parent.mkdir(parents=True, exist_ok=True)
         other.touch()

@@ -8,31 +8,30 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
-from tidegate.core.actions import (
+from tidegate.core.explain.history import Event
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.model.calendar import ScheduleOverride, Wanted
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
+from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.ledger import (
     Charge,
     Cordon,
     LaunchRecord,
     LaunchStatus,
     Losses,
     NodeRecord,
-    Order,
-    PendingOrder,
     Phase,
     Stretch,
     Toll,
 )
-from tidegate.core.calendar import ScheduleOverride, Wanted
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
-from tidegate.core.errors import TidegateError
-from tidegate.core.frozen import frozen
-from tidegate.core.history import Event
-from tidegate.core.learnt import Learnt
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Reading
-from tidegate.core.snapshot import Epoch
-from tidegate.core.stuck import Stuck
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.model.orders import Order, PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Reading
+from tidegate.core.model.snapshot import Epoch
+from tidegate.core.model.stuck import Stuck
 
 
 class Clock(Protocol):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tidegate.core.slurm import Shape
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.slurm_parts import Submit
 
 CHECKPOINT_COMMENT = "tidegate:ckpt=USR1@3"

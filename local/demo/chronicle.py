@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tidegate.core.slurm import Reading
+from tidegate.core.model.slurm import Reading
 
 
 @dataclass(slots=True)

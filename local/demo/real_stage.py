@@ -23,8 +23,8 @@ from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.slurm_cli import SlurmCli
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
-from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.wire.config import ClusterFile, load_cluster
 
 AWS_PORT = 5000

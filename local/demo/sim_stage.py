@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from local.demo.asks import GANG_OF_THREE, Ask
 from local.demo.chronicle import Chronicle
 from local.demo.stage import HEARTBEAT_S, Refused, Seen, open_records, record_look
-from tidegate.core.ec2 import Instance
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Instance
+from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.service.control import Looked
 from tidegate.service.describe import look_record
 from tidegate.sim.slurm_parts import SimJob, SubmitRefused

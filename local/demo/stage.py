@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from local.demo.asks import Ask
 from local.demo.chronicle import Chronicle
-from tidegate.core.actions import Phase
-from tidegate.core.slurm import Reading
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.slurm import Reading
 from tidegate.ports import LedgerView
 
 # EC2's two minutes of notice pass in 20 s, and the agent's minute between heartbeats in 10 s,

@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 from local.cloud import IMAGE_ID, LocalCloud
 from tests.cloud_resources import CloudNames
 from tidegate.adapters.account import EBS_AWS_KEY, Account, Image
-from tidegate.core.errors import NotAuthorized
+from tidegate.core.model.errors import NotAuthorized
 
 
 def real_client(service: str) -> Any:

@@ -18,8 +18,8 @@ from tidegate.adapters.aws_errors import (
     refusal_kind,
     translate,
 )
-from tidegate.core.ec2 import Cure, RefusalKind
-from tidegate.core.errors import (
+from tidegate.core.model.ec2 import Cure, RefusalKind
+from tidegate.core.model.errors import (
     NotAuthorized,
     Permanent,
     RequestMismatch,

@@ -10,8 +10,8 @@ from botocore.stub import ANY, Stubber
 
 from tests import make
 from tidegate.adapters.bus import BATCH_BYTES, AwsBus
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.errors import NotAuthorized, Permanent, Throttled
+from tidegate.core.model.errors import NotAuthorized, Permanent, Throttled
+from tidegate.core.model.orders import Order, OrderKind
 
 
 @dataclass

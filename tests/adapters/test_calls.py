@@ -23,8 +23,8 @@ from tests.make import digest
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
-from tidegate.core.ec2 import Template
-from tidegate.core.slurm import Job
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.slurm import Job
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
 from tidegate.sim.clock import SimClock

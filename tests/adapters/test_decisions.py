@@ -9,10 +9,10 @@ from tests.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud, names
 from tests.make import NOW_S, job, snapshot
 from tidegate.adapters.decisions import S3Decisions
-from tidegate.core.errors import BadEvent
-from tidegate.core.history import Event, Kind
+from tidegate.core.explain.history import Event, Kind
+from tidegate.core.explain.verdicts import Verdicts, verdicts_of
+from tidegate.core.model.errors import BadEvent
 from tidegate.core.planner import plan
-from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.wire.decisions import decode_verdicts, encode_record, encode_verdicts
 
 __all__ = ["cloud", "names"]

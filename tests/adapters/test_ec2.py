@@ -10,8 +10,8 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from tidegate.adapters.ec2 import TERMINATE_CHUNK, Ec2Compute, fleet_arguments
-from tidegate.core.ec2 import FleetRequest, Market, Offering, Override, RefusalKind
-from tidegate.core.errors import NotAuthorized, RequestMismatch, Throttled
+from tidegate.core.model.ec2 import FleetRequest, Market, Offering, Override, RefusalKind
+from tidegate.core.model.errors import NotAuthorized, RequestMismatch, Throttled
 from tidegate.sim.clock import START_S, SimClock
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from botocore.stub import Stubber
 
 from tidegate.adapters.ec2_head import Ec2Head
-from tidegate.core.errors import NotAuthorized, Throttled
+from tidegate.core.model.errors import NotAuthorized, Throttled
 
 
 @pytest.fixture

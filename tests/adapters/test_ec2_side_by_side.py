@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from tests.adapters.test_ec2 import request
 from tidegate.adapters.ec2 import Ec2Compute
-from tidegate.core.ec2 import FleetRequest, FleetResult
-from tidegate.core.errors import NotAuthorized, Throttled
+from tidegate.core.model.ec2 import FleetRequest, FleetResult
+from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.sim.clock import SimClock
 

@@ -10,7 +10,7 @@ from tidegate.adapters import slurm_queue
 from tidegate.adapters.slurm_queue import FIELDS
 from tidegate.adapters.slurm_shape import Gpus, gpus
 from tidegate.adapters.slurm_text import ParseError
-from tidegate.core.slurm import Job, Shape, Spread
+from tidegate.core.model.slurm import Job, Shape, Spread
 
 SAMPLES = Path(__file__).parent / "samples"
 VERSIONS = ("22.05", "24.11")

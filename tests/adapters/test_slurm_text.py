@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidegate.adapters import slurm_text
 from tidegate.adapters.slurm_text import ParseError
-from tidegate.core.slurm import Association, Licence, Node, SetBy
+from tidegate.core.model.slurm import Association, Licence, Node, SetBy
 
 SAMPLES = Path(__file__).parent / "samples"
 VERSIONS = ("22.05", "24.11")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from tidegate.agent.loop import Agent
 from tidegate.agent.watch import Waker
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.digest import Digest
-from tidegate.core.errors import SlurmUnavailable, Throttled
-from tidegate.core.slurm import Job, Node, NodeState, Reading, SetBy, Shape
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.errors import SlurmUnavailable, Throttled
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm import Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.ports import ReceivedDigest, ReceivedOrder
 
 NOW_S = 1_000.0

@@ -1,8 +1,8 @@
 """Orders about nodes that somebody else has drained: who it was decides."""
 
 from tests.agent.fakes import order
-from tidegate.core.actions import OrderKind, OrderOutcome
-from tidegate.core.slurm import SetBy
+from tidegate.core.model.orders import OrderKind, OrderOutcome
+from tidegate.core.model.slurm import SetBy
 
 DONE, KEPT = OrderOutcome.DONE, OrderOutcome.KEPT
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.agent.fakes import NOW_S, order
-from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 
 DONE, KEPT = OrderOutcome.DONE, OrderOutcome.KEPT
 

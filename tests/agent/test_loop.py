@@ -7,9 +7,9 @@ import pytest
 
 from tests.agent.fakes import NOW_S, order
 from tidegate.agent.loop import kept
-from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES
+from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 
 
 def test_the_first_look_publishes_and_an_unchanged_one_does_not(agent, bus, slurm):

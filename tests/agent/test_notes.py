@@ -6,10 +6,10 @@ import pytest
 
 from tests.agent.fakes import FakeClock, FakeSlurm
 from tidegate.agent.notes import READ_EVERY_S, Notes
-from tidegate.core.errors import SlurmUnavailable, Throttled
-from tidegate.core.short import note
-from tidegate.core.verdicts import Verdict, Verdicts
-from tidegate.core.why import Why, WhyNot
+from tidegate.core.explain.short import note
+from tidegate.core.explain.verdicts import Verdict, Verdicts
+from tidegate.core.model.errors import SlurmUnavailable, Throttled
+from tidegate.core.model.why import Why, WhyNot
 
 BOOTS = Verdict(True, "nodes are booting for it")
 SMALL = Verdict(False, "too small", (WhyNot(Why.TOO_SMALL, "g5.xlarge has 1 GPU, it asks 4"),))

@@ -4,9 +4,9 @@ import pytest
 
 from tests.agent.fakes import NOW_S, order
 from tidegate.agent.orders import Worker
-from tidegate.core.actions import OrderKind, OrderOutcome
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.interruption import NODE_SAVES
+from tidegate.core.interruption.save import NODE_SAVES
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 
 DONE, KEPT = OrderOutcome.DONE, OrderOutcome.KEPT
 EXPIRED, FAILED = OrderOutcome.EXPIRED, OrderOutcome.FAILED

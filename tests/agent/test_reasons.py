@@ -7,11 +7,11 @@ import pytest
 from tests.agent.fakes import NOW_S, FakeSlurm, order
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Worker
-from tidegate.core.actions import OrderKind
-from tidegate.core.events import SpotInterruption
-from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
-from tidegate.core.policy import Reclaim, action_for
-from tidegate.core.pool import Rebalance, Timings
+from tidegate.core.interruption.policy import Reclaim, action_for
+from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
+from tidegate.core.model.cluster import Rebalance, Timings
+from tidegate.core.model.events import SpotInterruption
+from tidegate.core.model.orders import OrderKind
 
 RECLAIM = order(OrderKind.DRAIN, "n1", text="tidegate: EC2 reclaims this", order_id="reclaim")
 RISK = order(OrderKind.DRAIN, "n1", text="tidegate: EC2 recommends to leave", order_id="risk")

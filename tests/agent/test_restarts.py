@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.agent.fakes import order, tick_twice
-from tidegate.core.actions import OrderKind
+from tidegate.core.model.orders import OrderKind
 
 
 def requeued(agent, slurm):

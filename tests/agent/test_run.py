@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.fakes import FakeBus, NotingWaker, agent_of, order
 from tidegate.agent.run import Service, arriving
-from tidegate.core.actions import OrderKind
+from tidegate.core.model.orders import OrderKind
 from tidegate.ports import ReceivedOrder
 
 

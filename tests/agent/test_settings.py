@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.agent.settings import Settings
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 GOOD = {
     "TIDEGATE_CLUSTER": "dev",

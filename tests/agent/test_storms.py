@@ -4,7 +4,7 @@ import pytest
 
 from tests.agent.fakes import NOW_S, order
 from tidegate.agent.orders import batches
-from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 
 DONE, KEPT, EXPIRED = OrderOutcome.DONE, OrderOutcome.KEPT, OrderOutcome.EXPIRED
 

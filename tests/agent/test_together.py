@@ -1,7 +1,7 @@
 """What the agent does to one component of a heterogeneous job it does to all."""
 
 from tests.agent.fakes import order, tick_twice
-from tidegate.core.actions import OrderKind, OrderOutcome
+from tidegate.core.model.orders import OrderKind, OrderOutcome
 
 
 def test_components_of_a_heterogeneous_job_are_requeued_by_the_first_one(agent, slurm):

@@ -7,7 +7,7 @@ import pytest
 
 from tidegate.agent.accounts import People
 from tidegate.agent.users import FOLDER, Accounts, UserList, publish_accounts, render_accounts
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 
 def user(name, uid, gid=1000, gecos=""):

@@ -14,7 +14,7 @@ from tests.boot.node_faults import FAULTS, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
-from tidegate.core.events import BootFailed, NodeReady
+from tidegate.core.model.events import BootFailed, NodeReady
 from tidegate.wire.console import boot_lines
 from tidegate.wire.events import parse_event
 from userdata.render import node_bundle

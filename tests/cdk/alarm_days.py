@@ -14,8 +14,8 @@ from local.cloudwatch import Alarm, Point, State
 from tests import make
 from tests.cdk.made import Stack, joined
 from tidegate.agent.loop import HEARTBEAT_S, IDLE_HEARTBEAT_S
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked, Round
 from tidegate.service.figures import look_figures
 from tidegate.service.outcome import Outcome

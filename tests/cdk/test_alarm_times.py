@@ -11,11 +11,11 @@ import pytest
 from tests import make
 from tests.cdk.alarm_days import BUSY, HOUR_S, Day, Life, failing, looked, quiet
 from tests.cdk.made import Stack
-from tidegate.core.actions import Phase
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import Refusal, RefusalKind
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.ec2 import Refusal, RefusalKind
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.service.outcome import Outcome
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 
 def run_app(folder, *, network: bool = True, **context) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cdk.made import Stack, dev_file, synthesized
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 
 def test_a_budget_counts_what_carries_the_clusters_tag_and_mails_in_time(tmp_path):

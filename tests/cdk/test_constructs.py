@@ -12,7 +12,7 @@ from aws_cdk import Stack as CdkStack
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
 from cdk.packages import Packages
 from tests.cdk.made import ROOT, Stack, joined, new_app, written
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import parse_deployed
 from tidegate.wire.models import ClusterModel
 

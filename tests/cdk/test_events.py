@@ -8,10 +8,10 @@ import pytest
 
 from cdk.dashboard import GRAPHS
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.events import StateChange
-from tidegate.core.policy import Nothing, action_for
-from tidegate.core.pool import Rebalance, Timings
+from tidegate.core.interruption.policy import Nothing, action_for
+from tidegate.core.model.cluster import Rebalance, Timings
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.events import StateChange
 from tidegate.wire.metrics import MINIMAL
 from userdata.render import NODE_STAGES
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.cdk.made import Stack, dev_file, joined, synthesized
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cdk.made import Stack, dev_file, joined, synthesized
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 EXISTING = {
     "id": "fs-0a1b2c3d",

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cdk.made import Properties, Stack, dev_file, joined, synthesized
-from tidegate.core.ec2 import CLUSTER_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG
 from userdata.render import MAX_USER_DATA_BYTES, node_bundle
 
 IMDS = {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1}

@@ -17,8 +17,8 @@ from tests.contracts.conftest import cloud, names
 from tests.lambdas.conftest import messages
 from tidegate.adapters.bus import AwsBus
 from tidegate.cli.main import app
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.slurm import Job, Node, Reading
 from tidegate.wire.events import encode_look, parse_schedule
 from tidegate.wire.settings import environment
 from tidegate.wiring.function import function

@@ -19,12 +19,12 @@ from rich.text import Text
 
 from tests.replay.test_replay import EXACT, cluster, drawn
 from tidegate.cli.status_screen import screen
-from tidegate.core.answer import answer
-from tidegate.core.chain import chain
-from tidegate.core.overview import overview
+from tidegate.core.explain.answer import answer
+from tidegate.core.explain.chain import chain
+from tidegate.core.explain.overview import overview
+from tidegate.core.explain.verdicts import Verdicts, verdicts_of
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.verdicts import Verdicts, verdicts_of
 from tidegate.sim.replay.draw import as_html
 from tidegate.sim.replay.run import replay
 from tidegate.sim.replay.trace import read_trace

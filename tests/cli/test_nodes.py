@@ -3,8 +3,8 @@
 import pytest
 
 from tidegate.cli.nodes import MAX_ASKED, with_stages
-from tidegate.core.errors import NotAuthorized
-from tidegate.core.lives import Life
+from tidegate.core.explain.lives import Life
+from tidegate.core.model.errors import NotAuthorized
 from tidegate.wire.console import last_stage
 
 SAID = """\

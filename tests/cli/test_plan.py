@@ -15,8 +15,8 @@ from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.functions import read_environment
 from tidegate.cli.live import live
 from tidegate.cli.main import app
-from tidegate.core.ec2 import FleetRequest, Market, Override
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.ec2 import FleetRequest, Market, Override
+from tidegate.core.model.errors import BadConfig
 from tidegate.core.planner import plan
 from tidegate.wire.config import load_cluster
 from tidegate.wire.settings import environment

@@ -4,8 +4,8 @@ import pytest
 
 from tests.make import pool
 from tidegate.cli.quotas import needed_vcpus, problems, quota_name
-from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.pool import Limits
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import InstanceType, Market
 
 G_SPOT = "All G and VT Spot Instance Requests"
 NAMES = (

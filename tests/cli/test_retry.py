@@ -4,10 +4,10 @@ import time
 
 from tests.cli.conftest import Town
 from tests.make import job
-from tidegate.core.ec2 import Cure, Market
-from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.core.pool import Pool
-from tidegate.core.resting import Resting
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Cure, Market
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.resting import Resting
 from tidegate.ports import Ledger
 from tidegate.wire.config import load_cluster
 

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 
 from tidegate.cli.nodes import screen
 from tidegate.cli.shown import lines
-from tidegate.core.lives import Life
+from tidegate.core.explain.lives import Life
 
 NAME, OFFERING = "i-0123456789abcdef0", "g4dn.12xlarge/us-east-1b/on-demand"
 LIFE = Life(

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from tests.cli.conftest import Town
 from tests.make import job, node
 from tidegate.cli.main import app
-from tidegate.core.actions import Toll
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import Toll
 
 
 def bought(town: Town) -> str:

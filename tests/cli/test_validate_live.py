@@ -18,7 +18,7 @@ from tests.wire.cluster_files import good
 from tidegate.adapters.account import EBS_AWS_KEY
 from tidegate.cli.deployable import SPOT_ROLE
 from tidegate.cli.main import app
-from tidegate.core.errors import NotAuthorized
+from tidegate.core.model.errors import NotAuthorized
 
 __all__ = ["cloud"]
 

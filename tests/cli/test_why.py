@@ -4,7 +4,7 @@ import pytest
 
 from tests.cli.conftest import Town
 from tests.make import job
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
 
 
 def test_a_job_that_gets_a_node_hears_which_and_when(town: Town) -> None:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from tests.make import T4_BIG, cluster, pool
 from tidegate.adapters.slurm_script import asked_signal
-from tidegate.core.slurm import NodeReservation, Reading, Shape
+from tidegate.core.model.slurm import NodeReservation, Reading, Shape
 from tidegate.sim.clock import SimClock
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, Submit

@@ -11,10 +11,10 @@ from local.cloud import LocalCloud
 from tests import make
 from tests.cloud_resources import CloudNames
 from tidegate.adapters.bus import AwsBus
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.digest import Digest
-from tidegate.core.errors import BadEvent
-from tidegate.core.events import Look
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.events import Look
+from tidegate.core.model.orders import Order, OrderKind
 from tidegate.ports import Bus, ReceivedOrder
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock

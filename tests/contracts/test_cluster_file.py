@@ -5,7 +5,7 @@ import pytest
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tidegate.adapters.cluster_file import read_cluster_file
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 
 def test_the_text_is_read_as_it_was_deployed(cloud: LocalCloud, names: CloudNames) -> None:

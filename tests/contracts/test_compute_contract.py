@@ -8,7 +8,7 @@ import pytest
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames, create_launch_template
 from tidegate.adapters.ec2 import Ec2Compute
-from tidegate.core.ec2 import (
+from tidegate.core.model.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     FleetRequest,
@@ -18,7 +18,7 @@ from tidegate.core.ec2 import (
     Override,
     RefusalKind,
 )
-from tidegate.core.errors import RequestMismatch
+from tidegate.core.model.errors import RequestMismatch
 from tidegate.sim.clock import SimClock
 from tidegate.sim.ec2 import SimCompute
 

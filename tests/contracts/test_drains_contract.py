@@ -9,9 +9,9 @@ import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tidegate.agent.release import Pace, release
-from tidegate.core.actions import Order, OrderKind, OrderOutcome
-from tidegate.core.drains import Hand, hand, told_by
-from tidegate.core.slurm import Node, SetBy
+from tidegate.core.fleet.drains import Hand, hand, told_by
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
+from tidegate.core.model.slurm import Node, SetBy
 
 HEALTH_REASONS = ("NHC:",)
 ANSWERS = "scontrol ping | grep 'is UP' || true"

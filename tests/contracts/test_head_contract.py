@@ -7,7 +7,7 @@ import pytest
 from local.cloud import IMAGE_ID, LocalCloud
 from tests.cloud_resources import CloudNames
 from tidegate.adapters.ec2_head import Ec2Head
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
 from tidegate.ports import Head
 from tidegate.sim.clock import SimClock
 from tidegate.sim.head import SimHead

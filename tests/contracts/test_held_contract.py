@@ -22,8 +22,8 @@ from tests.contracts.test_slurm_contract import (
 )
 from tidegate.agent.delete import delete
 from tidegate.agent.release import Pace, release
-from tidegate.core.actions import Order, OrderKind, OrderOutcome
-from tidegate.core.errors import SlurmUnavailable
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
 
 __all__ = ["bench", "cluster", "real_bench"]
 

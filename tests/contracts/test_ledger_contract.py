@@ -9,20 +9,19 @@ from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.core.actions import (
+from tidegate.core.buy.launches import LAUNCHES_MAX
+from tidegate.core.model.ec2 import FleetRequest, Market, Override
+from tidegate.core.model.ledger import (
     JOBS_KEPT_MAX,
     Cordon,
     Launch,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
-    OrderKind,
-    PendingOrder,
     Phase,
 )
-from tidegate.core.buy import LAUNCHES_MAX
-from tidegate.core.ec2 import FleetRequest, Market, Override
-from tidegate.core.resting import Resting
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.resting import Resting
 from tidegate.ports import COMMIT_MAX, Finished, Ledger
 from tidegate.sim.clock import SimClock
 

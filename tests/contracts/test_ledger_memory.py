@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
-from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
-from tidegate.core.digest import SEEN_COUNTS_S, Stamp
-from tidegate.core.resting import Resting
-from tidegate.core.stuck import Stuck
+from tidegate.core.model.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
+from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.stuck import Stuck
 from tidegate.ports import Ledger
 from tidegate.sim.clock import SimClock
 

@@ -10,7 +10,7 @@ from tests.contracts.test_compute_contract import T4_A, T4_B, MotoEc2, offerings
 from tests.contracts.test_ledger_contract import launch
 from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.core.ec2 import Market, Offering, RefusalKind
+from tidegate.core.model.ec2 import Market, Offering, RefusalKind
 from tidegate.sim.clock import SimClock
 
 

@@ -2,9 +2,9 @@
 
 from tests.contracts.test_ledger_contract import HOUR_S, node
 from tests.make import NOW_S
-from tidegate.core.actions import LaunchStatus, Phase
-from tidegate.core.ec2 import Template
-from tidegate.core.learnt import FailedLaunch, Learnt
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.ports import Finished, Ledger
 from tidegate.sim.clock import SimClock
 

@@ -14,8 +14,8 @@ from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tests.make import A10G, T4_BIG, pool
 from tests.make import cluster as cluster_of
-from tidegate.core.demand import demand
-from tidegate.core.slurm import Job, Node
+from tidegate.core.demand.demand import demand
+from tidegate.core.model.slurm import Job, Node
 from tidegate.ports import Slurm
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
-from tidegate.core.actions import Charge, LaunchStatus, Losses, Phase, Stretch, Toll
-from tidegate.core.errors import Throttled
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import Charge, LaunchStatus, Losses, Phase, Stretch, Toll
 from tidegate.ports import Finished, Ledger
 
 TODAY, MONTH = "2027-01-15", "2027-01"

@@ -8,11 +8,12 @@ import pytest
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.make import T4, T4_BIG, cluster, instance, offering, pool, record, snapshot
 from tidegate.agent.orders import Worker
-from tidegate.core.actions import Order, OrderKind, Send
-from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.fleet.judge import CLOSED_REASON
+from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Send
+from tidegate.core.model.slurm import Node
 from tidegate.core.planner import plan
-from tidegate.core.reconcile import CLOSED_REASON
-from tidegate.core.slurm import Node
 
 FIRST, SECOND = "i-00000000000000001", "i-00000000000000002"
 STEERS = {OrderKind.WEIGHT, OrderKind.DRAIN, OrderKind.UNDRAIN}

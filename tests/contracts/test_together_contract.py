@@ -12,7 +12,7 @@ import pytest
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
 from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, job, real_bench, state
-from tidegate.core.slurm import Job
+from tidegate.core.model.slurm import Job
 
 __all__ = ["bench", "real_bench"]
 

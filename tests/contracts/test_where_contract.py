@@ -1,4 +1,4 @@
-"""On which nodes Slurm starts a job, as `core.where` tells it: what the planner must not count.
+"""On which nodes Slurm starts a job, as `demand.where` tells it: what the planner must not count.
 
 Each test shows what Slurm does, and that the planner, given Slurm's own reading, thinks the same.
 """
@@ -18,8 +18,8 @@ from tests.contracts.test_slurm_contract import (
     real_bench,
     state,
 )
-from tidegate.core.slurm import Job
-from tidegate.core.where import Places, Where
+from tidegate.core.demand.where import Places, Where
+from tidegate.core.model.slurm import Job
 
 __all__ = ["bench", "cluster", "real_bench"]
 

@@ -1,6 +1,8 @@
 """Questions that tests ask of a plan."""
 
-from tidegate.core.actions import Launch, Order, OrderKind, Plan, Send, Terminate
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Plan, Send, Terminate
 
 
 def launches(made: Plan) -> list[Launch]:

@@ -17,15 +17,15 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Launch, Phase
-from tidegate.core.answer import Answer, Status, answer, rows_of
-from tidegate.core.calendar import Wanted
-from tidegate.core.chain import LINKS, chain
+from tidegate.core.explain.answer import Answer, Status, answer, rows_of
+from tidegate.core.explain.chain import LINKS, chain
+from tidegate.core.explain.verdicts import verdicts_of
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ledger import Launch, Phase
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.verdicts import verdicts_of
 
 
 def asked(job_id: str, seen: Snapshot) -> Answer:

@@ -7,14 +7,14 @@ import pytest
 
 from tests.core.reading import launches
 from tests.make import T4, ZONE, cluster, job, offering, pool, snapshot
-from tidegate.core.actions import Plan
-from tidegate.core.catalogue import Catalogue, entry
-from tidegate.core.demand import Need
-from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.core.fillers import BestFit, Lot
-from tidegate.core.groups import Group
+from tidegate.core.buy.fillers import BestFit, Lot
+from tidegate.core.buy.groups import Group
+from tidegate.core.demand.demand import Need
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.slurm import Shape
+from tidegate.core.offers.catalogue import Catalogue, entry
 from tidegate.core.planner import plan
-from tidegate.core.slurm import Shape
 
 
 def counts(made: Plan) -> dict[str, int]:

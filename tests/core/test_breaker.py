@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from tests.core.reading import launches, why
 from tests.make import NOW_S, cluster, instance, job, pool, record, snapshot
-from tidegate.core.actions import Phase
-from tidegate.core.learnt import FAILED_MAX, FailedLaunch, Learnt
+from tidegate.core.model.learnt import FAILED_MAX, FailedLaunch, Learnt
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
 
 # Each is a launch of its own, if nothing stops them.
 GANGS = [job(1, nodes=2), job(2, nodes=2)]

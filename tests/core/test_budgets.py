@@ -3,7 +3,7 @@
 import pytest
 
 from tests.make import NOW_S
-from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, tightest
+from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, tightest
 
 EXPIRED, EMPTY = DisruptionReason.EXPIRED, DisruptionReason.EMPTY
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.core.reading import launches, why
 from tests.make import A10G, cluster, digest, job, pool, snapshot
-from tidegate.core.caps import Caps
+from tidegate.core.demand.accounting import Caps
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.slurm import Association, Job, Licence, Shape, Spread
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.slurm import Association, Job, Licence, Shape, Spread
 
 
 def admitted(jobs: list[Job], *caps: Association) -> list[int]:

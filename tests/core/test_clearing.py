@@ -18,13 +18,15 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, PendingOrder, Phase, Plan
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.cluster import Cluster, Limits, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.slurm import Association, Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits, Reservation
-from tidegate.core.slurm import Association, Job
-from tidegate.core.snapshot import Snapshot
 
 RESERVED = Offering(T4.name, ZONE, Market.RESERVED)
 BIG = job(1, gpus=4, cpus=4)

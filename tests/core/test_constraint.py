@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.constraint import Constraint, Kind, Unplannable, read_constraint
+from tidegate.core.demand.constraint import Constraint, Kind, Unplannable, read_constraint
 
 
 @pytest.mark.parametrize(

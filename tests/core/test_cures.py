@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, T4, cluster, job, offering, pool, snapshot
-from tidegate.core.answer import answer
-from tidegate.core.cures import cure_of_stage, needed, remedy
-from tidegate.core.ec2 import Cure, Market, Offering
-from tidegate.core.overview import overview
+from tidegate.core.explain.answer import answer
+from tidegate.core.explain.overview import overview
+from tidegate.core.explain.verdicts import verdicts_of
+from tidegate.core.fleet.cures import cure_of_stage, needed, remedy
+from tidegate.core.model.ec2 import Cure, Market, Offering
+from tidegate.core.model.resting import Resting
 from tidegate.core.planner import plan
-from tidegate.core.resting import Resting
-from tidegate.core.verdicts import verdicts_of
 
 
 def resting(cure: Cure, code: str = "Code", message: str = "words") -> Resting:

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, node, pool
-from tidegate.core.demand import Need, demand, holds
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, Job, Shape, Spread
+from tidegate.core.demand.demand import Need, demand, holds
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.slurm import Association, Job, Shape, Spread
 
 # What squeue prints as the reason of a pending job, and whether more nodes would end it.
 NEEDS = [

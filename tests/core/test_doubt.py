@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.core.reading import launches
 from tests.make import NOW_S, cluster, job, placement, snapshot
-from tidegate.core.actions import LaunchRecord, Resume
+from tidegate.core.model.ledger import LaunchRecord
+from tidegate.core.model.plan import Resume
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 

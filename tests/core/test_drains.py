@@ -7,17 +7,19 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, cluster, instance, job, node, record, snapshot
-from tidegate.core.actions import NodeRecord, OrderKind, Plan, Watch
-from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
-from tidegate.core.dealing import JOBS_PER_NODE_MAX, jobs_of
-from tidegate.core.drains import Hand, hand
-from tidegate.core.overview import overview
+from tidegate.core.buy.dealing import JOBS_PER_NODE_MAX, jobs_of
+from tidegate.core.explain.overview import overview
+from tidegate.core.explain.prospects import prospects
+from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
+from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Watch
+from tidegate.core.model.slurm import Job, Node, SetBy
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.model.why import Why
 from tidegate.core.planner import plan
-from tidegate.core.prospects import prospects
-from tidegate.core.slurm import Job, Node, SetBy
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.stuck import Stuck
-from tidegate.core.why import Why
 
 DRAINED = "IDLE+DRAIN+DYNAMIC_NORM"
 CHECK = "NHC: check_fs_used: /tmp is full"

@@ -7,27 +7,20 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import (
-    Launch,
-    LaunchRecord,
-    Learn,
-    NodeRecord,
-    OrderKind,
-    Phase,
-    Plan,
-    Rest,
-)
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.ec2 import FleetRequest, Instance, Market, Override, Template
-from tidegate.core.interruption import TAKEN_BACK
-from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.core.overview import overview
+from tidegate.core.explain.overview import overview
+from tidegate.core.fleet.templates import chosen
+from tidegate.core.interruption.save import TAKEN_BACK
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override, Template
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Learn, Plan, Rest
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits, Pool
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Node
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.templates import chosen
 
 OLD, NEW = Template("lt-t4", "1", "old-1"), Template("lt-t4", "2", "new-2")
 UNLIMITED = Disruption((Budget(percent=100.0),))

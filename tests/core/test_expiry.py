@@ -7,15 +7,17 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import NodeRecord, OrderKind, PendingOrder, Phase, Plan
-from tidegate.core.budgets import Budget, Disruption, DisruptionReason
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import Market
+from tidegate.core.model.budgets import Budget, Disruption, DisruptionReason
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Limits, Pool, Reservation
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits, Pool, Reservation
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Node
-from tidegate.core.snapshot import Snapshot
 
 HOUR_S = 3600.0
 UNLIMITED = (Budget(percent=100.0),)

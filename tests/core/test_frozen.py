@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 
 @frozen

@@ -6,11 +6,12 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, instance, job, node, record, snapshot
-from tidegate.core.actions import OrderKind, Plan, Watch
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Watch
+from tidegate.core.model.slurm import Association, Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
 from tidegate.core.planner import plan
-from tidegate.core.slurm import Association, Job
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.stuck import Stuck
 
 LATER_S = 200.0
 

@@ -17,12 +17,14 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan
-from tidegate.core.ec2 import Market
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Node
 
 
 def test_a_gang_is_bought_whole_and_gated() -> None:

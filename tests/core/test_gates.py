@@ -16,12 +16,13 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult, PendingOrder, Phase
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Node
-from tidegate.core.snapshot import Snapshot
 
 KEPT = "tidegate: kept for gang 9 until 2027-01-15T08:15:00Z"
 LATE = "tidegate: kept for gang 9 until 2027-01-15T07:59:00Z"

@@ -3,24 +3,14 @@
 import pytest
 
 from tests.make import NOW_S, instance, job, node, record, snapshot
-from tidegate.core.actions import (
-    Action,
-    Launch,
-    LaunchRecord,
-    Order,
-    OrderKind,
-    Plan,
-    Rest,
-    Resume,
-    Send,
-    Terminate,
-    Watch,
-)
-from tidegate.core.ec2 import FleetRequest, Market, Offering, Override, Refusal, RefusalKind
-from tidegate.core.history import Event, Kind, Narrator
+from tidegate.core.explain.history import Event, Kind, Narrator
+from tidegate.core.model.ec2 import FleetRequest, Market, Offering, Override, Refusal, RefusalKind
+from tidegate.core.model.ledger import Launch, LaunchRecord
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Action, Plan, Rest, Resume, Send, Terminate, Watch
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.stuck import Stuck
 
 SPOT = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.core.reading import orders
 from tests.make import instance, node, record, snapshot
-from tidegate.core.actions import OrderKind
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.slurm import Node
 from tidegate.core.planner import plan
-from tidegate.core.slurm import Node
 
 
 def released(idle: Node) -> bool:

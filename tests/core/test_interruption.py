@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, digest, job, offering, record
-from tidegate.core.actions import Cordon, Order, OrderKind
-from tidegate.core.ec2 import Market
-from tidegate.core.interruption import (
+from tidegate.core.interruption.save import (
     NAMES_MAX,
     TAKEN_BACK,
     Checkpoint,
@@ -19,9 +17,12 @@ from tidegate.core.interruption import (
     reclaim_at_s,
     saves,
 )
-from tidegate.core.pool import Timings
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Reading
+from tidegate.core.model.cluster import Timings
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import Cordon
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Reading
 from tidegate.wire.orders import encode_order
 
 RECLAIM_AT_S = NOW_S + 120

@@ -16,12 +16,14 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job, Node
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job, Node
 
 ZONES = ("us-east-1a", "us-east-1b")
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, T4, instance, job, node, record, snapshot
-from tidegate.core.actions import Phase, Plan, Send, Terminate
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.lost import (
+from tidegate.core.explain.lost import (
     Age,
     Cell,
     Duty,
@@ -21,11 +19,14 @@ from tidegate.core.lost import (
     gpus,
     lost_nodes,
 )
-from tidegate.core.members import members
-from tidegate.core.overview import overview
+from tidegate.core.explain.overview import overview
+from tidegate.core.fleet.members import members
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.plan import Plan, Send, Terminate
+from tidegate.core.model.slurm import SetBy
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.slurm import SetBy
-from tidegate.core.snapshot import Snapshot
 
 NAME = "i-0123456789abcdef0"
 SLURM = {

@@ -18,23 +18,14 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import (
-    Cordon,
-    LaunchRecord,
-    Mark,
-    NodeRecord,
-    OrderKind,
-    PendingOrder,
-    Phase,
-    Plan,
-    Resume,
-    Send,
-)
-from tidegate.core.ec2 import InstanceState, InstanceType, Market
-from tidegate.core.interruption import reclaim_at_s
+from tidegate.core.interruption.save import reclaim_at_s
+from tidegate.core.model.cluster import Limits, Rebalance
+from tidegate.core.model.ec2 import InstanceState, InstanceType, Market
+from tidegate.core.model.ledger import Cordon, LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.plan import Mark, Plan, Resume, Send
+from tidegate.core.model.slurm import NodeState
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits, Rebalance
-from tidegate.core.slurm import NodeState
 from tidegate.service.requests import fleet_request
 
 BUSY = node(state="MIXED+DRAIN+DYNAMIC_NORM", gpus_alloc=1)

@@ -20,16 +20,18 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import LaunchRecord, NodeRecord, OrderKind, Plan, Resume
-from tidegate.core.cost import billed_hours, may_be_interrupted
-from tidegate.core.demand import Need
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.limits import UNLIMITED
+from tidegate.core.demand.demand import Need
+from tidegate.core.model.cluster import Cluster, Limits, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import LaunchRecord, NodeRecord
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Resume
+from tidegate.core.model.slurm import Job, Shape
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.cost import billed_hours, may_be_interrupted
+from tidegate.core.offers.limits import UNLIMITED
+from tidegate.core.offers.reservations import block_drains_at_s, block_of
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits, Reservation
-from tidegate.core.reservations import block_drains_at_s, block_of
-from tidegate.core.slurm import Job, Shape
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 HOUR_S = 3600.0

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tests.core.reading import launches, why
 from tests.make import T4, T4_BIG, cluster, job, pool, snapshot
-from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
 
 HOUR_S = 3600.0
 

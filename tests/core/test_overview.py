@@ -15,18 +15,18 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Cordon, Phase
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.calendar import Wanted
-from tidegate.core.durations import span, span_s
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.lives import lives
-from tidegate.core.overview import Overview, overview
+from tidegate.core.explain.lives import lives
+from tidegate.core.explain.overview import Overview, overview
+from tidegate.core.explain.verdicts import verdicts_of
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.durations import span, span_s
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ledger import Cordon, Phase
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.verdicts import verdicts_of
 
 
 def seen_as(seen: Snapshot) -> Overview:

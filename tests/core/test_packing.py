@@ -7,13 +7,15 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.actions import Launch, OrderKind, Phase, Plan, Send, Terminate
-from tidegate.core.buy import MIN_CAPACITY_MAX
-from tidegate.core.catalogue import NEAR, Catalogue, balance, entry
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.buy.launches import MIN_CAPACITY_MAX
+from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ledger import Launch, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Send, Terminate
+from tidegate.core.model.slurm import Job
+from tidegate.core.offers.catalogue import NEAR, Catalogue, balance, entry
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits
-from tidegate.core.slurm import Job
 
 ZONES = ("us-east-1a", "us-east-1b")
 SMALL = InstanceType("c1.small", 2, 4096, 0, "")

@@ -6,9 +6,10 @@ import pytest
 
 from tests.core.reading import orders
 from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import Learn, OrderKind, Plan
-from tidegate.core.learnt import Learnt
-from tidegate.core.patience import SEEN_MAX, idle_s
+from tidegate.core.fleet.idle_time import SEEN_MAX, idle_s
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.planner import plan
 
 AUTO = replace(pool(), is_idle_auto=True, boot_s=300.0)

@@ -20,24 +20,16 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import (
-    Adopt,
-    LaunchRecord,
-    Mark,
-    OrderKind,
-    OrderOutcome,
-    OrderResult,
-    PendingOrder,
-    Phase,
-    Resume,
-)
-from tidegate.core.ec2 import InstanceState, Market
-from tidegate.core.explain import describe
+from tidegate.core.explain.plan import describe
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import InstanceState, Market
+from tidegate.core.model.ledger import LaunchRecord, Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.plan import Adopt, Mark, Resume
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Association
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Association
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 

@@ -6,18 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S
-from tidegate.core.actions import Cordon
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.events import (
-    HealthCategory,
-    HealthNotice,
-    News,
-    RebalanceRecommendation,
-    ReservationInterruption,
-    SpotInterruption,
-    StateChange,
-)
-from tidegate.core.policy import (
+from tidegate.core.interruption.policy import (
     REBALANCE_HOLDS_S,
     Answer,
     Dead,
@@ -27,7 +16,18 @@ from tidegate.core.policy import (
     action_for,
     strongest,
 )
-from tidegate.core.pool import Rebalance, Timings
+from tidegate.core.model.cluster import Rebalance, Timings
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.events import (
+    HealthCategory,
+    HealthNotice,
+    News,
+    RebalanceRecommendation,
+    ReservationInterruption,
+    SpotInterruption,
+    StateChange,
+)
+from tidegate.core.model.ledger import Cordon
 
 SPOT, HELD = "EC2 reclaims this spot instance", "its Capacity Reservation is taken back"
 LEAVE = "EC2 recommends to leave this spot instance"

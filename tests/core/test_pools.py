@@ -18,11 +18,13 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import OrderKind, Phase, Plan
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits, Pool
-from tidegate.core.snapshot import Snapshot
 
 HOUR_S = 3600.0
 

@@ -22,13 +22,13 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Plan, Served, Unmet
-from tidegate.core.ec2 import InstanceType, Offering
-from tidegate.core.explain import describe
+from tidegate.core.explain.plan import describe
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.plan import Plan, Served, Unmet
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
 
 TYPES = {each.name: each for each in (T4, T4_BIG, A10G)}
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool, snapshot
-from tidegate.core.actions import Launch, Plan, Unmet
-from tidegate.core.ec2 import InstanceType, Market
+from tidegate.core.model.cluster import Limits, Reservation
+from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import Plan, Unmet
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.why import Why, WhyNot, told
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits, Reservation
-from tidegate.core.resting import Resting
-from tidegate.core.why import Why, WhyNot, told
 
 ZONES = ("us-east-1a", "us-east-1b")
 

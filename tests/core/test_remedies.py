@@ -16,15 +16,15 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Phase
-from tidegate.core.answer import Answer, Status, answer
-from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.core.overview import overview
+from tidegate.core.explain.answer import Answer, Status, answer
+from tidegate.core.explain.overview import overview
+from tidegate.core.explain.verdicts import verdicts_of
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.verdicts import verdicts_of
 
 WORDS = "a node did not register within 900 s"
 

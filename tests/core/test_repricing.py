@@ -7,12 +7,14 @@ import pytest
 from tests.core.reading import orders
 from tests.core.test_markets import RESERVED, after_its_reservation, reserving
 from tests.make import NOW_S, ZONE, digest, instance, node, record, snapshot
-from tidegate.core.actions import NodeRecord, OrderKind, Phase, Plan, Reprice
-from tidegate.core.ec2 import InstanceState, Market, Offering
-from tidegate.core.members import members
+from tidegate.core.buy.steering import usd_per_hour
+from tidegate.core.fleet.members import members
+from tidegate.core.model.ec2 import InstanceState, Market, Offering
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Reprice
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.worth import usd_per_hour
 
 ON_DEMAND = Offering("g4dn.xlarge", ZONE, Market.ON_DEMAND)
 USD = reserving().prices[ON_DEMAND]

@@ -19,11 +19,11 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import LaunchRecord, NodeRecord, Phase
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.cluster import Cluster, Limits, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits, Reservation
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 RESERVED = Offering(T4.name, ZONE, Market.RESERVED)

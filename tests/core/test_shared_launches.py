@@ -19,22 +19,15 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import (
-    Launch,
-    LaunchRecord,
-    OrderKind,
-    OrderOutcome,
-    OrderResult,
-    PendingOrder,
-    Phase,
-)
-from tidegate.core.buy import MIN_CAPACITY_MAX
-from tidegate.core.dealing import dealt
-from tidegate.core.ec2 import Instance, Market
+from tidegate.core.buy.dealing import dealt
+from tidegate.core.buy.launches import MIN_CAPACITY_MAX
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import Instance, Market
+from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 ON_DEMAND = offering(market=Market.ON_DEMAND)

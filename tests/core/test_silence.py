@@ -18,12 +18,12 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Launch, LaunchRecord, NodeRecord, Phase
-from tidegate.core.calendar import Wanted
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 SILENT_S = 400.0

@@ -7,15 +7,15 @@ import pytest
 
 from tests.core.reading import launches, why
 from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import Charge, NodeRecord, Phase
-from tidegate.core.limits import Usage
-from tidegate.core.overview import overview
+from tidegate.core.explain.overview import overview
+from tidegate.core.model.cluster import Budget, Cluster
+from tidegate.core.model.ledger import Charge, NodeRecord, Phase
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why
+from tidegate.core.offers.limits import Usage
+from tidegate.core.offers.spend import charges, day_of, kept_until_s, month_of, spent, used_up
 from tidegate.core.planner import plan
-from tidegate.core.pool import Budget, Cluster
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import charges, day_of, kept_until_s, month_of, spent, used_up
-from tidegate.core.why import Why
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S

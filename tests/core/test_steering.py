@@ -19,14 +19,16 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.actions import Launch, Order, OrderKind, PendingOrder, Phase, Plan
-from tidegate.core.digest import Digest
-from tidegate.core.ec2 import Instance, InstanceType, Market
+from tidegate.core.fleet.judge import CLOSED_REASON
+from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.ec2 import Instance, InstanceType, Market
+from tidegate.core.model.ledger import Launch, Phase
+from tidegate.core.model.orders import Order, OrderKind, PendingOrder
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits
-from tidegate.core.reconcile import CLOSED_REASON
-from tidegate.core.slurm import Job, Node
-from tidegate.core.snapshot import Snapshot
 
 HOUR_S = 3600.0
 ON_DEMAND = (Market.ON_DEMAND,)

@@ -7,23 +7,15 @@ import pytest
 from tests.core.reading import ended, launches, orders, why
 from tests.core.test_planner import shuffled
 from tests.make import NOW_S, digest, instance, job, node, placement, record, snapshot
-from tidegate.core.actions import (
-    LaunchRecord,
-    OrderKind,
-    OrderOutcome,
-    OrderResult,
-    PendingOrder,
-    Phase,
-    Plan,
-    Resume,
-    Send,
-)
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.explain import describe
+from tidegate.core.explain.plan import describe
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ledger import LaunchRecord, Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
+from tidegate.core.model.plan import Plan, Resume, Send
+from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.slurm import Job, Node
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 
 STOPPED = Wanted(False, "stopped until Tue 24 Nov 08:00 Asia/Tokyo", NOW_S + 3600)

@@ -6,11 +6,12 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import Cordon, OrderKind
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.calendar import Wanted
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.ledger import Cordon
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.slurm import RUNNING_STATES, Job
 from tidegate.core.planner import plan
-from tidegate.core.slurm import RUNNING_STATES, Job
 
 STOPPED = Wanted(False, "stopped until Tue 24 Nov 08:00 Asia/Tokyo", NOW_S + 3600)
 

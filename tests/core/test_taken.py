@@ -6,12 +6,14 @@ import pytest
 
 from tests.core.reading import orders
 from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import Cordon, NodeRecord, Order, OrderKind, Plan
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import Cordon, NodeRecord
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Reservation
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
 
 BLOCK = Offering("g4dn.xlarge", ZONE, Market.CAPACITY_BLOCK)
 SAVES_ITSELF = job(1, on=["i-1"], comment="tidegate:ckpt=USR1@20")

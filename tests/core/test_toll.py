@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, digest, job, record, snapshot
-from tidegate.core.actions import Losses, Phase, Toll
-from tidegate.core.lives import lives
-from tidegate.core.slurm import Job, Reading
-from tidegate.core.toll import losses, tolls
+from tidegate.core.explain.lives import lives
+from tidegate.core.interruption.loss import losses, tolls
+from tidegate.core.model.ledger import Losses, Phase, Toll
+from tidegate.core.model.slurm import Job, Reading
 
 HOUR_AGO_S = NOW_S - 3600
 CHECKPOINT = "tidegate:ckpt=USR1@20"

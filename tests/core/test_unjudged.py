@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, digest, job, snapshot
-from tidegate.core.answer import Status, answer
-from tidegate.core.history import LOOK_DENIED, LOOK_FAILED, Event, Kind
-from tidegate.core.overview import overview
+from tidegate.core.explain.answer import Status, answer
+from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind
+from tidegate.core.explain.overview import overview
+from tidegate.core.explain.unjudged import is_judged, nobody_judges
+from tidegate.core.explain.verdicts import Verdicts, verdicts_of
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.unjudged import is_judged, nobody_judges
-from tidegate.core.verdicts import Verdicts, verdicts_of
 
 
 def reported(sequence: int, age_s: float = 1.0) -> Snapshot:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, offering, placement
-from tidegate.core.actions import Launch, LaunchRecord
-from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.waves import waves
+from tidegate.core.buy.waves import waves
+from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.service.requests import fleet_request
 
 

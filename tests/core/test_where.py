@@ -7,12 +7,14 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, T4_BIG, cluster, instance, job, node, pool, record, snapshot
-from tidegate.core.actions import Cordon, OrderKind, Plan, Watch
-from tidegate.core.advice import advice
+from tidegate.core.explain.advice import advice
+from tidegate.core.model.ledger import Cordon
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Watch
+from tidegate.core.model.slurm import NEVER_WORDS, Job, Node, NodeReservation
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why
 from tidegate.core.planner import plan
-from tidegate.core.slurm import NEVER_WORDS, Job, Node, NodeReservation
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.why import Why
 
 HOUR_S = 3600.0
 

@@ -17,9 +17,9 @@ from tidegate.adapters.clock import SystemClock
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
 from tidegate.agent.run import Service
-from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
-from tidegate.core.digest import Digest
-from tidegate.core.verdicts import Verdict, Verdicts
+from tidegate.core.explain.verdicts import Verdict, Verdicts
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.ports import ReceivedOrder
 
 NUMBERS = itertools.count(1)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.real_slurm import slurm_of_its_own
-from tidegate.core.interruption import checkpoint
+from tidegate.core.interruption.save import checkpoint
 
 FILTER = Path("docs/cli_filter.lua")
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.letting_go import AT_MOST_S, Leaving, leaving
 from tests.contracts.real_slurm import why_not_here
-from tidegate.core.slurm import Node
+from tidegate.core.model.slurm import Node
 
 FEATURES = "gpu,t4"
 IDLE_S = 5.0  # of the pool

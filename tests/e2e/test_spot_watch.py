@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.contracts.real_slurm import RealSlurm, eventually
 from tests.e2e.test_agent_real import Running, cluster, fresh_name, running
-from tidegate.core.actions import OrderKind
-from tidegate.core.interruption import NODE_SAVES
+from tidegate.core.interruption.save import NODE_SAVES
+from tidegate.core.model.orders import OrderKind
 
 __all__ = ["cluster", "running"]
 

@@ -13,10 +13,10 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tests.contracts.conftest import cloud, names
 from tests.service.conftest import World
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.errors import NotAuthorized
-from tidegate.core.history import Event as Told
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.explain.history import Event as Told
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.errors import NotAuthorized
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions

@@ -28,7 +28,16 @@ LIBRARIES = {
 ADDED_BY_BOTO3 = ("boto3.s3", "boto3.dynamodb", "boto3.ec2", "s3transfer.subscribers")
 
 # How nodes are chosen, which only the planner does.
-PLANNING = ("blueprint", "buy", "disruption", "gangs", "limits", "pack", "planner", "shelves")
+PLANNING = (
+    "buy.blueprint",
+    "buy.launches",
+    "passes.retire",
+    "passes.gangs",
+    "offers.limits",
+    "buy.bins",
+    "planner",
+    "offers.offers",
+)
 
 START = """\
 import importlib, json, sys

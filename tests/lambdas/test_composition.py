@@ -9,8 +9,8 @@ import pytest
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.lambdas.conftest import Context
-from tidegate.core.errors import BadConfig
-from tidegate.core.events import SpotInterruption
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.events import SpotInterruption
 from tidegate.wire.settings import environment
 from tidegate.wiring.function import entry, function
 from tidegate.wiring.hours import hours

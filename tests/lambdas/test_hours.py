@@ -7,8 +7,8 @@ import pytest
 from lambdas.reconcile import on_time
 from lambdas.schedule import on_schedule
 from tests.lambdas.conftest import Context, Deployed
-from tidegate.core.calendar import Wanted
-from tidegate.core.errors import Throttled
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.errors import Throttled
 from tidegate.wiring.function import serve
 
 

@@ -10,8 +10,9 @@ from lambdas.interruption import on_events
 from tests.lambdas.conftest import Deployed, messages
 from tests.make import job, node, record
 from tests.wire.test_events import HEALTH, REBALANCE, RESERVATION, SPOT_WARNING, STATE_CHANGE
-from tidegate.core.actions import OrderKind, Phase
-from tidegate.core.errors import NotAuthorized, Throttled, TidegateError
+from tidegate.core.model.errors import NotAuthorized, Throttled, TidegateError
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind
 
 DONE: dict[str, list[object]] = {"batchItemFailures": []}
 OURS = "i-0b662ef9931388ba0"

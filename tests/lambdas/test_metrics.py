@@ -7,7 +7,7 @@ import pytest
 
 from lambdas.interruption import on_events
 from tests.lambdas.conftest import Context, Deployed, messages
-from tidegate.core.errors import Throttled
+from tidegate.core.model.errors import Throttled
 from tidegate.service.interruptions import Interruptions
 from tidegate.wire.deployment import Metrics
 from tidegate.wiring.function import Event, Function, serve

@@ -6,7 +6,7 @@ from lambdas.planner import on_looks
 from tests.lambdas.conftest import Context, Deployed, messages
 from tests.make import job
 from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
-from tidegate.core.errors import NotAuthorized, Throttled
+from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.wire.events import encode_look
 from tidegate.wiring.function import serve
 

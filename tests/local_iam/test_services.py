@@ -12,7 +12,7 @@ from local.iam.authorizer import Authorizer
 from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, allow, deny, refused
 from tidegate.adapters.aws_errors import aws_call
-from tidegate.core.errors import NotAuthorized
+from tidegate.core.model.errors import NotAuthorized
 
 TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table"
 ITEM = {"pk": {"S": "a"}, "sk": {"S": "b"}}

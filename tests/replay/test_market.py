@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.replay.test_replay import EXACT, cluster, trace
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.sim.replay.market import BadMarket, Conditions, conditions
 from tidegate.sim.replay.outcome import as_days
 from tidegate.sim.replay.run import replay

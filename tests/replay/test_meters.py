@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster
-from tidegate.core.pool import CLUSTER_SCOPE, Budget, account_scope, pool_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine
 

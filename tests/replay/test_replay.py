@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidegate.cli.main import app
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
 from tidegate.sim.replay.outcome import as_days
 from tidegate.sim.replay.run import POLICIES, replay
 from tidegate.sim.replay.state import EPOCH_S

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.make import cluster, digest, placement
-from tidegate.core.digest import Digest
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Job, Node
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.slurm import Job, Node
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock

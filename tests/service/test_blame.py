@@ -6,11 +6,11 @@ import pytest
 
 from tests.make import A10G, NOW_S, T4, cluster, job, offering, placement, pool
 from tests.service.conftest import World
-from tidegate.core.ec2 import Market, Template
-from tidegate.core.errors import NotAuthorized
-from tidegate.core.learnt import FailedLaunch, Learnt
-from tidegate.core.pool import Partition
-from tidegate.core.resting import Resting
+from tidegate.core.model.cluster import Partition
+from tidegate.core.model.ec2 import Market, Template
+from tidegate.core.model.errors import NotAuthorized
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.resting import Resting
 from tidegate.service.control import Control, Looked
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from tests.make import job, record
 from tests.service.conftest import World
-from tidegate.core.actions import Phase
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.events import BootFailed, StateChange
-from tidegate.core.resting import Resting
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.events import BootFailed, StateChange
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.resting import Resting
 
 SAID = "NVIDIA-SMI has failed: no devices were found"
 

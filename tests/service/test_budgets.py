@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.make import instance, node, record
 from tests.service.conftest import World
-from tidegate.core.actions import OrderKind
+from tidegate.core.model.orders import OrderKind
 from tidegate.ports import COMMIT_MAX
 
 NUM_NODES = COMMIT_MAX + 21

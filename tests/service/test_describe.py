@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.make import job, snapshot
 from tests.service.conftest import World
-from tidegate.core.actions import Plan, Served, Unmet
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.errors import Throttled
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.plan import Plan, Served, Unmet
 from tidegate.service.control import Looked, Round
 from tidegate.service.describe import look_record
 from tidegate.service.figures import look_figures

@@ -6,21 +6,14 @@ import pytest
 
 from tests.make import NOW_S, job, placement, record, snapshot
 from tests.service.conftest import World
-from tidegate.core.actions import (
-    LaunchStatus,
-    Order,
-    OrderKind,
-    PendingOrder,
-    Phase,
-    Plan,
-    Resume,
-    Send,
-)
-from tidegate.core.ec2 import Market, Offering, Refusal, RefusalKind
-from tidegate.core.errors import NotAuthorized
-from tidegate.core.pool import Timings
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Job
+from tidegate.core.model.cluster import Timings
+from tidegate.core.model.ec2 import Market, Offering, Refusal, RefusalKind
+from tidegate.core.model.errors import NotAuthorized
+from tidegate.core.model.ledger import LaunchStatus, Phase
+from tidegate.core.model.orders import Order, OrderKind, PendingOrder
+from tidegate.core.model.plan import Plan, Resume, Send
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Job
 from tidegate.ports import Finished
 from tidegate.service.apply import Applier
 from tidegate.service.launching import rested

@@ -19,14 +19,15 @@ from tests.make import (
 )
 from tests.service.conftest import World
 from tests.service.test_describe import looked_at
-from tidegate.core.actions import Charge, Phase, Plan
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import Market, Refusal, RefusalKind
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Budget, Limits
+from tidegate.core.model.ec2 import Market, Refusal, RefusalKind
+from tidegate.core.model.ledger import Charge, Phase
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.spend import day_of
 from tidegate.core.planner import plan
-from tidegate.core.pool import Budget, Limits
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import day_of
 from tidegate.service.control import Round
 from tidegate.service.figures import LATE_FACTOR, LONG_WAIT_S, look_figures
 from tidegate.service.outcome import Outcome

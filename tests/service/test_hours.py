@@ -6,10 +6,10 @@ import pytest
 
 from tests.make import NOW_S, cluster, instance, job, placement, record, snapshot
 from tests.service.conftest import World
-from tidegate.core.actions import Launch, LaunchRecord, Phase
-from tidegate.core.calendar import AlwaysUp, Wanted
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.errors import Throttled
+from tidegate.core.model.calendar import AlwaysUp, Wanted
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.planner import plan
 from tidegate.ports import Calendar
 from tidegate.service.hours import Did, Hours, Kept

@@ -6,18 +6,19 @@ import pytest
 
 from tests.make import cluster, instance, job, node, pool, record
 from tests.service.conftest import World
-from tidegate.core.actions import Launch, Losses, OrderKind, Phase, Toll
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.errors import Throttled
-from tidegate.core.events import (
+from tidegate.core.interruption.save import TAKEN_BACK
+from tidegate.core.model.cluster import Cluster, Rebalance
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
     RebalanceRecommendation,
     SpotInterruption,
     StateChange,
 )
-from tidegate.core.interruption import TAKEN_BACK
-from tidegate.core.pool import Cluster, Rebalance
+from tidegate.core.model.ledger import Launch, Losses, Phase, Toll
+from tidegate.core.model.orders import OrderKind
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)

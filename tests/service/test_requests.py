@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool
-from tidegate.core.actions import Launch
-from tidegate.core.ec2 import Market, Template
-from tidegate.core.pool import Reservation
-from tidegate.core.reservations import block_of
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import Market, Template
+from tidegate.core.model.ledger import Launch
+from tidegate.core.offers.reservations import block_of
 from tidegate.service.requests import fleet_request
 
 BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)

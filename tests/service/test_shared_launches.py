@@ -7,9 +7,10 @@ import pytest
 
 from tests.make import A10G, cluster, job, node, offering, pool
 from tests.service.conftest import World
-from tidegate.core.actions import OrderKind, Phase
-from tidegate.core.ec2 import Market
-from tidegate.core.errors import Throttled
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind
 from tidegate.sim.faults import KillAt, Killed, no_faults
 
 AT_GATE = "IDLE+DRAIN+DYNAMIC_NORM"

@@ -7,10 +7,10 @@ import pytest
 
 from tests.make import A10G, T4, T4_BIG, cluster, job, offering, pool
 from tests.service.conftest import World
-from tidegate.core.actions import LaunchStatus
-from tidegate.core.ec2 import FleetRequest, InstanceType, Market
-from tidegate.core.errors import Throttled
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import FleetRequest, InstanceType, Market
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import LaunchStatus
 from tidegate.service.control import BUDGET_S
 from tidegate.sim.faults import KillAt, Killed, no_faults
 

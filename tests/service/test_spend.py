@@ -6,7 +6,8 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, job, node, pool
 from tests.service.conftest import World
-from tidegate.core.ec2 import (
+from tidegate.core.model.cluster import Budget, Reservation
+from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     JOB_TAG,
     USER_TAG,
@@ -15,9 +16,8 @@ from tidegate.core.ec2 import (
     Market,
     Offering,
 )
-from tidegate.core.errors import Throttled
-from tidegate.core.pool import Budget, Reservation
-from tidegate.core.spend import charges, day_of, ended
+from tidegate.core.model.errors import Throttled
+from tidegate.core.offers.spend import charges, day_of, ended
 from tidegate.sim.faults import no_faults
 from tidegate.sim.prepaid import Prepaid
 

@@ -6,19 +6,16 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool, record
-from tidegate.core.actions import LaunchStatus, Order, OrderKind, Served
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
-from tidegate.core.events import (
-    HealthCategory,
-    HealthNotice,
-    News,
-    RebalanceRecommendation,
-)
-from tidegate.core.pool import CLUSTER_SCOPE, Limits, Rebalance, Reservation
-from tidegate.core.pool import Budget as Money
-from tidegate.core.slurm import Shape
-from tidegate.core.spend import DAY_S
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Rebalance, Reservation
+from tidegate.core.model.cluster import Budget as Money
+from tidegate.core.model.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
+from tidegate.core.model.events import HealthCategory, HealthNotice, News, RebalanceRecommendation
+from tidegate.core.model.ledger import LaunchStatus
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Served
+from tidegate.core.model.slurm import Shape
+from tidegate.core.offers.spend import DAY_S
 from tidegate.ports import Finished
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos

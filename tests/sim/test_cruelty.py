@@ -5,9 +5,9 @@ from dataclasses import replace
 from tests.make import A10G, T4, ZONE, cluster, pool
 from tests.sim.test_world import gang, one_gpu, run, states, world
 from tidegate.agent.orders import Worker
-from tidegate.core.actions import Order, OrderKind, OrderOutcome
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.slurm import Shape
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.slurm_parts import SimNode, Submit
 from tidegate.sim.world import SimWorld
 

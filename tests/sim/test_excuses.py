@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, job, node, pool, record, snapshot
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, Plan
-from tidegate.core.budgets import Disruption
-from tidegate.core.calendar import ALWAYS_UP, ScheduleOverride, Wanted
-from tidegate.core.ec2 import (
+from tidegate.core.model.budgets import Disruption
+from tidegate.core.model.calendar import ALWAYS_UP, ScheduleOverride, Wanted
+from tidegate.core.model.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     TEMPLATE_TAG,
@@ -17,10 +16,12 @@ from tidegate.core.ec2 import (
     Offering,
     Override,
 )
-from tidegate.core.events import HealthCategory, HealthNotice, News, SpotInterruption
-from tidegate.core.frozen import frozen
-from tidegate.core.futile import BACK_OFF_S
-from tidegate.core.slurm import SetBy, Shape
+from tidegate.core.model.events import HealthCategory, HealthNotice, News, SpotInterruption
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.slurm import SetBy, Shape
+from tidegate.core.passes.futile import BACK_OFF_S
 from tidegate.ports import Finished
 from tidegate.service.control import Looked, Round
 from tidegate.service.outcome import Outcome

@@ -7,14 +7,14 @@ import pytest
 
 from tests.make import A10G, T4, T4_BIG, cluster, pool
 from tests.sim.test_world import gang, one_gpu, run, world
-from tidegate.core.events import (
+from tidegate.core.interruption.policy import REBALANCE_HOLDS_S
+from tidegate.core.model.cluster import Rebalance
+from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
     RebalanceRecommendation,
     SpotInterruption,
 )
-from tidegate.core.policy import REBALANCE_HOLDS_S
-from tidegate.core.pool import Rebalance
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.world import SimWorld
 

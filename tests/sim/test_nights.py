@@ -4,9 +4,9 @@ import pytest
 
 from tests.make import A10G, T4, T4_BIG, cluster, pool
 from tests.sim.test_world import gang, one_gpu, states
-from tidegate.core.actions import LaunchStatus, Phase
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.ec2 import InstanceState
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.ports import Calendar
 from tidegate.sim.faults import KillAt, Killed, no_faults
 from tidegate.sim.world import SimWorld

@@ -4,9 +4,9 @@ import pytest
 
 from tests.contracts.test_compute_contract import T4_A, T4_B, offerings, request_for
 from tests.make import NOW_S
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.ec2 import FleetRequest, Instance, Market, RefusalKind
-from tidegate.core.errors import Throttled
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market, RefusalKind
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.orders import Order, OrderKind
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import SimClock
 from tidegate.sim.ec2 import SimCompute

@@ -6,11 +6,11 @@ import pytest
 
 from tests.make import T4, UNLIMITED, ZONE, cluster, pool
 from tests.sim.test_world import one_gpu, run, states
-from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
-from tidegate.core.pool import Limits, Reservation
-from tidegate.core.reservations import BLOCK_DRAIN_S
-from tidegate.core.slurm import Shape
-from tidegate.core.spend import charges, day_of
+from tidegate.core.model.cluster import Limits, Reservation
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override
+from tidegate.core.model.slurm import Shape
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+from tidegate.core.offers.spend import charges, day_of
 from tidegate.sim.clock import START_S, SimClock
 from tidegate.sim.draw import draw
 from tidegate.sim.ec2 import SimCompute

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, digest, job, pool
-from tidegate.core.actions import Launch, LaunchRecord
-from tidegate.core.ec2 import LAUNCH_TAG, POOL_TAG, FleetRequest, Market, Offering, Override
-from tidegate.core.pool import Reservation
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import LAUNCH_TAG, POOL_TAG, FleetRequest, Market, Offering, Override
+from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.prepaid import COUNTED_LATE_S, PrepaidFirst

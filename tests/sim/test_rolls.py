@@ -6,14 +6,16 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster, pool
-from tidegate.core.actions import Launch, Learn, OrderKind, Send
-from tidegate.core.budgets import Budget, Disruption
-from tidegate.core.ec2 import Instance, Market, Template
-from tidegate.core.explain import sentence
-from tidegate.core.learnt import BREAKER_S
+from tidegate.core.explain.plan import sentence
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.cluster import Cluster, Limits, Timings
+from tidegate.core.model.ec2 import Instance, Market, Template
+from tidegate.core.model.learnt import BREAKER_S
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Learn, Send
+from tidegate.core.model.slurm import Shape
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster, Limits, Timings
-from tidegate.core.slurm import Shape
 from tidegate.service.control import Looked
 from tidegate.service.observe import observe
 from tidegate.sim.draw import draw

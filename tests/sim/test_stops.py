@@ -6,8 +6,8 @@ from tests.make import T4
 from tests.sim import test_nights, test_world
 from tests.sim.test_nights import SCHEDULES, START_S, STOP_S, is_over, world
 from tests.sim.test_world import one_gpu, states
-from tidegate.core.calendar import AlwaysUp, OnRunningJobs, OverrideKind, ScheduleOverride
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.calendar import AlwaysUp, OnRunningJobs, OverrideKind, ScheduleOverride
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.sim.world import SimWorld
 from tidegate.wire.calendar import PreWarm
 

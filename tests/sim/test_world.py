@@ -3,8 +3,8 @@
 import pytest
 
 from tests.make import A10G, T4, T4_BIG, cluster, pool
-from tidegate.core.pool import Limits
-from tidegate.core.slurm import Shape
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.faults import Killed, no_faults
 from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.world import SimWorld

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.make import job
 from tests.stack.world import StackWorld
-from tidegate.core.slurm import Job
+from tidegate.core.model.slurm import Job
 from tidegate.wire.events import BOOT_FAILED_DETAIL_TYPE, STATE_DETAIL_TYPE
 
 CLUSTER_FILE = Path(__file__).with_name("broken.yaml")

@@ -12,7 +12,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from local.iam.roles import role_arns
 from tests.stack import story
 from tests.stack.world import NAME, PACKAGES, PACKAGES_KEY, StackWorld
-from tidegate.core.errors import TidegateError
+from tidegate.core.model.errors import TidegateError
 
 BUNDLE = f"bundle-of-{NAME}.tgz"
 FLOWS = f"/tidegate/{NAME}/flows"

@@ -23,7 +23,7 @@ from local.iam.authorizer import Grant
 from local.iam.roles import role_arns
 from tests.stack import machines, story
 from tests.stack.world import CLUSTER_FILE, StackWorld, stacked, strict_file
-from tidegate.core.errors import TidegateError
+from tidegate.core.model.errors import TidegateError
 
 # Rights of moments that the story does not have -> which those are.
 UNUSED = {

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from tests import make
 from tests.stack.world import EVENING, MORNING, NEXT_MORNING, STACK, StackWorld
-from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 type Missing = Iterator[str]

@@ -21,7 +21,7 @@ from tests.stack import story
 from tests.stack.alarms import emitted, firing
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.world import StackWorld, stacked
-from tidegate.core.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market, Offering
 
 # The local EC2 refuses for want of capacity only.
 NOT_HERE = {"RefusedQuota", "RefusedSubnet", "RefusedOther"}

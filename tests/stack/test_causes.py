@@ -19,8 +19,8 @@ from tests import make
 from tests.stack.broken import CLUSTER_FILE, gives_up, of
 from tests.stack.person import ROLE, needed, terminal
 from tests.stack.world import StackWorld, stacked
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.slurm import Job
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.slurm import Job
 
 
 @dataclass(frozen=True)

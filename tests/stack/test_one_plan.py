@@ -14,8 +14,8 @@ from tests.stack import story
 from tests.stack.world import StackWorld
 from tidegate.agent.loop import Agent
 from tidegate.agent.main import JsonLines
-from tidegate.core.actions import plan_of
-from tidegate.core.ec2 import LAUNCH_TAG
+from tidegate.core.model.ec2 import LAUNCH_TAG
+from tidegate.core.model.orders import plan_of
 from tidegate.wire.events import BOOT_READY_DETAIL_TYPE
 
 STAGES = [{"stage": "driver", "at_ms": 200, "ms": 4100}, {"stage": "slurmd", "at_ms": 9, "ms": 9}]

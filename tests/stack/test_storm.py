@@ -10,7 +10,8 @@ from tests import make
 from tests.stack.world import StackWorld
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.core.actions import LaunchStatus, OrderKind
+from tidegate.core.model.ledger import LaunchStatus
+from tidegate.core.model.orders import OrderKind
 from tidegate.ports import Finished
 from tidegate.wire.events import HEALTH_DETAIL_TYPE, SPOT_DETAIL_TYPE, STATE_DETAIL_TYPE
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from tests import make
 from tests.stack import story
 from tests.stack.world import EVENING, NEXT_MORNING
-from tidegate.core.actions import OrderKind
+from tidegate.core.model.orders import OrderKind
 
 
 def test_every_resource_of_the_template_is_deployed(world):

@@ -15,8 +15,8 @@ from local.trouble import Fault, Trouble
 from tests import make
 from tests.stack import story
 from tests.stack.world import MORNING, StackWorld
-from tidegate.core.actions import OrderKind
-from tidegate.core.pool import Timings
+from tidegate.core.model.cluster import Timings
+from tidegate.core.model.orders import OrderKind
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 # All attempts that a client of ours makes.

@@ -17,9 +17,9 @@ from tests.stack.test_recovery import assert_taken_over, buy_and_run
 from tests.stack.world import StackWorld
 from tests.wire.version_samples import PREVIOUS
 from tidegate.adapters.bus import AwsBus
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.digest import Digest
-from tidegate.core.frozen import frozen
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import Order, OrderKind
 from tidegate.wire.digest import encode_digest
 from tidegate.wire.orders import encode_order
 

@@ -26,9 +26,9 @@ from local.router.router import Router
 from tests import make
 from tidegate.adapters.bus import AwsBus
 from tidegate.adapters.decisions import S3Decisions
-from tidegate.core.actions import Order
-from tidegate.core.digest import Stamp
-from tidegate.core.slurm import Job, Node
+from tidegate.core.model.digest import Stamp
+from tidegate.core.model.orders import Order
+from tidegate.core.model.slurm import Job, Node
 from tidegate.wire.config import ClusterFile, load_cluster
 from tidegate.wire.events import encode_look
 from userdata.values import NODE_SOURCE

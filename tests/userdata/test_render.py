@@ -11,7 +11,7 @@ import pytest
 
 from tests.userdata.bundles import graph_of, opened, stub_of
 from tests.userdata.values import A10GX4, AGENT, AT, HEAD, MUNGE, NODE, SHARED, SLURM
-from tidegate.core.ec2 import GATE_TAG, POOL_TAG
+from tidegate.core.model.ec2 import GATE_TAG, POOL_TAG
 from tidegate.wire.catalogue import load_catalogue
 from userdata.render import (
     MAX_PARAMETER_BYTES,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import ClusterFile, load_cluster
 
 GOOD = yaml.safe_load("""

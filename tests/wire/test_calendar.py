@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride, Wanted
+from tidegate.core.model.calendar import OnRunningJobs, OverrideKind, ScheduleOverride, Wanted
 from tidegate.wire.calendar import Holidays, PreWarm, Schedules, Window, changes
 from tidegate.wire.cron import (
     check_cron,

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from tests.wire.cluster_files import GOOD, complaint, good, load, problems
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.errors import BadConfig
-from tidegate.core.pool import Limits, Timings
+from tidegate.core.model.cluster import Limits, Timings
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.calendar import Schedules, Window
 from tidegate.wire.config import deployed_text, load_cluster, parse_deployed
 from tidegate.wire.deployment import Existing, Head, Metrics, Network

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.wire.cluster_files import GOOD, load
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 
 def check_outcome(tmp_path: Path, content: object) -> None:

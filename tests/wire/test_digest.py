@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import make
-from tidegate.core.actions import OrderKind, OrderOutcome, OrderResult
-from tidegate.core.digest import Digest
-from tidegate.core.errors import BadEvent
-from tidegate.core.slurm import Association
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Association
 from tidegate.wire.digest import MAX_BYTES, decode_digest, encode_digest
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from tests.wire.cluster_files import GOOD, good, load
-from tidegate.core.budgets import DEFAULT_DISRUPTION, Budget, Disruption, DisruptionReason
+from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Budget, Disruption, DisruptionReason
 from tidegate.wire.disruption import CronWindow
 
 NINE_HOURS_S = 9 * 3600.0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.errors import BadEvent
-from tidegate.core.events import (
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.events import (
     BootFailed,
     HealthCategory,
     HealthNotice,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.wire.test_version_mix import NOW, RECORDS, read
-from tidegate.core.errors import BadConfig, BadEvent
+from tidegate.core.model.errors import BadConfig, BadEvent
 from tidegate.wire.config import parse_cluster, parse_deployed
 from tidegate.wire.decisions import decode_record
 from tidegate.wire.events import parse_event

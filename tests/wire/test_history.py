@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidegate.core.errors import BadEvent
-from tidegate.core.history import Event, Kind
+from tidegate.core.explain.history import Event, Kind
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire.decisions import decode_record, encode_record
 from tidegate.wire.history import decode_events, encode_events
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.errors import BadEvent
-from tidegate.core.slurm_names import ABOUT_JOBS
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.wire.orders import decode_order, encode_order
 
 RELEASE = Order(

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from tests import make
+from tidegate.core.model.cluster import Limits
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Limits
-from tidegate.core.snapshot import Snapshot
 from tidegate.wire.plan import PlanModel, encode_plan
 
 

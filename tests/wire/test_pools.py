@@ -3,8 +3,8 @@
 import pytest
 
 from tests.wire.cluster_files import good, load
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
+from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
+from tidegate.core.model.ec2 import Market, Offering
 
 
 def selected(tmp_path, names=None, *requirements):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.wire.test_digest import full_digest, packed, unpacked
 from tests.wire.test_snapshot import full_snapshot
-from tidegate.core.errors import BadConfig, BadEvent
+from tidegate.core.model.errors import BadConfig, BadEvent
 from tidegate.core.planner import plan
 from tidegate.wire.digest import decode_digest, encode_digest
 from tidegate.wire.snapshot import decode_snapshot, encode_snapshot

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.settings import FunctionSettings, environment
 
 NAMES = {

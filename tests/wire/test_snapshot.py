@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from tests import make
-from tidegate.core.actions import Launch, LaunchRecord, OrderKind, PendingOrder, Phase
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import Market
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Association, Licence, Shape, Spread
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Association, Licence, Shape, Spread
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.requests import fleet_request
 from tidegate.wire.snapshot import SnapshotModel, decode_snapshot, encode_snapshot
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
 from tests.wire.version_samples import PREVIOUS, kinds, samples
-from tidegate.core.errors import BadEvent
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire import records
 from tidegate.wire.digest import decode_digest
 from tidegate.wire.kind import Kind

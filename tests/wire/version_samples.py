@@ -16,8 +16,8 @@ from typing import Any, TypeAliasType, Union, get_args, get_origin, get_type_hin
 
 from pydantic import TypeAdapter
 
-from tidegate.core import actions, calendar, learnt, resting
-from tidegate.core.digest import Digest
+from tidegate.core.model import calendar, learnt, ledger, orders, resting, stuck
+from tidegate.core.model.digest import Digest
 
 PREVIOUS = Path(__file__).parent / "previous_version.json"
 
@@ -29,10 +29,12 @@ def kinds() -> dict[str, type]:
     records = ("Order", "LaunchRecord", "NodeRecord", "PendingOrder", "Cordon", "Stuck")
     found: dict[str, type] = {"Digest": Digest}
     for module, names in (
-        (actions, (*records, "Toll")),
+        (orders, records),
+        (ledger, (*records, "Toll")),
         (calendar, ("ScheduleOverride",)),
         (learnt, ("Learnt",)),
         (resting, ("Resting",)),
+        (stuck, ("Stuck",)),
     ):
         found |= {name: getattr(module, name) for name in names if hasattr(module, name)}
     return found

@@ -10,8 +10,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_missing, tolerating
-from tidegate.core.ec2 import CLUSTER_TAG
-from tidegate.core.frozen import frozen
+from tidegate.core.model.ec2 import CLUSTER_TAG
+from tidegate.core.model.frozen import frozen
 
 # EC2 takes at most 200 values in a filter (API reference, DescribeInstanceTypeOfferings).
 MAX_VALUES = 200

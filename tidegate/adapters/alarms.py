@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tidegate.adapters.aws_errors import aws_call
-from tidegate.core.overview import AlarmNow
+from tidegate.core.explain.overview import AlarmNow
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient

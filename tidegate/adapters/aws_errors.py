@@ -18,8 +18,8 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 
-from tidegate.core.ec2 import Cure, RefusalKind
-from tidegate.core.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
+from tidegate.core.model.ec2 import Cure, RefusalKind
+from tidegate.core.model.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
 
 # EC2 has none of it there now. `Unsupported` is what it says of a type that a zone never
 # had, `SpotMaxPriceTooLow` of a spot price above on-demand: another offering may still come.
@@ -286,7 +286,7 @@ def translate(error: Exception) -> Exception:
 
 @contextmanager
 def aws_call() -> Iterator[None]:
-    """Turn what botocore raises inside into the exceptions of `core.errors`."""
+    """Turn what botocore raises inside into the exceptions of `core.model.errors`."""
     try:
         yield
     except (ClientError, BotoCoreError) as error:

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating, typed
 from tidegate.adapters.clock import SystemClock, answered_at_s
-from tidegate.core.actions import Order
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.errors import BadEvent
-from tidegate.core.frozen import frozen
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import Order
 from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.wire.digest import decode_digest, encode_digest
 from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE, encode_look

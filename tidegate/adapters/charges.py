@@ -23,9 +23,9 @@ from tidegate.adapters.aws_errors import (
     tolerating,
 )
 from tidegate.adapters.ledger_items import Item, key, number, packed, unpacked
-from tidegate.core.actions import Stretch, Toll
-from tidegate.core.errors import Throttled
-from tidegate.core.spend import kept_until_s, month_of
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.ledger import Stretch, Toll
+from tidegate.core.offers.spend import kept_until_s, month_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

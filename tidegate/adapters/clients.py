@@ -6,7 +6,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.ports import FLEETS_AT_ONCE
 
 CONNECT_S = 2.0

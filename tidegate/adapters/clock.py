@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.ports import Clock
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_instance_not_found, tolerating
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

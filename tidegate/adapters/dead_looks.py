@@ -7,7 +7,7 @@ is put aside here and acknowledged.
 from typing import TYPE_CHECKING
 
 from tidegate.adapters.aws_errors import aws_call
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_object_not_found, tolerating
-from tidegate.core.frozen import frozen
-from tidegate.core.history import Event
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.explain.history import Event
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.decisions import decode_verdicts, encode_verdicts
 from tidegate.wire.history import decode_events, encode_events
 

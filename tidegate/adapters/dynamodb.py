@@ -56,25 +56,25 @@ from tidegate.adapters.ledger_items import (
     stamp_attributes,
     unpacked,
 )
-from tidegate.core.actions import (
+from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
+from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.ledger import (
     Cordon,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
-    PendingOrder,
     Phase,
     Stretch,
     Toll,
 )
-from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
-from tidegate.core.digest import SEEN_COUNTS_S, Stamp
-from tidegate.core.ec2 import Offering
-from tidegate.core.errors import Throttled
-from tidegate.core.frozen import frozen
-from tidegate.core.learnt import Learnt
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Epoch
-from tidegate.core.stuck import Stuck
+from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Epoch
+from tidegate.core.model.stuck import Stuck
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.wire.records import (
     CORDON,
@@ -281,7 +281,7 @@ class DynamoLedger:
             self.client.put_item(TableName=self.table, Item=packed(item))
 
     def see_digest(self, stamp: Stamp) -> None:
-        # The same order as core.digest.supersedes, so that a slow planner cannot go back.
+        # The same order as core.model.digest.supersedes, so that a slow planner cannot go back.
         now_s = self.clock.now_s()
         seen = {"seen_at_s": number(now_s)}
         with aws_call():

@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
 from tidegate.adapters.ledger_items import key, number, packed
-from tidegate.core.actions import Phase, Toll
+from tidegate.core.model.ledger import Phase, Toll
 from tidegate.wire.records import TOLL, encode
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tidegate.adapters.aws_errors import (
     tolerating,
 )
 from tidegate.adapters.clock import SystemClock, answered_at_s
-from tidegate.core.ec2 import (
+from tidegate.core.model.ec2 import (
     CLUSTER_TAG,
     HEAD_ROLE,
     LAUNCH_TAG,
@@ -37,8 +37,8 @@ from tidegate.core.ec2 import (
     Refusal,
     RefusalKind,
 )
-from tidegate.core.errors import TidegateError
-from tidegate.core.frozen import frozen
+from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.frozen import frozen
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_not_now, message_of, tolerating
-from tidegate.core.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
-from tidegate.core.frozen import frozen
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, InstanceState
+from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

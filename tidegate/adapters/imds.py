@@ -3,7 +3,7 @@
 import urllib.error
 import urllib.request
 
-from tidegate.core.errors import Transient
+from tidegate.core.model.errors import Transient
 
 ENDPOINT = "http://169.254.169.254"
 TIMEOUT_S = 2.0

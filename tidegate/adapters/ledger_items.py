@@ -10,17 +10,10 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
-from tidegate.core.actions import (
-    Charge,
-    LaunchRecord,
-    LaunchStatus,
-    Losses,
-    NodeRecord,
-    PendingOrder,
-    Phase,
-)
-from tidegate.core.digest import Stamp
-from tidegate.core.snapshot import Epoch
+from tidegate.core.model.digest import Stamp
+from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord, Phase
+from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.snapshot import Epoch
 from tidegate.ports import Finished
 from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
-from tidegate.core.drains import OPEN_REASON, OUR_REASON
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, NodeReservation, Reading
-from tidegate.core.slurm_names import is_job_id, is_node_name, is_signal
+from tidegate.core.fleet.drains import OPEN_REASON, OUR_REASON
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
+from tidegate.core.model.slurm_names import is_job_id, is_node_name, is_signal
 
 MAX_COMMENT_CHARS = 1_000
 # Linux takes at most 128 KiB in one argument.

@@ -19,8 +19,8 @@ from tidegate.adapters.slurm_text import (
     value,
     words,
 )
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Shape
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job, Shape
 
 # `-O` names; both versions know them all. Comment is last: it is the user's own text.
 FIELDS = (

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tidegate.adapters.slurm_text import ParseError, instant_s, number, value, words
-from tidegate.core.slurm import Job, NodeReservation
+from tidegate.core.model.slurm import Job, NodeReservation
 
 # What `Exclusions` reads: the base id of an array, or the job's own, and its list.
 EXCLUDED_FORMAT = "%F|%x"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from tidegate.core.slurm import Job
+from tidegate.core.model.slurm import Job
 
 DEFAULT_S = 60
 # 6 ms each: what a look reads at most. Only after a start of the agent are there more.

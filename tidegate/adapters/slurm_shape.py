@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from math import ceil
 
 from tidegate.adapters.slurm_text import GRES_NAMES, memory_mib, number, value
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Shape, Spread
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Shape, Spread
 
 # The fields that `read_request` needs.
 REQUEST_FIELDS = (

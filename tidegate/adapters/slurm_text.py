@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from tidegate.core.caps import LEFT, MINUTES, WALL
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.slurm import Association, Licence, Node, NodeState, SetBy
+from tidegate.core.demand.accounting import LEFT, MINUTES, WALL
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.slurm import Association, Licence, Node, NodeState, SetBy
 
 UNIT_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4, "P": 1024**5}
 MIB = 1024**2

@@ -5,7 +5,7 @@ import json
 import pwd
 from collections.abc import Iterator
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.finite import parse_json
 
 MIN_UID = 1_000

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
-from tidegate.core.drains import is_ours, told_by
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.fleet.drains import is_ours, told_by
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Job, Node, Reading
 
 
 @frozen

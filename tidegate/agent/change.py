@@ -3,8 +3,8 @@
 from dataclasses import fields
 from operator import attrgetter
 
-from tidegate.core.caps import MINUTES
-from tidegate.core.slurm import Job, Node, Reading
+from tidegate.core.demand.accounting import MINUTES
+from tidegate.core.model.slurm import Job, Node, Reading
 
 # Slurm has not looked at the job since it changed: all mean the same to the planner, and
 # every scheduling pass moves jobs between them.

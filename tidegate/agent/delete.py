@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.agent.asked import Carried, asked_nodes, result, why_held
 from tidegate.agent.release import Pace
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.slurm import Node, holders
+from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Node, holders
 from tidegate.ports import Slurm
 
 # Short: other urgent orders wait behind this one, and a node that is DOWN can wait.

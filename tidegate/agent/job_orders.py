@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_jobs, result
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.interruption import NODE_SAVES
-from tidegate.core.slurm import Job, Reading
+from tidegate.core.interruption.save import NODE_SAVES
+from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Job, Reading
 from tidegate.ports import Slurm
 
 

@@ -14,11 +14,11 @@ from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.agent.restarts import Restarts
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.errors import SlurmUnavailable, TidegateError
-from tidegate.core.slurm import Node, Reading
-from tidegate.core.slurm_names import ABOUT_JOBS
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.errors import SlurmUnavailable, TidegateError
+from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Node, Reading
+from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.ports import Bus, Clock, Slurm
 
 HEARTBEAT_S = 60.0

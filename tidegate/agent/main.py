@@ -20,8 +20,8 @@ from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
 from tidegate.agent.watch import Waker
-from tidegate.core.actions import plan_of
-from tidegate.core.errors import BadConfig, TidegateError
+from tidegate.core.model.errors import BadConfig, TidegateError
+from tidegate.core.model.orders import plan_of
 from tidegate.wiring.agent import agent_bus, agent_decisions
 
 logger = logging.getLogger("tidegate.agent")

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.drains import is_ours
-from tidegate.core.interruption import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
-from tidegate.core.slurm import Node, Reading
+from tidegate.core.fleet.drains import is_ours
+from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
+from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Node, Reading
 from tidegate.ports import Slurm
 
 # Slurm's weights are below 2**32 - 1.

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidegate.core.errors import TidegateError
-from tidegate.core.short import note
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.explain.short import note
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.model.errors import TidegateError
 from tidegate.ports import Clock, Slurm
 
 READ_EVERY_S = 10.0

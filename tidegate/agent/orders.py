@@ -17,10 +17,10 @@ from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, requeue, signal
 from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
-from tidegate.core.actions import Order, OrderKind, OrderOutcome, OrderResult
-from tidegate.core.frozen import frozen
-from tidegate.core.reconcile import STOPPED_REASON
-from tidegate.core.slurm_names import ABOUT_JOBS, is_job_id, is_node_name, is_signal
+from tidegate.core.fleet.judge import STOPPED_REASON
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.slurm_names import ABOUT_JOBS, is_job_id, is_node_name, is_signal
 from tidegate.ports import Slurm
 
 type Sleep = Callable[[float], None]

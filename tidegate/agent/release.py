@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import why_held
-from tidegate.core.actions import Order, OrderOutcome, OrderResult
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, Reading, holders
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Job, Node, Reading, holders
 from tidegate.ports import Slurm
 
 HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})

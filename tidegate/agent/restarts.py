@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tidegate.core.slurm import Job, Reading
+from tidegate.core.model.slurm import Job, Reading
 
 # How long a requeued job is looked after: its old run may take KillWait and an epilog to end.
 CARE_S = 300.0

@@ -10,7 +10,7 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
 from tidegate.agent.orders import batches
 from tidegate.agent.watch import Waker
-from tidegate.core.errors import SlurmUnavailable, TidegateError
+from tidegate.core.model.errors import SlurmUnavailable, TidegateError
 from tidegate.ports import Bus, ReceivedOrder
 
 # slurmctld logs a submission a little before squeue shows it, and a batch of sbatch calls

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.finite import FINITE
 
 PREFIX = "TIDEGATE_"

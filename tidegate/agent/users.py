@@ -29,8 +29,8 @@ from tidegate.agent.accounts import (
     merged,
     people_in,
 )
-from tidegate.core.errors import BadConfig
-from tidegate.core.frozen import frozen
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
 
 FOLDER = Path(".tidegate") / "users"
 REFRESH_S = 60.0

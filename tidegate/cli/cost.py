@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import ALWAYS

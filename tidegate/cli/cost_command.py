@@ -25,7 +25,7 @@ def cost(
     from tidegate.cli.cost import Part, idle_items, total
     from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.catalogue import LIST_PRICE_REGION
     from tidegate.wire.config import load_cluster
 

@@ -6,10 +6,10 @@ from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account
 from tidegate.cli import quotas
-from tidegate.core.ec2 import Market
-from tidegate.core.errors import TidegateError
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Pool
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Place, Problem

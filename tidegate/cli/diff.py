@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 type Template = Mapping[str, Any]
 type Resources = Mapping[str, Mapping[str, Any]]

@@ -33,7 +33,7 @@ def diff(
     from tidegate.cli.impossible import refusals
     from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
-    from tidegate.core.errors import TidegateError
+    from tidegate.core.model.errors import TidegateError
     from tidegate.wire.config import load_cluster
 
     console = Console(markup=False, highlight=False, soft_wrap=True)

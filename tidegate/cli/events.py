@@ -28,7 +28,7 @@ def events(
 
     from tidegate.cli.live import decisions, told
     from tidegate.cli.shown import as_json, filled
-    from tidegate.core.durations import moment, span_s
+    from tidegate.core.model.durations import moment, span_s
     from tidegate.wire.config import load_cluster
 
     back_s = span_s(since)

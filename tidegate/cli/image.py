@@ -41,7 +41,7 @@ def plan(
     """Print the EC2 Image Builder component that bakes an image for the cluster's nodes."""
     import yaml
 
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
     from tidegate.wire.image_names import parent_image
@@ -79,7 +79,7 @@ def plan(
 
 
 def _arch(file: "ClusterFile", pool: str | None) -> str:
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
 
     found = {each.name: each.instance_types[0].arch for each in file.cluster.pools}
     if pool and pool not in found:

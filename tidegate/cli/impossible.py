@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.cli.diff import Change, Effect, Template, Told, changes, refers
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 
 class Code(StrEnum):

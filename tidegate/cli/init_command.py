@@ -108,7 +108,7 @@ def init(
     Exit code 1 when the file is there already, or when the answers make no good one; they are
     kept in the file.
     """
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.config import parse_cluster
 
     names = [each.strip() for each in types.split(",")]

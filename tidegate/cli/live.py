@@ -16,19 +16,20 @@ from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.adapters.ec2_head import Ec2Head
 from tidegate.adapters.functions import invoke, read_environment
 from tidegate.adapters.person import who
-from tidegate.core.actions import Launch, Plan
-from tidegate.core.calendar import ScheduleOverride, Wanted
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.errors import BadConfig, NotAuthorized, TidegateError
-from tidegate.core.frozen import frozen
-from tidegate.core.history import LOOK_DENIED, LOOK_FAILED
-from tidegate.core.overview import AlarmNow
-from tidegate.core.reservations import block_of, in_reservations
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.templates import chosen
-from tidegate.core.unjudged import Unjudged, is_judged, nobody_judges
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED
+from tidegate.core.explain.overview import AlarmNow
+from tidegate.core.explain.unjudged import Unjudged, is_judged, nobody_judges
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.fleet.templates import chosen
+from tidegate.core.model.calendar import ScheduleOverride, Wanted
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.errors import BadConfig, NotAuthorized, TidegateError
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.reservations import block_of, in_reservations
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from tidegate.core.durations import span_s
+from tidegate.core.model.durations import span_s
 
 EXPECTED = "now, a time like 23:00, a span like 3h or 2d, or 2026-12-01T08:00"
 

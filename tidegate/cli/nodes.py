@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tidegate.core.lives import Life
+    from tidegate.core.explain.lives import Life
 
 # Between two columns of a table.
 GAP = 3
@@ -32,7 +32,7 @@ def nodes(
     from tidegate.adapters.console import console_text
     from tidegate.cli.live import live, told
     from tidegate.cli.shown import as_json, columns, show
-    from tidegate.core.lives import lives
+    from tidegate.core.explain.lives import lives
     from tidegate.wire.config import load_cluster
 
     with told():
@@ -65,7 +65,7 @@ def screen(found: "Sequence[Life]", width: int | None) -> "RenderableType":
 
 
 def _cells(each: "Life") -> tuple[str, ...]:
-    from tidegate.core.durations import span
+    from tidegate.core.model.durations import span
 
     jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
     what, usd = f"{each.pool}, {each.offering}", f"{each.usd:.2f}"
@@ -89,8 +89,8 @@ def with_stages(lives: "Iterable[Life]", console: "Callable[[str], str]") -> "It
     """
     from dataclasses import replace
 
-    from tidegate.core.errors import BadConfig, NotAuthorized
-    from tidegate.core.lives import BOOTING
+    from tidegate.core.explain.lives import BOOTING
+    from tidegate.core.model.errors import BadConfig, NotAuthorized
     from tidegate.wire.console import last_stage
 
     left = MAX_ASKED

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate.core.calendar import OnRunningJobs
+from tidegate.core.model.calendar import OnRunningJobs
 
 if TYPE_CHECKING:
-    from tidegate.core.calendar import ScheduleOverride
+    from tidegate.core.model.calendar import ScheduleOverride
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
 
@@ -36,7 +36,7 @@ def keep_up(
 ) -> None:
     """Keep the cluster up, or bring it up, whatever its schedules say; it ends by itself."""
     from tidegate.cli.live import told
-    from tidegate.core.calendar import OverrideKind
+    from tidegate.core.model.calendar import OverrideKind
     from tidegate.wire.config import load_cluster
 
     with told():
@@ -67,7 +67,7 @@ def stop(
     from dataclasses import replace
 
     from tidegate.cli.live import told
-    from tidegate.core.calendar import OverrideKind
+    from tidegate.core.model.calendar import OverrideKind
     from tidegate.wire.config import load_cluster
 
     with told():
@@ -107,7 +107,7 @@ def _next_start_s(file: "ClusterFile", from_s: float) -> float:
 def _override(kind: str, from_s: float, until_s: float, why: str) -> "ScheduleOverride":
     import uuid
 
-    from tidegate.core.calendar import OverrideKind, ScheduleOverride
+    from tidegate.core.model.calendar import OverrideKind, ScheduleOverride
 
     now_s = _now_s()
     if until_s <= max(from_s, now_s):

@@ -23,7 +23,7 @@ def pcluster(
 
     from tidegate.cli.pcluster import translate
     from tidegate.cli.pcluster_shape import problems
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.problems import refusal
     from tidegate.wire.yaml_file import faults_told, read_text
 

@@ -40,7 +40,7 @@ def plan(
     format: Annotated[Format, typer.Option(help="For people or for programs.")] = Format.TEXT,
 ) -> None:
     """Show what the planner would do and why; change nothing. Exit code 1 on bad input."""
-    from tidegate.core.errors import BadConfig, TidegateError
+    from tidegate.core.model.errors import BadConfig, TidegateError
 
     if (snapshot is None) != live:
         raise typer.BadParameter("give either --snapshot FILE or --live")
@@ -82,9 +82,9 @@ def _plan_live(cluster_path: Path, save: Path | None, format: Format, *, is_dry_
 
 
 def _show(made: object, snapshot: object, notes: tuple[str, ...], format: Format) -> None:
-    from tidegate.core.actions import Plan
-    from tidegate.core.explain import describe
-    from tidegate.core.snapshot import Snapshot
+    from tidegate.core.explain.plan import describe
+    from tidegate.core.model.plan import Plan
+    from tidegate.core.model.snapshot import Snapshot
     from tidegate.wire.plan import encode_plan
 
     assert isinstance(made, Plan)

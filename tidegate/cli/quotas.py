@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
-from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.pool import Limits, Pool
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire.problems import Problem
 
 # Names as EC2 gives them (User Guide, "Spot Instance quotas", "On-Demand Instance quotas"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from tidegate.cli.written import new_file
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
     from tidegate.sim.replay.gate import Gate
@@ -59,7 +59,7 @@ def replay(
     ] = None,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
 
     names = _policies(policy or ["tidegate"])
     asked = _asked(history, cluster, market, fail_if or [], is_lenient=is_lenient)
@@ -98,7 +98,7 @@ def _asked(
     history: Path, files: list[Path], market: Path | None, gates: list[str], *, is_lenient: bool
 ) -> _Asked:
     """Everything that is read. What is wrong is told, and ends the command with 1."""
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.sim.replay.gate import BadGate, Gate
     from tidegate.sim.replay.market import BadMarket, conditions
     from tidegate.sim.replay.trace import BadTrace

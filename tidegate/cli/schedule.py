@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tidegate.core.calendar import ScheduleOverride
+    from tidegate.core.model.calendar import ScheduleOverride
     from tidegate.wire.calendar import Change, Schedules
 
 DAY_S = 86400.0
@@ -32,7 +32,7 @@ def schedule(
 
     from tidegate.cli.live import overrides, told
     from tidegate.cli.shown import as_json
-    from tidegate.core.durations import span_s
+    from tidegate.core.model.durations import span_s
     from tidegate.wire.calendar import Schedules, changes
     from tidegate.wire.config import load_cluster
 
@@ -61,7 +61,7 @@ def _cancel(context: typer.Context, cluster: Path, override_id: str) -> None:
     from dataclasses import replace
 
     from tidegate.cli.live import override, overrides
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.config import load_cluster
 
     file = load_cluster(cluster)

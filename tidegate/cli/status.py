@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from tidegate.cli.live import Seen
-    from tidegate.core.overview import Overview
+    from tidegate.core.explain.overview import Overview
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
 
@@ -56,7 +56,7 @@ def status(
 
 def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
     from tidegate.cli.live import alarms, live
-    from tidegate.core.overview import overview
+    from tidegate.core.explain.overview import overview
 
     seen: Seen = live(file, clients)
     verdicts = seen.decisions.newest()

@@ -6,9 +6,9 @@ from rich.console import Group
 from rich.table import Table
 
 from tidegate.cli.shown import fit, lines, table
-from tidegate.core.durations import clock, span
-from tidegate.core.overview import Overview
-from tidegate.core.reconcile import BOOT_FAILURES
+from tidegate.core.explain.overview import Overview
+from tidegate.core.fleet.judge import BOOT_FAILURES
+from tidegate.core.model.durations import clock, span
 
 RESTING_SHOWN = 8
 MIB_PER_GIB = 1024

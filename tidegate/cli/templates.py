@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.finite import parse_json
 
 

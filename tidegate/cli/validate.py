@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ def validate(
 
 def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
     """Print what is to say about one cluster file, and return it."""
-    from tidegate.core.errors import BadConfig
+    from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat import findings
     from tidegate.wire.config import load_cluster
     from tidegate.wire.offerings import problems
@@ -134,7 +134,7 @@ def _nobody_asks(clients: "Clients") -> "Findings | None":
     from tidegate.adapters.aws_errors import aws_call
     from tidegate.adapters.person import who
     from tidegate.cli.deployable import Findings
-    from tidegate.core.errors import TidegateError
+    from tidegate.core.model.errors import TidegateError
     from tidegate.wire.problems import Problem
 
     try:

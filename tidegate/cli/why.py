@@ -26,8 +26,8 @@ def why(
     """
     from tidegate.cli.live import live, told
     from tidegate.cli.shown import as_json, columns
-    from tidegate.core.answer import Status, answer
-    from tidegate.core.chain import chain
+    from tidegate.core.explain.answer import Status, answer
+    from tidegate.core.explain.chain import chain
     from tidegate.wire.config import load_cluster
 
     with told():

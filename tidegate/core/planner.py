@@ -10,15 +10,17 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from tidegate.core.actions import Plan, Unmet
-from tidegate.core.buy import LAUNCHES_MAX, owned
-from tidegate.core.demand import holds, in_order
-from tidegate.core.disruption import release_outdated, retire
-from tidegate.core.futile import held_back, watch_waiting
-from tidegate.core.gangs import open_gangs
-from tidegate.core.idle import keep_warm, release_idle
-from tidegate.core.members import Member, members
-from tidegate.core.nodes import (
+from tidegate.core.buy.launches import LAUNCHES_MAX, owned
+from tidegate.core.demand.demand import holds, in_order
+from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.templates import lessons, with_lessons
+from tidegate.core.model.plan import Plan, Unmet
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.futile import held_back, watch_waiting
+from tidegate.core.passes.gangs import open_gangs
+from tidegate.core.passes.idle import keep_warm, release_idle
+from tidegate.core.passes.nodes import (
     bury,
     count_doubt,
     end_jobs,
@@ -30,14 +32,12 @@ from tidegate.core.nodes import (
     reprice,
     save_jobs,
 )
-from tidegate.core.serving import serve_queue
-from tidegate.core.sickness import watch_sick
-from tidegate.core.silence import replacements
-from tidegate.core.slurm import Job
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.steering import steer
-from tidegate.core.templates import lessons, with_lessons
-from tidegate.core.work import Work
+from tidegate.core.passes.retire import release_outdated, retire
+from tidegate.core.passes.serve import serve_queue
+from tidegate.core.passes.sickness import watch_sick
+from tidegate.core.passes.silence import replacements
+from tidegate.core.passes.steer import steer
+from tidegate.core.passes.work import Work
 
 type Pass = Callable[[Work], None]
 

@@ -8,36 +8,36 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
-from tidegate.core.actions import (
-    Action,
-    Adopt,
+from tidegate.core.fleet.templates import chosen
+from tidegate.core.model.ec2 import Offering, Refusal, RefusalKind
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import (
     Launch,
     LaunchRecord,
     LaunchStatus,
+    NodeRecord,
+    Phase,
+    Stretch,
+)
+from tidegate.core.model.orders import Order, OrderKind, PendingOrder
+from tidegate.core.model.plan import (
+    Action,
+    Adopt,
     Learn,
     Mark,
-    NodeRecord,
-    Order,
-    OrderKind,
-    PendingOrder,
-    Phase,
     Plan,
     Reprice,
     Rest,
     Resume,
     Send,
-    Stretch,
     Terminate,
     Watch,
 )
-from tidegate.core.ec2 import Offering, Refusal, RefusalKind
-from tidegate.core.frozen import frozen
-from tidegate.core.reservations import block_of, in_reservations
-from tidegate.core.resting import Resting
-from tidegate.core.slurm_names import ABOUT_JOBS
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import ended, repriced
-from tidegate.core.templates import chosen
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm_names import ABOUT_JOBS
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.reservations import block_of, in_reservations
+from tidegate.core.offers.spend import ended, repriced
 from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
 from tidegate.service.launching import Launching, rested
 from tidegate.service.outcome import Outcome

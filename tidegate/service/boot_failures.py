@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidegate.core.actions import NodeRecord, Phase
-from tidegate.core.cures import cure_of_stage
-from tidegate.core.ec2 import Offering, Refusal, RefusalKind
-from tidegate.core.events import BootFailed, News
-from tidegate.core.pool import Timings
-from tidegate.core.reconcile import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING
+from tidegate.core.fleet.cures import cure_of_stage
+from tidegate.core.fleet.judge import BOOT_FAILED, BOOT_FAILURES, ENDED_WHILE_BOOTING
+from tidegate.core.model.cluster import Timings
+from tidegate.core.model.ec2 import Offering, Refusal, RefusalKind
+from tidegate.core.model.events import BootFailed, News
+from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.ports import Ledger
 from tidegate.service.apply import BROKEN_REST_FACTOR
 from tidegate.service.launching import rested

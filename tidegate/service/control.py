@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import Plan
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.ec2 import RefusalKind
-from tidegate.core.errors import NotAuthorized, TidegateError
-from tidegate.core.events import News
-from tidegate.core.frozen import frozen
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import RefusalKind
+from tidegate.core.model.errors import NotAuthorized, TidegateError
+from tidegate.core.model.events import News
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.pool import Cluster
-from tidegate.core.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger
 from tidegate.service.apply import Applier
 from tidegate.service.interruptions import Interrupted, Interruptions

@@ -7,9 +7,10 @@ an event at 256 KB, so every list has a share of that and says how many entries 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from tidegate.core.actions import Action, Launch, Mark
-from tidegate.core.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
-from tidegate.core.verdicts import Verdicts, verdicts_of
+from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
+from tidegate.core.explain.verdicts import Verdicts, verdicts_of
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import Action, Mark
 from tidegate.service.control import Looked, Round
 
 # Bytes of JSON for each list; four rounds and both verdicts stay below 220 KB in all.

@@ -5,14 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from statistics import median
 
-from tidegate.core.actions import Mark, Phase, Rest
-from tidegate.core.ec2 import RefusalKind
-from tidegate.core.lost import gpus, lost_nodes
-from tidegate.core.overview import limit_used
-from tidegate.core.reconcile import BOOT_FAILURES
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.spend import spending
-from tidegate.core.why import Why
+from tidegate.core.explain.lost import gpus, lost_nodes
+from tidegate.core.explain.overview import limit_used
+from tidegate.core.fleet.judge import BOOT_FAILURES
+from tidegate.core.model.ec2 import RefusalKind
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.plan import Mark, Rest
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why
+from tidegate.core.offers.spend import spending
 from tidegate.service.control import Looked, Round
 from tidegate.service.describe import last_known
 

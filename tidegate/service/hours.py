@@ -6,11 +6,11 @@ twice or in the wrong order changes nothing. Nothing is remembered, so it may di
 
 from enum import StrEnum
 
-from tidegate.core.actions import Phase
-from tidegate.core.calendar import Wanted
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Phase
 from tidegate.ports import Bus, Calendar, Clock, Compute, Head, Ledger, LedgerView
 
 NAMED_MAX = 5

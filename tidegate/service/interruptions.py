@@ -8,27 +8,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from tidegate.core.actions import (
-    Cordon,
-    NodeRecord,
-    Order,
-    OrderKind,
-    PendingOrder,
-    Phase,
-    Toll,
-    plan_of,
-)
-from tidegate.core.errors import TidegateError
-from tidegate.core.events import News, RebalanceRecommendation, subjects
-from tidegate.core.frozen import frozen
-from tidegate.core.interruption import (
-    Notice,
-    after_loss,
-    order_for_nodes,
-    orders_for,
-    saves,
-)
-from tidegate.core.policy import (
+from tidegate.core.interruption.loss import tolls
+from tidegate.core.interruption.policy import (
     Answer,
     Dead,
     Lift,
@@ -39,9 +20,14 @@ from tidegate.core.policy import (
     tighter,
     when_it_goes_already,
 )
-from tidegate.core.pool import Cluster, Rebalance
-from tidegate.core.slurm import Reading
-from tidegate.core.toll import tolls
+from tidegate.core.interruption.save import Notice, after_loss, order_for_nodes, orders_for, saves
+from tidegate.core.model.cluster import Cluster, Rebalance
+from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.events import News, RebalanceRecommendation, subjects
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Cordon, NodeRecord, Phase, Toll
+from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
+from tidegate.core.model.slurm import Reading
 from tidegate.ports import Bus, Clock, Ledger
 from tidegate.service.boot_failures import boot_failures, rest_failed
 

@@ -10,15 +10,23 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import batched
 
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase, Resume
-from tidegate.core.dealing import dealt, jobs_of
-from tidegate.core.ec2 import FleetResult, Instance, Offering, Refusal, RefusalKind, template_name
-from tidegate.core.errors import Permanent, TidegateError, Transient
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Timings
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.waves import waves
+from tidegate.core.buy.dealing import dealt, jobs_of
+from tidegate.core.buy.waves import waves
+from tidegate.core.model.cluster import Timings
+from tidegate.core.model.ec2 import (
+    FleetResult,
+    Instance,
+    Offering,
+    Refusal,
+    RefusalKind,
+    template_name,
+)
+from tidegate.core.model.errors import Permanent, TidegateError, Transient
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
+from tidegate.core.model.plan import Resume
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock, Compute, Finished, Ledger
 from tidegate.service.outcome import Outcome
 

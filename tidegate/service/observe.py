@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tidegate.core.digest import supersedes
-from tidegate.core.ec2 import Template
-from tidegate.core.errors import BadEvent
-from tidegate.core.interruption import learnt_hazards
-from tidegate.core.pool import Cluster
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.templates import in_force, in_use
+from tidegate.core.fleet.templates import in_force, in_use
+from tidegate.core.interruption.save import learnt_hazards
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.digest import supersedes
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
 NEVER_HEARD_S = float("inf")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tidegate.core.ec2 import Instance, Refusal
+from tidegate.core.model.ec2 import Instance, Refusal
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from tidegate.core.actions import Launch
-from tidegate.core.ec2 import (
+from tidegate.core.model.cluster import Reservation, block_key, group_key, reserved_key
+from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     CLUSTER_TAG,
     GATE_TAG,
@@ -19,8 +19,8 @@ from tidegate.core.ec2 import (
     Template,
     client_token,
 )
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Reservation, block_key, group_key, reserved_key
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Launch
 
 # Source: EC2, "Tag your Amazon EC2 resources".
 TAG_VALUE_MAX = 256

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import Order
-from tidegate.core.digest import Digest
-from tidegate.core.errors import BadEvent
-from tidegate.core.slurm_names import faults
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.orders import Order
+from tidegate.core.model.slurm_names import faults
 from tidegate.ports import Clock, ReceivedDigest, ReceivedOrder
 from tidegate.sim.faults import Faults, effect, no_faults
 

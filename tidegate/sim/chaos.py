@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.ec2 import FleetRequest, Instance, Market, Override
-from tidegate.core.errors import SlurmUnavailable, Throttled
-from tidegate.core.events import SpotInterruption
-from tidegate.core.slurm import SetBy
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override
+from tidegate.core.model.errors import SlurmUnavailable, Throttled
+from tidegate.core.model.events import SpotInterruption
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm import SetBy
 from tidegate.sim.draw import stream
 from tidegate.sim.ec2 import by_priority
 from tidegate.sim.faults import Faults, Killed, no_faults

@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
-from tidegate.core.calendar import OnRunningJobs
-from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.core.pool import Cluster, Limits, Partition, Pool, Rebalance, Timings
-from tidegate.core.slurm import Association
+from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, Disruption, DisruptionReason
+from tidegate.core.model.calendar import OnRunningJobs
+from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Rebalance, Timings
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.slurm import Association
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_jobs import (
     ACCOUNTS,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.pool import Cluster, Pool
-from tidegate.core.slurm import Shape
+from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.slurm import Shape
 from tidegate.sim.options import Arrival
 from tidegate.sim.slurm_parts import Submit
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.pool import CLUSTER_SCOPE, Budget, Cluster
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster
 
 # From what one node costs in two minutes to what a few cost in a story.
 USD_PER_DAY = (0.03, 0.1, 0.4, 1.5)

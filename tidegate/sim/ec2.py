@@ -3,7 +3,8 @@
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.ec2 import (
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import (
     LAUNCH_TAG,
     POOL_TAG,
     TEMPLATE_TAG,
@@ -19,8 +20,7 @@ from tidegate.core.ec2 import (
     RefusalKind,
     template_name,
 )
-from tidegate.core.errors import RequestMismatch, TidegateError
-from tidegate.core.pool import Reservation
+from tidegate.core.model.errors import RequestMismatch, TidegateError
 from tidegate.ports import Answered, Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.prepaid import Prepaid, is_only_reserved

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.actions import Order
-from tidegate.core.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
-from tidegate.core.ec2 import Instance, Market
-from tidegate.core.events import (
+from tidegate.core.interruption.save import NEAR_S
+from tidegate.core.model.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
+from tidegate.core.model.cluster import Rebalance, Reservation
+from tidegate.core.model.ec2 import Instance, Market
+from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
     RebalanceRecommendation,
     ReservationInterruption,
 )
-from tidegate.core.interruption import NEAR_S
-from tidegate.core.pool import Rebalance, Reservation
-from tidegate.core.slurm import SetBy
+from tidegate.core.model.orders import Order
+from tidegate.core.model.slurm import SetBy
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidegate.core.ec2 import InstanceState
+from tidegate.core.model.ec2 import InstanceState
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 

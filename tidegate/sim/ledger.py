@@ -4,27 +4,27 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import batched
 
-from tidegate.core.actions import (
+from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
+from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.ledger import (
     Charge,
     Cordon,
     LaunchRecord,
     LaunchStatus,
     Losses,
     NodeRecord,
-    PendingOrder,
     Phase,
     Stretch,
     Toll,
 )
-from tidegate.core.calendar import OVERRIDE_KEPT_S, ScheduleOverride
-from tidegate.core.digest import SEEN_COUNTS_S, Stamp, supersedes
-from tidegate.core.ec2 import Offering
-from tidegate.core.errors import Throttled
-from tidegate.core.learnt import Learnt
-from tidegate.core.resting import Resting
-from tidegate.core.snapshot import Epoch
-from tidegate.core.spend import month_of
-from tidegate.core.stuck import Stuck
+from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.snapshot import Epoch
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.offers.spend import month_of
 from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import fields
 
-from tidegate.core.calendar import (
+from tidegate.core.model.calendar import (
     NOTICE_S,
     OnRunningJobs,
     ScheduleOverride,
@@ -11,10 +11,10 @@ from tidegate.core.calendar import (
     jobs_end_at_s,
     overridden,
 )
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster, Limits, Pool, Rebalance
-from tidegate.core.slurm import Association
+from tidegate.core.model.cluster import Cluster, Limits, Pool, Rebalance
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Association
 from tidegate.sim.slurm_parts import Submit
 from tidegate.sim.zoned import Zoned
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tidegate.core.slurm import NodeReservation, Shape
+from tidegate.core.model.slurm import NodeReservation, Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Happening

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tidegate.core.ec2 import FleetRequest, Market, Offering
-from tidegate.core.pool import Cluster, Pool, Reservation, reserved_key
-from tidegate.core.reservations import BLOCK_DRAIN_S
+from tidegate.core.model.cluster import Cluster, Pool, Reservation, reserved_key
+from tidegate.core.model.ec2 import FleetRequest, Market, Offering
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.clock import START_S
 from tidegate.sim.options import Arrival
 

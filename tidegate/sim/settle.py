@@ -1,9 +1,10 @@
 """What a world still waits for once nothing goes wrong any more; written without the planner."""
 
-from tidegate.core.actions import LaunchStatus, Phase, Served, Unmet
-from tidegate.core.ec2 import InstanceType, Offering
-from tidegate.core.fit import lacks, satisfies
-from tidegate.core.pool import Cluster, Limits, Pool
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.model.cluster import Cluster, Limits, Pool
+from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.ledger import LaunchStatus, Phase
+from tidegate.core.model.plan import Served, Unmet
 from tidegate.service.control import Looked
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.slurm_table import caps_over

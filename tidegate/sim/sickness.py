@@ -1,6 +1,6 @@
 """Software that finds nodes unhealthy: checks that err, epilogs and tasks that fail."""
 
-from tidegate.core.slurm import SetBy
+from tidegate.core.model.slurm import SetBy
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.draw import stream
 from tidegate.sim.options import DRAINED_BY_SLURM, Happening

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.drains import OPEN_REASON
-from tidegate.core.errors import SlurmUnavailable
-from tidegate.core.fit import lacks, satisfies
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, NodeReservation, Reading, SetBy
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.fleet.drains import OPEN_REASON
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.errors import SlurmUnavailable
+from tidegate.core.model.slurm import Association, NodeReservation, Reading, SetBy
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused

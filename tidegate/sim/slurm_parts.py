@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from tidegate.core.frozen import frozen
-from tidegate.core.slurm import Job, Node, SetBy, Shape
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job, Node, SetBy, Shape
 
 
 class SubmitRefused(Exception):

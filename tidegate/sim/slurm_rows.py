@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from tidegate.core.slurm import Job, Licence, Node, NodeState, Reading
+from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_table import Table
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.core.fit import satisfies
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Association, NodeReservation, SetBy
+from tidegate.core.demand.fit import satisfies
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.slurm import Association, NodeReservation, SetBy
 from tidegate.ports import Clock
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 

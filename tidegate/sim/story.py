@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidegate.core.actions import Mark
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.explain import sentence
+from tidegate.core.explain.plan import sentence
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.plan import Mark
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks import CHECKS, Broken, Check, Witness

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
-from tidegate.core.actions import Order, OrderResult
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.ec2 import (
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.cluster import Cluster, block_key, reserved_key
+from tidegate.core.model.ec2 import (
     GATE_TAG,
     LAUNCH_TAG,
     FleetRequest,
@@ -23,10 +23,10 @@ from tidegate.core.ec2 import (
     Market,
     Template,
 )
-from tidegate.core.errors import TidegateError
-from tidegate.core.events import News, SpotInterruption, StateChange
-from tidegate.core.pool import Cluster, block_key, reserved_key
-from tidegate.core.slurm import Association
+from tidegate.core.model.errors import TidegateError
+from tidegate.core.model.events import News, SpotInterruption, StateChange
+from tidegate.core.model.orders import Order, OrderResult
+from tidegate.core.model.slurm import Association
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept

@@ -6,8 +6,8 @@ from datetime import datetime
 from random import Random
 from zoneinfo import ZoneInfo
 
-from tidegate.core.calendar import OnRunningJobs, ScheduleOverride, Wanted, overridden
-from tidegate.core.frozen import frozen
+from tidegate.core.model.calendar import OnRunningJobs, ScheduleOverride, Wanted, overridden
+from tidegate.core.model.frozen import frozen
 from tidegate.sim.clock import START_S
 from tidegate.wire.calendar import Holidays, Schedules, Window
 

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo
 
-from tidegate.core.calendar import (
+from tidegate.core.model.calendar import (
     NOTICE_S,
     OnRunningJobs,
     ScheduleOverride,
@@ -18,7 +18,7 @@ from tidegate.core.calendar import (
     jobs_end_at_s,
     overridden,
 )
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.cron import firings_after, firings_before
 
 # The head comes up, and the next look may be five minutes away: so much before the nodes' own

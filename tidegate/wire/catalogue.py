@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.frozen import frozen
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.frozen import frozen
 
 # What a pattern or requirements mean where they do not say it: programs are built for it.
 USUAL_ARCH = "x86_64"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidegate.core.pool import Pool
+from tidegate.core.model.cluster import Pool
 from tidegate.wire.compat_facts import Finding, facts_of, load_compat, sources
 from tidegate.wire.compat_software import Card, card_rules, software_of, software_rules
 from tidegate.wire.config import ClusterFile

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import load_catalogue
 
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.compat_facts import (
     DEFAULT_IMAGE,
     INSTALLED_BRANCH,

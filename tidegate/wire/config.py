@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidegate.core.calendar import AlwaysUp
-from tidegate.core.errors import BadConfig
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.calendar import Schedules
 from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
 from tidegate.wire.finite import parse_json

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 # userdata/lib.sh and userdata/stub.sh write them; before the first stage there is no time yet.
 _LINE = re.compile(r"\btidegate (?:(?P<at>\d{4}-\d\d-\d\dT[\d:.]+Z) )?(?P<text>\S.*)$")

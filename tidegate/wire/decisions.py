@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tidegate.core.errors import BadEvent
-from tidegate.core.verdicts import Verdicts
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire.finite import parse_json
 from tidegate.wire.kind import Kind
 

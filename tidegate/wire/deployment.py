@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import PositiveCount, PositiveUsd, Section, VolumeGib

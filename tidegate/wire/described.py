@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import Field, TypeAdapter, create_model
 
-from tidegate.core.slurm import NodeState
+from tidegate.core.model.slurm import NodeState
 from tidegate.wire.section import Section
 
 _NUMBERS = {

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
-from tidegate.core.digest import Digest
-from tidegate.core.errors import BadEvent
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire.finite import parse_json
 from tidegate.wire.kind import Kind
 

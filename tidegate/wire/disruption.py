@@ -18,14 +18,14 @@ from pydantic import (
     model_validator,
 )
 
-from tidegate.core.budgets import (
+from tidegate.core.model.budgets import (
     DEFAULT_BUDGETS,
     Budget,
     Disruption,
     DisruptionReason,
     with_unhealthy,
 )
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tidegate.core.errors import BadEvent
-from tidegate.core.history import LOOK_FAILED, Event, Kind
+from tidegate.core.explain.history import LOOK_FAILED, Event, Kind
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire.decisions import decode_record, encode_record
 from tidegate.wire.kind import Kind as Values
 

@@ -1,6 +1,6 @@
 """What a cluster file may hold, as pydantic models.
 
-Defaults of pools and timings are those of `tidegate.core.pool`, so they are stated once.
+Defaults of pools and timings are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.pool import (
+from tidegate.core.model.cluster import (
     CLUSTER_SCOPE,
     DEFAULT_HEALTH_REASONS,
     Budget,
@@ -20,6 +19,7 @@ from tidegate.core.pool import (
     account_scope,
     pool_scope,
 )
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import (

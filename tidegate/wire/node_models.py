@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tidegate.core.ec2 import InstanceType
+from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.compat_facts import mig_instances
 from tidegate.wire.section import PositiveCount, Section
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-from tidegate.core.pool import Pool
+from tidegate.core.model.cluster import Pool
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Problem
 

@@ -7,9 +7,9 @@ unreadable: Slurm's own words (`ALL`, a NodeSet), hostlists, options, static nod
 
 from pydantic import ValidationError
 
-from tidegate.core.actions import Order
-from tidegate.core.errors import BadEvent
-from tidegate.core.slurm_names import faults
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.orders import Order
+from tidegate.core.model.slurm_names import faults
 from tidegate.wire.kind import Kind
 
 ORDER = Kind(Order)

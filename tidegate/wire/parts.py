@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.models import PartitionModel, PriceModel, SlurmModel, TimingsModel

@@ -5,10 +5,12 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
-from tidegate.core.actions import (
+from tidegate.core.explain.plan import sentence
+from tidegate.core.model.ec2 import Market, Offering, client_token
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import (
     Action,
     Adopt,
-    Launch,
     Learn,
     Mark,
     Plan,
@@ -19,10 +21,8 @@ from tidegate.core.actions import (
     Terminate,
     Watch,
 )
-from tidegate.core.ec2 import Market, Offering, client_token
-from tidegate.core.explain import sentence
-from tidegate.core.snapshot import Snapshot
-from tidegate.core.why import Why, WhyNot
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why, WhyNot
 from tidegate.wire.section import Section
 
 VERSION: Literal[1] = 1

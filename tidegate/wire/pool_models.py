@@ -1,6 +1,6 @@
 """What a cluster file says of pools, limits and reservations, as pydantic models.
 
-Defaults are those of `tidegate.core.pool`, so they are stated once.
+Defaults are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
 from datetime import UTC, datetime
@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from tidegate.core.ec2 import InstanceType, Market
-from tidegate.core.pool import Budget, Limits, Pool, Rebalance, Reservation
+from tidegate.core.model.cluster import Budget, Limits, Pool, Rebalance, Reservation
+from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
 from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
 from tidegate.wire.node_models import GpuModel

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tidegate.core.errors import BadConfig
-from tidegate.core.frozen import frozen
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
 
 type Place = tuple[str | int, ...]
 type Schema = Mapping[str, Any]

@@ -5,12 +5,13 @@ The same value always gives the same text, so that a repeated write is equal byt
 
 from pydantic import ValidationError
 
-from tidegate.core.actions import Cordon, LaunchRecord, NodeRecord, PendingOrder, Toll
-from tidegate.core.calendar import ScheduleOverride
-from tidegate.core.errors import BadEvent
-from tidegate.core.learnt import Learnt
-from tidegate.core.resting import Resting
-from tidegate.core.stuck import Stuck
+from tidegate.core.model.calendar import ScheduleOverride
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.ledger import Cordon, LaunchRecord, NodeRecord, Toll
+from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.stuck import Stuck
 from tidegate.wire.kind import Kind
 
 LAUNCH = Kind(LaunchRecord)

@@ -6,7 +6,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 
 from collections.abc import Iterator, Mapping
 
-from tidegate.core.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.models import price_usd_per_hour
 from tidegate.wire.parts import Parts, parts_of

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from cronsim import CronSim
 from pydantic import AfterValidator, Field, model_validator
 
-from tidegate.core.calendar import OnRunningJobs
+from tidegate.core.model.calendar import OnRunningJobs
 from tidegate.wire import names
 from tidegate.wire.calendar import HEAD_LEAD_S, Holidays, PreWarm, Schedules, Window
 from tidegate.wire.section import PositiveCount, Seconds, Section

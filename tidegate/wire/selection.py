@@ -12,8 +12,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from tidegate.core.ec2 import InstanceType
-from tidegate.core.frozen import frozen
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
 from tidegate.wire.problems import did_you_mean, shown
 from tidegate.wire.section import Section

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, ValidationError, create_model
 
-from tidegate.core.calendar import ALWAYS_UP
-from tidegate.core.ec2 import Offering
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Node, Reading
-from tidegate.core.snapshot import Epoch, Snapshot
+from tidegate.core.model.calendar import ALWAYS_UP
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Node, Reading
+from tidegate.core.model.snapshot import Epoch, Snapshot
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.described import Describer, as_core, as_json
 from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, refusal, shown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from tidegate.core.errors import BadConfig
+from tidegate.core.model.errors import BadConfig
 from tidegate.wire.problems import Place, Problem, printable
 
 

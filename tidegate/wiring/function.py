@@ -10,7 +10,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tidegate.adapters.clients import client_of_function
 from tidegate.adapters.cluster_file import read_cluster_file
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 from tidegate.wire.config import ClusterFile, parse_deployed
 from tidegate.wire.deployment import Metrics
 from tidegate.wire.metrics import NAMESPACE, SERVICE, is_metric, unit_of

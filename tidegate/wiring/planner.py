@@ -6,8 +6,8 @@ from tidegate.adapters.dead_looks import SqsDeadLooks
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.frozen import frozen
 from tidegate.ports import Calendar, DeadLooks, Decisions
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement

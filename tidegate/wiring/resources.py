@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidegate.adapters.bus import AwsBus
-from tidegate.core.ec2 import Template
-from tidegate.core.frozen import frozen
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.frozen import frozen
 from tidegate.service.requests import Placement
 from tidegate.wire.settings import FunctionSettings
 

@@ -9,7 +9,7 @@ set -uo pipefail
 readonly IMDS=http://169.254.169.254/latest
 readonly SERVICE_S=5 MARGIN_S=25
 # The service's own reason begins with the second; the agent knows the third, see
-# tidegate.core.interruption.
+# tidegate.core.interruption.save.
 readonly OURS='tidegate: spot reclaim at' SERVICE='tidegate: EC2 reclaims'
 readonly SAVING='tidegate: the node saves its jobs'
 readonly REQUEST='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'

@@ -2,13 +2,14 @@
 
 from collections import Counter
 
-from tidegate.core.actions import Launch, LaunchRecord, LaunchStatus, NodeRecord, OrderKind, Phase
-from tidegate.core.dealing import shares
-from tidegate.core.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
-from tidegate.core.fit import lacks, satisfies
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Limits, Pool
-from tidegate.core.slurm import Association, Job, Reading
+from tidegate.core.buy.dealing import shares
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.slurm import Association, Job, Reading
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated

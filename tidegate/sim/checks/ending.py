@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tidegate.core.budgets import DEFAULT_BUDGETS
-from tidegate.core.ec2 import Instance, Market
-from tidegate.core.pool import Pool
-from tidegate.core.reservations import BLOCK_DRAIN_S
-from tidegate.core.slurm import SetBy
+from tidegate.core.model.budgets import DEFAULT_BUDGETS
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Instance, Market
+from tidegate.core.model.slurm import SetBy
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob, SimNode
 

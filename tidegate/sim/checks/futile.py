@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tidegate.core.ec2 import Instance
+from tidegate.core.model.ec2 import Instance
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob
 

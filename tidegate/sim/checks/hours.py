@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from tidegate.core.ec2 import FleetRequest
+from tidegate.core.model.ec2 import FleetRequest
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.zoned import ZONE, Zoned
 

@@ -2,10 +2,10 @@
 
 from collections import defaultdict, deque
 
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.budgets import DisruptionReason, tightest
-from tidegate.core.ec2 import TEMPLATE_TAG, FleetRequest, Instance
-from tidegate.core.pool import Limits, Pool
+from tidegate.core.model.budgets import DisruptionReason, tightest
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.ec2 import TEMPLATE_TAG, FleetRequest, Instance
+from tidegate.core.model.orders import Order, OrderKind
 from tidegate.service.control import Looked
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.orders import ids_of

@@ -2,10 +2,10 @@
 
 from math import isclose
 
-from tidegate.core.actions import NodeRecord
-from tidegate.core.ec2 import FleetRequest, Instance
-from tidegate.core.pool import CLUSTER_SCOPE
-from tidegate.core.spend import day_of
+from tidegate.core.model.cluster import CLUSTER_SCOPE
+from tidegate.core.model.ec2 import FleetRequest, Instance
+from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.offers.spend import day_of
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness

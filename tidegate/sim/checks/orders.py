@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from tidegate.core.actions import Order, OrderKind
-from tidegate.core.dealing import shares
-from tidegate.core.ec2 import FleetRequest, Instance
-from tidegate.core.slurm import SetBy
-from tidegate.core.slurm_names import faults
+from tidegate.core.buy.dealing import shares
+from tidegate.core.model.ec2 import FleetRequest, Instance
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm import SetBy
+from tidegate.core.model.slurm_names import faults
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.happenings import OPERATORS

@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from random import Random
 
-from tidegate.core.actions import Order, Plan, Served, Unmet
-from tidegate.core.ec2 import FleetRequest
+from tidegate.core.fleet.judge import CLOSED_REASON
+from tidegate.core.model.ec2 import FleetRequest
+from tidegate.core.model.orders import Order
+from tidegate.core.model.plan import Plan, Served, Unmet
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
-from tidegate.core.reconcile import CLOSED_REASON
-from tidegate.core.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from tidegate.core.actions import LaunchRecord, LaunchStatus
-from tidegate.core.ec2 import FleetRequest, Instance, Market, Offering
-from tidegate.core.fit import satisfies
-from tidegate.core.pool import Pool, Reservation
-from tidegate.core.reservations import BLOCK_DRAIN_S
-from tidegate.core.slurm import Job
+from tidegate.core.demand.fit import satisfies
+from tidegate.core.model.cluster import Pool, Reservation
+from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Offering
+from tidegate.core.model.ledger import LaunchRecord, LaunchStatus
+from tidegate.core.model.slurm import Job
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.ending import UNREACHABLE

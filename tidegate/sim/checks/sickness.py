@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 
-from tidegate.core.drains import Hand, hand
-from tidegate.core.ec2 import FleetRequest
-from tidegate.core.futile import BACK_OFF_S
-from tidegate.core.sickness import SICK_LAUNCHES_MAX
-from tidegate.core.slurm import Node
+from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.model.ec2 import FleetRequest
+from tidegate.core.model.slurm import Node
+from tidegate.core.passes.futile import BACK_OFF_S
+from tidegate.core.passes.sickness import SICK_LAUNCHES_MAX
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.slurm_parts import SimJob

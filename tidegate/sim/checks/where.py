@@ -1,8 +1,8 @@
 """Checks about jobs that may start on certain nodes only."""
 
-from tidegate.core.actions import Plan
-from tidegate.core.ec2 import FleetRequest
-from tidegate.core.snapshot import Snapshot
+from tidegate.core.model.ec2 import FleetRequest
+from tidegate.core.model.plan import Plan
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.sim.checks.plans import OfPlans
 from tidegate.sim.checks.witness import Check
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from tidegate.core.actions import Launch, LaunchRecord, Order
-from tidegate.core.calendar import NOTICE_S, Wanted
-from tidegate.core.digest import Digest
-from tidegate.core.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
-from tidegate.core.events import (
+from tidegate.core.model.calendar import NOTICE_S, Wanted
+from tidegate.core.model.cluster import Rebalance
+from tidegate.core.model.digest import Digest
+from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
+from tidegate.core.model.events import (
     HealthNotice,
     News,
     RebalanceRecommendation,
@@ -16,7 +16,8 @@ from tidegate.core.events import (
     SpotInterruption,
     subjects,
 )
-from tidegate.core.pool import Rebalance
+from tidegate.core.model.ledger import Launch, LaunchRecord
+from tidegate.core.model.orders import Order
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos

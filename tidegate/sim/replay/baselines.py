@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from tidegate.core.ec2 import InstanceType, Market, Offering
-from tidegate.core.fit import lacks
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster, Pool
-from tidegate.core.slurm import Job, Shape
+from tidegate.core.demand.fit import lacks
+from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job, Shape
 from tidegate.sim.replay.possible import meets
 from tidegate.sim.replay.state import Machine, Run
 from tidegate.sim.replay.trace import TraceJob

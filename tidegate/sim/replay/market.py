@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.steps import Steps
 from tidegate.wire.finite import FINITE
 

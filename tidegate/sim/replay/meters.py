@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tidegate.core.pool import CLUSTER_SCOPE, Cluster, account_scope, pool_scope
-from tidegate.core.spend import Period, day_of, month_of
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, account_scope, pool_scope
+from tidegate.core.offers.spend import Period, day_of, month_of
 from tidegate.sim.replay.state import EPOCH_S, Machine
 
 

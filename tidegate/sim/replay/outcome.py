@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tidegate.core.ec2 import Market
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
 from tidegate.sim.replay.world import BILLED_LEAST_S, World

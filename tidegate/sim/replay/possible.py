@@ -1,9 +1,9 @@
 """Which jobs of a history the cluster could ever run: one question for every policy alike."""
 
-from tidegate.core.constraint import Unplannable, read_constraint
-from tidegate.core.fit import lacks, satisfies
-from tidegate.core.pool import Cluster
-from tidegate.core.slurm import Job
+from tidegate.core.demand.constraint import Unplannable, read_constraint
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.slurm import Job
 
 
 def meets(job: Job, features: tuple[str, ...]) -> bool:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tidegate.core.errors import BadConfig
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
 from tidegate.sim.replay.baselines import Asg, Karpenter, ParallelCluster, Static, offers
 from tidegate.sim.replay.outcome import Outcome, outcome
 from tidegate.sim.replay.tidegate_policy import Tidegate

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tidegate.core.pool import Cluster
+from tidegate.core.model.cluster import Cluster
 from tidegate.sim.replay.possible import meets
 from tidegate.sim.replay.state import Machine, Run
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from tidegate.core.ec2 import InstanceType, Offering
-from tidegate.core.slurm import Job, Shape
+from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.slurm import Job, Shape
 from tidegate.sim.replay.steps import Steps
 from tidegate.sim.replay.trace import TraceJob
 

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from itertools import pairwise
 from math import inf
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 
 @frozen

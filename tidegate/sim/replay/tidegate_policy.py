@@ -2,28 +2,18 @@
 
 from dataclasses import replace
 
-from tidegate.core.actions import (
-    Charge,
-    Launch,
-    Mark,
-    NodeRecord,
-    Order,
-    OrderKind,
-    Phase,
-    Rest,
-    Send,
-    Terminate,
-    Watch,
-)
-from tidegate.core.dealing import shares
-from tidegate.core.digest import Digest, Stamp
-from tidegate.core.ec2 import Instance, InstanceState, Offering
+from tidegate.core.buy.dealing import shares
+from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.ec2 import Instance, InstanceState, Offering
+from tidegate.core.model.ledger import Charge, Launch, NodeRecord, Phase
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Mark, Rest, Send, Terminate, Watch
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Node, NodeState, Reading
+from tidegate.core.model.snapshot import Epoch, Snapshot
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.offers.spend import charges
 from tidegate.core.planner import plan
-from tidegate.core.resting import Resting
-from tidegate.core.slurm import Node, NodeState, Reading
-from tidegate.core.snapshot import Epoch, Snapshot
-from tidegate.core.spend import charges
-from tidegate.core.stuck import Stuck
 from tidegate.sim.replay.state import Machine
 from tidegate.sim.replay.world import HEARTBEAT_S, World
 

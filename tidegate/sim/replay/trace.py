@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from tidegate.core.frozen import frozen
+from tidegate.core.model.frozen import frozen
 
 # What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
 # node), `gpu_type` and `constraint` may be there.

@@ -6,10 +6,10 @@ from dataclasses import field, replace
 from random import Random
 from typing import Protocol
 
-from tidegate.core.ec2 import Market, Offering
-from tidegate.core.frozen import frozen
-from tidegate.core.pool import Cluster, Pool
-from tidegate.core.slurm import Job, Shape
+from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job, Shape
 from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from pydantic import ValidationError
 
-from tidegate.core.errors import BadEvent
-from tidegate.core.events import Event, UnknownEvent
+from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.events import Event, UnknownEvent
 from tidegate.wire.events import boot, health, rebalance, reservation, spot, state
 from tidegate.wire.events.envelope import Envelope, bad_event
 from tidegate.wire.events.looks import (

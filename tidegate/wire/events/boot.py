@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tidegate.core.events import BootFailed, NodeReady
+from tidegate.core.model.events import BootFailed, NodeReady
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 FAILED_DETAIL_TYPE = "BootstrapFailed"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tidegate.core.errors import BadEvent
+from tidegate.core.model.errors import BadEvent
 from tidegate.wire.finite import FINITE
 
 type InstanceId = Annotated[str, Field(pattern=r"^i-[0-9a-f]{8,17}$")]

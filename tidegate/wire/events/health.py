@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from tidegate.core.events import HealthCategory, HealthNotice
+from tidegate.core.model.events import HealthCategory, HealthNotice
 from tidegate.wire.events.envelope import Wire
 
 DETAIL_TYPE = "AWS Health Event"

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ValidationError
 
-from tidegate.core.events import Look
+from tidegate.core.model.events import Look
 from tidegate.wire.events.envelope import Wire, bad_event
 
 DIGEST_DETAIL_TYPE = "Tidegate Digest"

@@ -6,7 +6,7 @@ notice of the reclaim.
 
 from typing import Literal
 
-from tidegate.core.events import RebalanceRecommendation
+from tidegate.core.model.events import RebalanceRecommendation
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 DETAIL_TYPE = "EC2 Instance Rebalance Recommendation"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from tidegate.core.events import ReservationInterruption
+from tidegate.core.model.events import ReservationInterruption
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 DETAIL_TYPE = "EC2 Capacity Reservation Instance Interruption Warning"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from tidegate.core.events import SpotInterruption
+from tidegate.core.model.events import SpotInterruption
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 DETAIL_TYPE = "EC2 Spot Instance Interruption Warning"

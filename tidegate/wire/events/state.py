@@ -5,8 +5,8 @@ Schema: EC2 user guide, "State change events for Amazon EC2 instances".
 
 from typing import Literal
 
-from tidegate.core.ec2 import InstanceState
-from tidegate.core.events import StateChange
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.events import StateChange
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 DETAIL_TYPE = "EC2 Instance State-change Notification"

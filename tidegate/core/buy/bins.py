@@ -1,0 +1,240 @@
+"""Bins: nodes that exist or are on their way, and what still fits in them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from tidegate.core.demand.demand import Need
+from tidegate.core.demand.fit import satisfies
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.slurm import Node, Shape
+
+type Place = tuple[str, str]
+"""A pool and a zone; "" for any pool."""
+
+
+class BinKind(IntEnum):
+    """In the order in which jobs fill them."""
+
+    EXISTING = 0
+    IN_FLIGHT = 1
+    FREEING = 2  # its jobs end before a new node would have booted
+    NEW = 3
+
+
+@dataclass(slots=True, eq=False)
+class Bin:
+    """One node's free room while a plan is made. `gated_for`: only this gang may use it."""
+
+    name: str
+    kind: BinKind
+    pool: str
+    offering: Offering
+    features: tuple[str, ...]
+    gpu_type: str
+    gres: str
+    gpus: int
+    cpus: int
+    memory_mib: int
+    is_empty: bool = True
+    gated_for: str = ""
+    jobs: list[str] = field(default_factory=list)
+    usd_per_hour: float = 0.0
+    is_closed: bool = False
+    is_reserved: bool = False
+    worth: Callable[[Need], bool] | None = None
+
+    def takes(self, need: Need) -> bool:
+        """Whether one node's share of the job fits here, next to what is already here."""
+        return self.holds(need) and (self.worth is None or self.worth(need))
+
+    def holds(self, need: Need) -> bool:
+        """The same, whatever it would cost."""
+        if self.pool not in need.pools or (need.where and not need.where.takes(self.name)):
+            return False
+        return self.room(need.shape) > 0 and satisfies(need.constraint, self.features)
+
+    def room(self, shape: Shape) -> int:
+        """How many such shares fit."""
+        if shape.is_exclusive and not self.is_empty:
+            return 0
+        if shape.gpus and shape.gres != self.gres:
+            return 0
+        if shape.gpus and shape.gpu_type and shape.gpu_type != self.gpu_type:
+            return 0
+        room = 1 if shape.is_exclusive else self.cpus // (shape.cpus or 1)
+        if shape.cpus > self.cpus or shape.gpus > self.gpus or shape.memory_mib > self.memory_mib:
+            return 0
+        if shape.gpus:
+            room = min(room, self.gpus // shape.gpus)
+        if shape.memory_mib:
+            room = min(room, self.memory_mib // shape.memory_mib)
+        return room
+
+    def put(self, need: Need, count: int = 1) -> None:
+        shape = need.shape
+        self.jobs.append(need.job_id)
+        self.is_empty = False
+        if shape.is_exclusive:
+            self.gpus = self.cpus = self.memory_mib = 0
+            return
+        self.gpus -= shape.gpus * count
+        self.cpus -= shape.cpus * count
+        self.memory_mib -= shape.memory_mib * count
+
+    def take_back(self, need: Need, before: "Bin") -> None:
+        """Undo a `put`; `before`: the bin as it was then. Others may have come beside it."""
+        shape = need.shape
+        self.jobs.remove(need.job_id)
+        self.is_empty = before.is_empty and not self.jobs
+        if shape.is_exclusive:
+            self.gpus, self.cpus, self.memory_mib = before.gpus, before.cpus, before.memory_mib
+            return
+        self.gpus += shape.gpus
+        self.cpus += shape.cpus
+        self.memory_mib += shape.memory_mib
+
+
+def bin_of_node(node: Node, pool: Pool, offering: Offering, gated_for: str) -> Bin:
+    """A registered node with what Slurm has left on it."""
+    return Bin(
+        name=node.name,
+        kind=BinKind.EXISTING,
+        pool=pool.name,
+        offering=offering,
+        features=node.features or pool.features(offering.instance_type, offering.market),
+        gpu_type=node.gpu_type,
+        gres=node.gres,
+        gpus=node.gpus - node.gpus_alloc,
+        cpus=node.cpus - node.cpus_alloc,
+        memory_mib=node.memory_mib - node.memory_alloc_mib,
+        is_empty=not node.state.is_busy,
+        gated_for=gated_for,
+        is_reserved=node.state.is_reserved,
+    )
+
+
+def bin_of_type(
+    name: str, pool: Pool, offering: Offering, *, of: InstanceType, gated_for: str
+) -> Bin:
+    """A whole node of this type, not yet registered."""
+    return Bin(
+        name=name,
+        kind=BinKind.IN_FLIGHT,
+        pool=pool.name,
+        offering=offering,
+        features=pool.features(of.name, offering.market),
+        gpu_type=of.gpu_type,
+        gres=of.gres,
+        gpus=of.gpus,
+        cpus=of.vcpus,
+        memory_mib=of.slurm_memory_mib,
+        gated_for=gated_for,
+    )
+
+
+class Bins:
+    """All bins of one plan.
+
+    Jobs fill them in one order: what exists first, the tightest first. Rooms only shrink
+    while a plan is made, so what was passed over once for a kind of job stays passed over.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Bin] = []
+        self._order: list[Bin] = []
+        self._gated: dict[str, list[Bin]] = {}
+
+    def add(self, bins: Iterable[Bin]) -> None:
+        self.all.extend(bins)
+
+    def remove(self, name: str) -> None:
+        """This node leaves: from now on it counts for nothing."""
+        self.all = [each for each in self.all if each.name != name]
+
+    def sort(self) -> None:
+        """Fix the order; from now on bins may only be appended."""
+        self.all.sort(key=lambda b: b.name)
+        roomy = [each for each in self.all if each.cpus > 0 and not each.gated_for]
+        self._order = sorted(roomy, key=lambda b: (b.kind, b.gpus, b.cpus, b.memory_mib, b.name))
+        for each in self.all:
+            if each.gated_for:
+                self._gated.setdefault(each.gated_for, []).append(each)
+
+    def append(self, each: Bin) -> None:
+        """Room that turned up late: the last to be filled, wherever it stood before."""
+        self._order.append(each)
+
+    def first(self, need: Need, start: int) -> int:
+        """The position of the first bin from `start` on that takes the job; past the end: none."""
+        order, shape, pools = self._order, need.shape, need.pools
+        gpus, cpus, memory_mib = shape.gpus, shape.cpus, shape.memory_mib
+        for position in range(start, len(order)):
+            each = order[position]
+            if (
+                each.gpus >= gpus
+                and each.cpus >= cpus
+                and each.memory_mib >= memory_mib
+                and each.pool in pools
+                and each.takes(need)
+            ):
+                return position
+        return len(order)
+
+    @property
+    def end(self) -> int:
+        """The position after the last bin."""
+        return len(self._order)
+
+    def at(self, position: int) -> Bin | None:
+        return self._order[position] if position < len(self._order) else None
+
+    def for_gang(self, need: Need) -> Iterable[Bin]:
+        """The gang's own gated bins, and every open one."""
+        yield from self._gated.get(need.gang, ())
+        yield from dict.fromkeys(self._order)
+
+    def gated(self) -> Iterable[tuple[str, list[Bin]]]:
+        """The bins of each gang that are held for it, by its job id."""
+        return sorted(self._gated.items())
+
+
+def gang_members(
+    bins: Iterable[Bin],
+    need: Need,
+    within: Place | None = None,
+    wanted_by: Callable[[Bin], int] = lambda _: 1,
+    count: int | None = None,
+) -> list[Bin]:
+    """The nodes a gang may count on: of one pool and zone, its own gated ones first.
+
+    A gang is not spread over zones: its ranks talk to each other all the time. `within`:
+    the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
+    gang a node would do for; those that do for fewest are taken first. `count`: at most so many,
+    None: as many as it needs.
+    """
+    most = need.nodes if count is None else count
+    where = need.where
+    named = where.required if where and not need.is_of_kinds else frozenset()
+    groups: dict[Place, list[Bin]] = {}
+    for each in bins:
+        if each.is_empty and each.kind is not BinKind.FREEING and each.takes(need):
+            place = (each.pool, each.offering.zone)
+            if where and where.is_bound:  # whoever named them has chosen their places
+                place = within or ("", "")
+            if within in (None, place):
+                groups.setdefault(place, []).append(each)
+    ordered = [
+        sorted(
+            group,
+            key=lambda b: (b.name not in named, wanted_by(b), not b.gated_for, b.kind, b.name),
+        )[:most]
+        for _, group in sorted(groups.items())
+        if not named or count is not None or named <= {each.name for each in group}
+    ]
+
+    def worth(group: list[Bin]) -> tuple[int, int, int]:
+        return sum(bool(b.gated_for) for b in group), len(group), -sum(map(wanted_by, group))
+
+    return max(ordered, key=worth, default=[])

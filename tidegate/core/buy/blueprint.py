@@ -1,0 +1,327 @@
+"""Which nodes would hold a whole queue of one-node jobs at the lowest cost.
+
+Bin packing by groups: the dearest jobs first; for each the types that are cheapest per job are
+filled up with others, and the one with the lowest cost for what it holds is repeated as long
+as the groups last. The cost goes with the number of groups, not of jobs.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from tidegate.core.buy.fillers import BestFit, ByMemory, LargestFirst, Lot, spare_usd
+from tidegate.core.buy.groups import Group
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.offers.catalogue import Entry, Vector, balance, bits, gres, holds, lowest
+from tidegate.core.offers.limits import Usage
+from tidegate.core.offers.offers import Fitting, Shelf, Shelves
+
+CHOICES_MAX = 5
+ROOMY_MAX = 2
+
+# A larger node, or one more CreateFleet call, has to be better by this much.
+WORTH = 0.995
+NEW_TYPE_FACTOR = 1.01
+
+
+@dataclass(slots=True, eq=False)
+class Config:
+    """A node's content, to be bought `times` times. `parts`: how many jobs of each group;
+    `mask`: the entries of the shelf on which all of them may run.
+    """
+
+    shelf: Shelf
+    number: int
+    parts: tuple[tuple[Group, int], ...]
+    mask: int
+    times: int
+    left: int
+
+    @property
+    def entry(self) -> Entry:
+        return self.shelf.catalogue.entries[self.number]
+
+    @property
+    def size(self) -> Vector:
+        """What all its jobs take together."""
+        sizes = [(group.size, count) for group, count in self.parts]
+        gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
+        return gpus, cpus, memory_mib
+
+
+@dataclass(slots=True, eq=False)
+class _Draw:
+    cost_per_worth: float
+    shelf: Shelf
+    number: int
+    parts: list[tuple[Lot, int]]
+
+
+class Blueprint:
+    """Draws configs for groups; `usage` keeps types out of which not one node is allowed."""
+
+    def __init__(self, shelves: Shelves, usage: Usage) -> None:
+        self._shelves = shelves
+        self._usage = usage
+        self._allowed: dict[Shelf, int] = {}
+        self._stock: dict[Offering, int] = {}
+        self._used: set[tuple[Shelf, int]] = set()
+        self._with_gpus = LargestFirst([])
+        self._without = BestFit([])
+        self._spare: tuple[float, float] = (0.0, 0.0)
+        self._roomy: dict[tuple[Shelf, int, int], list[int]] = {}
+        self._by_memory = ByMemory([])
+
+    def draw(self, groups: Sequence[Group]) -> None:
+        """Give each group the configs that hold all of its unplanned jobs, where there are any."""
+        self._allowed.clear()
+        self._stock.clear()
+        loads = [self._load(group, left) for group in groups if (left := group.unplanned) > 0]
+        for group in groups:
+            for config in group.configs:
+                config.left = 0
+            group.configs.clear()
+        loads = [load for load in loads if load.choices]
+        # With GPUs first: what they leave of a node is cheap room for the others.
+        loads.sort(key=lambda load: (not load.group.size[0], -load.worth_usd, load.group.number))
+        self._index(loads)
+        for load in loads:
+            while load.left > 0:
+                drawn = self._best(load)
+                if drawn is None:
+                    break
+                self._keep(drawn)
+
+    def _load(self, group: Group, left: int) -> Lot:
+        """What the group may choose from: of the first tier that has anything for it."""
+        load = Lot(group, left, [], (), 0.0, 0.0)
+        for tier in self._shelves.fitting(group.need):
+            allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
+            load.fitting = _distinct(load, allowed)
+            if load.fitting:
+                load.masks = dict(tier)
+                self._choose(load)
+                break
+        return load
+
+    def _choose(self, load: Lot) -> None:
+        found: list[tuple[float, int, Shelf, int]] = []
+        for order, (shelf, mask) in enumerate(load.fitting):
+            catalogue, hours = shelf.catalogue, load.hours_on(shelf)
+            if load.group.need.shape.is_exclusive:
+                first = lowest(mask)
+                near = [(catalogue.entries[first].usd_per_hour, first)]
+            else:
+                near = catalogue.nearest(load.group.size, mask)
+            found.extend((price * hours, order, shelf, number) for price, number in near)
+        found.sort(key=lambda each: (each[0], each[1], each[3]))
+        load.choices = [(cost, shelf, number) for cost, _, shelf, number in found[:CHOICES_MAX]]
+        load.worth_usd = load.choices[0][0]
+        load.hazard_max = load.choices[0][1].hazard_per_hour
+
+    def _affordable(self, shelf: Shelf) -> int:
+        """The entries of which one more node is within every limit and reservation."""
+        if shelf not in self._allowed:
+            left = self._usage.left(shelf.pool.name)
+            allowed = shelf.catalogue.all
+            if left is not None:
+                allowed = shelf.catalogue.within(left[1]) if left[0] >= 1 else 0
+            if shelf.market.is_prepaid:
+                for number, each in enumerate(shelf.catalogue.entries):
+                    if self._left(each.offering) <= 0:
+                        allowed &= ~(1 << number)
+            self._allowed[shelf] = allowed
+        return self._allowed[shelf]
+
+    def _left(self, offering: Offering) -> int:
+        if offering not in self._stock:
+            self._stock[offering] = self._shelves.stock.left(offering)
+        return self._stock[offering]
+
+    def _index(self, loads: list[Lot]) -> None:
+        """Who may fill the rest of a node."""
+        sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
+        self._with_gpus = LargestFirst([load for load in sharing if load.group.size[0]])
+        without = [load for load in sharing if not load.group.size[0]]
+        self._without, self._by_memory = BestFit(without), ByMemory(without)
+        self._spare = spare_usd(without)
+        self._roomy.clear()
+
+    def _best(self, load: Lot) -> _Draw | None:
+        best: _Draw | None = None
+        for shelf, number in self._candidates(load):
+            for start in self._starts(load, shelf, number):
+                drawn = self._fill(shelf, number, start)
+                if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
+                    best = drawn
+        return best
+
+    def _starts(self, load: Lot, shelf: Shelf, number: int) -> Iterator[list[tuple[Lot, int]]]:
+        """What to begin a node with: as many of the group as fit, or a balance of two groups.
+
+        Two shapes of which one wants more memory and the other less than the type has per CPU
+        use up both: what a linear program would do with each type.
+        """
+        size, need = shelf.catalogue.entries[number].size, load.group.size
+        if load.group.need.shape.is_exclusive:
+            yield [(load, 1)]
+            return
+        yield [(load, min(load.left, holds(size, need)))]
+        if need[0] or size[0]:
+            return
+        is_memory_short = need[2] * size[1] > need[1] * size[2]
+        for other in self._by_memory.ends(is_least=is_memory_short):
+            if other is not load and self._fitting(other, shelf, number, list(size)):
+                pair = balance(size, need, other.group.size)
+                first, second = min(pair[0], load.left), min(pair[1], other.left)
+                if first and second:
+                    yield [(load, first), (other, second)]
+
+    def _candidates(self, load: Lot) -> list[tuple[Shelf, int]]:
+        """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
+        found = {(shelf, number): None for _, shelf, number in load.choices}
+        size, devices = load.group.size, gres(load.group.need.shape)
+        whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
+        if not load.group.need.shape.is_exclusive:
+            for shelf, mask in load.fitting:
+                if not shelf.market.is_prepaid:
+                    more = self._with_room(shelf, mask, size[0]) if size[0] else None
+                    more = shelf.catalogue.efficient(mask) if more is None else more
+                    found.update(((shelf, number), None) for number in more)
+                mask &= shelf.catalogue.fit(whole, devices)
+                if mask:
+                    found[shelf, lowest(mask)] = None
+        available = [
+            (shelf, number)
+            for shelf, number in found
+            if not shelf.market.is_prepaid
+            or self._left(shelf.catalogue.entries[number].offering) > 0
+        ]
+        if not available:
+            available = self._without_stock(load)
+        return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
+
+    def _with_room(self, shelf: Shelf, mask: int, gpus: int) -> list[int]:
+        """The types on which so many GPUs are cheapest when jobs without GPUs pay for the rest."""
+        key = shelf, mask, gpus
+        if key not in self._roomy:
+            cpu_usd, mib_usd = self._spare
+            entries = shelf.catalogue.entries
+            net = (
+                (
+                    (e.usd_per_hour - cpu_usd * e.size[1] - mib_usd * e.size[2])
+                    / (e.size[0] // gpus),
+                    n,
+                )
+                for n in bits(mask)
+                for e in (entries[n],)
+            )
+            found = sorted(net)[:ROOMY_MAX] if cpu_usd or mib_usd else []
+            self._roomy[key] = [number for _, number in found]
+        return self._roomy[key]
+
+    def _without_stock(self, load: Lot) -> list[tuple[Shelf, int]]:
+        """When the reservations are used up: what is paid for by the hour."""
+        load.fitting = tuple(each for each in load.fitting if not each[0].market.is_prepaid)
+        if not load.fitting:
+            for tier in self._shelves.fitting(load.group.need):
+                paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
+                load.fitting = _distinct(load, paid)
+                if load.fitting:
+                    load.masks.update(tier)
+                    break
+        if not load.fitting:
+            return []
+        self._choose(load)
+        return [(shelf, number) for _, shelf, number in load.choices]
+
+    def _fill(self, shelf: Shelf, number: int, start: list[tuple[Lot, int]]) -> _Draw:
+        """A node of this entry that begins with `start`, and what fits beside it."""
+        each, load = shelf.catalogue.entries[number], start[0][0]
+        room = list(each.size)
+        worth = hours = 0.0
+        for one, count in start:
+            hours = max(hours, one.hours_on(shelf))
+            worth += count * one.worth_usd
+            for d in range(3):
+                room[d] -= count * one.group.size[d]
+        parts = list(start)
+        present = {one for one, _ in start}
+        if not load.group.need.shape.is_exclusive and room[1] > 0:
+            fillers = self._without.fitting(room)
+            if room[0] > 0:
+                fillers = chain(self._with_gpus.fitting(room), fillers)
+            for other in fillers:
+                if room[1] <= 0:
+                    break
+                if other in present:
+                    continue
+                fitting = self._fitting(other, shelf, number, room)
+                if not fitting:
+                    continue
+                longer = other.hours_on(shelf) - hours
+                if longer > 0:
+                    if longer * each.usd_per_hour > fitting * other.worth_usd:
+                        continue
+                    hours += longer
+                for d in range(3):
+                    room[d] -= fitting * other.group.size[d]
+                parts.append((other, fitting))
+                present.add(other)  # who fills up offers some twice
+                worth += fitting * other.worth_usd
+        cost = hours * each.usd_per_hour
+        drawn = _Draw(0.0, shelf, number, parts)
+        if shelf.is_strict and self._mask(drawn).bit_count() < shelf.pool.min_types:
+            return _Draw(cost / load.worth_usd, shelf, number, [(load, 1)])
+        if (shelf, number) not in self._used:  # one more CreateFleet call
+            cost *= NEW_TYPE_FACTOR
+        drawn.cost_per_worth = cost / worth if worth else 0.0
+        return drawn
+
+    def _fitting(self, other: Lot, shelf: Shelf, number: int, room: list[int]) -> int:
+        """How many jobs of another group fit beside, when they may be on such a node at all."""
+        gpus, cpus, memory_mib = other.group.size
+        if gpus > room[0] or cpus > room[1] or memory_mib > room[2]:
+            return 0
+        if shelf.hazard_per_hour > other.hazard_max:
+            return 0
+        mask = other.masks.get(shelf)
+        if mask is None:
+            mask = other.masks[shelf] = self._shelves.mask(other.group.need, shelf)
+        if not mask >> number & 1:
+            return 0
+        free = (room[0], room[1], room[2])
+        return min(other.left, holds(free, other.group.size))
+
+    def _mask(self, drawn: _Draw) -> int:
+        """The entries on which a whole draw may run and that hold it."""
+        mask = drawn.shelf.catalogue.all
+        for load, _ in drawn.parts:
+            mask &= load.masks[drawn.shelf]
+        sizes = [(load.group.size, count) for load, count in drawn.parts]
+        gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
+        return mask & drawn.shelf.catalogue.fit((gpus, cpus, memory_mib))
+
+    def _keep(self, drawn: _Draw) -> None:
+        times = min(load.left // count for load, count in drawn.parts)
+        if drawn.shelf.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            offering = drawn.shelf.catalogue.entries[drawn.number].offering
+            times = min(times, self._left(offering))
+            self._stock[offering] -= times
+        self._used.add((drawn.shelf, drawn.number))
+        parts = tuple((load.group, count) for load, count in drawn.parts)
+        mask = self._mask(drawn)
+        config = Config(drawn.shelf, drawn.number, parts, mask, times, times)
+        for load, count in drawn.parts:
+            load.left -= count * times
+            load.group.configs.append(config)
+
+
+def _distinct(load: Lot, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
+    """Of pools that sell the same things at the same cost only the first."""
+    found: dict[tuple[int, int, float], Fitting] = {}
+    for shelf, mask in fitting:
+        if mask:
+            key = id(shelf.catalogue), mask, load.hours_on(shelf)
+            found.setdefault(key, (shelf, mask))
+    return tuple(found.values())

@@ -1,0 +1,259 @@
+"""Why nothing was bought for a job: pool by pool, everything that stands in its way."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from tidegate.core.demand.demand import Need
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.fleet.cures import remedy, words
+from tidegate.core.fleet.judge import BOOT_FAILURES
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.durations import clock
+from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.learnt import DOUBT_AFTER
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Shape
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import PASSING, Why, WhyNot
+from tidegate.core.offers.catalogue import bits
+from tidegate.core.offers.limits import Load, Usage
+from tidegate.core.offers.offers import Shelf, Shelves, allows_time, is_dear, late_s
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
+
+# Entries of a shelf that are tried against the limits; the sentences of others are the same.
+TRIED_MAX = 3
+
+
+class Refusals:
+    """Answers for one plan; what is the same for many jobs is found once."""
+
+    def __init__(self, snapshot: Snapshot, shelves: Shelves, usage: Usage) -> None:
+        self._snapshot = snapshot
+        self._shelves = shelves
+        self._usage = usage
+        self._unfit: dict[tuple[str, Shape], WhyNot | None] = {}
+
+    @cached_property
+    def _resting(self) -> list[Resting]:
+        found = (r for r in self._snapshot.resting if r.until_s > self._snapshot.now_s)
+        return sorted(found, key=lambda each: each.offering)
+
+    def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
+        """Every obstacle; those that pass (limits, rests) before those that do not."""
+        pools = [p for p in self._snapshot.cluster.pools if p.name in need.pools]
+        if not pools:
+            return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
+        pools.sort(key=lambda p: (-p.weight, p.name))
+        found = [each for pool in pools for each in self._of_pool(need, nodes, pool)]
+        found.sort(key=lambda each: each.kind not in PASSING)
+        if not found:
+            said = "what fits it was used up by other jobs of this plan"
+            found = [WhyNot(Why.NEXT_PLAN, said)]
+        return tuple(dict.fromkeys(found))
+
+    def _of_pool(self, need: Need, nodes: int, pool: Pool) -> Iterator[WhyNot]:
+        if not allows_time(pool, need):
+            yield _too_long(pool, need)
+            return
+        if late := late_s(pool, need, self._snapshot.now_s):
+            said = (
+                f"pool {pool.name} boots a node in {pool.boot_s:.0f} s: the job would end "
+                f"{late:.0f} s after its deadline"
+            )
+            yield WhyNot(Why.JOB_TIME, said, pool.name)
+            return
+        too_small = self._too_small(pool, need.shape)
+        if too_small:
+            yield too_small
+            return
+        if closed := self._usage.closed(pool.name):
+            yield replace(closed, pool=pool.name)
+            return
+        if failing := self._failing(pool):
+            yield failing
+            return
+        shelves = [s for tier in self._shelves.tiers for s in tier if s.pool is pool]
+        fitting = [(s, mask) for s in shelves if (mask := self._shelves.mask(need, s))]
+        for shelf, mask in fitting:
+            yield from self._limits(shelf, mask, nodes)
+        yield from self._rests(need, pool)
+        yield from self._others(need, pool, shelves)
+
+    def _too_small(self, pool: Pool, shape: Shape) -> WhyNot | None:
+        key = pool.name, shape
+        if key not in self._unfit:
+            self._unfit[key] = too_small(pool.instance_types, shape)
+        found = self._unfit[key]
+        if found is None:
+            return None
+        return WhyNot(found.kind, found.sentence, pool.name, found.offering, None, found.missing)
+
+    def _failing(self, pool: Pool) -> WhyNot | None:
+        """The circuit breaker: nodes of the pool that were launched lately are no good."""
+        now_s = self._snapshot.now_s
+        learnt = next((each for each in self._snapshot.learnt if each.pool == pool.name), None)
+        failures = len(learnt.recent(now_s)) if learnt else 0
+        if learnt is None or failures < DOUBT_AFTER:
+            return None
+        until_s = learnt.closed_until_s(now_s)
+        said = f"pool {pool.name}: the last {failures} launches gave no good node, "
+        said += f"nothing is bought until {clock(until_s)}" if until_s else "one is tried at a time"
+        names = {each.name for each in pool.instance_types}
+        broken = (
+            each
+            for each in self._resting
+            if each.code in BOOT_FAILURES
+            and each.stops(pool.name)
+            and each.offering.instance_type in names
+        )
+        does = ""
+        if last := next(broken, None):
+            said += f"; the last said: {last.message}"
+            does = remedy(last, self._snapshot.cluster.name, pool.name)
+        return WhyNot(Why.FAILING, said, pool.name, until_s=until_s, remedy=does)
+
+    def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
+        pool = shelf.pool.name
+        for tried, number in enumerate(bits(mask)):
+            if tried == TRIED_MAX:
+                return
+            each = shelf.catalogue.entries[number]
+            load = Load.of(each.instance_type, each.usd_per_hour)
+            room, sentence = self._usage.room(pool, nodes, load)
+            if room < nodes:
+                more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
+                yield WhyNot(Why.LIMIT, f"{sentence} and {more}", pool, str(each.offering))
+            elif shelf.market.is_prepaid and self._shelves.stock.left(each.offering) < nodes:
+                left = self._shelves.stock.left(each.offering)
+                said = f"the reservation of {each.offering} has {left} left and {nodes} are needed"
+                yield WhyNot(Why.LIMIT, said, pool, str(each.offering))
+
+    def _rests(self, need: Need, pool: Pool) -> Iterator[WhyNot]:
+        types = {each.name: each for each in pool.instance_types}
+        for resting in self._resting:
+            on = resting.offering
+            found = types.get(on.instance_type) if resting.stops(pool.name) else None
+            if found is None or on.zone not in pool.zones or lacks(need.shape, found):
+                continue
+            if on.market in pool.markets and satisfies(
+                need.constraint, pool.features(found.name, on.market)
+            ):
+                yield _rest(resting, pool.name, self._snapshot)
+
+    def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:
+        """What does not pass by itself: features, prices, flexibility, the end of a block."""
+        resting = {each.offering for each in self._resting if each.stops(pool.name)}
+        for market in pool.markets:
+            types = [
+                each
+                for each in pool.instance_types
+                if not need.constraint
+                or satisfies(need.constraint, pool.features(each.name, market))
+            ]
+            if not types:
+                said = f"pool {pool.name} on {market} does not meet {need.constraint!r}"
+                yield WhyNot(Why.CONSTRAINT, said, pool.name)
+                continue
+            fitting = [each.name for each in types if not lacks(need.shape, each)]
+            if not fitting:
+                said = f"pool {pool.name} on {market}: no type that meets {need.constraint!r} is "
+                yield WhyNot(Why.TOO_SMALL, f"{said}large enough", pool.name)
+                continue
+            for offering in (
+                Offering(name, zone, market) for name in fitting for zone in pool.zones
+            ):
+                if market.is_prepaid:
+                    yield from self._reserved(offering, pool.name)
+                    continue
+                is_priced = self._snapshot.cluster.prices.get(offering, 0.0) > 0
+                if not is_priced and offering not in resting:
+                    said = f"the price of {offering} is not known"
+                    yield WhyNot(Why.NO_PRICE, said, pool.name, str(offering))
+                if is_dear(self._snapshot.cluster, offering):
+                    said = f"{offering} costs no less than on demand"
+                    yield WhyNot(Why.DEAR, said, pool.name, str(offering))
+            if pool.is_min_types_strict and len(fitting) < pool.min_types:
+                said = (
+                    f"pool {pool.name} wants {pool.min_types} types to choose from, "
+                    f"{len(fitting)} fit"
+                )
+                yield WhyNot(Why.MIN_TYPES, said, pool.name)
+        for shelf in shelves:
+            if shelf.market.is_prepaid:
+                yield from self._blocks(need, shelf)
+
+    def _reserved(self, offering: Offering, pool: str) -> Iterator[WhyNot]:
+        """What is paid for later, and what is full or over."""
+        now_s, name = self._snapshot.now_s, str(offering)
+        to_come = [
+            each
+            for each in self._snapshot.cluster.reservations
+            if each.offering == offering and each.starts_at_s > now_s
+        ]
+        for each in to_come:
+            said = f"reservation {each.id} of {offering} begins at {clock(each.starts_at_s)}"
+            yield WhyNot(Why.NOT_BEGUN, said, pool, name, each.starts_at_s)
+        if not to_come and not self._shelves.stock.left(offering):
+            yield WhyNot(Why.LIMIT, f"no reservation of {offering} has a place left", pool, name)
+
+    def _blocks(self, need: Need, shelf: Shelf) -> Iterator[WhyNot]:
+        for each in shelf.catalogue.entries:
+            if not self._shelves.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+                said = (
+                    f"the capacity block of {each.offering} ends before the job would "
+                    f"({BLOCK_DRAIN_S / 60:.0f} min before its end its nodes are drained)"
+                )
+                yield WhyNot(Why.JOB_TIME, said, shelf.pool.name, str(each.offering))
+
+
+def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:
+    """Why none of the types holds the shape, and which comes nearest; None when one does."""
+    if any(not lacks(shape, each) for each in types):
+        return None
+    nearest = min(types, key=lambda each: (_shortage(shape, each), each.name))
+    right = [t for t in types if _has_kind(shape, t)]
+    asked = (
+        ("gpus", shape.gpus, max((t.gpus for t in right), default=0)),
+        ("cpus", shape.cpus, max(t.vcpus for t in types)),
+        ("memory_mib", shape.memory_mib, max(t.slurm_memory_mib for t in types)),
+    )
+    missing = tuple((name, float(asks), float(has)) for name, asks, has in asked if asks > has)
+    return WhyNot(Why.TOO_SMALL, lacks(shape, nearest), "", nearest.name, None, missing)
+
+
+def _shortage(shape: Shape, each: InstanceType) -> float:
+    """How far the type is from holding the shape: the sum of the missing parts, each 0 to 1."""
+    pairs = (
+        (shape.gpus, each.gpus if _has_kind(shape, each) else 0),
+        (shape.cpus, each.vcpus),
+        (shape.memory_mib, each.slurm_memory_mib),
+    )
+    return sum(max(asks - has, 0) / asks for asks, has in pairs if asks)
+
+
+def _has_kind(shape: Shape, each: InstanceType) -> bool:
+    """Whether the devices of the type are those that the shape asks for."""
+    return each.gres == shape.gres and shape.gpu_type in ("", each.gpu_type)
+
+
+def _too_long(pool: Pool, need: Need) -> WhyNot:
+    has = "no time limit" if need.time_limit_s is None else f"{need.time_limit_s / 3600:.1f} h"
+    most_s = pool.max_job_time_s or 0.0
+    said = f"pool {pool.name} takes jobs of at most {most_s / 3600:.1f} h, the job has {has}"
+    missing = (("time_limit_s", need.time_limit_s or float("inf"), most_s),)
+    return WhyNot(Why.JOB_TIME, said, pool.name, missing=missing)
+
+
+def _rest(resting: Resting, pool: str, snapshot: Snapshot) -> WhyNot:
+    on, until_s = resting.offering, resting.until_s
+    does = remedy(resting, snapshot.cluster.name, pool)
+    if resting.code in BOOT_FAILURES:
+        said = f"{on} rests after a node of it failed: {resting.message}"
+        return WhyNot(Why.BROKEN, said, pool, str(on), until_s, remedy=does)
+    own = words(resting)
+    if does:
+        said = f"EC2 refuses {on.market} of pool {pool}, and waiting does not help: {own}"
+        return WhyNot(Why.REFUSED, said, pool, str(on), until_s, remedy=does, words=own)
+    said = f"{on} rests for {until_s - snapshot.now_s:.0f} s more after EC2 said {resting.code}"
+    return WhyNot(Why.RESTING, said, pool, str(on), until_s, words=own)

@@ -1,0 +1,1 @@
+"""What the queue needs: which jobs want capacity, what fits them, and what accounting forbids."""

@@ -1,0 +1,399 @@
+"""Which pending jobs need capacity, and which would not start even with it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from tidegate.core.demand.accounting import Caps
+from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
+from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.demand.pending_reasons import held_because
+from tidegate.core.demand.where import Places, Where
+from tidegate.core.model.cluster import Cluster, Pool
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.plan import Unmet
+from tidegate.core.model.slurm import Job, Reading, Shape, Spread
+from tidegate.core.model.why import Why, WhyNot
+
+
+@frozen
+class Need:
+    """A job (or `count` equal jobs) for which `nodes` nodes of `shape` must exist.
+
+    `kind`: needs with the same one differ only in id, count and priority; -1: unknown.
+    `is_gang`: all of them at once, or none. `gang_id`: needs that share one start together,
+    all or none of them (the components of a heterogeneous job, the kinds of nodes of one job
+    that counts several in its constraint, `is_of_kinds`). `where`: the nodes it may start on,
+    None: any that fits. `beside`: nodes that the gang
+    has already, when only those that it lost are needed. `expected_s`: how long it will really
+    run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
+    least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
+    an interruption costs it at most, None: as its pool says.
+    """
+
+    job_id: str
+    count: int
+    nodes: int
+    shape: Shape
+    constraint: str
+    pools: tuple[str, ...]
+    is_gang: bool = False
+    beside: tuple[str, ...] = ()
+    account: str = ""
+    qos: str = ""
+    time_limit_s: float | None = None
+    expected_s: float | None = None
+    deadline_s: float | None = None
+    shortest_s: float | None = None
+    is_requeueable: bool = True
+    checkpoint_s: float | None = None
+    priority: int = 0
+    gang_id: str = ""
+    kind: int = -1
+    is_of_kinds: bool = False
+    where: Where | None = None
+
+    @property
+    def gang(self) -> str:
+        """Who holds nodes back for it: its heterogeneous job, or itself."""
+        return self.gang_id or self.job_id
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A sort key under which job 9 comes before job 10."""
+    if text.isdecimal():
+        return ((int(text), ""),)
+    parts = re.findall(r"\d+|\D+", text)
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+
+
+def rank(job: Job) -> tuple[object, ...]:
+    """Slurm priority first; at equal priority the largest; then the oldest id."""
+    return (_weight(job), natural(job.job_id))
+
+
+def _weight(job: Job) -> int:
+    """Priority, then size, as one number: a plan compares 100,000 of them. Slurm's are 32 bits."""
+    return -((job.priority << 32) + job.nodes * max(job.shape.gpus, 1))
+
+
+def in_order(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs by rank; ids are looked at only where the rest is equal."""
+    ordered = sorted(jobs, key=_weight)
+    weights = [_weight(job) for job in ordered]
+    start = 0
+    for end in range(1, len(ordered) + 1):
+        if end == len(ordered) or weights[end] != weights[start]:
+            if end - start > 1:
+                ordered[start:end] = sorted(ordered[start:end], key=_by_id)
+            start = end
+    return ordered
+
+
+def _by_id(job: Job) -> tuple[tuple[int, str], ...]:
+    return natural(job.job_id)
+
+
+def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
+    """Why this pending job would not start even if nodes were up, "" when it would.
+
+    A job whose begin time comes before a node could be there needs the node already.
+    """
+    if job.unreadable:
+        return job.unreadable
+    if job.count <= 0:
+        return held_because("JobArrayTaskLimit")
+    try:
+        read_constraint(job.constraint)
+    except Unplannable as problem:
+        return str(problem)
+    if job.reason == "BeginTime" and job.begins_at_s and head_now_s:
+        wait_s = job.begins_at_s - head_now_s
+        return "" if wait_s <= boot_s else f"{held_because(job.reason)}: {wait_s:.0f} s are left"
+    return held_because(job.reason)
+
+
+def demand(
+    reading: Reading,
+    cluster: Cluster,
+    lost: frozenset[str],
+    head_now_s: float = 0.0,
+    passed_over: Mapping[str, Unmet] | None = None,
+) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
+    """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
+
+    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again. `head_now_s`:
+    now on the head's clock, 0: unknown, then no begin time is near. `passed_over`: jobs that
+    cannot be served now, so they hold no place under a cap that others wait for.
+    """
+    return _Demand(reading, cluster, head_now_s, passed_over or {}).read(lost)
+
+
+def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[Job]]]:
+    """The running jobs by what they asked for when they waited; time limits apart."""
+    alike: dict[tuple[object, ...], list[Job]] = {}
+    for job in reading.jobs:
+        if job.node_names and not job.is_pending:
+            alike.setdefault((job.partitions, job.shape, job.constraint), []).append(job)
+    if not alike:
+        return []
+    read = _Demand(reading, cluster, 0.0, {})
+    return [(read.need(jobs[0], 1), jobs) for jobs in alike.values()]
+
+
+class _Demand:
+    """One reading of the queue."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        cluster: Cluster,
+        head_now_s: float,
+        passed_over: Mapping[str, Unmet],
+    ) -> None:
+        self.reading = reading
+        self.cluster = cluster
+        self.head_now_s = head_now_s
+        self.passed_over = passed_over
+        self.needs: list[Need] = []
+        self.unmet: list[Unmet] = []
+        self._pools: dict[tuple[str, ...], tuple[Pool, ...]] = {}
+        self._kinds: dict[tuple[object, ...], Need] = {}
+        self._sentences: dict[tuple[object, ...], str] = {}
+        self._features = {node.name: node.features for node in reading.nodes}
+        self._places = Places(reading, head_now_s)
+
+    @cached_property
+    def caps(self) -> Caps:
+        return Caps(self.reading)
+
+    def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
+        together: dict[str, list[Job]] = {}
+        for job in self.reading.jobs:
+            if job.het_job_id and job.is_pending:
+                together.setdefault(job.het_job_id, []).append(job)
+        over = {
+            job.het_job_id
+            for job in (self.reading.jobs if self.passed_over else ())
+            if job.het_job_id and job.job_id in self.passed_over
+        }
+        for job in in_order(self.reading.jobs):
+            gone = lost.intersection(job.node_names) if lost else frozenset()
+            if gone and job.is_running and job.is_requeueable:
+                kept = tuple(name for name in job.node_names if name not in gone)
+                need = self.need(job, 1)
+                need = replace(need, nodes=len(gone), beside=kept, kind=-1)
+                self.needs.extend(self._by_kind(need, job) or [need])
+            if not job.is_pending:
+                continue
+            if job.job_id in self.passed_over or job.het_job_id in over:
+                part = Unmet(job.job_id, "another part of this job gets no capacity")
+                self.unmet.append(self.passed_over.get(job.job_id, part))
+            elif not job.het_job_id:
+                self._wants(job)
+            elif job.het_job_id in together:
+                self._wants_together(sorted(together.pop(job.het_job_id), key=rank))
+        return tuple(self.needs), tuple(self.unmet)
+
+    def _wants(self, job: Job) -> None:
+        if never := self._never(job):
+            self.unmet.append(Unmet(job.job_id, never, (WhyNot(Why.NODES, never),)))
+            return
+        sentence = self._held(job)
+        job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
+        job = self.caps.spread(job) if job.spreads else job
+        admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
+        if admitted:
+            need = self.need(job, admitted)
+            self.needs.extend(self._by_kind(need, job) or [need])
+        else:
+            self.unmet.append(Unmet(job.job_id, stopped_by))
+
+    def _wants_together(self, jobs: Sequence[Job]) -> None:
+        """The components of a heterogeneous job: what stops one stops all."""
+        never = next((sentence for job in jobs if (sentence := self._never(job))), "")
+        why_nots = (WhyNot(Why.NODES, never),) if never else ()
+        stopped = never or next((sentence for job in jobs if (sentence := self._held(job))), "")
+        if not stopped:
+            jobs = [self.caps.spread(_with_all_kinds(job)) for job in jobs]
+            stopped = self.caps.admit_together(jobs)
+        for job in jobs:
+            if stopped:
+                self.unmet.append(Unmet(job.job_id, stopped, why_nots))
+            else:
+                need = self.need(job, 1)
+                need = replace(need, is_gang=True, gang_id=job.het_job_id)
+                self.needs.extend(self._by_kind(need, job) or [need])
+
+    def _by_kind(self, need: Need, job: Job) -> list[Need]:
+        """A need for each kind of nodes that its constraint counts; none: it counts none."""
+        if "*" not in job.constraint:
+            return []
+        try:
+            found = read_constraint(job.constraint)
+        except Unplannable:  # a running job that Slurm understands better
+            return []
+        kinds = list(found.kinds)
+        if kinds and job.nodes > found.nodes:
+            kinds.append(Kind(job.nodes - found.nodes, str(found)))
+        kept = [self._features.get(name, ()) for name in need.beside]
+        return [
+            replace(
+                need,
+                nodes=kind.nodes,
+                constraint=kind.constraint,
+                is_gang=True,
+                gang_id=need.gang,
+                kind=-1,
+                is_of_kinds=True,
+            )
+            for kind in kinds_left(kinds, kept)
+        ]
+
+    def _never(self, job: Job) -> str:
+        """Why no node that exists or is bought would let it start."""
+        if self._places.is_anywhere(job):
+            return ""
+        if never := self._places.never(job):
+            return never
+        if job.reservation and not self._places.knows(job.reservation):
+            return f"it waits in the reservation {job.reservation}, which new nodes never join"
+        return ""
+
+    def _held(self, job: Job) -> str:
+        if job.begins_at_s and job.reason == "BeginTime":
+            boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
+            return holds(job, boot_s, self.head_now_s)
+        # All that `holds` looks at in a job that may begin: every job in Slurm's queue has a time.
+        key = job.reason, job.constraint, job.unreadable, job.count > 0
+        if key not in self._sentences:
+            self._sentences[key] = holds(job)
+        return self._sentences[key]
+
+    def need(self, job: Job, count: int) -> Need:
+        where = None
+        if not self._places.is_anywhere(job):
+            boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
+            where = self._places.of(job, boot_s)
+        key = (
+            job.partitions,
+            job.nodes,
+            job.shape,
+            job.constraint,
+            job.spreads,
+            job.account,
+            job.qos,
+            job.time_limit_s,
+            job.deadline_s,
+            job.time_min_s,
+            job.is_requeueable,
+            job.is_checkpointed,
+            where,
+        )
+        of = self._kinds.get(key)
+        if of is None:
+            of = self._kinds[key] = self._first(job, count, where)
+            return of
+        return Need(
+            job.job_id,
+            count,
+            of.nodes,
+            of.shape,
+            of.constraint,
+            of.pools,
+            of.is_gang,
+            (),
+            of.account,
+            of.qos,
+            of.time_limit_s,
+            of.expected_s,
+            of.deadline_s,
+            of.shortest_s,
+            of.is_requeueable,
+            of.checkpoint_s,
+            job.priority,
+            "",
+            of.kind,
+            where=where,
+        )
+
+    def _first(self, job: Job, count: int, where: Where | None) -> Need:
+        """The first need of its kind."""
+        pools = self._pools_of(job)
+        constraint, spread = self._choices(job, pools)
+        return Need(
+            job.job_id,
+            count,
+            spread.nodes,
+            spread.shape,
+            constraint,
+            tuple(pool.name for pool in pools),
+            is_gang=spread.nodes > 1,
+            account=job.account,
+            qos=job.qos,
+            time_limit_s=job.time_limit_s,
+            expected_s=self.cluster.expected_s(job.time_limit_s, job.account),
+            deadline_s=job.deadline_s,
+            shortest_s=job.time_min_s or job.time_limit_s,
+            is_requeueable=job.is_requeueable,
+            checkpoint_s=0.0 if job.is_checkpointed else None,
+            priority=job.priority,
+            kind=len(self._kinds),
+            where=where,
+        )
+
+    def _pools_of(self, job: Job) -> tuple[Pool, ...]:
+        if job.partitions not in self._pools:
+            names: dict[str, None] = {}
+            for name in job.partitions:
+                partition = self.cluster.partition(name)
+                names |= dict.fromkeys(partition.pools if partition else ())
+            found = (self.cluster.pool(name) for name in names)
+            self._pools[job.partitions] = tuple(pool for pool in found if pool)
+        return self._pools[job.partitions]
+
+    def _choices(self, job: Job, pools: tuple[Pool, ...]) -> tuple[str, Spread]:
+        """The constraint as each node must meet it, and the fewest nodes that can do the job.
+
+        Of `[a|b]` the first alternative that one of the pools has: all nodes must meet the
+        same one, and a plan that mixed them would buy nodes on which Slurm starts nothing.
+        """
+        fewest = Spread(job.nodes, job.shape)
+        try:
+            constraint = read_constraint(job.constraint)
+        except Unplannable:  # a running job that Slurm understands better
+            return job.constraint, fewest
+        if not job.spreads and not constraint.is_same:
+            return str(constraint), fewest
+        texts = constraint.alternatives if constraint.is_same else (str(constraint),)
+        if constraint.kinds:
+            return texts[0], fewest
+        for spread in (fewest, *job.spreads):
+            for text in texts:
+                if can_be(spread.shape, text, pools):
+                    return text, spread
+        return texts[0], fewest
+
+
+def _with_all_kinds(job: Job) -> Job:
+    """The job on as many nodes as the kinds in its constraint count, if that is more."""
+    try:
+        needed = read_constraint(job.constraint).nodes
+    except Unplannable:
+        return job
+    if needed <= job.nodes:
+        return job
+    wider = [spread for spread in job.spreads if spread.nodes <= needed]
+    shape = wider[-1].shape if wider else job.shape
+    return replace(job, nodes=needed, shape=shape, spreads=())
+
+
+def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:
+    """Whether any instance type of these pools has the shape and the features."""
+    return any(
+        not lacks(shape, each)
+        and any(satisfies(constraint, pool.features(each.name, market)) for market in pool.markets)
+        for pool in pools
+        for each in pool.instance_types
+    )

@@ -1,0 +1,34 @@
+"""Whether an instance type can hold what a job asks of one node, and if not, why."""
+
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.slurm import Shape
+
+
+def lacks(shape: Shape, instance_type: InstanceType) -> str:
+    """The first dimension in which one node of this type is too small, "" when it fits."""
+    if shape.gpus and instance_type.gpus and shape.gres != instance_type.gres:
+        return f"{instance_type.name} has {instance_type.gres} devices, not {shape.gres}"
+    if shape.gpus and shape.gpu_type and shape.gpu_type != instance_type.gpu_type:
+        return f"{instance_type.name} has {instance_type.gpu_type} GPUs, not {shape.gpu_type}"
+    if shape.gpus > instance_type.gpus:
+        return f"{instance_type.name} has {instance_type.gpus} GPUs, the job asks {shape.gpus}"
+    if shape.cpus > instance_type.vcpus:
+        return f"{instance_type.name} has {instance_type.vcpus} CPUs, the job asks {shape.cpus}"
+    if shape.memory_mib > instance_type.slurm_memory_mib:
+        return (
+            f"{instance_type.name} gives Slurm {instance_type.slurm_memory_mib} MiB, "
+            f"the job asks {shape.memory_mib} MiB"
+        )
+    return ""
+
+
+def satisfies(constraint: str, features: tuple[str, ...]) -> bool:
+    """Whether a node with these features meets `a&b|c` (alternatives of conjunctions).
+
+    `core.demand.constraint` brings every expression of Slurm's into this form.
+    """
+    if not constraint:
+        return True
+    have = set(features)
+    alternatives = constraint.replace(",", "&").split("|")
+    return any(all(word in have for word in part.split("&") if word) for part in alternatives)

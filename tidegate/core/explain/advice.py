@@ -1,0 +1,144 @@
+"""What Slurm's pending reasons mean to a user, and what the user could change."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from tidegate.core.demand.pending_reasons import held_because
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.why import PASSING, Why, WhyNot
+
+MEANS = {
+    "ReservationDeleted": "its reservation was deleted",
+    "Reservation": "a reservation, its own or another, keeps it from the nodes that are there",
+    "Nodes required for job are DOWN": "no node that could run it is up",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+    "Resources": "it waits for nodes",
+    "PartitionConfig": "no node of its partition is up, as usual before nodes are bought",
+    "Priority": "jobs before it in the queue come first",
+    "None": "Slurm has not looked at it yet",
+    "NodeDown": "its node went away, so it was requeued",
+    "SchedDefer": "Slurm has not looked at it yet",
+}
+
+CHANGE = {
+    "JobHeldUser": "release it: scontrol release {id}",
+    "JobHeldAdmin": "ask an administrator to release it",
+    "JobHoldMaxRequeue": "look why it failed so often, then: scontrol release {id}",
+    "launch failed requeued held": "look into the log of slurmd there, then: scontrol release {id}",
+    "job requeued in held state": "release it: scontrol release {id}",
+    "RequeueExit": "release it: scontrol release {id}",
+    "DependencyNeverSatisfied": "cancel it, or: scontrol update JobId={id} Dependency=",
+    "BeginTime": "start it earlier: scontrol update JobId={id} StartTime=now",
+    "PartitionDown": "set it up: scontrol update PartitionName={partition} State=UP",
+    "PartitionInactive": "set it up: scontrol update PartitionName={partition} State=UP",
+    "PartitionTimeLimit": "ask less time: scontrol update JobId={id} TimeLimit=...",
+    "PartitionNodeLimit": "ask fewer nodes: scontrol update JobId={id} NumNodes=...",
+    "DeadLine": "cancel it, or ask less time: its deadline is too near",
+    "BadConstraints": "submit it again with constraints that a node can meet",
+    "Assoc": "wait until other jobs of the account end, or have its limit raised (sacctmgr)",
+    "QOS": "wait until other jobs of the QOS end, or have its limit raised (sacctmgr)",
+}
+
+NONE_DRAINED: Mapping[str, Sequence[str]] = MappingProxyType({})
+
+OPTION = {"gpus": "GPUs", "cpus": "CPUs", "memory_mib": "MiB of memory"}
+
+
+def meaning(reason: str) -> str:
+    """What a pending reason means: for those that nodes would end, and for all others."""
+    for prefix, sentence in MEANS.items():
+        if reason.startswith(prefix):
+            return sentence
+    return held_because(reason) or "Slurm gives no reason"
+
+
+def advice(
+    job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]] = NONE_DRAINED
+) -> tuple[str, ...]:
+    """What would let the job start, the nearest first; empty: nothing but to wait.
+
+    `drained`: by pool, nodes that a person drained and that count against its limits.
+    """
+    held = "" if _is_of_nodes(why_nots) else held_because(job.reason)
+    if held:
+        found = (text for prefix, text in CHANGE.items() if job.reason.startswith(prefix))
+        named = {"id": job.job_id, "partition": ",".join(job.partitions)}
+        return tuple(text.format(**named) for text in list(found)[:1])
+    # What fits and is held back for now needs no smaller job.
+    passing = [each for each in why_nots if each.kind in PASSING]
+    lasting = () if passing else _nearest(why_nots)
+    return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots, drained))))
+
+
+def _is_of_nodes(why_nots: Sequence[WhyNot]) -> bool:
+    """What keeps it are nodes that it is bound to, whatever Slurm calls that."""
+    return any(each.kind is Why.NODES for each in why_nots)
+
+
+def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
+    """How much less the job would have to ask in the pool that comes nearest."""
+    short = [w for w in why_nots if w.kind in (Why.TOO_SMALL, Why.JOB_TIME) and w.missing]
+    if not short:
+        return
+    nearest = min(short, key=lambda w: (_shortage(w), w.pool))
+    for name, _, most in nearest.missing:
+        if name == "time_limit_s":
+            yield f"ask a time limit of at most {most / 3600:.1f} h for pool {nearest.pool}"
+        elif most:
+            what = OPTION.get(name, name)
+            yield f"ask at most {most:.0f} {what} per node for pool {nearest.pool}"
+        else:
+            yield f"ask another kind of GPU: pool {nearest.pool} has none of this one"
+
+
+def _shortage(why_not: WhyNot) -> float:
+    """The parts that are missing, each 0 to 1; no time limit at all is a whole one."""
+    parts = ((asked, most) for _, asked, most in why_not.missing if asked)
+    return sum(1.0 if asked == float("inf") else (asked - most) / asked for asked, most in parts)
+
+
+def _others(
+    job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for each in why_nots:
+        match each.kind:
+            case Why.CONSTRAINT:
+                yield f"drop or change its constraint {job.constraint!r}"
+            case Why.LIMIT if drained.get(each.pool):
+                for name in drained[each.pool]:
+                    given = f"scontrol update NodeName={name} State=RESUME"
+                    yield f"give back {name}, which a person drained and which counts: {given}"
+                yield f"have pool {each.pool}'s limits raised"
+            case Why.LIMIT if each.pool:
+                yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
+            case Why.RESTING:
+                yield "wait for the next try, or have the pool allow more types, zones or markets"
+            case Why.REFUSED | Why.BROKEN | Why.FAILING if each.remedy:
+                yield each.remedy
+            case Why.BUDGET:
+                yield "wait for the next day or month, or have the budget raised"
+            case Why.NO_POOL:
+                yield "submit it to a partition that has pools"
+            case Why.NO_PRICE:
+                yield "have the price added to the cluster file"
+            case Why.NOT_BEGUN:
+                yield "wait until it begins, or have the pool buy by the hour too"
+            case Why.DEAR:
+                yield f"have pool {each.pool} buy on demand too (capacity_types)"
+            case Why.NODES if job.required_nodes:
+                anywhere = f"scontrol update JobId={job.job_id} ReqNodeList="
+                yield f"let it run elsewhere: {anywhere} (or submit it again without -w)"
+            case Why.NODES if job.reservation:
+                anywhere = f"scontrol update JobId={job.job_id} ReservationName="
+                yield f"let it run outside: {anywhere}; or have the reservation widened"
+            case Why.NODES:
+                yield f"ask less time: scontrol update JobId={job.job_id} TimeLimit=..."
+            case Why.FUTILE:
+                yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
+            case Why.SICK:
+                yield (
+                    "tell an administrator: what drained its nodes stands in sinfo -R and tidegate"
+                    " nodes; a check that errs drains every node"
+                )
+            case _:
+                pass

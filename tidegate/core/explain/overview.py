@@ -1,0 +1,267 @@
+"""A cluster at a glance: its queue, its pools, what rests, and whether its head is heard."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tidegate.core.explain.lost import Gpus, doubtful_checks, gpus, lost_nodes
+from tidegate.core.explain.unjudged import Unjudged
+from tidegate.core.explain.verdicts import Verdicts
+from tidegate.core.fleet.cures import needed
+from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.templates import troubles
+from tidegate.core.interruption.loss import losses
+from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.durations import clock
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Losses
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.limits import Load
+from tidegate.core.offers.spend import spending, used_up
+
+
+@frozen
+class PoolNow:
+    """`limits`: what is used of each limit that the pool has: unit, used, limit."""
+
+    name: str
+    up: int
+    busy: int
+    booting: int
+    leaving: int
+    usd_per_hour: float
+    limits: tuple[tuple[str, float, float], ...]
+
+
+@frozen
+class RestingNow:
+    """An offering that EC2 refused. `pool`: which one it was refused to, "": to all."""
+
+    offering: str
+    until_s: float
+    failures: int
+    code: str
+    message: str
+    pool: str = ""
+
+
+@frozen
+class BudgetNow:
+    """`scope`: cluster, `pool NAME` or `account NAME`; `per`: day or month, of UTC."""
+
+    scope: str
+    per: str
+    usd: float
+    budget_usd: float
+    ends_at_s: float
+
+
+@frozen
+class AlarmNow:
+    """An alarm of the stack that is firing; `since_s` in epoch seconds."""
+
+    name: str
+    says: str
+    since_s: float
+
+
+@frozen
+class Overview:
+    """`starting`, `waiting`: pending jobs by their verdict; `not_judged`: those without one.
+
+    `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
+    `alarms`: those that fire; None: whoever asks may not read them. `unjudged`: that nobody judges
+    the queue, the first of `needs_a_look`; "": somebody does.
+    """
+
+    cluster: str
+    at_s: float
+    calendar: str
+    agent_age_s: float | None
+    look_age_s: float | None
+    running: int
+    starting: int
+    waiting: int
+    not_judged: int
+    waits_because: tuple[tuple[str, int], ...]
+    pools: tuple[PoolNow, ...]
+    gpus: Gpus
+    usd_per_hour: float
+    limits: tuple[tuple[str, float, float], ...]
+    budgets: tuple[BudgetNow, ...]
+    losses: Losses
+    resting: tuple[RestingNow, ...]
+    alarms: tuple[AlarmNow, ...] | None
+    needs_a_look: tuple[str, ...]
+    unjudged: str = ""
+
+
+# Of a budget; the alarm stands at the same share.
+BUDGET_WARNS_AT = 0.8
+
+# Reasons that many jobs share, the most frequent first.
+REASONS_MAX = 5
+
+
+def overview(
+    seen: Snapshot,
+    verdicts: Verdicts | None,
+    notes: Sequence[str] = (),
+    alarms: Sequence[AlarmNow] | None = (),
+    unjudged: Unjudged | None = None,
+) -> Overview:
+    """`notes`: what had to be dropped to see this, like a digest that cannot be read."""
+    dead = unjudged.sentence if unjudged else ""
+    every = members(seen)
+    jobs = seen.digest.reading.jobs if seen.digest else ()
+    pending = [job for job in jobs if job.is_pending]
+    judged = [verdicts.of(job.job_id) if verdicts else None for job in pending]
+    tasks = [job.count for job in pending]
+    reasons: Counter[str] = Counter()
+    for verdict, count in zip(judged, tasks, strict=True):
+        if verdict and not verdict.is_served:
+            reasons[verdict.reason] += count
+    return Overview(
+        cluster=seen.cluster.name,
+        at_s=seen.now_s,
+        calendar=seen.wanted.sentence,
+        agent_age_s=seen.digest_age_s if seen.digest else None,
+        look_age_s=max(seen.now_s - verdicts.at_s, 0.0) if verdicts else None,
+        running=sum(job.is_running for job in jobs),
+        starting=sum(n for v, n in zip(judged, tasks, strict=True) if v and v.is_served),
+        waiting=reasons.total(),
+        not_judged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
+        waits_because=tuple(reasons.most_common(REASONS_MAX)),
+        pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
+        gpus=gpus(seen),
+        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
+        limits=_limits(seen.cluster.limits, every, seen),
+        budgets=tuple(
+            BudgetNow(each.scope, each.per, round(each.usd, 4), each.budget_usd, each.ends_at_s)
+            for each in spending(seen)
+        ),
+        losses=losses(seen),
+        resting=_resting(seen),
+        alarms=None if alarms is None else tuple(alarms),
+        needs_a_look=(
+            *([dead] if dead else []),
+            *notes,
+            *_troubles(seen),
+            *map(_firing, alarms or ()),
+        ),
+        unjudged=dead,
+    )
+
+
+def is_billed(member: Member) -> bool:
+    """EC2 shows it alive, or is still about to show it."""
+    if member.instance is not None:
+        return member.instance.is_alive
+    return member.record is not None and member.record.phase.is_alive
+
+
+def usd_per_hour(member: Member, seen: Snapshot) -> float:
+    if not is_billed(member):
+        return 0.0
+    if member.record:
+        return member.record.usd_per_hour
+    return seen.cluster.prices.get(member.offering, 0.0)
+
+
+def is_leaving(member: Member, now_s: float) -> bool:
+    """It takes no more jobs, and goes."""
+    record, node = member.record, member.node
+    if record and (not record.phase.is_alive or record.reclaim_at_s is not None):
+        return True
+    if record and record.is_cordoned(now_s):
+        return True
+    return node is not None and node.state.is_drain and not member.gated_for
+
+
+def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
+    ours = [each for each in every if each.pool == pool.name and is_billed(each)]
+    leaving = [each for each in ours if is_leaving(each, seen.now_s)]
+    up = [each for each in ours if each.node is not None and each not in leaving]
+    return PoolNow(
+        name=pool.name,
+        up=len(up),
+        busy=sum(each.is_busy for each in up),
+        booting=len(ours) - len(up) - len(leaving),
+        leaving=len(leaving),
+        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in ours), 4),
+        limits=_limits(pool.limits, ours, seen),
+    )
+
+
+def limit_used(seen: Snapshot) -> float:
+    """The share of the limit of a pool or the cluster that is used most; 0 where none is."""
+    every = members(seen)
+    scopes = [(seen.cluster.limits, every)]
+    for pool in seen.cluster.pools:
+        scopes.append((pool.limits, tuple(each for each in every if each.pool == pool.name)))
+    used = (one for limits, ours in scopes for one in _limits(limits, ours, seen))
+    return max((is_used / limit for _, is_used, limit in used), default=0.0)
+
+
+def _limits(
+    limits: Limits, ours: Sequence[Member], seen: Snapshot
+) -> tuple[tuple[str, float, float], ...]:
+    billed = [each for each in ours if is_billed(each)]
+    load = Load()
+    for each in billed:
+        found = seen.cluster.instance_type(each.offering.instance_type)
+        load = load.plus(Load.of(found, usd_per_hour(each, seen)), 1)
+    used = (
+        ("nodes", len(billed), limits.nodes),
+        ("GPUs", load.gpus, limits.gpus),
+        ("vCPUs", load.vcpus, limits.vcpus),
+        ("MiB", load.memory_mib, limits.memory_mib),
+        ("USD/h", round(load.usd_per_hour, 4), limits.usd_per_hour),
+    )
+    return tuple((unit, is_used, limit) for unit, is_used, limit in used if limit is not None)
+
+
+def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
+    found = [each for each in seen.resting if each.until_s > seen.now_s]
+    return tuple(
+        RestingNow(
+            *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
+        )
+        for each in sorted(found, key=lambda each: (each.until_s, each.offering, each.pool))
+    )
+
+
+def _firing(alarm: AlarmNow) -> str:
+    return f"alarm {alarm.name} since {clock(alarm.since_s)}: {alarm.says}"
+
+
+def _spent(seen: Snapshot) -> Iterator[str]:
+    """Budgets that are used up, and those that will be soon."""
+    empty = used_up(seen)
+    yield from (empty[scope].sentence for scope in sorted(empty))
+    for each in spending(seen):
+        if each.scope not in empty and each.share >= BUDGET_WARNS_AT:
+            yield f"{each.of} is spent to {100 * each.share:.0f} %"
+
+
+def _troubles(seen: Snapshot) -> Iterator[str]:
+    if seen.staleness and seen.wanted.is_up:
+        yield seen.staleness
+    yield from _spent(seen)
+    yield from troubles(seen)
+    yield from needed(seen)
+    yield from _partitions_down(seen)
+    if seen.digest is not None:
+        yield from doubtful_checks(seen)
+        yield from (each.sentence for each in lost_nodes(seen))
+
+
+def _partitions_down(seen: Snapshot) -> Iterator[str]:
+    """Those that jobs wait for, by Slurm's own reason."""
+    waiting: Counter[str] = Counter()
+    for job in seen.digest.reading.jobs if seen.digest else ():
+        if job.is_pending and job.reason.startswith(("PartitionDown", "PartitionInactive")):
+            waiting[",".join(job.partitions)] += job.count
+    for name, count in sorted(waiting.items()):
+        many = f"{count} jobs wait" if count > 1 else "a job waits"
+        up = f"scontrol update PartitionName={name} State=UP"
+        yield f"partition {name} takes no jobs and {many} for it; set it up: {up}"

@@ -1,0 +1,90 @@
+"""What budgets leave over in one plan: how many more nodes each pool may lose now."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.budgets import DisruptionReason, tightest
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.snapshot import Snapshot
+
+# The agent tries for ten seconds to release a node, and its digest tells of it soon after.
+ORDER_LASTS_S = 30.0
+
+
+class Allowance:
+    """Debited node by node. Nodes that leave already count, whyever they leave.
+
+    Unhealthy nodes that Slurm has drained are of no use and count for every other reason; which
+    of them may go is still undecided.
+    """
+
+    def __init__(self, snapshot: Snapshot, judged: Iterable[Judged]) -> None:
+        self._snapshot = snapshot
+        self._total: defaultdict[str, int] = defaultdict(int)
+        self._leaving: defaultdict[str, set[str]] = defaultdict(set)
+        self._undecided: set[str] = set()
+        for each in judged:
+            goes = is_leaving(each, snapshot)
+            if each.member.node is None and not goes:
+                continue
+            self._total[each.member.pool] += 1
+            if goes:
+                self._leaving[each.member.pool].add(each.member.instance_id)
+                if each.disruption and not _is_told(each.member, snapshot):
+                    self._undecided.add(each.member.instance_id)
+
+    def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
+        """Let this node go, if every budget allows it; asking again changes nothing.
+
+        One that leaves already, or may, takes no further place, but its reason now has to have one:
+        an order to drain it for a gang is none to let it go.
+        """
+        if self.held(pool, reason, besides=name):
+            return False
+        self._leaving[pool].add(name)
+        self._undecided.discard(name)
+        return True
+
+    def held(self, pool: str, reason: DisruptionReason, besides: str = "") -> str:
+        """Why no more nodes of the pool may go for this reason now; "": one may.
+
+        `besides`: this node is not counted.
+        """
+        found = self._snapshot.cluster.pool(pool)
+        if found is None:
+            return ""
+        others = self._leaving[pool] - {besides}
+        if reason is DisruptionReason.UNHEALTHY:
+            others -= self._undecided  # or each of two would wait for the other
+        total, leaving = self._total[pool], len(others)
+        budgets = found.disruption.budgets
+        deciding = tightest(budgets, reason, total, self._snapshot.now_s)
+        if deciding is None or leaving < deciding[0]:
+            return ""
+        allows, budget = deciding
+        return (
+            f"pool {pool}'s budget of {budget} for {reason} nodes lets {allows} of {total} leave "
+            f"at once, {leaving} do"
+        )
+
+
+def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
+    """It is on its way out, or an order that sends it there may still be carried out."""
+    member = judged.member
+    if judged.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT):
+        return _is_told(member, snapshot)
+    if judged.disruption and not _is_told(member, snapshot):
+        return member.node is not None and member.node.state.is_drain
+    is_alive = member.instance is not None and member.instance.is_alive
+    return member.node is not None or is_alive
+
+
+def _is_told(member: Member, snapshot: Snapshot) -> bool:
+    """An order whose answer is still to come, also after its time: it was in hand by then."""
+    order = member.record.order if member.record else None
+    if order is None or order.kind not in (OrderKind.DRAIN, OrderKind.RELEASE):
+        return False
+    seen_at_s = snapshot.now_s - snapshot.digest_age_s
+    return member.result is None and seen_at_s <= order.not_after_s + ORDER_LASTS_S

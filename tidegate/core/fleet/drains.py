@@ -1,0 +1,79 @@
+"""Whose a drain is: ours, a person's, or some software's that found the node sick.
+
+A person's drain is kept and waited for; what software drained is judged and replaced within
+bounds. Slurm stores with each reason the user who gave it, and the agent writes beside each of
+its own the same words as the node's comment, so that no reason has to be believed by its prefix.
+"""
+
+import re
+from collections.abc import Collection
+from enum import Enum, auto
+
+from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES
+from tidegate.core.model.slurm import Node, SetBy
+
+OUR_REASON = "tidegate"
+
+# Given with every undrain: Slurm 24.11 keeps the reason of a node that is opened, and does not
+# write its own over it when it drains the node by itself later.
+OPEN_REASON = "tidegate: open"
+
+# What the periodic check and the epilog of our own nodes begin with (userdata/node/drain-sick.sh).
+OUR_CHECKS = "tidegate-health:"
+
+# What slurmctld, slurmd and slurmstepd write when they drain a node or set it DOWN by themselves.
+# Source: Slurm 22.05 to 26.05, every drain_nodes, set_node_reason, set_node_down, reason_down in
+# src/slurmctld, and _drain_node, stepd_drain_node in src/slurmd. slurmctld's have the user
+# SlurmUser, those of the daemons on the node SlurmdUser, which is root.
+_SLURMS_OWN = re.compile(
+    r"(?:Epilog error|Prolog error|Prolog/Epilog failure|Job env setup error|Kill task failed"
+    r"|Job step not running|Duplicate jobid|batch job complete failure|Bad core count"
+    r"|Not responding|Node unexpectedly rebooted|SlurmdSpoolDir is full|ResumeTimeout reached"
+    r"|reboot timed out|switch_g_job_postfini failed|NO NETWORK ADDRESS FOUND"
+    r"|Could not unpack gres data|Low (?:RealMemory|CPUs|TmpDisk|socket\*core\*thread count)"
+    r"|CoreSpec differ|Invalid KNL modes|Failed to parse dynamic_conf nodeline"
+    r"|Reported active features (?=\()|RestrictedCoresPerGPU(?==)"
+    r"|gres/[\w:-]+ count (?:reported lower|changed)[^,:]*)(?=$| \(|, | : |:|=|\()"
+)
+
+
+class Hand(Enum):
+    """Who has drained a node."""
+
+    OURS = auto()  # the service, the agent, the node's own watcher; or it is at its gate
+    SOFTWARE = auto()
+    PERSON = auto()
+
+
+def is_ours(node: Node) -> bool:
+    """Drained by us, or at its gate: a gate has no reason."""
+    return hand(node) is Hand.OURS
+
+
+def told_by(node: Node) -> str:
+    """Who drained the node and why, as an order repeats it: others may use the same words."""
+    return f"{node.set_by}: {node.reason}"
+
+
+def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
+    """Who gave the node the reason that it has. `health_reasons`: what those of the site's own
+    checkers begin with, whichever user they run as.
+    """
+    reason = node.reason
+    if not reason or node.set_by is SetBy.US:
+        return Hand.OURS
+    if reason.startswith((*health_reasons, OUR_CHECKS)) or reason == OPEN_REASON:
+        return Hand.SOFTWARE
+    match node.set_by:
+        case SetBy.SLURM:  # nobody works as this user; an agent of the version before does
+            return Hand.OURS if reason.startswith(OUR_REASON) else Hand.SOFTWARE
+        case SetBy.ROOT:
+            if reason.startswith((NODE_WATCHES, NODE_SAVES)):
+                return Hand.OURS
+            return Hand.SOFTWARE if _SLURMS_OWN.match(reason) else Hand.PERSON
+        case SetBy.USER:
+            return Hand.PERSON
+        case _:  # the head's agent does not tell yet
+            if reason.startswith(OUR_REASON):
+                return Hand.OURS
+            return Hand.SOFTWARE if _SLURMS_OWN.match(reason) else Hand.PERSON

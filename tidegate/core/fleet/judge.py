@@ -1,0 +1,380 @@
+"""Three-way comparison of Slurm, EC2 and ledger, node by node: what each node is good for."""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from enum import Enum, auto
+
+from tidegate.core.fleet.drains import OUR_REASON, Hand, hand, told_by
+from tidegate.core.fleet.members import Member
+from tidegate.core.interruption.save import TAKEN_BACK, is_announced, reclaim_at_s
+from tidegate.core.model.budgets import DisruptionReason
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action, Adopt, Mark, Rest, Terminate
+from tidegate.core.model.slurm import Node
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.reservations import block_drains_at_s
+
+# Whatever the hour says after it: nodes that were drained for the night open in the morning.
+STOPPED_REASON = "tidegate: the cluster is stopped"
+
+# No job starts there; the planner opens it for those that are worth it (`core.passes.steer`).
+CLOSED_REASON = "tidegate: kept for larger jobs"
+
+# A gang's open nodes are drained while its others boot, until a bound that stands in the text.
+KEPT = re.compile(r"tidegate: kept for gang (\S+) until (\S+)")
+
+
+def kept_reason(gang: str, until: str) -> str:
+    """The drain reason of a node that is kept for a gang; `until`: ISO 8601, UTC."""
+    return f"tidegate: kept for gang {gang} until {until}"
+
+
+# Why an offering rests that EC2 gave: what came of it was no good.
+BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
+BOOT_FAILURES = frozenset(
+    {BOOT_FAILED, ENDED_WHILE_BOOTING, "BootBoundExceeded", "NodeJoinedDown", "NodeTooSmall"}
+)
+
+
+class Use(Enum):
+    """What the planner may do with a node."""
+
+    CAPACITY = auto()  # registered and taking jobs
+    GATED = auto()  # registered, drained until its gang is complete
+    IN_FLIGHT = auto()  # bought, not yet registered
+    LEAVING = auto()  # on its way out: no new job
+    LOST = auto()  # reclaimed or dead: its jobs need another place
+    NONE = auto()  # nothing to count
+
+
+@frozen
+class Judged:
+    """The verdict on one member; `order` is what the head should do with the node, if any.
+
+    `despite`: what some software said that drained it, which does not keep it.
+
+    `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
+    came out, told once or again and again; None: nothing to tell.
+    """
+
+    member: Member
+    use: Use
+    actions: tuple[Action, ...] = ()
+    order: OrderKind | None = None
+    reason: str = ""
+    gated_for: str = ""
+    disruption: DisruptionReason | None = None
+    is_good: bool | None = None
+    is_closed: bool = False
+    despite: str = ""
+
+    @property
+    def is_leaving(self) -> bool:
+        """It goes as soon as Slurm lets it; not one that a person holds."""
+        return self.use is Use.LEAVING and self.order is not None
+
+
+def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
+    """What one member is good for now. `in_doubt`: launches whose result is not recorded."""
+    settled = _settled(member)
+    judged = _despite(_judge(member, snapshot, in_doubt), snapshot)
+    is_good = _is_good(judged, snapshot)
+    if not settled and is_good is None:
+        return judged
+    return replace(judged, actions=(*settled, *judged.actions), is_good=is_good)
+
+
+def _despite(judged: Judged, snapshot: Snapshot) -> Judged:
+    """A release goes past the word of software, whyever the node leaves; never past a person's."""
+    node = judged.member.node
+    if judged.order is not OrderKind.RELEASE or node is None or not node.state.is_drain:
+        return judged
+    is_softwares = hand(node, snapshot.cluster.health_reasons) is Hand.SOFTWARE
+    return replace(judged, despite=told_by(node)) if is_softwares else judged
+
+
+def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
+    """Whether the node came out of its boot as it should; None: that is not news."""
+    if not judged.actions:
+        return None
+    record, rests = judged.member.record, [a for a in judged.actions if isinstance(a, Rest)]
+    if record is None or rests:
+        return False if rests else None
+    marks = {each.phase for each in judged.actions if isinstance(each, Mark)}
+    if Phase.JOINED in marks:
+        return True
+    died_in = record.phase if record.interrupted_in is None else record.interrupted_in
+    if Phase.TERMINATED not in marks or died_in is not Phase.LAUNCHED:
+        return None
+    is_taken = any(r.offering == record.offering and r.code == TAKEN_BACK for r in snapshot.resting)
+    return None if is_taken else False
+
+
+def _settled(member: Member) -> tuple[Action, ...]:
+    """Write down what became of the order that was on its way to this node."""
+    record, node = member.record, member.node
+    if record is None:
+        return ()
+    marks: list[Action] = []
+    if member.was_released and record.phase < Phase.RELEASED:
+        marks.append(Mark(member.instance_id, Phase.RELEASED, "Slurm has let it go"))
+    if record.gated_for and node is not None and not node.state.is_drain:
+        reason = f"open for job {record.gated_for}"
+        marks.append(Mark(member.instance_id, record.phase, reason, is_ungated=True))
+    return tuple(marks)
+
+
+def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
+    timings, now_s = snapshot.cluster.timings, snapshot.now_s
+    seen_at_s = now_s - snapshot.digest_age_s
+    if member.record is None:
+        return _judge_unrecorded(member, snapshot, in_doubt)
+    is_late = seen_at_s - member.launched_at_s > timings.boot_bound_s
+    # Left out by one Describe, an instance may boot all the same; EC2's events tell of its end.
+    if member.is_gone(now_s, timings.describe_lag_s) and (is_late or not member.may_boot):
+        return _judge_gone(member, snapshot)
+    if member.is_let_go:
+        return _end(member, "released by Slurm")
+    if member.record.phase is Phase.RELEASED:
+        if member.node is not None and _is_a_persons(member.node, snapshot):
+            return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
+        reason = "nobody asked for it, and it joined before it was ended"
+        return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
+    if member.node is not None:
+        return _judge_registered(member, snapshot)
+    if member.record.phase is Phase.JOINED:
+        return _end(member, "Slurm no longer knows this node")
+    if member.record.phase is Phase.INTERRUPTED:
+        # Its notice may have come before the first digest that shows it, with a job on it.
+        is_over = seen_at_s > (member.record.reclaim_at_s or 0.0)
+        return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
+    # The digest's own age counts: the node may have registered since it was written.
+    if is_late:
+        why = f"did not register within {timings.boot_bound_s:.0f} s"
+        return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
+    return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
+
+
+def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judged:
+    """An instance with our tags whose record was lost is taken in; from now on it is known."""
+    instance = member.instance
+    assert instance is not None
+    if not instance.is_alive or instance.launch_id in in_doubt:
+        return Judged(member, Use.NONE)
+    usd = snapshot.cluster.prices.get(instance.offering, 0.0)
+    record = NodeRecord(
+        instance.instance_id,
+        instance.launch_id,
+        instance.pool,
+        instance.offering,
+        instance.launched_at_s,
+        usd,
+    )
+    adopted = (Adopt(record, "it carries our tags and no record knows it"),)
+    if member.node is not None and member.node.state.takes_jobs and snapshot.wanted.is_up:
+        return Judged(member, Use.CAPACITY, adopted)
+    return Judged(member, Use.LEAVING if member.node else Use.IN_FLIGHT, adopted)
+
+
+def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
+    if member.node is None:
+        mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
+        rest = _ended_while_booting(member, snapshot)
+        return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
+    is_announced = _is_announced(member, snapshot)
+    looks_alive = member.is_busy and not member.node.state.is_down
+    if member.instance is None and looks_alive and not is_announced:
+        # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
+        # DOWN by itself after SlurmdTimeout.
+        reason = "EC2 does not show its instance"
+        return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
+    if member.instance is None and _is_a_persons(member.node, snapshot):
+        return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
+    # A dead slurmd looks alive for minutes: the node must leave Slurm before a job starts on it,
+    # and what seems to run there must run elsewhere. Without EC2's word a job that slipped in
+    # since the digest wins, and what is DOWN already has lost its jobs.
+    is_sure = member.instance is not None or is_announced
+    kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
+    return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+
+
+def _is_announced(member: Member, snapshot: Snapshot) -> bool:
+    record, pool = member.record, snapshot.cluster.pool(member.pool)
+    seen_at_s = snapshot.now_s - snapshot.digest_age_s
+    return record is not None and is_announced(record, pool, seen_at_s)
+
+
+def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ...]:
+    """A node that powers itself off would be bought again and again; its event may be lost."""
+    record = member.record
+    if record is None or record.phase is not Phase.LAUNCHED or record.ended_at_s is not None:
+        return ()
+    known = (each for each in snapshot.resting if each.offering == record.offering)
+    if any(each.until_s > snapshot.now_s and each.code in BOOT_FAILURES for each in known):
+        return ()
+    return (Rest(record.offering, ENDED_WHILE_BOOTING, "a node ended while it booted"),)
+
+
+def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
+    """A person looks at it: also this node waits until Slurm finds it DOWN."""
+    is_theirs = hand(node, snapshot.cluster.health_reasons) is Hand.PERSON
+    return node.state.is_drain and not node.state.is_down and is_theirs
+
+
+def _sure_end(member: Member) -> tuple[Action, ...]:
+    """Describe may leave out an instance that lives; once forgotten it would run for ever."""
+    if member.instance is not None:
+        return ()
+    return (Terminate((member.instance_id,), "EC2 does not show it any more"),)
+
+
+def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
+    record, node, now_s = member.record, member.node, snapshot.now_s
+    assert record is not None
+    assert node is not None
+    joined: tuple[Action, ...] = ()
+    if record.phase is Phase.LAUNCHED:
+        joined = (
+            Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),
+            *_disappoints(node, member, snapshot.cluster),
+        )
+    if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
+        reason = "AWS takes it away"
+        return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
+    if node.state.is_down:
+        reason = f"Slurm finds it {node.state}: {node.reason or 'no reason given'}"
+        return Judged(
+            member,
+            Use.LOST,
+            joined,
+            order=OrderKind.RELEASE,
+            reason=reason,
+            disruption=DisruptionReason.UNHEALTHY,
+        )
+    if member.has_order(OrderKind.RELEASE, now_s):
+        return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
+    if record.cordon and record.cordon.holds(now_s):
+        reason = record.cordon.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    block_ends_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+    if block_ends_s is not None and now_s >= block_ends_s:
+        reason = "its capacity block ends"
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    if _is_over(member, node, snapshot):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.DELETE, reason=reason)
+    return _judge_drain(member, node, record, joined, snapshot)
+
+
+def _judge_drain(
+    member: Member,
+    node: Node,
+    record: NodeRecord,
+    joined: tuple[Action, ...],
+    snapshot: Snapshot,
+) -> Judged:
+    """Whether a node that nothing else sends away takes jobs, and who keeps it from that."""
+    now_s = snapshot.now_s
+    by = hand(node, snapshot.cluster.health_reasons) if node.state.is_drain else None
+    if by is Hand.SOFTWARE:
+        return _found_sick(member, node, joined)
+    if by is Hand.PERSON:
+        reason = f"drained by an operator: {node.reason}"
+        return Judged(member, Use.LEAVING, joined, reason=reason)
+    is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
+    kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
+    is_closed = node.state.is_drain and node.reason == CLOSED_REASON
+    if not snapshot.wanted.is_up and (is_gated or kept or is_closed or not node.state.is_drain):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    if node.state.strange:
+        reason = f"its state is {node.state}, which nobody knows"
+        return Judged(member, Use.LEAVING, joined, reason=reason)
+    if node.state.is_unusable:
+        reason = f"Slurm starts no job on a node that is {node.state}"
+        unhealthy = DisruptionReason.UNHEALTHY
+        return Judged(
+            member,
+            Use.LEAVING,
+            joined,
+            order=OrderKind.RELEASE,
+            reason=reason,
+            disruption=unhealthy,
+        )
+    if is_closed or not node.state.is_drain:
+        return Judged(member, Use.CAPACITY, joined, is_closed=is_closed)
+    if is_gated:
+        return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
+    if kept:
+        return _judge_kept(member, joined, kept, now_s)
+    if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
+        reason = snapshot.wanted.reason
+        return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
+    if record.cordon and node.reason == f"{OUR_REASON}: {record.cordon.reason}":
+        reason = f"it has outlived its warning: {record.cordon.reason}"
+        return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
+    # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
+    reason = f"drained by us: {node.reason or 'at its gate'}"
+    return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+
+
+def _found_sick(member: Member, node: Node, joined: tuple[Action, ...]) -> Judged:
+    """Software drained it: it goes when it is empty, within the budget for unhealthy nodes."""
+    return Judged(
+        member,
+        Use.LEAVING,
+        joined,
+        order=OrderKind.RELEASE,
+        reason=f"found unhealthy: {node.reason}",
+        disruption=DisruptionReason.UNHEALTHY,
+    )
+
+
+def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
+    """Its jobs had their time after the cluster's stop, and none is waited for."""
+    wanted = snapshot.wanted
+    if wanted.is_up or not wanted.ends_all or wanted.jobs_end_at_s is None:
+        return False
+    is_late = snapshot.now_s >= wanted.jobs_end_at_s
+    return is_late and member.is_busy and not _is_a_persons(node, snapshot)
+
+
+def _judge_kept(
+    member: Member, joined: tuple[Action, ...], kept: re.Match[str], now_s: float
+) -> Judged:
+    """A node that was open and waits for the rest of a gang, for as long as a boot may take."""
+    try:
+        until_s = datetime.fromisoformat(kept[2]).timestamp()
+    except ValueError:
+        until_s = 0.0
+    if now_s < until_s:
+        return Judged(member, Use.GATED, joined, gated_for=kept[1])
+    reason = f"gang {kept[1]} did not come together"
+    return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
+
+
+def _disappoints(node: Node, member: Member, cluster: Cluster) -> tuple[Action, ...]:
+    """A node that joins DOWN or smaller than its type would be bought again and again."""
+    expected = cluster.instance_type(member.offering.instance_type)
+    if node.state.is_down:
+        what = f"a node joined {node.state}: {node.reason or 'no reason given'}"
+        return (Rest(member.offering, "NodeJoinedDown", what),)
+    if expected and (
+        node.memory_mib < expected.slurm_memory_mib
+        or node.gpus < expected.gpus
+        or node.cpus < expected.vcpus
+    ):
+        what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
+        return (Rest(member.offering, "NodeTooSmall", what),)
+    return ()
+
+
+def _end(member: Member, why: str, *also: Action) -> Judged:
+    """End the instance; it counts for nothing from now on."""
+    alive = member.instance is not None and member.instance.is_alive
+    ending = (Terminate((member.instance_id,), why),) if alive else ()
+    return Judged(member, Use.NONE, (*ending, *also))

@@ -1,0 +1,154 @@
+"""The fleet, joined by instance id: what ledger, EC2 and Slurm each say of one node."""
+
+from tidegate.core.demand.where import reserving
+from tidegate.core.model.ec2 import Instance, Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
+from tidegate.core.model.slurm import Job, Node, holders
+from tidegate.core.model.snapshot import Snapshot
+
+# EC2 takes any on-demand instance into an open reservation that it fits, and out at its end.
+BILLED_ALIKE = (Market.RESERVED, Market.ON_DEMAND)
+
+
+@frozen
+class Member:
+    """One instance id and its three views; at least `record` or `instance` is there.
+
+    `jobs`: those that have the node, suspended and ending ones too. `reservation`: the one of
+    Slurm's that names it, "": none.
+    """
+
+    instance_id: str
+    record: NodeRecord | None
+    instance: Instance | None
+    node: Node | None
+    result: OrderResult | None
+    jobs: tuple[Job, ...] = ()
+    reservation: str = ""
+
+    @property
+    def is_busy(self) -> bool:
+        """A job runs, ends, is suspended or is promised there; a DOWN node has lost its jobs."""
+        if self.node is None:
+            return False
+        return self.node.state.is_busy or (bool(self.jobs) and not self.node.state.is_down)
+
+    @property
+    def is_idle(self) -> bool:
+        return self.node is not None and not self.jobs and self.node.state.is_idle
+
+    @property
+    def offering(self) -> Offering:
+        """As it was launched; whether an open reservation pays for it now EC2 alone knows."""
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        if self.instance is not None and known.offering.market in BILLED_ALIKE:
+            return self.instance.offering
+        return known.offering
+
+    @property
+    def pool(self) -> str:
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        return known.pool
+
+    @property
+    def launched_at_s(self) -> float:
+        known = self.record or self.instance
+        assert known is not None, "a member comes from the ledger or from EC2"
+        return known.launched_at_s
+
+    @property
+    def template(self) -> str:
+        """The digest of what it is made from; "": nobody knows."""
+        found = self.record.template if self.record else ""
+        return found or (self.instance.template if self.instance else "")
+
+    @property
+    def gated_for(self) -> str:
+        return self.record.gated_for if self.record else ""
+
+    def is_gone(self, now_s: float, describe_lag_s: float) -> bool:
+        """EC2 has ended it. A fresh instance may be missing from Describe for a while."""
+        if self.instance is not None:
+            return not self.instance.is_alive
+        reclaim_at_s = self.record.reclaim_at_s if self.record else None
+        if reclaim_at_s is not None and now_s < reclaim_at_s:
+            return False  # one Describe that leaves it out must not cut its notice short
+        is_fresh = self.record is None or self.record.phase is Phase.LAUNCHED
+        return not is_fresh or now_s - self.launched_at_s > describe_lag_s
+
+    @property
+    def was_booting(self) -> bool:
+        """When the ledger last heard of it, or until EC2 announced its end, it still booted."""
+        record = self.record
+        if record is None:
+            return False
+        return Phase.LAUNCHED in (record.phase, record.interrupted_in)
+
+    @property
+    def may_boot(self) -> bool:
+        """Neither EC2 nor Slurm shows it yet, and nobody has said that it ends."""
+        is_launched = self.record is not None and self.record.phase is Phase.LAUNCHED
+        return is_launched and self.instance is None and self.node is None
+
+    @property
+    def was_released(self) -> bool:
+        """The head answered that Slurm has let it go."""
+        done = (OrderKind.RELEASE, OrderOutcome.DONE)
+        return self.result is not None and (self.result.kind, self.result.outcome) == done
+
+    @property
+    def is_let_go(self) -> bool:
+        """Its instance may end: Slurm has deleted the node, or never knew it.
+
+        What came beyond whole gangs is let go of at once, and may join where its planner died.
+        """
+        if self.was_released:
+            return True
+        is_released = self.record is not None and self.record.phase is Phase.RELEASED
+        return is_released and self.node is None
+
+    def has_order(self, kind: OrderKind, now_s: float) -> bool:
+        """An order of this kind is on its way: neither answered nor expired."""
+        order = self.record.order if self.record else None
+        return (
+            order is not None
+            and order.kind is kind
+            and self.result is None
+            and now_s <= order.not_after_s
+        )
+
+    def was_told(self, kind: OrderKind, now_s: float) -> bool:
+        """An order of this kind went out lately, answered or not: asking again is no use yet."""
+        order = self.record.order if self.record else None
+        return order is not None and order.kind is kind and now_s <= order.not_after_s
+
+
+def members(snapshot: Snapshot) -> tuple[Member, ...]:
+    """Every node that is ours, by instance id. Slurm nodes of others are left out."""
+    records = {record.instance_id: record for record in snapshot.nodes}
+    instances = {instance.instance_id: instance for instance in snapshot.instances}
+    digest = snapshot.digest
+    nodes = {node.name: node for node in digest.reading.nodes} if digest else {}
+    results = {(r.order_id, r.name): r for r in digest.results} if digest else {}
+    jobs = holders(digest.reading.jobs) if digest else {}
+    reserved = reserving(digest.reading.reservations, digest.written_at_s) if digest else {}
+    joined: list[Member] = []
+    for instance_id in sorted(records.keys() | instances.keys()):
+        record = records.get(instance_id)
+        order = record.order if record else None
+        joined.append(
+            Member(
+                instance_id=instance_id,
+                record=record,
+                instance=instances.get(instance_id),
+                node=nodes.get(instance_id),
+                result=results.get((order.order_id, instance_id)) if order else None,
+                jobs=tuple(jobs.get(instance_id, ())),
+                reservation=reserved.get(instance_id, ""),
+            )
+        )
+    return tuple(joined)

@@ -1,0 +1,211 @@
+"""What nodes are made from: the newest template, or the last good one when the newest fails."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+
+from tidegate.core.fleet import idle_time
+from tidegate.core.fleet.judge import Judged, Use, judge
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.durations import clock
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.ledger import LaunchStatus
+from tidegate.core.model.plan import Learn
+from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import Reading
+from tidegate.core.model.snapshot import Snapshot
+
+
+def newest(snapshot: Snapshot, pool: str) -> Template | None:
+    """What the deployed stack makes nodes of the pool from; None: not known here."""
+    return next((template for name, template in snapshot.templates if name == pool), None)
+
+
+def learnt_of(snapshot: Snapshot, pool: str) -> Learnt:
+    for each in snapshot.learnt:
+        if each.pool == pool:
+            return each
+    return Learnt(pool)
+
+
+def chosen(snapshot: Snapshot, pool: str) -> Template | None:
+    """What new nodes of the pool are made from; None: as the stack says.
+
+    After its pool's threshold of failed launches the last good template is used again.
+    """
+    template, learnt = newest(snapshot, pool), learnt_of(snapshot, pool)
+    if template is None or not learnt.failed or not template.digest:
+        return template
+    found = snapshot.cluster.pool(pool)
+    if found is None:
+        return template
+    is_bad = learnt.failures(template) >= found.disruption.roll_back_after
+    return learnt.good if is_bad and learnt.good else template
+
+
+def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Resting, ...]:
+    """The rests without those of a template that its pool does not use any more.
+
+    `templates`: all that are deployed; those of a pool's reservations begin with its name.
+    """
+    if not any(each.template for each in snapshot.resting):
+        return snapshot.resting
+    used = {name.partition("/")[0]: set[str]() for name in templates}
+    for name, template in templates.items():
+        pool, slash, _ = name.partition("/")
+        used[pool].add(template.name if slash else (chosen(snapshot, pool) or template).name)
+    return tuple(
+        each
+        for each in snapshot.resting
+        if not each.template or each.template in used.get(each.pool, {each.template})
+    )
+
+
+def in_use(snapshot: Snapshot) -> tuple[Learnt, ...]:
+    """What was learnt, without failures of templates that their pools do not use any more."""
+    return tuple(_in_use(each, snapshot) for each in snapshot.learnt)
+
+
+def _in_use(learnt: Learnt, snapshot: Snapshot) -> Learnt:
+    used = (newest(snapshot, learnt.pool), chosen(snapshot, learnt.pool))
+    digests = {"", *(template.digest for template in used if template)}
+    if digests == {""} or all(each.template in digests for each in learnt.failed):
+        return learnt
+    return replace(learnt, failed=tuple(e for e in learnt.failed if e.template in digests))
+
+
+class Roll(Enum):
+    """How far a pool may replace nodes that are made from another template."""
+
+    PROVEN = auto()  # a node made from it has joined well
+    TRIED = auto()  # a first node is on its way
+    UNTRIED = auto()  # a first node has to show that it is good
+    STOPPED = auto()  # nodes made from it fail, and no good template is known
+
+
+def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
+    """Errors: none; a pool without a known template has nothing to roll."""
+    template, learnt = chosen(snapshot, pool.name), learnt_of(snapshot, pool.name)
+    if template is None:
+        return Roll.STOPPED
+    failures = learnt.failures(template)
+    if failures >= pool.disruption.roll_back_after:
+        return Roll.STOPPED
+    if learnt.good is not None and learnt.good.digest == template.digest and not failures:
+        return Roll.PROVEN
+    ours = (j for j in judged if j.member.pool == pool.name and j.use is Use.IN_FLIGHT)
+    is_tried = any(each.member.template == template.digest for each in ours)
+    in_doubt = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
+    is_tried |= any(each.launch.pool == pool.name for each in in_doubt)
+    return Roll.TRIED if is_tried else Roll.UNTRIED
+
+
+def troubles(snapshot: Snapshot) -> Iterator[str]:
+    """What people should know of launches that give no good node."""
+    for pool in snapshot.cluster.pools:
+        learnt, template = learnt_of(snapshot, pool.name), newest(snapshot, pool.name)
+        until_s = learnt.closed_until_s(snapshot.now_s)
+        if until_s:
+            failures = len(learnt.recent(snapshot.now_s))
+            said = f"the last {failures} launches gave no good node"
+            yield f"pool {pool.name}: {said}, nothing is bought until {clock(until_s)}"
+        used, failures = chosen(snapshot, pool.name), 0
+        if template and template.digest:
+            failures = learnt.failures(template)
+        if template and used and used != template:
+            said = f"template {template.digest} gave no good node in {failures} launches"
+            yield f"pool {pool.name}: {said}, nodes come from {used.digest} again"
+        elif template and failures:
+            said = f"template {template.digest} gave no good node in {failures} launches"
+            yield f"pool {pool.name}: {said}, nothing is replaced by it"
+
+
+def drifted(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
+    """What tells why a node is not what its pool makes now; None: nobody knows what that is."""
+    template = chosen(snapshot, pool.name)
+    if template is None or not template.digest:
+        return None
+    digest = template.digest
+
+    def why(judged: Judged) -> str:
+        made_from = judged.member.template
+        if made_from in ("", digest):
+            return ""
+        return f"drifted: made from template {made_from}, pool {pool.name} has {digest} now"
+
+    return why
+
+
+def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
+    """A node that is no good, made from a template that has brought no good one: while another
+    has, the fault is the template's and not the offering's.
+    """
+    good, made_from = learnt_of(snapshot, judged.member.pool).good, judged.member.template
+    return judged.is_good is False and good is not None and made_from not in ("", good.digest)
+
+
+def lessons(snapshot: Snapshot, fleet: Iterable[Member]) -> tuple[Learn, ...]:
+    """What this snapshot says of launches that nobody has noted yet."""
+    recorded = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
+    in_doubt = frozenset(record.launch.launch_id for record in recorded)
+    booted = [each for each in fleet if each.was_booting]
+    judged = (judge(member, snapshot, in_doubt) for member in booted)
+    news = [each for each in judged if each.is_good is not None]
+    found: list[Learn] = []
+    for pool in snapshot.cluster.pools:
+        if not news and not pool.is_idle_auto:
+            continue
+        before = after = learnt_of(snapshot, pool.name)
+        for each in news:
+            if each.member.pool == pool.name:
+                after = _after(after, each, snapshot)
+        if pool.is_idle_auto and snapshot.digest:
+            after = _after_use(after, pool, snapshot, snapshot.digest.reading)
+        if after != before:
+            found.append(Learn(after, _told(before, after)))
+    return tuple(found)
+
+
+def with_lessons(snapshot: Snapshot, learns: Sequence[Learn]) -> Snapshot:
+    """The snapshot as if they had been noted before."""
+    if not learns:
+        return snapshot
+    learnt = {each.pool: each for each in snapshot.learnt}
+    learnt.update({each.learnt.pool: each.learnt for each in learns})
+    return replace(snapshot, learnt=tuple(learnt[pool] for pool in sorted(learnt)))
+
+
+def _after(learnt: Learnt, judged: Judged, snapshot: Snapshot) -> Learnt:
+    member, now_s = judged.member, snapshot.now_s
+    if not judged.is_good:
+        launch_id = member.record.launch_id if member.record else member.instance_id
+        failed = FailedLaunch(launch_id, member.launched_at_s, now_s, member.template)
+        return learnt.after_failure(failed)
+    template = newest(snapshot, learnt.pool)
+    return learnt.after_join(member.template, template, now_s)
+
+
+def _after_use(learnt: Learnt, pool: Pool, snapshot: Snapshot, reading: Reading) -> Learnt:
+    """When jobs came and nodes became free."""
+    ours = {
+        each.instance_id: each.launched_at_s for each in snapshot.nodes if each.pool == pool.name
+    }
+    return replace(
+        learnt,
+        taken_at_s=idle_time.newest(
+            learnt.taken_at_s, idle_time.arrivals(pool, ours, reading.jobs)
+        ),
+        freed_at_s=idle_time.newest(learnt.freed_at_s, idle_time.frees(reading.nodes, ours)),
+    )
+
+
+def _told(before: Learnt, after: Learnt) -> str:
+    if len(after.failed) > len(before.failed):
+        last = after.failed[-1]
+        return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"
+    if (after.good, after.failed) == (before.good, before.failed):
+        return f"pool {after.pool}: when jobs came and nodes became free"
+    good = f", template {after.good.digest} is good" if after.good else ""
+    return f"pool {after.pool}: a node has joined well{good}"

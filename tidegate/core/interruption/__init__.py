@@ -1,0 +1,1 @@
+"""What to do when AWS takes a node away, and what that cost running jobs."""

@@ -1,0 +1,59 @@
+"""What it did to running jobs that AWS took their nodes back."""
+
+from collections.abc import Collection
+
+from tidegate.core.interruption.save import checkpoint
+from tidegate.core.model.ledger import Losses, Toll
+from tidegate.core.model.slurm import Job, Reading
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.spend import month_of
+
+SECONDS_PER_HOUR = 3600.0
+
+
+def tolls(
+    reclaimed: Collection[str],
+    dead: Collection[str],
+    reading: Reading | None,
+    now_s: float,
+    *,
+    announced: Collection[str] = (),
+) -> dict[str, Toll]:
+    """The toll of each of these nodes, by the last digest.
+
+    A job counts at the first of them, and not again after one of its nodes was `announced`
+    before. One that asked for a checkpoint loses nothing where there is time for it.
+    """
+    found = dict.fromkeys((*reclaimed, *dead), Toll())
+    for job in reading.jobs if reading else ():
+        on = sorted(found.keys() & set(job.node_names))
+        if on and job.is_running and set(announced).isdisjoint(job.node_names):
+            is_dead = not set(dead).isdisjoint(on)
+            found[on[0]] = found[on[0]].plus(_of_job(job, now_s, is_dead=is_dead))
+    return found
+
+
+def _of_job(job: Job, now_s: float, *, is_dead: bool) -> Toll:
+    request = checkpoint(job)
+    is_saved = not is_dead and (request is not None or job.is_requeueable)
+    loses = is_dead or request is None
+    if not loses or job.started_at_s is None:
+        return Toll(saved_jobs=int(is_saved))
+    gpus = job.shape.gpus * len(job.node_names)
+    hours = max(0.0, now_s - job.started_at_s) / SECONDS_PER_HOUR
+    return Toll(gpus * hours, int(is_saved))
+
+
+def losses(seen: Snapshot) -> Losses:
+    """Of the present month (UTC): what the ledger counted, and nodes that still end."""
+    month = month_of(seen.now_s).name
+    going = (each.toll for each in seen.nodes if each.ended_at_s is None)
+    ending = [toll for toll in going if toll and toll.is_taken]
+    counted = [each for each in seen.losses if each.month == month]
+    return Losses(
+        month,
+        nodes=sum(each.nodes for each in counted) + len(ending),
+        lost_gpu_hours=sum(one.lost_gpu_hours for one in counted)
+        + sum(one.lost_gpu_hours for one in ending),
+        saved_jobs=sum(one.saved_jobs for one in counted) + sum(one.saved_jobs for one in ending),
+    )

@@ -1,0 +1,241 @@
+"""Pools, partitions, limits: what the cluster file promises, as plain values."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
+from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
+from tidegate.core.model.frozen import frozen
+
+# Interruptions of a spot instance per hour where neither the market data nor the cluster
+# file says. The Spot Advisor's worst bucket (over 20 % a month) is 0.0003; single GPU types
+# were seen far above it, so this leans towards on-demand for long jobs that lose all.
+DEFAULT_HAZARD_PER_HOUR = 0.05
+
+# LBNL's Node Health Check: its helper drains with this prefix.
+DEFAULT_HEALTH_REASONS = ("NHC:",)
+
+
+@frozen
+class Limits:
+    """Never exceeded, not even for a moment. None: no limit."""
+
+    gpus: int | None = None
+    nodes: int | None = None
+    usd_per_hour: float | None = None
+    vcpus: int | None = None
+    memory_mib: int | None = None
+
+
+@frozen
+class Budget:
+    """Once so much is spent, nothing more is launched until the period ends. None: no budget."""
+
+    usd_per_day: float | None = None
+    usd_per_month: float | None = None
+
+
+# Who a budget is for; `account_scope`, `pool_scope` name the others.
+CLUSTER_SCOPE = "cluster"
+
+
+def pool_scope(pool: str) -> str:
+    return f"pool {pool}"
+
+
+def account_scope(account: str) -> str:
+    return f"account {account}"
+
+
+class Rebalance(StrEnum):
+    """What to do when EC2 recommends to leave a spot instance, before any notice of a reclaim.
+
+    IGNORE is the default: the reclaim may come hours later or never, and a job that is moved
+    for nothing loses its work. CORDON starts no new job there, DRAIN moves the jobs at once.
+    """
+
+    IGNORE = "ignore"
+    CORDON = "cordon"
+    DRAIN = "drain"
+
+
+@frozen
+class Pool:
+    """Nodes of one kind of use; `weight`: higher is tried first (Karpenter's word).
+
+    `is_idle_auto`: nodes stay idle for a time that follows from what was seen, see `patience`.
+    `min_nodes` are always there, `headroom_nodes` of them or beside them always idle.
+    `max_job_time_s`: no job with a longer time limit may use the pool. A launch names at
+    least `min_types` instance types where so many fit; `is_min_types_strict`: or does not
+    happen. `boot_s` is the expected time from launch to joined. `checkpoint_s`: how much
+    work a requeued job of this pool loses at most, None: all of it.
+    """
+
+    name: str
+    instance_types: tuple[InstanceType, ...]
+    zones: tuple[str, ...]
+    markets: tuple[Market, ...]
+    weight: int = 1
+    limits: Limits = Limits()
+    idle_s: float = 120.0
+    max_job_nodes: int = 16
+    labels: tuple[str, ...] = ()
+    min_nodes: int = 0
+    headroom_nodes: int = 0
+    max_job_time_s: float | None = None
+    min_types: int = 1
+    is_min_types_strict: bool = False
+    placement_group: bool = False
+    boot_s: float = 300.0
+    checkpoint_s: float | None = None
+    rebalance: Rebalance = Rebalance.IGNORE
+    disruption: Disruption = DEFAULT_DISRUPTION
+    is_idle_auto: bool = False
+
+    def features(self, instance_type: str, market: Market) -> tuple[str, ...]:
+        """The Slurm features that a node of this pool carries."""
+        family = instance_type.split(".")[0]
+        return (self.name, instance_type, family, market.feature, *self.labels)
+
+    def offerings(self) -> Iterator[tuple[InstanceType, Offering]]:
+        for market in self.markets:
+            for instance_type in self.instance_types:
+                for zone in self.zones:
+                    yield instance_type, Offering(instance_type.name, zone, market)
+
+    def may_have(self, offering: Offering) -> bool:
+        """Whether it is one of the pool's offerings."""
+        return (
+            offering.market in self.markets
+            and offering.zone in self.zones
+            and any(each.name == offering.instance_type for each in self.instance_types)
+        )
+
+
+@frozen
+class Partition:
+    """A Slurm partition over one or more pools."""
+
+    name: str
+    pools: tuple[str, ...]
+    is_default: bool = False
+
+
+@frozen
+class Timings:
+    """Every duration the control loop knows, in seconds.
+
+    `spot_notice_s`: EC2 reclaims a spot instance two minutes after its notice.
+    `apply_lease_s`: no planner lives longer (Lambda time-out), so an unfinished launch
+    record older than this belongs to nobody. `orphan_after_s`: a node without a step that hears
+    nothing from slurmctld ends itself after that; it is the node that knows it.
+    """
+
+    boot_bound_s: float = 900.0
+    spot_notice_s: float = 120.0
+    requeue_margin_s: float = 25.0
+    apply_lease_s: float = 45.0
+    digest_stale_s: float = 300.0
+    order_ttl_s: float = 60.0
+    describe_lag_s: float = 60.0
+    rest_min_s: float = 180.0
+    rest_max_s: float = 1800.0
+    orphan_after_s: float = 1800.0
+
+
+@frozen
+class Reservation:
+    """Capacity paid for in advance: an On-Demand Capacity Reservation or a Capacity Block.
+
+    `ends_at_s` None: until it is cancelled. A Capacity Block always ends; EC2 begins to
+    terminate its instances 30 minutes before.
+    """
+
+    id: str
+    instance_type: str
+    zone: str
+    count: int
+    market: Market
+    starts_at_s: float
+    ends_at_s: float | None = None
+
+    @property
+    def offering(self) -> Offering:
+        return Offering(self.instance_type, self.zone, self.market)
+
+
+def block_key(pool: str, reservation_id: str) -> str:
+    """The name of a pool's launch template for a capacity block."""
+    return f"{pool}/{reservation_id}"
+
+
+def reserved_key(pool: str) -> str:
+    """The name of a pool's launch template for places in open reservations, and for no others."""
+    return f"{pool}/reserved"
+
+
+def group_key(pool: str, zone: str) -> str:
+    """The name of a pool's placement group in a zone; it cannot span zones."""
+    return f"{pool}/{zone}"
+
+
+@frozen
+class Cluster:
+    """One cluster file, validated.
+
+    `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
+    `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
+    `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
+    """
+
+    name: str
+    pools: tuple[Pool, ...]
+    partitions: tuple[Partition, ...]
+    prices: Prices
+    limits: Limits = Limits()
+    timings: Timings = field(default_factory=Timings)
+    reservations: tuple[Reservation, ...] = ()
+    time_limit_ratio: float = 1.0
+    time_limit_ratios: Mapping[str, float] = field(default_factory=dict)
+    hazards: Mapping[Offering, float] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
+
+    def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
+        """How long a job will really run; None: it has no time limit, so nobody knows."""
+        ratio = self.time_limit_ratios.get(account, self.time_limit_ratio)
+        return None if time_limit_s is None else time_limit_s * ratio
+
+    def hazard_per_hour(self, offering: Offering) -> float:
+        """How often EC2 interrupts an instance of this offering; only spot is."""
+        if offering.market is not Market.SPOT:
+            return 0.0
+        return self.hazards.get(offering, DEFAULT_HAZARD_PER_HOUR)
+
+    def blocks(self, pool: Pool) -> tuple[Reservation, ...]:
+        """The capacity blocks that a pool may use."""
+        return tuple(
+            each
+            for each in self.reservations
+            if each.market is Market.CAPACITY_BLOCK and pool.may_have(each.offering)
+        )
+
+    def pool(self, name: str) -> Pool | None:
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        return None
+
+    def partition(self, name: str) -> Partition | None:
+        for partition in self.partitions:
+            if partition.name == name:
+                return partition
+        return None
+
+    def instance_type(self, name: str) -> InstanceType | None:
+        for pool in self.pools:
+            for instance_type in pool.instance_types:
+                if instance_type.name == name:
+                    return instance_type
+        return None

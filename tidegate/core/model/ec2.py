@@ -1,0 +1,238 @@
+"""EC2's words: instance types, offerings, instances, fleet requests and their results."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from tidegate.core.model.frozen import frozen
+
+# Slurm sees less memory than EC2 advertises: the kernel and firmware take their part.
+# 95 % is what ParallelCluster assumes for its schedulable memory as well.
+SLURM_VISIBLE_MEMORY = 0.95
+
+# Tags that carry the facts of a launch to EC2 and, through the metadata service, to the node.
+CLUSTER_TAG = "tidegate:cluster"
+LAUNCH_TAG = "tidegate:launch"
+POOL_TAG = "tidegate:pool"
+GATE_TAG = "tidegate:gate"
+TEMPLATE_TAG = "tidegate:template"
+
+# Whose job a node was launched for, for cost allocation.
+ACCOUNT_TAG = "tidegate:account"
+USER_TAG = "tidegate:user"
+JOB_TAG = "tidegate:job"
+
+ROLE_TAG = "tidegate:role"
+HEAD_ROLE = "head"
+
+
+class Market(StrEnum):
+    """How an instance is paid for."""
+
+    SPOT = "spot"
+    ON_DEMAND = "on-demand"
+    RESERVED = "reserved"
+    CAPACITY_BLOCK = "capacity-block"
+
+    @property
+    def feature(self) -> str:
+        """What a node calls its market: EC2 tells it nothing of an open reservation."""
+        return (Market.ON_DEMAND if self is Market.RESERVED else self).value
+
+    @property
+    def is_prepaid(self) -> bool:
+        """Paid for whether used or not: an instance in it costs nothing more."""
+        return self in (Market.RESERVED, Market.CAPACITY_BLOCK)
+
+
+@frozen
+class InstanceType:
+    """The shape of an instance type as Slurm will see it.
+
+    Source: EC2 DescribeInstanceTypes. `gpu_type` is the lower-case GRES type ("a10g").
+    `gres` is the GRES name: "gpu", or "neuron" for Trainium and Inferentia; `gpus` counts
+    devices of either. `generation` is the number in the family's name, 5 in "g5".
+    """
+
+    name: str
+    vcpus: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+    arch: str = "x86_64"
+    family: str = ""
+    generation: int = 0
+    gpu_memory_mib: int = 0
+    local_nvme_gib: int = 0
+    is_efa: bool = False
+    gres: str = "gpu"
+
+    @property
+    def slurm_memory_mib(self) -> int:
+        return int(self.memory_mib * SLURM_VISIBLE_MEMORY)
+
+
+@frozen(order=True)
+class Offering:
+    """What EC2 sells: an instance type in a zone on a market."""
+
+    instance_type: str
+    zone: str
+    market: Market
+
+    def __str__(self) -> str:
+        return f"{self.instance_type}/{self.zone}/{self.market}"
+
+
+type Prices = Mapping[Offering, float]
+"""USD per hour of each offering that has a known price."""
+
+
+class InstanceState(StrEnum):
+    """EC2's own words for the life of an instance."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SHUTTING_DOWN = "shutting-down"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+
+
+@frozen
+class Template:
+    """A launch template at one version; a number, so that a retry buys the same thing.
+
+    `digest` names what nodes are made from: image, user data, driver, security group, everything
+    that a launch template holds. It stands in a tag of each instance. "": nobody knows.
+    """
+
+    template_id: str
+    version: str
+    digest: str = ""
+
+    @property
+    def name(self) -> str:
+        """Another one for each version, also of a template that was deleted and made again."""
+        return template_name(self.template_id, self.version)
+
+
+def template_name(template_id: str, version: str) -> str:
+    return f"{template_id}:{version}"
+
+
+@frozen
+class Instance:
+    """One instance that carries our cluster tag. `template`: the digest of what it is made from."""
+
+    instance_id: str
+    offering: Offering
+    state: InstanceState
+    launched_at_s: float
+    launch_id: str
+    pool: str
+    template: str = ""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state in (InstanceState.PENDING, InstanceState.RUNNING)
+
+
+@frozen
+class Override:
+    """One line of a fleet request: where and as what an instance may come.
+
+    `placement_group`: the cluster placement group of a gang in this zone, "": none.
+    """
+
+    instance_type: str
+    zone: str
+    subnet_id: str
+    priority: int
+    placement_group: str = ""
+
+
+def client_token(cluster: str, launch_id: str) -> str:
+    """EC2's idempotency token of a launch: a repeat under it never buys twice."""
+    return f"{cluster}-{launch_id}"
+
+
+@frozen
+class FleetRequest:
+    """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.
+
+    Repeating it under the same token must not buy twice, so nothing in it may be looked
+    up again: the launch template version is a number, never `$Latest`.
+    """
+
+    client_token: str
+    launch_template_id: str
+    launch_template_version: str
+    market: Market
+    count: int
+    min_count: int
+    overrides: tuple[Override, ...]
+    tags: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        assert 0 < len(self.overrides) <= 100, "EC2 takes at most 100 overrides in a fleet request"
+        assert 0 <= self.min_count <= self.count
+
+
+class RefusalKind(StrEnum):
+    """What an EC2 error says about trying the same offering again."""
+
+    CAPACITY = "capacity"
+    QUOTA = "quota"
+    SUBNET = "subnet"
+    THROTTLED = "throttled"  # how fast we ask, or trouble of AWS's own: nothing about the offering
+    OTHER = "other"
+
+
+class Cure(StrEnum):
+    """What a refusal, or a node that did not come up, needs that waiting does not bring."""
+
+    NONE = ""  # it passes by itself
+    DENIED = "denied"
+    QUOTA = "quota"
+    IMAGE = "image"
+    DISK = "disk"
+    TERMS = "terms"
+    SPOT_ROLE = "spot-role"
+    TEMPLATE = "template"
+    MUNGE = "munge"
+    DRIVER = "driver"
+    SHARED = "shared"
+    SHAPE = "shape"
+    BOOT = "boot"
+
+    @property
+    def is_of_pool(self) -> bool:
+        """What one pool's template names is wrong, or the rights to use it: the same offering may
+        be had from the template of another.
+        """
+        return self in (Cure.DENIED, Cure.IMAGE, Cure.DISK, Cure.TERMS, Cure.TEMPLATE)
+
+
+@frozen
+class Refusal:
+    """An offering that EC2 did not give, with EC2's own words.
+
+    `pool`, `template`: whose launch was refused, and which template of it (`Template.name`), where
+    it lies in these; "": in the offering, whoever asks for it.
+    """
+
+    offering: Offering
+    kind: RefusalKind
+    code: str
+    message: str
+    cure: Cure = Cure.NONE
+    pool: str = ""
+    template: str = ""
+
+
+@frozen
+class FleetResult:
+    """What came of a fleet request: any mix of instances and refusals."""
+
+    instances: tuple[Instance, ...]
+    refusals: tuple[Refusal, ...]

@@ -1,0 +1,137 @@
+"""What arrives at the functions, as plain values: each may come late, twice, or never."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import assert_never
+
+from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.frozen import frozen
+
+
+@frozen
+class Look:
+    """Look now. It carries no orders, so a late or repeated one is harmless."""
+
+    why: str
+
+
+@frozen
+class SpotInterruption:
+    """EC2 will reclaim this spot instance about two minutes after `at_s`.
+
+    `at_s`: the event's own time, epoch seconds.
+    """
+
+    instance_id: str
+    at_s: float
+
+
+@frozen
+class ReservationInterruption:
+    """The owner of an interruptible Capacity Reservation takes this instance's place back.
+
+    `ends_at_s`: when EC2 terminates it; None where the event does not say: two minutes later.
+    """
+
+    instance_id: str
+    at_s: float
+    ends_at_s: float | None = None
+
+
+@frozen
+class RebalanceRecommendation:
+    """This spot instance is at a higher risk than others; often nothing follows."""
+
+    instance_id: str
+
+
+@frozen
+class StateChange:
+    """An instance of the account has moved to another state; most are not ours."""
+
+    instance_id: str
+    state: InstanceState
+
+
+class HealthCategory(StrEnum):
+    """The categories of AWS Health's events, in its own words."""
+
+    SCHEDULED_CHANGE = "scheduledChange"
+    ISSUE = "issue"
+    ACCOUNT_NOTIFICATION = "accountNotification"
+    INVESTIGATION = "investigation"
+
+
+@frozen
+class HealthNotice:
+    """AWS Health has something to say of instances: maintenance, retirement, trouble.
+
+    `code`: like AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED. `is_over`: it tells the end of it.
+    `said_at_s`: when AWS said so, if that is known.
+    """
+
+    instance_ids: tuple[str, ...]
+    category: HealthCategory
+    code: str
+    starts_at_s: float | None = None
+    is_over: bool = False
+    said_at_s: float | None = None
+
+
+@frozen
+class BootFailed:
+    """A node gave up in this stage of its boot; `said`: the end of the stage's log.
+
+    It powers itself off next. A hint: whoever is root on a node can send it.
+    """
+
+    instance_id: str
+    stage: str
+    said: str
+    plan_id: str = ""
+
+
+@frozen
+class NodeReady:
+    """A node has booted, all in all in `took_s`; `stages`: seconds of each. For the log only."""
+
+    instance_id: str
+    plan_id: str
+    stages: Mapping[str, float]
+    took_s: float
+
+
+@frozen
+class UnknownEvent:
+    """A whole event of a kind that nothing here reads."""
+
+    detail_type: str
+    source: str
+
+
+type News = (
+    SpotInterruption
+    | ReservationInterruption
+    | RebalanceRecommendation
+    | StateChange
+    | HealthNotice
+    | BootFailed
+)
+type Event = Look | News | NodeReady | UnknownEvent
+
+
+def subjects(news: News) -> tuple[str, ...]:
+    """The instances that this is about."""
+    match news:
+        case HealthNotice(instance_ids=instance_ids):
+            return instance_ids
+        case (
+            SpotInterruption(instance_id=instance_id)
+            | ReservationInterruption(instance_id=instance_id)
+            | RebalanceRecommendation(instance_id=instance_id)
+            | StateChange(instance_id=instance_id)
+            | BootFailed(instance_id=instance_id)
+        ):
+            return (instance_id,)
+        case _:
+            assert_never(news)

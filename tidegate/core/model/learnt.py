@@ -1,0 +1,82 @@
+"""What is remembered of each pool: launches that gave no node, and the last good template."""
+
+from dataclasses import replace
+
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.frozen import frozen
+
+# Half an hour; so many launches whose nodes all fail may fall into it.
+BREAKER_S = 1800.0
+BREAKER_LAUNCHES = 3
+
+# After so many failures in a row a pool tries one launch at a time.
+DOUBT_AFTER = 2
+
+FAILED_MAX = 8
+
+
+@frozen
+class FailedLaunch:
+    """A launch of which a node did not join, or joined broken. `template`: its digest."""
+
+    launch_id: str
+    launched_at_s: float
+    failed_at_s: float
+    template: str = ""
+
+
+@frozen
+class Learnt:
+    """One pool's past, as far as it decides what comes.
+
+    `failed`: the newest failures; those of a template are forgotten when a node made from it
+    joins well. `joined_at_s`: when a node last joined well while failures were known.
+    `good`: the template of the last node that joined well. `taken_at_s`, `freed_at_s`: when jobs
+    came for nodes and when nodes became free lately, of a pool whose idle time follows them.
+    """
+
+    pool: str
+    failed: tuple[FailedLaunch, ...] = ()
+    joined_at_s: float = 0.0
+    good: Template | None = None
+    taken_at_s: tuple[float, ...] = ()
+    freed_at_s: tuple[float, ...] = ()
+
+    def failures(self, template: Template) -> int:
+        return sum(each.template == template.digest for each in self.failed)
+
+    def recent(self, now_s: float) -> list[FailedLaunch]:
+        """Failures since a node last joined well, of launches of the last half hour."""
+        return [
+            each
+            for each in self.failed
+            if each.failed_at_s > self.joined_at_s and each.launched_at_s > now_s - BREAKER_S
+        ]
+
+    def closed_until_s(self, now_s: float) -> float | None:
+        """Until when nothing is bought for the pool; None: it is open."""
+        recent = sorted(each.launched_at_s for each in self.recent(now_s))
+        return recent[-BREAKER_LAUNCHES] + BREAKER_S if len(recent) >= BREAKER_LAUNCHES else None
+
+    def launches_left(self, now_s: float, in_flight: int) -> int | None:
+        """How many launches the pool may begin now; None: any number."""
+        recent = len(self.recent(now_s))
+        if recent < DOUBT_AFTER:
+            return None
+        return max(BREAKER_LAUNCHES - recent - in_flight, 0)
+
+    def after_failure(self, failed: FailedLaunch) -> "Learnt":
+        if any(each.launch_id == failed.launch_id for each in self.failed):
+            return self
+        return replace(self, failed=(*self.failed, failed)[-FAILED_MAX:])
+
+    def after_join(self, made_from: str, newest: Template | None, now_s: float) -> "Learnt":
+        """A node joined well. `made_from`: the digest of its template."""
+        found = self
+        if made_from:
+            left = tuple(each for each in self.failed if each.template != made_from)
+            is_newest = newest is not None and newest.digest == made_from
+            good = newest if is_newest else self.good
+            if (left, good) != (self.failed, self.good):
+                found = replace(self, failed=left, good=good)
+        return replace(found, joined_at_s=now_s) if found.recent(now_s) else found

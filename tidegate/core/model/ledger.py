@@ -1,0 +1,168 @@
+"""What the ledger remembers: launches, nodes, what they cost, and what rests."""
+
+from dataclasses import replace
+from enum import IntEnum, StrEnum
+
+from tidegate.core.model.ec2 import FleetRequest, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.orders import PendingOrder
+
+# DynamoDB takes 400 KB in an item and 4 MB in a transaction; a job id has at most some 20 bytes.
+JOBS_KEPT_MAX = 1_000
+
+
+class Phase(IntEnum):
+    """The life of a node in the ledger; it only moves forward."""
+
+    LAUNCHED = 0
+    JOINED = 1
+    INTERRUPTED = 2
+    RELEASED = 3
+    TERMINATED = 4
+
+    @property
+    def is_alive(self) -> bool:
+        return self < Phase.RELEASED
+
+
+@frozen
+class Cordon:
+    """No new job on a node, which leaves when it is empty: the word is kubectl's.
+
+    `ends_at_s`: when AWS takes the node away, if it has said so. `lifts_at_s`: when the node takes
+    jobs again if it is still there; None: never.
+    """
+
+    reason: str
+    since_s: float
+    ends_at_s: float | None = None
+    lifts_at_s: float | None = None
+
+    def holds(self, now_s: float) -> bool:
+        return self.lifts_at_s is None or now_s < self.lifts_at_s
+
+
+@frozen
+class Toll:
+    """What running jobs lost with a node that AWS took back, and how many were saved in time."""
+
+    lost_gpu_hours: float = 0.0
+    saved_jobs: int = 0
+    is_taken: bool = True  # False: it ended by itself while it booted, AWS took nothing back
+
+    def plus(self, other: "Toll") -> "Toll":
+        return Toll(self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs)
+
+
+@frozen
+class NodeRecord:
+    """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
+
+    `account`: that of the job it was launched for. `priced_at_s`: since when its price holds if
+    not since its launch, `ended_at_s`: when it stopped to cost; what it has cost until then is in
+    the ledger's counters.
+    `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
+    it away or it ended by itself; `toll`: what that did to jobs, counted when AWS first said so.
+    `for_jobs`: those that it was bought for, of many some.
+    """
+
+    instance_id: str
+    launch_id: str
+    pool: str
+    offering: Offering
+    launched_at_s: float
+    usd_per_hour: float
+    phase: Phase = Phase.LAUNCHED
+    gated_for: str = ""
+    reclaim_at_s: float | None = None
+    order: PendingOrder | None = None
+    cordon: Cordon | None = None
+    account: str = ""
+    ended_at_s: float | None = None
+    template: str = ""
+    interrupted_in: Phase | None = None
+    toll: Toll | None = None
+    priced_at_s: float | None = None
+    for_jobs: tuple[str, ...] = ()
+
+    def is_cordoned(self, now_s: float) -> bool:
+        return self.cordon is not None and self.cordon.holds(now_s)
+
+
+@frozen
+class Charge:
+    """What nodes cost a scope in a period: a day ("2026-11-21") or a month ("2026-11")."""
+
+    period: str
+    scope: str
+    usd: float
+
+
+@frozen
+class Losses:
+    """The tolls of all nodes that AWS took back in a month ("2026-11")."""
+
+    month: str
+    nodes: int
+    lost_gpu_hours: float
+    saved_jobs: int
+
+
+@frozen
+class Stretch:
+    """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
+
+    `next_usd_per_hour`: its price from then on; None: it has ended. `toll`: if AWS took it back.
+    """
+
+    instance_id: str
+    until_s: float
+    charges: tuple[Charge, ...]
+    priced_at_s: float | None = None
+    next_usd_per_hour: float | None = None
+    toll: Toll | None = None
+
+
+@frozen
+class Launch:
+    """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked.
+
+    `gated_for` names the gang whose members join drained until all are there ("": open), the first
+    of `gangs` where equal ones share it. `usd_per_hour_each`: of the dearest offering, by which
+    limits are debited. `account`, `user`: of the first of `for_jobs`, whose account pays.
+    """
+
+    launch_id: str
+    pool: str
+    offerings: tuple[Offering, ...]
+    count: int
+    min_count: int
+    for_jobs: tuple[str, ...]
+    usd_per_hour_each: float
+    gated_for: str
+    reason: str
+    account: str = ""
+    user: str = ""
+    gangs: tuple[str, ...] = ()
+
+
+class LaunchStatus(StrEnum):
+    RECORDED = "recorded"  # in doubt: CreateFleet may or may not have been called
+    DONE = "done"
+    FAILED = "failed"
+
+
+@frozen
+class LaunchRecord:
+    """A launch as the ledger knows it, with the whole request: a retry repeats it exactly."""
+
+    launch: Launch
+    created_at_s: float
+    request: FleetRequest
+    status: LaunchStatus = LaunchStatus.RECORDED
+    taken_at_s: float | None = None  # when another planner last set out to finish it
+
+    def kept(self) -> "LaunchRecord":
+        """What a ledger keeps of it: of many jobs the first, which nothing is decided by."""
+        jobs = self.launch.for_jobs[:JOBS_KEPT_MAX]
+        return replace(self, launch=replace(self.launch, for_jobs=jobs))

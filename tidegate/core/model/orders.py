@@ -1,0 +1,87 @@
+"""Orders to the head: what it is asked to do to a node or job, and what it answered."""
+
+import re
+from enum import StrEnum
+
+from tidegate.core.model.frozen import frozen
+
+_OF_PLAN = re.compile(r"(\w+-\d+)-o?\d+")
+
+
+class OrderKind(StrEnum):
+    """The closed vocabulary of the head's agent."""
+
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    RELEASE = "release"  # drain, see IDLE+DRAIN, delete: one guarded order
+    REQUEUE = "requeue"  # and without Slurm's two minutes before the next start
+    SIGNAL = "signal"
+    COMMENT = "comment"
+    WEIGHT = "weight"  # a hint: where Slurm starts jobs first
+    DELETE = "delete"  # of a dead node: DOWN, so that Slurm gives up what ran there; delete
+
+    @property
+    def is_urgent(self) -> bool:
+        return self in (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE)
+
+
+def plan_of(own_id: str) -> str:
+    """The plan that a launch ("1f0c9a3e-412-0") or an order ("1f0c9a3e-412-o3") is of.
+
+    "": it is of none, like orders after a notice of EC2.
+    """
+    found = _OF_PLAN.fullmatch(own_id)
+    return found[1] if found else ""
+
+
+@frozen
+class Order:
+    """An instruction to the head's agent: data, never a command line.
+
+    `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
+    `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING");
+    a delete without them is of a node whose instance is gone.
+    `delay_s`: how long the queue keeps it back. `text`: the reason of a drain or delete, the
+    signal's name, the comment or the weight; of an undrain, the one drain reason that it lifts
+    besides a gate, which has none.
+    `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
+    that a late repeat cannot hit a job that has long started elsewhere.
+    `despite`: what another hand said as it drained (`drains.told_by`): no reason to keep a node.
+    """
+
+    order_id: str
+    kind: OrderKind
+    names: tuple[str, ...]
+    not_after_s: float
+    only_if: tuple[str, ...] = ()
+    text: str = ""
+    delay_s: int = 0
+    on_nodes: tuple[str, ...] = ()
+    despite: str = ""
+
+
+class OrderOutcome(StrEnum):
+    DONE = "done"
+    KEPT = "kept"  # the guard said no: a job slipped in, or the state had changed
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+@frozen
+class OrderResult:
+    """What became of an order, per name; travels back in the next digest."""
+
+    order_id: str
+    kind: OrderKind
+    name: str
+    outcome: OrderOutcome
+    detail: str = ""
+
+
+@frozen
+class PendingOrder:
+    """An order on its way; not repeated before it expires or its result is seen."""
+
+    order_id: str
+    kind: OrderKind
+    not_after_s: float

@@ -1,0 +1,130 @@
+"""What a plan may hold: actions, and one verdict for every pending job."""
+
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.ledger import Launch, NodeRecord, Phase
+from tidegate.core.model.orders import Order
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.model.why import WhyNot
+
+
+@frozen
+class Resume:
+    """Finish a launch whose planner died between its record and its result.
+
+    `may_buy` False: with what EC2 shows of it, without asking for the rest.
+    """
+
+    launch_id: str
+    reason: str
+    may_buy: bool = True
+
+
+@frozen
+class Send:
+    """Send an order to the head. `is_budgeted`: a budget counts the nodes that it names."""
+
+    order: Order
+    reason: str
+    is_budgeted: bool = False
+
+
+@frozen
+class Terminate:
+    """End instances that nothing needs any more."""
+
+    instance_ids: tuple[str, ...]
+    reason: str
+
+
+@frozen
+class Mark:
+    """Write down what was seen: a node moved to `phase`, or its gate is open."""
+
+    instance_id: str
+    phase: Phase
+    reason: str
+    is_ungated: bool = False
+
+
+@frozen
+class Reprice:
+    """Count what a node has cost so far; from now on it has another price."""
+
+    instance_id: str
+    usd_per_hour: float
+    reason: str
+
+
+@frozen
+class Adopt:
+    """Give a ledger record to an instance that carries our tags and has none."""
+
+    record: NodeRecord
+    reason: str
+
+
+@frozen
+class Rest:
+    """Do not buy this offering for a while: what came of it was of no use."""
+
+    offering: Offering
+    code: str
+    reason: str
+
+
+@frozen
+class Watch:
+    """Remember a job that could have started and did not."""
+
+    stuck: Stuck
+    reason: str
+
+
+@frozen
+class Learn:
+    """Remember how launches of a pool fare."""
+
+    learnt: Learnt
+    reason: str
+
+
+type Action = Launch | Resume | Send | Terminate | Mark | Reprice | Adopt | Rest | Watch | Learn
+
+
+@frozen
+class Unmet:
+    """A pending job that gets nothing now, and why, in words a user understands.
+
+    `why_nots`: the same, obstacle by obstacle.
+    """
+
+    job_id: str
+    reason: str
+    why_nots: tuple[WhyNot, ...] = ()
+
+
+@frozen
+class Served:
+    """A pending job that needs nothing more: capacity exists or is on its way."""
+
+    job_id: str
+    by: tuple[str, ...]
+    reason: str
+
+
+@frozen
+class Plan:
+    """The answer to a look: what to do, and one verdict for every pending job.
+
+    `is_cut`: the plan is as long as a plan may be; making another at once goes on from it.
+    `usd_per_hour`: the expected price of the cluster after it.
+    """
+
+    actions: tuple[Action, ...]
+    served: tuple[Served, ...]
+    unmet: tuple[Unmet, ...]
+    notes: tuple[str, ...] = ()
+    is_cut: bool = False
+    usd_per_hour: float = 0.0

@@ -1,0 +1,1 @@
+"""What may be bought: offerings and their prices, reservations, limits, and what was spent."""

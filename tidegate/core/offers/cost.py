@@ -1,0 +1,61 @@
+"""What a node costs until its job has ended, interruptions included."""
+
+from math import exp
+
+from tidegate.core.demand.demand import Need
+
+SECONDS_PER_HOUR = 3600.0
+
+# How long a job without a time limit is taken to run.
+UNKNOWN_S = 3600.0
+
+# A job that may not be requeued is lost for good when EC2 reclaims its node; somebody has to
+# notice, look and submit it again, which is dearer than the hours of its node.
+LOST_JOB_FACTOR = 20.0
+
+# e to the power of this is more than any price can make good.
+EXPONENT_MAX = 50.0
+
+
+def billed_hours(
+    need: Need, *, boot_s: float, hazard_per_hour: float, checkpoint_s: float | None
+) -> float:
+    """The expected hours that one node of the job is paid for.
+
+    Boot and run; with interruptions at `hazard_per_hour` on each node also the work that is
+    done again. `checkpoint_s`: the work that an interruption costs at most where the job does
+    not say; None: all of it.
+    """
+    boot, run = boot_s / SECONDS_PER_HOUR, run_s(need) / SECONDS_PER_HOUR
+    hazard = hazard_per_hour * (need.nodes + len(need.beside))
+    if not hazard:
+        return boot + run
+    exponent = min(hazard * run, EXPONENT_MAX)
+    if not need.is_requeueable:
+        return (boot + run) * (1.0 + LOST_JOB_FACTOR * (1.0 - exp(-exponent)))
+    loss_s = need.checkpoint_s if need.checkpoint_s is not None else checkpoint_s
+    if loss_s is not None and loss_s < run_s(need):
+        return boot + run + exponent * (loss_s / 2 / SECONDS_PER_HOUR + boot)
+    # Runs until one is not interrupted: the mean of a geometric series of truncated attempts.
+    return boot * exp(exponent) + (exp(exponent) - 1.0) / hazard
+
+
+def run_s(need: Need) -> float:
+    """How long the job is expected to run."""
+    for known_s in (need.expected_s, need.time_limit_s):
+        if known_s is not None and known_s > 0:
+            return known_s
+    return UNKNOWN_S
+
+
+def may_be_interrupted(need: Need, *, now_s: float, boot_s: float) -> bool:
+    """Whether there is time for an interruption before the job's deadline.
+
+    While there is, spot may be tried; at the last safe moment on-demand has to be bought.
+    The worst case counts: interrupted just before its end, and a second boot.
+    """
+    if need.deadline_s is None:
+        return True
+    whole_s = need.time_limit_s or run_s(need)
+    lost_s = whole_s if need.checkpoint_s is None else min(need.checkpoint_s, whole_s)
+    return now_s + 2 * boot_s + whole_s + lost_s <= need.deadline_s

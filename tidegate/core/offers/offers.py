@@ -1,0 +1,290 @@
+"""Everything that is for sale in one plan: pool by pool, market by market, around what rests."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import merge
+from math import log
+
+from tidegate.core.demand.demand import Need
+from tidegate.core.demand.fit import satisfies
+from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, vector
+from tidegate.core.offers.cost import billed_hours, may_be_interrupted
+from tidegate.core.offers.reservations import Stock
+
+# Offerings whose hazards differ by less than this factor are compared by price alone.
+HAZARD_STEP = 4.0
+
+# How many ranges are kept: planners that overlap see different offerings rest.
+RANGES_KEPT = 4
+
+# So many catalogues are shared by the ranges of one cluster before they are made anew.
+CATALOGUES_KEPT = 200
+
+
+@dataclass(slots=True, eq=False)
+class Shelf:
+    """What one pool sells in one market at about one hazard."""
+
+    pool: Pool
+    market: Market
+    hazard_per_hour: float
+    catalogue: Catalogue
+    _constraints: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a launch has to name several types."""
+        return self.pool.is_min_types_strict and not self.market.is_prepaid
+
+    def hours(self, need: Need) -> float:
+        """The hours that a node of this shelf is expected to be paid for, for this job."""
+        return billed_hours(
+            need,
+            boot_s=self.pool.boot_s,
+            hazard_per_hour=self.hazard_per_hour,
+            checkpoint_s=self.pool.checkpoint_s,
+        )
+
+    def meets(self, constraint: str) -> int:
+        """The entries whose nodes carry the features that the constraint asks for."""
+        found = self._constraints.get(constraint)
+        if found is None:
+            found = 0
+            for number, each in enumerate(self.catalogue.entries):
+                if satisfies(constraint, self.pool.features(each.instance_type.name, self.market)):
+                    found |= 1 << number
+            self._constraints[constraint] = found
+        return found
+
+
+@frozen
+class Option:
+    """One offering for one gang. `cost_usd`: what a node is expected to cost until its end;
+    `mask`: all entries of the shelf that would do.
+    """
+
+    cost_usd: float
+    shelf: Shelf
+    number: int
+    usd_per_hour: float
+    offering: Offering
+    mask: int
+
+
+type Fitting = tuple[Shelf, int]
+"""A shelf and the mask of its entries that hold one node's share of a job."""
+
+type Rested = tuple[str, Offering]
+"""What is not bought now, and for which pool; "": for none."""
+
+
+class _Range:
+    """What the pools of a cluster sell by the hour, without the offerings that rest.
+
+    It depends on nothing else, so that plans share it: to sort hundreds of offerings costs
+    more than most plans. Pools that sell the same things share their catalogues, and so do
+    ranges between which only offerings of other markets came to rest.
+    """
+
+    def __init__(self, cluster: Cluster, resting: frozenset[Rested], like: "_Range | None") -> None:
+        self.cluster = cluster
+        self.resting = resting
+        self._shelves: dict[tuple[str, Market], tuple[Shelf, ...]] = {}
+        self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
+        if like is not None and len(like._shared) < CATALOGUES_KEPT:
+            self._shared = like._shared
+
+    def shelves(self, pool: Pool, market: Market) -> tuple[Shelf, ...]:
+        key = pool.name, market
+        if key not in self._shelves:
+            by_hazard = sorted(self._catalogues(pool, market).items())
+            self._shelves[key] = tuple(Shelf(pool, market, *each) for each in by_hazard)
+        return self._shelves[key]
+
+    def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
+        """Catalogues by hazard."""
+        whose = ("", pool.name)
+        resting = frozenset(on for of, on in self.resting if on.market is market and of in whose)
+        key = (tuple(each.name for each in pool.instance_types), pool.zones, market, resting)
+        if key not in self._shared:
+            types = {each.name: each for each in pool.instance_types}
+            found: dict[float, dict[str, list[tuple[float, Offering]]]] = {}
+            for instance_type in pool.instance_types:
+                for zone in pool.zones:
+                    offering = Offering(instance_type.name, zone, market)
+                    usd = self.cluster.prices.get(offering)
+                    is_sold = usd is not None and usd > 0 and not is_dear(self.cluster, offering)
+                    if usd is not None and is_sold and offering not in resting:
+                        hazard = _stepped(self.cluster.hazard_per_hour(offering))
+                        of_type = found.setdefault(hazard, {}).setdefault(instance_type.name, [])
+                        of_type.append((usd, offering))
+            self._shared[key] = {
+                hazard: Catalogue(
+                    tuple(sorted((entry(types[n], z) for n, z in zones.items()), key=_by_price))
+                )
+                for hazard, zones in found.items()
+            }
+        return self._shared[key]
+
+
+_RANGES: deque[_Range] = deque(maxlen=RANGES_KEPT)
+
+
+def _range_of(cluster: Cluster, resting: frozenset[Rested]) -> _Range:
+    """The range of these very pools and prices: to compare them would cost more than it saves."""
+    like: _Range | None = None
+    for kept in _RANGES:
+        is_theirs = kept.cluster.pools is cluster.pools and kept.cluster.prices is cluster.prices
+        if is_theirs and kept.cluster.hazards == cluster.hazards:
+            like = kept
+            if kept.resting == resting:
+                return kept
+    _RANGES.appendleft(_Range(cluster, resting, like))
+    return _RANGES[0]
+
+
+class Shelves:
+    """All shelves of a plan, in tiers of equal pool weight, the highest first."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._resting = frozenset(
+            (r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s
+        )
+        self.stock = Stock(snapshot)
+        self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
+
+    @cached_property
+    def tiers(self) -> tuple[tuple[Shelf, ...], ...]:
+        """Stocked when somebody comes to buy: most plans buy nothing."""
+        tiers: dict[int, list[Shelf]] = {}
+        closed = {
+            each.pool for each in self._snapshot.learnt if each.closed_until_s(self._snapshot.now_s)
+        }
+        open_pools = [pool for pool in self._snapshot.cluster.pools if pool.name not in closed]
+        for pool in sorted(open_pools, key=lambda p: (-p.weight, p.name)):
+            tiers.setdefault(pool.weight, []).extend(self._shelves(pool))
+        return tuple(tuple(shelves) for shelves in tiers.values())
+
+    def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
+        """Tier by tier, the shelves that have something for the job."""
+        is_patient = may_be_interrupted(need, now_s=self._snapshot.now_s, boot_s=self._boot_s(need))
+        tiers = [tuple(f for s in tier if (f := (s, self.mask(need, s)))[1]) for tier in self.tiers]
+        if not is_patient:
+            steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
+            # Spot that may be too late is better than nothing.
+            tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
+        yield from (tier for tier in tiers if tier)
+
+    def mask(self, need: Need, shelf: Shelf) -> int:
+        """The entries of the shelf that hold one node's share of the job."""
+        pool = shelf.pool
+        if pool.name not in need.pools or not allows_time(pool, need):
+            return 0
+        if need.deadline_s is not None and late_s(pool, need, self._snapshot.now_s) > 0:
+            return 0
+        shape = need.shape
+        found = shelf.catalogue.fit(vector(shape), gres(shape))
+        if found and need.constraint:
+            found &= shelf.meets(need.constraint)
+        if found and shelf.market is Market.CAPACITY_BLOCK:
+            found = self._outlasting(need, shelf, found)
+        elif shelf.is_strict and found.bit_count() < pool.min_types:
+            return 0
+        return found
+
+    def options(self, need: Need) -> Iterator[Option]:
+        """Every offering for the job, zone by zone, in the order in which to buy."""
+        for tier in self.fitting(need):
+            yield from merge(*(_options(need, *each) for each in tier), key=_by_cost)
+
+    def _boot_s(self, need: Need) -> float:
+        pools = self._snapshot.cluster.pools
+        return max((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
+
+    def _outlasting(self, need: Need, shelf: Shelf, mask: int) -> int:
+        """Without the entries whose reservation ends before the job would."""
+        for number, each in enumerate(shelf.catalogue.entries):
+            if not self.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+                mask &= ~(1 << number)
+        return mask
+
+    def _shelves(self, pool: Pool) -> Iterator[Shelf]:
+        if self._snapshot.cluster.reservations:
+            yield from self._prepaid_shelves(pool)
+        paid = _range_of(self._snapshot.cluster, self._resting)
+        for market in pool.markets:
+            if not market.is_prepaid:
+                yield from paid.shelves(pool, market)
+
+    def _prepaid_shelves(self, pool: Pool) -> Iterator[Shelf]:
+        for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            if market not in pool.markets:
+                continue
+            resting = frozenset(on for of, on in self._resting if of in ("", pool.name))
+            key = (pool.instance_types, pool.zones, market, resting)
+            if key not in self._prepaid_by:
+                self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market, resting)))
+            if self._prepaid_by[key].entries:
+                yield Shelf(pool, market, 0.0, self._prepaid_by[key])
+
+    def _prepaid(self, pool: Pool, market: Market, resting: frozenset[Offering]) -> Iterator[Entry]:
+        types = {each.name: each for each in pool.instance_types}
+        for offering in self.stock.offerings(market):
+            is_ours = offering.instance_type in types and offering.zone in pool.zones
+            if is_ours and offering not in resting:
+                yield entry(types[offering.instance_type], [(0.0, offering)])
+
+
+def is_dear(cluster: Cluster, offering: Offering) -> bool:
+    """Whether this is spot that costs what the same costs on demand, where nobody takes it back."""
+    if offering.market is not Market.SPOT:
+        return False
+    steady_usd = cluster.prices.get(replace(offering, market=Market.ON_DEMAND), 0.0)
+    return 0.0 < steady_usd <= cluster.prices.get(offering, 0.0)
+
+
+def allows_time(pool: Pool, need: Need) -> bool:
+    """Whether the job's time limit is within what the pool allows."""
+    if pool.max_job_time_s is None:
+        return True
+    return need.time_limit_s is not None and need.time_limit_s <= pool.max_job_time_s
+
+
+def late_s(pool: Pool, need: Need, now_s: float) -> float:
+    """How long after its deadline the job would end at the soonest on a node bought now.
+
+    Slurm cancels a job that can no longer end in time, so such a node would be for nothing.
+    """
+    if need.deadline_s is None or need.shortest_s is None:
+        return 0.0
+    return max(now_s + pool.boot_s + need.shortest_s - need.deadline_s, 0.0)
+
+
+def _options(need: Need, shelf: Shelf, mask: int) -> Iterator[Option]:
+    hours = shelf.hours(need)
+    for usd, number, offering in shelf.catalogue.by_zone():
+        if mask >> number & 1:
+            yield Option(usd * hours, shelf, number, usd, offering, mask)
+
+
+def _by_cost(option: Option) -> tuple[float, str, Offering]:
+    return option.cost_usd, option.shelf.pool.name, option.offering
+
+
+def _by_price(each: Entry) -> tuple[float, Offering]:
+    return each.usd_per_hour, each.offering
+
+
+def _stepped(hazard_per_hour: float) -> float:
+    """The hazard, rounded so that few different ones remain."""
+    if hazard_per_hour <= 0:
+        return 0.0
+    steps = round(log(hazard_per_hour / DEFAULT_HAZARD_PER_HOUR, HAZARD_STEP))
+    return DEFAULT_HAZARD_PER_HOUR * HAZARD_STEP**steps

@@ -1,0 +1,174 @@
+"""Reservations and capacity blocks: what is left of them, and for how long."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidegate.core.demand.demand import Need
+from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import LaunchStatus, NodeRecord
+from tidegate.core.model.snapshot import Snapshot
+
+# EC2 begins to end the instances of a capacity block 30 min before its end; Karpenter drains
+# 10 min earlier, and so do we.
+BLOCK_DRAIN_S = 2400.0
+# Source: EC2 user guide, "Monitor Capacity Blocks using EventBridge": its warning comes 40 min
+# before the end and says that instances begin to end in 10.
+BLOCK_NOTICE_S = 600.0
+
+
+def active(cluster: Cluster, now_s: float) -> Iterator[Reservation]:
+    """Reservations that have begun and have not ended."""
+    for each in cluster.reservations:
+        ends_at_s = drains_at_s(each)
+        if each.starts_at_s <= now_s and (ends_at_s is None or now_s < ends_at_s):
+            yield each
+
+
+def drains_at_s(reservation: Reservation) -> float | None:
+    """When nodes of the reservation must be free; None: never."""
+    if reservation.ends_at_s is None or reservation.market is not Market.CAPACITY_BLOCK:
+        return reservation.ends_at_s
+    return reservation.ends_at_s - BLOCK_DRAIN_S
+
+
+def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float) -> float | None:
+    """When a node of a capacity block must be free; None when no block is known for it.
+
+    Of several blocks that it could be in, the one that ends first counts.
+    """
+    if offering.market is not Market.CAPACITY_BLOCK:
+        return None
+    ends = [
+        each.ends_at_s - BLOCK_DRAIN_S
+        for each in cluster.reservations
+        if each.offering == offering and each.ends_at_s and each.starts_at_s <= launched_at_s
+    ]
+    # A planner that stood still may have launched it right at an end.
+    return min((end for end in ends if launched_at_s < end), default=max(ends, default=None))
+
+
+def block_of(
+    cluster: Cluster, offering: Offering, now_s: float, held: int = 0
+) -> Reservation | None:
+    """The capacity block that an instance of this offering goes into now. `held`: how many are."""
+    if offering.market is not Market.CAPACITY_BLOCK:
+        return None
+    block, _ = _next_block(cluster, offering, now_s, held)
+    return block
+
+
+def _next_block(
+    cluster: Cluster, offering: Offering, now_s: float, held: int
+) -> tuple[Reservation | None, int]:
+    """Of the blocks of an offering the one that lasts longest and has room, and how much.
+
+    An instance does not say which one it is in: they are filled in this order.
+    """
+    blocks = [each for each in active(cluster, now_s) if each.offering == offering]
+    blocks.sort(key=lambda each: (-(each.ends_at_s or 0.0), each.id))
+    for each in blocks:
+        if held < each.count:
+            return each, each.count - held
+        held -= each.count
+    return (blocks[0] if blocks else None), 0
+
+
+class Stock:
+    """How many instances each reservation still holds for us in this plan."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._now_s = snapshot.now_s
+        self._left: dict[Offering, int] = {}
+        self._ends: dict[Offering, float | None] = {}
+        if not snapshot.cluster.reservations:
+            return
+        # An open one that ends while a planner still acts may not pay for what it buys.
+        until_s = snapshot.now_s + snapshot.cluster.timings.apply_lease_s
+        reservations = (
+            each
+            for each in active(snapshot.cluster, snapshot.now_s)
+            if not _is_over_by(each, until_s)
+        )
+        for each in sorted(reservations, key=lambda r: r.id):
+            self._left[each.offering] = self._left.get(each.offering, 0) + each.count
+            self._ends[each.offering] = None
+        held = in_reservations(snapshot) if self._left else Counter[Offering]()
+        for offering in self._left:
+            if offering.market is Market.CAPACITY_BLOCK:
+                # A launch goes into one block: the next one waits for the next plan.
+                block, self._left[offering] = _next_block(
+                    snapshot.cluster, offering, snapshot.now_s, held[offering]
+                )
+                self._ends[offering] = block.ends_at_s if block else None
+            else:
+                self._left[offering] -= held[offering]
+
+    def offerings(self, market: Market) -> list[Offering]:
+        return sorted(o for o, left in self._left.items() if o.market is market and left > 0)
+
+    def left(self, offering: Offering) -> int:
+        """How many more instances of a prepaid offering there are."""
+        return max(self._left.get(offering, 0), 0)
+
+    def holds(self, offering: Offering) -> bool:
+        """Whether one of the reservations is of this offering, used up or not."""
+        return offering in self._ends
+
+    def has_all(self, offering: Offering) -> bool:
+        """Whether it has a place for everything that counts on it, launches in doubt included."""
+        return self.holds(offering) and self._left[offering] >= 0
+
+    def take(self, offering: Offering, count: int) -> None:
+        self._left[offering] -= count
+
+    def outlasts(self, offering: Offering, need: Need, boot_s: float) -> bool:
+        """Whether a job on it would have ended in time; only the end of a block ends nodes."""
+        ends_at_s = self._ends.get(offering)
+        if offering.market is not Market.CAPACITY_BLOCK or ends_at_s is None:
+            return True
+        if need.time_limit_s is None:
+            return False
+        return self._now_s + boot_s + need.time_limit_s <= ends_at_s - BLOCK_DRAIN_S
+
+
+def billed_as(record: NodeRecord) -> Offering:
+    """As what EC2 bills a node by its last word: one that costs nothing more was taken in by an
+    open reservation.
+    """
+    is_taken_in = record.usd_per_hour <= 0 and record.offering.market is Market.ON_DEMAND
+    return replace(record.offering, market=Market.RESERVED) if is_taken_in else record.offering
+
+
+def may_leave(cluster: Cluster, offering: Offering, *, known_s: float, until_s: float) -> bool:
+    """Whether a node in an open reservation may be out of it by `until_s`, where its price was
+    last known at `known_s`: EC2 bills it on demand from the end on.
+    """
+    ours = (each for each in cluster.reservations if each.offering == offering)
+    return any(_is_over_by(each, until_s) and known_s <= (each.ends_at_s or 0.0) for each in ours)
+
+
+def _is_over_by(each: Reservation, at_s: float) -> bool:
+    """Whether EC2 bills by then what an open reservation has paid for."""
+    is_open_one = each.market is Market.RESERVED
+    return is_open_one and each.ends_at_s is not None and each.ends_at_s <= at_s
+
+
+def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
+    """Instances of ours that are in a reservation, those of launches in doubt included."""
+    held: Counter[Offering] = Counter()
+    alive = {i.instance_id: i.offering for i in snapshot.instances if i.is_alive}
+    shown = {i.instance_id for i in snapshot.instances}
+    for record in snapshot.nodes:
+        if record.instance_id not in shown and record.phase.is_alive:
+            alive[record.instance_id] = billed_as(record)
+    held.update(alive.values())
+    in_doubt = {r.launch.launch_id for r in snapshot.launches if r.status is LaunchStatus.RECORDED}
+    for each in snapshot.instances:
+        if each.is_alive and each.launch_id in in_doubt:
+            held[each.offering] -= 1
+    for recorded in snapshot.launches:
+        if recorded.status is LaunchStatus.RECORDED:
+            held[recorded.launch.offerings[0]] += recorded.launch.count
+    return held

@@ -1,0 +1,182 @@
+"""What nodes have cost by day and by month, and which budgets that has used up.
+
+Days and months are those of UTC, as on AWS's bill. A node costs its seconds times its price
+from its launch, or from when that price began; what nodes have cost that ended, or at a price
+that ended, stands in the ledger, what living ones cost is added here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Charge, NodeRecord, Phase, Stretch
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why, WhyNot
+
+SECONDS_PER_HOUR = 3600.0
+DAY_S = 86_400.0
+
+# What is older is of no budget's present period.
+DAYS_CHARGED_S = 3 * 24 * 3600.0
+MONTHS_CHARGED_S = 400 * 24 * 3600.0
+
+
+@frozen
+class Period:
+    """A day ("2026-11-21") or a month ("2026-11"), in epoch seconds."""
+
+    name: str
+    starts_at_s: float
+    ends_at_s: float
+
+
+@frozen
+class Spending:
+    """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`."""
+
+    scope: str
+    per: str  # day or month
+    usd: float
+    budget_usd: float
+    ends_at_s: float
+
+    @property
+    def share(self) -> float:
+        return self.usd / self.budget_usd
+
+    @property
+    def of(self) -> str:
+        """The budget in words that do not change while it is being spent."""
+        whose = "the cluster" if self.scope == CLUSTER_SCOPE else self.scope
+        return f"the budget of {whose}, {self.budget_usd:.2f} USD per {self.per},"
+
+
+def day_of(at_s: float) -> Period:
+    return _day(int(at_s // DAY_S))
+
+
+def month_of(at_s: float) -> Period:
+    return _month(int(at_s // DAY_S))
+
+
+@lru_cache(maxsize=64)
+def _day(number: int) -> Period:
+    start = datetime.fromtimestamp(number * DAY_S, UTC)
+    return _period(start, start + timedelta(days=1), "%Y-%m-%d")
+
+
+@lru_cache(maxsize=64)
+def _month(day: int) -> Period:
+    start = datetime.fromtimestamp(day * DAY_S, UTC).replace(day=1)
+    return _period(start, (start + timedelta(days=32)).replace(day=1), "%Y-%m")
+
+
+def kept_until_s(period: str) -> float:
+    """When nobody asks any more for what was spent in a period."""
+    start = datetime.fromisoformat(period if period.count("-") == 2 else f"{period}-01")
+    kept_s = DAYS_CHARGED_S if period.count("-") == 2 else MONTHS_CHARGED_S
+    return start.replace(tzinfo=UTC).timestamp() + 2 * kept_s
+
+
+def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
+    """What a node has cost at its price until then: to each scope, in each period."""
+    if record.usd_per_hour <= 0:
+        return ()
+    scopes = [CLUSTER_SCOPE, pool_scope(record.pool)]
+    scopes += [account_scope(record.account)] if record.account else []
+    found: list[Charge] = []
+    since_s = record.launched_at_s if record.priced_at_s is None else record.priced_at_s
+    for period in _periods(since_s, until_s):
+        starts_at_s = max(since_s, period.starts_at_s)
+        hours = (min(until_s, period.ends_at_s) - starts_at_s) / SECONDS_PER_HOUR
+        if hours > 0:
+            usd = hours * record.usd_per_hour
+            found.extend(Charge(period.name, scope, usd) for scope in scopes)
+    return tuple(found)
+
+
+def ended(record: NodeRecord, now_s: float) -> Stretch:
+    """The last stretch of a node that is gone: until its reclaim, if that has come, or now."""
+    at_s = now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
+    found = charges(record, at_s)
+    return Stretch(record.instance_id, at_s, found, record.priced_at_s, toll=record.toll)
+
+
+def repriced(record: NodeRecord, usd_per_hour: float, seen: Snapshot) -> Stretch:
+    """The stretch of a living node until it has another price."""
+    at_s = _sold_since_s(record, seen) if _is_first_price(record) else seen.now_s
+    found = charges(record, at_s)
+    return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour)
+
+
+def _is_first_price(record: NodeRecord) -> bool:
+    """Asked of a reservation, it boots still, and no look has noted a price of EC2's."""
+    is_fresh = record.priced_at_s is None and record.phase is Phase.LAUNCHED
+    return is_fresh and record.offering.market is Market.RESERVED
+
+
+def _sold_since_s(record: NodeRecord, seen: Snapshot) -> float:
+    """Since when EC2 bills it by the hour: its launch, or the end of the reservation it was in."""
+    ends = (r.ends_at_s for r in seen.cluster.reservations if r.offering == record.offering)
+    since = (end for end in ends if end is not None and record.launched_at_s < end <= seen.now_s)
+    return max(since, default=record.launched_at_s)
+
+
+def spent(seen: Snapshot) -> dict[tuple[str, str], float]:
+    """(period, scope) -> USD, of the present day and the present month."""
+    now_s = seen.now_s
+    present = {day_of(now_s).name, month_of(now_s).name}
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    living = (c for each in seen.nodes if each.ended_at_s is None for c in charges(each, now_s))
+    for each in (*seen.spent, *living):
+        if each.period in present:
+            found[each.period, each.scope] += each.usd
+    return dict(found)
+
+
+def spending(seen: Snapshot) -> tuple[Spending, ...]:
+    """Every budget of the cluster file and what is spent of it."""
+    if not seen.cluster.budgets:
+        return ()
+    known = spent(seen)
+    return tuple(
+        Spending(scope, per, known.get((period.name, scope), 0.0), usd, period.ends_at_s)
+        for scope, budget in sorted(seen.cluster.budgets.items())
+        for per, period, usd in _of(budget, seen.now_s)
+    )
+
+
+def used_up(seen: Snapshot) -> dict[str, WhyNot]:
+    """Why nothing is launched for a scope: its budget is spent. The longest such reason counts."""
+    found: dict[str, WhyNot] = {}
+    for each in sorted(spending(seen), key=lambda each: each.ends_at_s):
+        if each.usd >= each.budget_usd:
+            until = datetime.fromtimestamp(each.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            said = f"{each.of} is spent: nothing is launched for it until {until}"
+            found[each.scope] = WhyNot(Why.BUDGET, said, until_s=each.ends_at_s)
+    return found
+
+
+def _of(budget: Budget, now_s: float) -> Iterator[tuple[str, Period, float]]:
+    if budget.usd_per_day is not None:
+        yield "day", day_of(now_s), budget.usd_per_day
+    if budget.usd_per_month is not None:
+        yield "month", month_of(now_s), budget.usd_per_month
+
+
+def _periods(start_s: float, until_s: float) -> Iterator[Period]:
+    """The days and months between, but for those that no budget asks for any more."""
+    for of, charged_s in ((day_of, DAYS_CHARGED_S), (month_of, MONTHS_CHARGED_S)):
+        at_s = max(start_s, until_s - charged_s)
+        while at_s < until_s:
+            period = of(at_s)
+            yield period
+            at_s = period.ends_at_s
+
+
+def _period(start: datetime, end: datetime, name: str) -> Period:
+    return Period(start.strftime(name), start.timestamp(), end.timestamp())

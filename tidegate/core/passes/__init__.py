@@ -1,0 +1,1 @@
+"""The planner's passes, one file each, over one working state."""

@@ -1,0 +1,121 @@
+"""Jobs that Slurm does not start although nodes that fit them stand idle.
+
+Whatever keeps such a job waiting is not in the digest. Money spent on it would be spent again
+and again, so after three scheduling passes it is passed over for 5, then 15, then 60 minutes,
+or until its request or its limits change.
+"""
+
+from dataclasses import replace
+from hashlib import sha256
+
+from tidegate.core.demand.accounting import covers
+from tidegate.core.model.plan import Unmet, Watch
+from tidegate.core.model.slurm import Job, Reading, holders
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.passes.work import Work
+
+# Slurm's main scheduler tries at least once a minute (sched_interval).
+PASS_S = 60.0
+PASSES_MAX = 3
+
+BACK_OFF_S = (300.0, 900.0, 3600.0)
+
+# Each is a write to the ledger; more can wait for the next look.
+WATCHES_MAX = 20
+
+
+def held_back(snapshot: Snapshot) -> dict[str, Unmet]:
+    """The jobs that get nothing now, because the last nodes for them were of no use."""
+    now_s = snapshot.now_s
+    resting = {each.job_id: each for each in snapshot.stuck if each.until_s > now_s}
+    if not resting or snapshot.digest is None:
+        return {}
+    reading = snapshot.digest.reading
+    found: dict[str, Unmet] = {}
+    for job in reading.jobs:
+        stuck = resting.get(job.job_id)
+        if stuck and job.is_pending and stuck.request == request(job, reading):
+            found[job.job_id] = passed_over(stuck, now_s)
+    return found
+
+
+def passed_over(stuck: Stuck, now_s: float) -> Unmet:
+    """What a job hears for which nothing is bought for a while."""
+    kind, because = (
+        (Why.SICK, "the nodes bought for it became unhealthy before it could start")
+        if stuck.is_sick
+        else (
+            Why.FUTILE,
+            f"Slurm did not start it in {PASSES_MAX} passes although nodes that fit it were idle",
+        )
+    )
+    said = f"{because}: nothing is bought for it for {stuck.until_s - now_s:.0f} s more"
+    return Unmet(stuck.job_id, said, (WhyNot(kind, said, until_s=stuck.until_s),))
+
+
+def watch_waiting(work: Work) -> None:
+    """Note which served jobs Slurm leaves waiting beside nodes that have been idle for long."""
+    now_s, held = work.snapshot.now_s, holders(work.digest.reading.jobs)
+    idle = {
+        node.name
+        for node in work.digest.reading.nodes
+        if node.state.is_empty  # also PLANNED: for a job that Slurm could start there, and does not
+        and node.state.takes_jobs
+        and node.name not in held
+        and work.digest.written_at_s - node.last_busy_at_s >= PASSES_MAX * PASS_S
+    }
+    if not idle:
+        return
+    known = {each.job_id: each for each in work.snapshot.stuck}
+    jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
+    watches: list[Watch] = []
+    for job_id in sorted(work.served):
+        if job_id in jobs and idle.issuperset(work.served[job_id].by):
+            asked = request(jobs[job_id], work.digest.reading)
+            watch = _watch(known.get(job_id), job_id, asked, now_s)
+            if watch is not None:
+                watches.append(watch)
+    work.actions.extend(watches[:WATCHES_MAX])
+
+
+def _watch(before: Stuck | None, job_id: str, asked: str, now_s: float) -> Watch | None:
+    """What to write down about a job that could have started; None: nothing new."""
+    if before is None or before.request != asked:
+        reason = f"job {job_id} waits although nodes that fit it are idle"
+        return Watch(Stuck(job_id, asked, now_s), reason)
+    if now_s - max(before.since_s, before.until_s) < PASSES_MAX * PASS_S:
+        return None
+    back_off_s = BACK_OFF_S[min(before.failures, len(BACK_OFF_S) - 1)]
+    reason = f"job {job_id} is passed over for {back_off_s:.0f} s: Slurm does not start it"
+    until_s = now_s + back_off_s
+    failures = before.failures + 1
+    stuck = replace(before, since_s=now_s, failures=failures, until_s=until_s, is_sick=False)
+    return Watch(stuck, reason)
+
+
+def request(job: Job, reading: Reading) -> str:
+    """What a change of makes it worth another try: what the job asks, and its limits."""
+    caps = sorted(repr(each) for each in reading.associations if covers(each, job))
+    asked = (
+        job.partitions,
+        job.nodes,
+        job.shape,
+        job.constraint,
+        job.time_limit_s,
+        job.account,
+        job.qos,
+        job.licences,
+        job.licence_choices,
+        job.count,
+        caps,
+        *_place(job),
+    )
+    return sha256(repr(asked).encode()).hexdigest()[:16]
+
+
+def _place(job: Job) -> tuple[tuple[object, ...], ...]:
+    """Nothing for most jobs, as before jobs told of it: what is noted of them stays."""
+    place = job.required_nodes, job.excluded_nodes, job.reservation
+    return (place,) if any(place) else ()

@@ -1,0 +1,236 @@
+"""Gangs: all nodes or none, held back from smaller jobs until they can open at once.
+
+Nodes bought for a gang join drained. Nodes that were open already are drained while the
+others boot: what Slurm keeps as their drain reason is all that has to be remembered.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from tidegate.core.buy.bins import Bin, BinKind, gang_members
+from tidegate.core.demand.demand import Need
+from tidegate.core.fleet.judge import kept_reason
+from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.why import told
+from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
+from tidegate.core.passes.work import Gang, Part, Work
+
+
+def hold(work: Work, needs: Iterable[Need]) -> Gang:
+    """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
+    gang = Gang([Part(need) for need in needs])
+    work.gangs.append(gang)
+    if gang.is_of_kinds:
+        hold_kinds(work, gang)
+        return gang
+    for part in gang.parts:
+        need, within = part.need, place_of(work, part.need.beside)
+        held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
+        if need.beside and len(held) < need.nodes:
+            part.need, held = _moved(work, need) or (need, held)
+        part.hold(held)
+    return gang
+
+
+def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
+    """How many components a node would do for: one must not take the only node of another."""
+    needs = [part.need for part in gang.parts]
+    return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
+
+
+def _hold_again(work: Work, gang: Gang) -> None:
+    """Choose anew among the nodes that are there: gangs before it in the queue may have held the
+    better place for it in vain.
+    """
+    is_bound = any(part.need.beside for part in gang.parts)
+    if is_bound or not any(part.missing for part in gang.parts):
+        return
+    give_back(work, gang)
+    for part in gang.parts:
+        members = gang_members(work.bins.for_gang(part.need), part.need, wanted_by=_wanted_by(gang))
+        part.hold(members)
+
+
+def _hold_more(work: Work, part: Part) -> None:
+    """Take also what gangs before it in the queue have held in vain."""
+    need, within = part.need, part.place or place_of(work, part.need.beside)
+    part.hold(gang_members(work.bins.for_gang(need), need, within, count=part.missing))
+
+
+def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
+    """The whole gang, where some of it is on its way to another place; None when none is."""
+    whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
+    beside = place_of(work, need.beside)
+    gated = (
+        each
+        for each in work.bins.for_gang(need)
+        if each.gated_for and (each.pool, each.offering.zone) != beside
+    )
+    held = gang_members(gated, whole)
+    return (whole, held) if held else None
+
+
+def complete(work: Work, gang: Gang) -> bool:
+    """Buy what a gang lacks; otherwise give back what it held."""
+    before = work.shop.num_launches
+    if not gang.is_of_kinds:
+        _hold_again(work, gang)
+    part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
+    if part:
+        named = lacks_named(part)
+        why_nots = (named,) if named else work.refuse_reasons(part.need, max(part.missing, 1))
+        work.shop.undo(before)
+        give_back(work, gang)
+        for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
+            work.refuse(job_id, why_nots, told(why_nots))
+        return False
+    gang.is_complete = True
+    _note_served(work, gang)
+    return True
+
+
+def _first_incomplete(work: Work, gang: Gang) -> Part | None:
+    """Complete part by part; the first that cannot be, None: all are."""
+    return next((part for part in gang.parts if not _complete(work, part)), None)
+
+
+def _note_served(work: Work, gang: Gang) -> None:
+    held = [each for part in gang.parts for each in part.held]
+    is_waiting = any(part.bought for part in gang.parts)
+    is_waiting |= any(each.kind is not BinKind.EXISTING for each in held)
+    if is_waiting:
+        _keep(work, gang, [each for each in held if each.kind is BinKind.EXISTING])
+    for part in gang.parts:
+        reason = "nodes that fit are up: Slurm will start it"
+        if part.bought:
+            reason = "nodes are being bought for it"
+        elif is_waiting:
+            reason = "nodes are booting for it"
+        names = (*(each.name for each in part.held), *part.bought)
+        work.note_served(part.need.job_id, names, reason)
+
+
+def _complete(work: Work, part: Part) -> bool:
+    """All nodes of one need: those that it holds and new ones beside them, or all elsewhere."""
+    need = part.need
+    if part.missing:
+        _hold_more(work, part)
+    if not part.missing:
+        return True
+    if lacks_named(part):
+        return False
+    if not work.snapshot.wanted.is_up or work.barred(need.account):
+        return False
+    within = part.place or place_of(work, need.beside)
+    part.bought = work.shop.buy_gang(need, part.missing, within)
+    if part.bought or within is None or (need.where and need.where.required):
+        return bool(part.bought)
+    return _goes_elsewhere(work, part, within)
+
+
+def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
+    """The whole gang in another place, beside what it has there from an earlier attempt; that
+    may be all of it.
+    """
+    need = part.need
+    whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
+    own = (each for each in work.bins.for_gang(need) if each.gated_for and each.is_empty)
+    places = {(each.pool, each.offering.zone) for each in own} - {not_here}
+    for place in (*sorted(places), None):
+        held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
+        lacks = whole.nodes - len(held)
+        bought = work.shop.buy_gang(whole, lacks, place) if lacks else []
+        if bought or not lacks:
+            part.give_back(work.bins)
+            part.need, part.bought = whole, bought
+            part.hold(held)
+            return True
+    return False
+
+
+def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
+    """Start no other job on open nodes that the gang counts on while the rest boots."""
+    now_s = work.snapshot.now_s
+    members = {each.member.instance_id: each.member for each in work.judged}
+    names = tuple(
+        sorted(
+            each.name
+            for each in existing
+            if not each.gated_for and not members[each.name].has_order(OrderKind.DRAIN, now_s)
+        )
+    )
+    if names:
+        until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
+        until = datetime.fromtimestamp(until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        work.send(OrderKind.DRAIN, names, kept_reason(gang.key, until), only_if=("IDLE",))
+
+
+def give_back(work: Work, gang: Gang) -> None:
+    """Open nodes that the gang held take other jobs again."""
+    for part in gang.parts:
+        part.give_back(work.bins)
+
+
+def open_gangs(work: Work) -> None:
+    """Undrain the members of each complete gang in one command; free those of gone gangs."""
+    waiting: dict[str, list[Gang]] = {}
+    for gang in work.gangs:
+        if gang.is_complete:
+            waiting.setdefault(gang.key, []).append(gang)
+    for key, held in work.bins.gated():
+        bins = [each for each in held if each.kind is BinKind.EXISTING]
+        gangs = waiting.get(key, ())
+        there = [gang for gang in gangs if gang.is_there and not _is_closing(work, gang)]
+        names, why = _to_open(gangs, there, key, bins)
+        if not _is_opening(work, names):
+            _open(work, names, why)
+
+
+def _open(work: Work, names: Sequence[str], why: str) -> None:
+    """One command for all that share a drain reason; gates have none and go with any."""
+    nodes = {node.name: node for node in work.digest.reading.nodes}
+    reasons = sorted({nodes[name].reason for name in names} - {""})
+    for reason in reasons or [""] if names else []:
+        with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
+        chosen = tuple(name for name in names if nodes[name].reason in with_gates)
+        work.send(OrderKind.UNDRAIN, chosen, reason or why, only_if=("DRAIN",), why=why)
+
+
+def _is_closing(work: Work, gang: Gang) -> bool:
+    """A drain of one of its open nodes is on its way: the others would open without it."""
+    opened = {each.name for part in gang.parts for each in part.held if not each.gated_for}
+    return any(
+        each.member.instance_id in opened
+        and each.member.has_order(OrderKind.DRAIN, work.snapshot.now_s)
+        for each in (work.judged if opened else ())
+    )
+
+
+def _to_open(
+    gangs: Sequence[Gang], there: Sequence[Gang], key: str, gated: Sequence[Bin]
+) -> tuple[tuple[str, ...], str]:
+    """Which of the gated nodes open now, and why. `gangs`: the one, or the tasks of an array;
+    `there`: those of which all nodes are.
+
+    Nodes of two tasks that both lack one are not enough for either: they stay shut.
+    """
+    names = tuple(sorted(b.name for b in gated))
+    ready = {name for gang in there for name in gang.held_names}
+    opening = tuple(name for name in names if name in ready)
+    if opening:
+        return opening, f"all {gangs[0].nodes} nodes of job {key} are there"
+    used = {name for gang in gangs for name in gang.held_names}
+    return tuple(n for n in names if n not in used), f"job {key} no longer waits for this node"
+
+
+def _is_opening(work: Work, names: Sequence[str]) -> bool:
+    """An undrain of one of them is on its way: neither answered nor expired."""
+    records = {record.instance_id: record for record in work.snapshot.nodes}
+    orders = [records[name].order for name in names if name in records]
+    return any(o and o.kind is OrderKind.UNDRAIN and _is_open(work, o) for o in orders)
+
+
+def _is_open(work: Work, order: PendingOrder) -> bool:
+    answered = any(r.order_id == order.order_id for r in work.digest.results)
+    return not answered and work.snapshot.now_s <= order.not_after_s

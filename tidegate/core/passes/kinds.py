@@ -1,0 +1,120 @@
+"""Jobs that count several kinds of nodes (`[a*2&b*4]`): one gang, all of it in one zone.
+
+Slurm 22.05 gives each kind nodes of its own, in the order in which they are written.
+"""
+
+from collections.abc import Sequence
+from math import inf
+
+from tidegate.core.buy.bins import Bin, Place, gang_members
+from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.offers.offers import Shelves
+from tidegate.core.passes.work import Gang, Part, Work
+
+type Members = list[list[Bin]]
+"""For each part of a gang the nodes that it may count on."""
+
+
+def place_of(work: Work, names: Sequence[str]) -> Place | None:
+    """Pool and zone of the first of these nodes; None when none is known."""
+    wanted = set(names)
+    for each in work.judged if wanted else ():
+        if each.member.instance_id in wanted:  # also one that takes no job any more
+            return each.member.pool, each.member.offering.zone
+    return None
+
+
+def lacks_named(part: Part) -> WhyNot | None:
+    """Why nothing is bought beside what it holds: it waits for nodes that exist. None: it does not.
+
+    Of a job's kinds any may take a node that the job names.
+    """
+    where = part.need.where
+    if where is None or not part.missing:
+        return None
+    names = {each.name for each in part.held}.union(part.need.beside)
+    is_short = bool(where.required - names) and not part.need.is_of_kinds
+    return WhyNot(Why.NODES, where.why) if where.is_bound or is_short else None
+
+
+def hold_kinds(work: Work, gang: Gang) -> None:
+    """Count on the existing nodes of one zone: where most stand at its gate, or are there."""
+    beside = place_of(work, gang.parts[0].need.beside)
+    bins = list(work.bins.for_gang(gang.parts[0].need))
+    zones = [beside[1]] if beside else sorted({each.offering.zone for each in bins})
+    _hold(gang, max((_members(gang, bins, zone) for zone in zones), key=_worth, default=[]))
+
+
+def complete_kinds(work: Work, gang: Gang) -> Part | None:
+    """Buy what the gang lacks, all in one zone; the part that cannot be completed, if one."""
+    if all(not part.missing for part in gang.parts):
+        return None
+    if not work.snapshot.wanted.is_up:
+        return next(part for part in gang.parts if part.missing)
+    first: Part | None = None
+    for zone in _zones(work, gang):
+        before = work.shop.num_launches
+        for part in gang.parts:
+            part.give_back(work.bins)
+        _hold(gang, _members(gang, list(work.bins.for_gang(gang.parts[0].need)), zone))
+        incomplete = next((part for part in gang.parts if not _buy(work, part, zone)), None)
+        if incomplete is None:
+            return None
+        work.shop.undo(before)
+        for part in gang.parts:
+            part.bought = []
+        first = first or incomplete
+    return first or gang.parts[0]
+
+
+def _buy(work: Work, part: Part, zone: str) -> bool:
+    if part.missing and lacks_named(part):
+        return False
+    if part.missing:
+        part.bought = work.shop.buy_gang(part.need, part.missing, part.place or ("", zone))
+    return not part.missing or bool(part.bought)
+
+
+def _hold(gang: Gang, members: Members) -> None:
+    for part, bins in zip(gang.parts, members, strict=False):
+        part.hold(bins)
+
+
+def _members(gang: Gang, bins: Sequence[Bin], zone: str) -> Members:
+    """The nodes of one zone that each part may count on; none of them twice.
+
+    A node that would do for several parts is left to the one that finds no other.
+    """
+    here = [each for each in bins if each.offering.zone == zone and each.is_empty]
+    wanted_by = {each: sum(each.takes(part.need) for part in gang.parts) for each in here}
+    found: Members = []
+    for part in gang.parts:
+        taken = {each for members in found for each in members}
+        free = (each for each in here if each not in taken)
+        found.append(gang_members(free, part.need, wanted_by=wanted_by.__getitem__))
+    return found
+
+
+def _worth(members: Members) -> tuple[int, int]:
+    held = [each for of_part in members for each in of_part]
+    return sum(bool(each.gated_for) for each in held), len(held)
+
+
+def _zones(work: Work, gang: Gang) -> list[str]:
+    """Where to try: beside what it has; else where it holds nodes, then the cheapest."""
+    beside = place_of(work, gang.parts[0].need.beside)
+    if beside:
+        return [beside[1]]
+    held = {part.place[1] for part in gang.parts if part.place}
+    costs = [_by_zone(work.shelves, part) for part in gang.parts]
+    zones = held.union(*costs)
+    total = {zone: sum(cost.get(zone, inf) for cost in costs) for zone in zones}
+    return sorted(zones, key=lambda zone: (zone not in held, total[zone], zone))
+
+
+def _by_zone(shelves: Shelves, part: Part) -> dict[str, float]:
+    """What the nodes of one part cost in each zone, at the offering to be bought first."""
+    found: dict[str, float] = {}
+    for option in shelves.options(part.need):
+        found.setdefault(option.offering.zone, option.cost_usd * part.need.nodes)
+    return found

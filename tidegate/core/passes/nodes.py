@@ -1,0 +1,362 @@
+"""Passes over launches in doubt and over every node that is ours."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tidegate.core.buy.bins import bin_of_node, bin_of_type
+from tidegate.core.buy.dealing import shares
+from tidegate.core.buy.steering import usd_per_hour
+from tidegate.core.fleet.allowance import Allowance
+from tidegate.core.fleet.judge import Judged, Use, judge
+from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.templates import is_to_blame
+from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
+from tidegate.core.model.calendar import NOTICE_S
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action, Reprice, Rest, Resume, Send, Terminate
+from tidegate.core.model.slurm_names import is_instance_id
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.limits import Load
+from tidegate.core.offers.reservations import (
+    BLOCK_NOTICE_S,
+    billed_as,
+    block_drains_at_s,
+    may_leave,
+)
+from tidegate.core.passes.work import ANY_STATE, Work
+
+
+def count_doubt(work: Work) -> None:
+    """Until a launch whose planner died is finished, its nodes count as in flight."""
+    for record in _in_doubt(work.snapshot):
+        _count_in_doubt(work, record)
+
+
+def finish_launches(work: Work) -> None:
+    """Pick up launches whose planner died.
+
+    What it meant to end before it bought may live on: over a limit nothing more is bought,
+    nor while the head is silent, nor where EC2 would sell by the hour what was to come from a
+    reservation that has ended meanwhile, or whose places others have taken.
+    """
+    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
+    for record in _in_doubt(work.snapshot):
+        launch = record.launch
+        is_blind = bool(work.snapshot.staleness)
+        is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
+        may_buy = wanted.is_up and not is_blind and not is_over and _is_held(work, launch)
+        lease_s = timings.apply_lease_s
+        if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
+            lease_s = max(lease_s, timings.describe_lag_s)
+        age_s = work.snapshot.now_s - record.created_at_s
+        # Another planner that is about to ask EC2 has its time as the first one had.
+        if work.snapshot.now_s - (record.taken_at_s or record.created_at_s) >= lease_s:
+            reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
+            work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
+
+
+def _is_held(work: Work, launch: Launch) -> bool:
+    """Not bought from a reservation, or from one that still has a place for all of it."""
+    first = launch.offerings[0]
+    return not first.market.is_prepaid or work.shelves.stock.has_all(first)
+
+
+def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
+    """Its nodes hold their places and count as the largest and dearest of its offerings."""
+    launch, cluster = record.launch, work.snapshot.cluster
+    each = Load()
+    for offering in launch.offerings:
+        found = cluster.instance_type(offering.instance_type)
+        usd = _dearest(work, offering, launch.usd_per_hour_each, record.created_at_s)
+        each = each.most(Load.of(found, usd))
+    work.usage.debit(launch.pool, launch.count, each)
+    pool = cluster.pool(launch.pool)
+    instance_type = cluster.instance_type(launch.offerings[0].instance_type)
+    if pool and instance_type and work.snapshot.wanted.is_up:
+        gates = [gang for gang, count in shares(launch) for _ in range(count)]
+        work.bins.add(
+            bin_of_type(
+                f"{launch.launch_id}.{number}",
+                pool,
+                launch.offerings[0],
+                of=instance_type,
+                gated_for=gang,
+            )
+            for number, gang in enumerate(gates)
+        )
+
+
+def _in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
+    open_records = [r for r in snapshot.launches if r.status is LaunchStatus.RECORDED]
+    return sorted(open_records, key=lambda r: r.launch.launch_id) if open_records else []
+
+
+def end_released(work: Work) -> None:
+    """Nodes that Slurm has already let go may end even while the head is silent."""
+    released = [
+        member.instance_id
+        for member in work.fleet
+        if member.record is not None
+        and member.record.phase is Phase.RELEASED
+        and member.is_let_go
+        and member.instance is not None
+        and member.instance.is_alive
+    ]
+    if released:
+        work.actions.append(Terminate(tuple(released), "released by Slurm"))
+
+
+def judge_nodes(work: Work) -> None:
+    """What each node is good for, what it costs, and what room it has."""
+    snapshot = work.snapshot
+    in_doubt = frozenset(r.launch.launch_id for r in _in_doubt(snapshot))
+    work.judged = [judge(member, snapshot, in_doubt) for member in work.fleet]
+    work.allowance = Allowance(snapshot, work.judged)
+    for each in work.judged:
+        _debit(work, each.member, in_doubt)
+        _add_bin(work, each)
+    work.actions.extend(
+        _merged(
+            action
+            for each in work.judged
+            for action in each.actions
+            if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
+        )
+    )
+    _bound_launches(work, in_doubt)
+
+
+def _merged(actions: Iterable[Action]) -> list[Action]:
+    """The actions with all terminations of one reason in one: an API call takes many ids."""
+    ends: dict[str, list[str]] = {}
+    others: list[Action] = []
+    for action in actions:
+        if isinstance(action, Terminate):
+            ends.setdefault(action.reason, []).extend(action.instance_ids)
+        else:
+            others.append(action)
+    return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]
+
+
+def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
+    """The circuit breaker: where launches fail, few are begun at a time."""
+    flying: dict[str, set[str]] = {}
+    for each in work.judged:
+        record = each.member.record
+        if record and each.use is Use.IN_FLIGHT:
+            flying.setdefault(record.pool, set()).add(record.launch_id)
+    for launch in (r.launch for r in work.snapshot.launches if r.launch.launch_id in in_doubt):
+        flying.setdefault(launch.pool, set()).add(launch.launch_id)
+    for learnt in work.snapshot.learnt:
+        left = learnt.launches_left(work.snapshot.now_s, len(flying.get(learnt.pool, ())))
+        if left is not None:
+            work.shop.bound(learnt.pool, left)
+
+
+def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
+    """What EC2 may still bill counts against the limits until it is seen to have ended."""
+    snapshot = work.snapshot
+    is_counted = member.instance is not None and member.instance.launch_id in in_doubt
+    is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
+    # One Describe may leave out what lives: while it boots or Slurm has it, it counts.
+    is_seen = member.may_boot or (member.instance is None and member.node is not None)
+    if (is_gone and not is_seen) or (member.record is None and is_counted):
+        return
+    usd = usd_per_hour(snapshot, member)
+    offering, known_s = member.offering, snapshot.now_s
+    if member.instance is None and member.record:  # EC2's last word on it is older
+        record = member.record
+        offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
+    most = work.load_of(offering.instance_type, _dearest(work, offering, usd, known_s))
+    work.usage.debit(member.pool, 1, most, usd)
+
+
+def _dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:
+    """The price against limits: also what EC2 asks for it while this planner still acts."""
+    cluster = work.snapshot.cluster
+    until_s = work.snapshot.now_s + cluster.timings.apply_lease_s
+    if not may_leave(cluster, offering, known_s=known_s, until_s=until_s):
+        return usd
+    return max(usd, cluster.prices.get(replace(offering, market=Market.ON_DEMAND), usd))
+
+
+def _add_bin(work: Work, judged: Judged) -> None:
+    member, cluster = judged.member, work.snapshot.cluster
+    pool = cluster.pool(member.pool)
+    if pool is None:
+        return
+    if judged.use in (Use.CAPACITY, Use.GATED) and member.node is not None:
+        gated_for = judged.gated_for if judged.use is Use.GATED else ""
+        found = bin_of_node(member.node, pool, member.offering, gated_for)
+        found.is_empty = not member.is_busy
+        found.usd_per_hour = usd_per_hour(work.snapshot, member)
+        found.is_closed = judged.is_closed
+        work.bins.add([found])
+        if judged.is_closed:
+            work.worth.watch(found)
+    elif judged.use is Use.IN_FLIGHT and work.snapshot.wanted.is_up:
+        instance_type = cluster.instance_type(member.offering.instance_type)
+        if instance_type:
+            booting = bin_of_type(
+                member.instance_id,
+                pool,
+                member.offering,
+                of=instance_type,
+                gated_for=member.gated_for,
+            )
+            booting.usd_per_hour = usd_per_hour(work.snapshot, member)
+            if member.was_told(OrderKind.DRAIN, work.snapshot.now_s):  # it joins closed
+                work.worth.watch(booting)
+            work.bins.add([booting])
+
+
+def save_jobs(work: Work) -> None:
+    """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
+    snapshot, timings = work.snapshot, work.snapshot.cluster.timings
+    notices = tuple(
+        Notice(each.member.instance_id, at_s)
+        for each in work.judged
+        if (at_s := _taken_at_s(each, snapshot)) is not None
+    )
+    if not notices:
+        return
+    for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
+        work.actions.append(Send(order, RECLAIMED))
+
+
+def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
+    """When EC2 takes a node that lives, by its notice or by the end of its capacity block.
+
+    What should have happened already, a maintenance that had begun when it was announced, may
+    happen at any time: its jobs get as long as a notice would give them, from now on.
+    """
+    record, now_s = judged.member.record, snapshot.now_s
+    if record is None or judged.order is not OrderKind.RELEASE:
+        return None
+    at_s = None
+    if judged.use is Use.LOST:
+        at_s = reclaim_at_s(record, now_s)
+        if at_s is not None and at_s <= now_s and record.reclaim_at_s is not None:
+            return None  # they were saved before its time was over
+    elif judged.use is Use.LEAVING:
+        closes_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+        at_s = closes_s + BLOCK_NOTICE_S if closes_s is not None and closes_s <= now_s else None
+    if at_s is None:
+        return None
+    return at_s if at_s > now_s else now_s + snapshot.cluster.timings.spot_notice_s
+
+
+def end_jobs(work: Work) -> None:
+    """Signal and requeue what still runs when a stopped cluster waits for it no longer.
+
+    It is as with a spot reclaim: jobs that ask for it hear of it two minutes before.
+    """
+    snapshot, wanted = work.snapshot, work.snapshot.wanted
+    ends_at_s, now_s = wanted.jobs_end_at_s, snapshot.now_s
+    if wanted.is_up or ends_at_s is None or now_s < ends_at_s - NOTICE_S:
+        return
+    timings = snapshot.cluster.timings
+    # A look that comes late still has a minute for its orders to arrive.
+    late_s = max(0.0, now_s + timings.order_ttl_s - ends_at_s)
+    notices = tuple(
+        Notice(node.name, ends_at_s + late_s)
+        for each in work.judged
+        if (node := each.member.node) and each.is_leaving and each.member.is_busy
+    )
+    if not notices:
+        return
+    margin_s = timings.requeue_margin_s + late_s
+    hurried = replace(timings, requeue_margin_s=margin_s)
+    for order in saves(notices, work.digest.reading, now_s, hurried, wanted.reason):
+        work.actions.append(Send(order, wanted.reason))
+
+
+def order_out(work: Work) -> None:
+    """Release nodes of no use on which nothing runs; start no new job on the others.
+
+    Nodes whose instance is gone leave with whatever seems to run on them.
+    """
+    now_s = work.snapshot.now_s
+    by_reason: dict[tuple[OrderKind, str, bool, bool, str], list[str]] = {}
+    for each in work.judged:
+        node = each.member.node
+        if node is None or each.order in (None, OrderKind.UNDRAIN):
+            continue
+        if each.disruption and not work.allowance.take(
+            each.member.pool, node.name, each.disruption
+        ):
+            continue
+        if each.order is OrderKind.DELETE or (
+            each.order is OrderKind.RELEASE
+            and not each.member.is_busy
+            and not node.state.is_reserved  # until then it is closed
+        ):
+            if not each.member.was_told(each.order, now_s):
+                # A guard: its machine lives, and the agent keeps it where a person has it now.
+                lives = each.order is OrderKind.DELETE and each.use is Use.LEAVING
+                key = each.order, each.reason, each.disruption is not None, lives, each.despite
+                by_reason.setdefault(key, []).append(node.name)
+        elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
+            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
+    for (kind, reason, is_budgeted, lives, despite), names in sorted(by_reason.items()):
+        work.send(
+            kind,
+            tuple(sorted(names)),
+            f"tidegate: {reason}",
+            only_if=ANY_STATE if lives else (),
+            is_budgeted=is_budgeted,
+            despite=despite,
+        )
+
+
+def reprice(work: Work) -> None:
+    """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
+    or has ended. What ends in this plan is counted at its end.
+    """
+    ending = {name for a in work.actions if isinstance(a, Terminate) for name in a.instance_ids}
+    for member in work.fleet:
+        record, instance = member.record, member.instance
+        if record is None or instance is None or not instance.is_alive:
+            continue
+        if record.ended_at_s is not None or member.instance_id in ending:
+            continue
+        usd = usd_per_hour(work.snapshot, member)
+        if usd != record.usd_per_hour:
+            reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
+            work.actions.append(Reprice(member.instance_id, usd, reason))
+
+
+def bury(work: Work) -> None:
+    """Delete dead nodes that only Slurm still knows: they died as they joined."""
+    known = {each.member.instance_id for each in work.judged}
+    pools = {pool.name for pool in work.snapshot.cluster.pools}
+    names = tuple(
+        node.name
+        for node in sorted(work.digest.reading.nodes, key=lambda node: node.name)
+        if node.state.is_down
+        and node.name not in known
+        and is_instance_id(node.name)
+        and not pools.isdisjoint(node.features)
+    )
+    if names:
+        work.send(OrderKind.RELEASE, names, "tidegate: its instance is gone for good")
+
+
+def reopen(work: Work) -> None:
+    """Undrain what was drained for a while; the guard is the reason it was drained with."""
+    for reason, names in sorted(_to_reopen(work.judged, work.snapshot.now_s).items()):
+        work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",))
+
+
+def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
+    """Nodes that were drained for the night, by the very reason that they carry."""
+    by_reason: dict[str, list[str]] = {}
+    for each in judged:
+        node = each.member.node
+        if node is None or each.order is not OrderKind.UNDRAIN:
+            continue
+        if not each.member.has_order(OrderKind.UNDRAIN, now_s):
+            by_reason.setdefault(node.reason, []).append(node.name)
+    return by_reason

@@ -1,0 +1,222 @@
+"""The queue: a place or a reason for every pending job, in Slurm's order."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+
+from tidegate.core.buy.bins import BinKind
+from tidegate.core.buy.blueprint import Blueprint
+from tidegate.core.buy.groups import Group, grouped
+from tidegate.core.demand.demand import Need, demand
+from tidegate.core.fleet.judge import Use
+from tidegate.core.model.why import Why, WhyNot, told
+from tidegate.core.passes.freeing import free_soon
+from tidegate.core.passes.gangs import complete, give_back, hold
+from tidegate.core.passes.work import Gang, Work, bound
+
+# After that many new blueprints around limits, groups are planned one by one.
+REDRAWS_MAX = 6
+
+SERVED_BECAUSE = {
+    BinKind.EXISTING: "nodes that fit are up: Slurm will start it",
+    BinKind.IN_FLIGHT: "nodes are booting for it",
+    BinKind.FREEING: "a node that fits is free sooner than a new one has booted",
+}
+BUYING = "nodes are being bought for it"
+
+
+def serve_queue(work: Work) -> None:
+    """Existing nodes first for everybody, then purchases, both in the order of the queue."""
+    lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
+    reading, cluster = work.digest.reading, work.snapshot.cluster
+    needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
+    work.unmet.update({each.job_id: each for each in unmet})
+    work.needs = needs
+    work.worth.needs = needs
+    work.worth.pending = tuple({need.kind: need for need in needs}.values())
+    work.needed = frozenset(each.job_id for each in needs)
+    work.bins.sort()
+    if not needs:
+        return
+    groups = grouped(needs)
+    left: list[int] = []
+    gangs: dict[int, list[Gang]] = {}
+    held: set[str] = set()
+    for number, need in enumerate(needs):
+        if need.is_gang:
+            left.append(need.count)
+            if need.gang_id not in held:
+                parts = _components(needs, number)
+                gangs[number] = [hold(work, parts) for _ in range(need.count)]
+                held.update([need.gang_id] if need.gang_id else ())
+        else:
+            group, remaining = groups[number], need.count
+            if group.position < work.bins.end:
+                remaining = _fill(work, need, group, need.count)
+            if remaining:
+                work.worth.waits(need)
+            group.waiting += remaining
+            left.append(remaining)
+    if any(left) and free_soon(work):
+        for number, need in enumerate(needs):
+            if left[number] and not need.is_gang:
+                remaining = _fill(work, need, groups[number], left[number])
+                groups[number].waiting -= left[number] - remaining
+                left[number] = remaining
+    _bar(work, needs, left, groups)
+    purchase = _Purchase(work, groups)
+    for number, need in enumerate(needs):
+        if need.is_gang:
+            purchase.complete(gangs.get(number, ()))
+        elif left[number]:
+            purchase.serve(need, groups[number], left[number])
+
+
+def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Group]) -> None:
+    """Nothing is bought for jobs of an account whose budget is spent, nor for those that may
+    start on certain nodes only.
+    """
+    is_any_bound = any(group.need.where for group in dict.fromkeys(groups))
+    for number, need in enumerate(needs) if work.usage.used_up or is_any_bound else ():
+        barred = bound(need) or work.barred(need.account)
+        if barred and left[number] and not need.is_gang:
+            groups[number].waiting -= left[number]
+            left[number] = 0
+            work.refuse(need.job_id, (barred,), barred.sentence)
+
+
+def _components(needs: Sequence[Need], number: int) -> list[Need]:
+    """The need and those that start together with it; they stand side by side."""
+    found = [needs[number]]
+    for other in range(number + 1, len(needs) if found[0].gang_id else 0):
+        if needs[other].gang_id != found[0].gang_id:
+            break
+        found.append(needs[other])
+    return found
+
+
+def _fill(work: Work, need: Need, group: Group, count: int) -> int:
+    """Put up to `count` jobs on nodes that are there or coming; how many found no place."""
+    bins = work.bins
+    while count:
+        group.position = bins.first(need, group.position)
+        found = bins.at(group.position)
+        if found is None:
+            return count
+        fitting = min(found.room(need.shape), count)
+        found.put(need, fitting)
+        count -= fitting
+        if found.kind is BinKind.EXISTING:
+            work.worth.claimed.add(found.name)
+        else:
+            work.worth.waits(need)
+        work.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
+    return count
+
+
+class _Purchase:
+    """Buys for what waits: nodes of a blueprint of all of it, opened in the queue's order.
+
+    Limits are met job by job, so that the first in the queue is the first to be served; a node
+    that a limit refuses leads to a new blueprint without its kind.
+    """
+
+    def __init__(self, work: Work, groups: Sequence[Group]) -> None:
+        self._work = work
+        self._groups = [group for group in dict.fromkeys(groups) if group.waiting]
+        self._redraws, self._is_outdated = 0, False
+        if not self._groups:
+            return
+        if work.snapshot.wanted.is_up:
+            self._blueprint.draw(self._groups)
+            if not work.gangs:
+                self._open_all()
+        else:
+            stopped = (WhyNot(Why.STOPPED, work.snapshot.wanted.reason),)
+            for group in self._groups:
+                group.refused, group.refused_because = stopped, told(stopped)
+
+    @cached_property
+    def _blueprint(self) -> Blueprint:
+        return Blueprint(self._work.shelves, self._work.usage)
+
+    def complete(self, gangs: Sequence[Gang]) -> None:
+        """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""
+        is_refused = False
+        for gang in gangs:
+            if is_refused:
+                give_back(self._work, gang)
+            else:
+                is_refused = not complete(self._work, gang)
+
+    def serve(self, need: Need, group: Group, count: int) -> None:
+        """Give `count` jobs their places on nodes that are bought, or a reason."""
+        work, slots = self._work, group.slots
+        group.waiting -= count
+        if group.position < work.bins.end:
+            wanted, count = count, _fill(work, need, group, count)
+            # What is paid for and was meant for it is left for others.
+            self._is_outdated |= count < wanted and bool(work.snapshot.cluster.reservations)
+        by: list[tuple[str]] = []
+        while count and (slots or self._open(group, count)):
+            slot = slots[0]
+            by.append(slot.take())
+            slot.draft.for_jobs.append(need.job_id)
+            count -= 1
+            if not slot.left:
+                slots.popleft()
+        if by:
+            names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
+            work.note_served(need.job_id, names, BUYING)
+        if count and not work.shop.is_full:
+            count = self._fill_closed(need, count)
+        if count:
+            work.refuse(need.job_id, group.refused, group.refused_because)
+
+    def _fill_closed(self, need: Need, count: int) -> int:
+        """Nothing cheaper can be bought: better on a dear node than not at all."""
+        work = self._work
+        for each in work.worth.closed:
+            if not count:
+                break
+            fitting = min(each.room(need.shape) if each.holds(need) else 0, count)
+            if fitting:
+                each.put(need, fitting)
+                count -= fitting
+                work.note_served(need.job_id, (each.name,) * fitting, SERVED_BECAUSE[each.kind])
+        return count
+
+    def _open_all(self) -> None:
+        """When no limit is in the way of anybody, nobody has to wait for his turn."""
+        configs = list(dict.fromkeys(c for group in self._groups for c in group.configs))
+        if self._work.shop.has_room_for(configs):
+            for config in configs:
+                self._work.shop.open(config, config.left)
+
+    def _open(self, group: Group, count: int) -> bool:
+        """Buy the next node of the group's; False: there is none for it in this plan."""
+        if group.refused:
+            return False
+        group.waiting += count
+        is_open = self._try(group)
+        group.waiting -= count
+        if not is_open:
+            group.refused = self._work.refuse_reasons(group.need, 1)
+            group.refused_because = told(group.refused)
+        return is_open
+
+    def _try(self, group: Group) -> bool:
+        if self._is_outdated:
+            self._is_outdated = False
+            self._blueprint.draw(self._groups)
+        for is_last in (False, True):
+            while group.configs and not group.configs[0].left:
+                group.configs.popleft()
+            if group.configs and self._work.shop.open(group.configs[0]):
+                return True
+            if is_last or self._work.shop.is_full:
+                return False
+            self._redraws += 1
+            is_whole = self._redraws <= REDRAWS_MAX
+            self._blueprint.draw(self._groups if is_whole else [group])
+        return False

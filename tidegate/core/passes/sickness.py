@@ -1,0 +1,92 @@
+"""Jobs whose nodes become unhealthy before they can start on them.
+
+Whatever makes the nodes sick, a check that errs or an image that is broken, the next ones would
+be as bad. So a job's nodes are replaced twice at most, then nothing is bought for it for 5, 15,
+60 minutes, with one try in between, or until its request or its limits change.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.model.budgets import DisruptionReason
+from tidegate.core.model.plan import Watch
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, passed_over, request
+from tidegate.core.passes.work import Work
+
+# Launches for one job of which no node is well: the first, and what has replaced it.
+SICK_LAUNCHES_MAX = 2
+
+
+def watch_sick(work: Work) -> None:
+    """Note which waiting jobs have had launches of which every node that is left is unhealthy.
+
+    Before the queue is served: what is bought for a job in this plan is too much already.
+    """
+    sick = _sick_launches(work.judged)
+    if not sick:
+        return
+    known = {each.job_id: each for each in work.snapshot.stuck}
+    reading = work.digest.reading
+    watches: list[Watch] = []
+    for job in sorted(reading.jobs, key=lambda job: job.job_id):
+        if job.is_pending and job.job_id in sick:
+            asked = request(job, reading)
+            watch = _watch(known.get(job.job_id), job, asked, sick[job.job_id], work.snapshot.now_s)
+            if watch:
+                watches.append(watch)
+                if watch.stuck.until_s > work.snapshot.now_s:
+                    work.passed_over[job.job_id] = passed_over(watch.stuck, work.snapshot.now_s)
+    work.actions.extend(watches[:WATCHES_MAX])
+
+
+def _sick_launches(judged: Iterable[Judged]) -> dict[str, set[str]]:
+    """By job, the launches for it of which no node is well."""
+    sick: set[tuple[str, str]] = set()
+    well: set[tuple[str, str]] = set()
+    for each, job_id, launch_id in _bought(judged):
+        is_sick = each.disruption is DisruptionReason.UNHEALTHY
+        is_well = each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT)
+        if is_sick or is_well:
+            (sick if is_sick else well).add((job_id, launch_id))
+    found: dict[str, set[str]] = {}
+    for job_id, launch_id in sick - well:
+        found.setdefault(job_id, set()).add(launch_id)
+    return found
+
+
+def _bought(judged: Iterable[Judged]) -> Iterator[tuple[Judged, str, str]]:
+    for each in judged:
+        record = each.member.record
+        for job_id in record.for_jobs if record else ():
+            yield each, job_id, record.launch_id if record else ""
+
+
+def _watch(
+    before: Stuck | None, job: Job, asked: str, launches: set[str], now_s: float
+) -> Watch | None:
+    """What to write down about a job with these sick launches; None: nothing new."""
+    known = before if before and before.request == asked else Stuck(job.job_id, asked, now_s)
+    fresh = launches - set(known.sick_launches)
+    if not fresh:
+        return None
+    every = (*known.sick_launches, *sorted(fresh))
+    if len(every) < SICK_LAUNCHES_MAX:
+        reason = f"nodes bought for job {job.job_id} became unhealthy before it could start"
+        return Watch(replace(known, sick_launches=every, since_s=now_s), reason)
+    back_off_s = BACK_OFF_S[min(known.failures, len(BACK_OFF_S) - 1)]
+    reason = (
+        f"nothing is bought for job {job.job_id} for {back_off_s:.0f} s: the nodes of "
+        f"{len(every)} launches for it became unhealthy before it could start"
+    )
+    held = replace(
+        known,
+        sick_launches=every,
+        since_s=now_s,
+        failures=known.failures + 1,
+        until_s=now_s + back_off_s,
+        is_sick=True,
+    )
+    return Watch(held, reason)

@@ -1,0 +1,43 @@
+"""What is bought while the head is silent: again what AWS takes from running jobs, and no more."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.core.buy.launches import owned
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.ledger import Launch, Phase
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.nodes import count_doubt, judge_nodes
+from tidegate.core.passes.serve import serve_queue
+from tidegate.core.passes.work import Work
+
+
+def replacements(
+    snapshot: Snapshot, fleet: Sequence[Member], launches_max: int
+) -> tuple[Launch, ...]:
+    """Nodes for the jobs that ran on nodes of a notice when the head was last heard.
+
+    Once: what was bought counts as in flight until the head tells of it. A node that hears
+    nothing of the head ends by itself after a while, so nothing is bought later than a boot
+    takes after the reclaim, or it would be bought again and again.
+    """
+    digest, taken = snapshot.digest, _taken(snapshot)
+    if digest is None or not taken:
+        return ()
+    jobs = [job for job in digest.reading.jobs if job.is_running and taken & set(job.node_names)]
+    reading = replace(digest.reading, jobs=tuple(jobs))
+    seen = replace(snapshot, digest=replace(digest, reading=reading))
+    work = Work(seen, launches_max, fleet)
+    for run in (count_doubt, judge_nodes, serve_queue):
+        run(work)  # what else they would do waits for the head
+    return tuple(owned(work.shop.launches(str(snapshot.epoch)), jobs))
+
+
+def _taken(snapshot: Snapshot) -> set[str]:
+    boot_s = snapshot.cluster.timings.boot_bound_s
+    return {
+        record.instance_id
+        for record in snapshot.nodes
+        if record.phase is Phase.INTERRUPTED
+        and snapshot.now_s <= (record.reclaim_at_s or 0.0) + boot_s
+    }

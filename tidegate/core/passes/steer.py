@@ -1,0 +1,183 @@
+"""Steering: new jobs fill nodes that will live, and leave alone nodes that should empty.
+
+Weights are hints to Slurm: of the nodes that are open, it fills first the one where one more
+job costs least. A weight refuses nothing, so a dear node on which jobs would start that belong
+on cheaper ones is closed, drained with a reason of our own, and opened for a job that is worth
+it. Nothing that runs is touched.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from itertools import groupby
+from math import log2
+
+from tidegate.core.buy.bins import Bin, BinKind
+from tidegate.core.buy.steering import outlasts_s, usd_per_hour
+from tidegate.core.demand.demand import natural
+from tidegate.core.fleet.judge import CLOSED_REASON, Judged, Use
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Send
+from tidegate.core.offers.cost import UNKNOWN_S
+from tidegate.core.passes.work import ANY_STATE, Gang, Work
+
+# A closed node opens again only where the loss is so much smaller: no to and fro.
+REOPEN = 0.5
+
+
+def steer(work: Work) -> None:
+    """Close, open and weigh nodes after all that the plan has decided already."""
+    ordered = {n for a in work.actions if isinstance(a, Send) for n in a.order.names}
+    steered = [
+        each
+        for each in work.judged
+        if each.order is None
+        and each.member.instance_id not in ordered
+        and not _has_any_order(each.member, work.snapshot.now_s)
+    ]
+    num_open = sum(each.use is Use.CAPACITY for each in steered)
+    if not steered or (num_open < 2 and not work.worth.is_mixed):
+        return
+    kept = _kept_pools(work)
+    if work.worth.is_mixed:
+        bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
+        paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
+        _open(work, paired, kept)
+        _close(work, paired, kept)
+    if num_open > 1:
+        _weigh(work, steered, kept)
+
+
+def _has_any_order(member: Member, now_s: float) -> bool:
+    order = member.record.order if member.record else None
+    return order is not None and member.has_order(order.kind, now_s)
+
+
+def _kept_pools(work: Work) -> set[str]:
+    """Pools that have no more nodes than they keep anyway: a job costs nothing there."""
+    counts = {
+        pool.name: -pool.min_nodes - pool.headroom_nodes for pool in work.snapshot.cluster.pools
+    }
+    for each in work.judged:
+        if each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT) and each.member.pool in counts:
+            counts[each.member.pool] += 1
+    return {name for name, above in counts.items() if above <= 0}
+
+
+type Pairs = Sequence[tuple[Judged, Bin]]
+
+
+def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
+    """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
+    held = {n for gang in work.gangs if not gang.is_there for n in gang.held_names}
+    by_why: dict[str, list[str]] = {}
+    for each, found in paired:
+        if not each.is_closed or found.name in held:
+            continue
+        if found.jobs:
+            why = "a job is worth it"
+        elif found.pool in kept:
+            why = f"pool {found.pool} keeps it in any case"
+        elif each.member.offering.market is Market.RESERVED and found.is_empty:
+            why = "a reservation pays for it now"
+        elif found.is_empty or _may_lose(work, found):
+            continue
+        else:
+            why = "its jobs need it for long enough"
+        by_why.setdefault(why, []).append(found.name)
+    for why, names in sorted(by_why.items()):
+        work.send(OrderKind.UNDRAIN, tuple(names), CLOSED_REASON, only_if=("DRAIN",), why=why)
+
+
+def _may_lose(work: Work, found: Bin) -> bool:
+    return work.worth.lets_in(found) or work.worth.is_threatened(found, REOPEN)
+
+
+def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
+    """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
+    there = {n for gang in work.gangs if gang.is_complete for n in gang.held_names}
+    closing: list[str] = []
+    booting: list[str] = []
+    for each, found in paired:
+        is_used = found.name in work.worth.claimed or found.name in there or found.gated_for
+        if each.is_closed or is_used or found.pool in kept:
+            continue
+        if each.use is Use.IN_FLIGHT and found.jobs:
+            continue
+        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.worth.is_threatened(found):
+            (closing if each.use is Use.CAPACITY else booting).append(found.name)
+    if closing:
+        work.send(OrderKind.DRAIN, tuple(closing), CLOSED_REASON, only_if=ANY_STATE)
+    if booting:
+        # No guard: such a drain lasts, and meets the node as it joins.
+        work.send(OrderKind.DRAIN, tuple(booting), CLOSED_REASON)
+
+
+def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
+    """Tell Slurm what one more job would cost on each open node, where that has changed."""
+    kinds = work.worth.about
+    count = sum(kind.count for kind in kinds)
+    mean_s = sum(kind.total_s for kind in kinds) / count if count else UNKNOWN_S
+    wanted: dict[str, int] = {}
+    weights: dict[str, int] = {}
+    for each in steered:
+        node, member = each.member.node, each.member
+        if each.use is Use.CAPACITY and node is not None and not each.is_closed:
+            usd = 0.0 if member.pool in kept else usd_per_hour(work.snapshot, member)
+            cost = usd * outlasts_s(mean_s, work.worth.lives_s(node.name))
+            wanted[node.name], weights[node.name] = weight_of(cost), node.weight
+    for gang in work.gangs:
+        if gang.is_there and len(gang.parts) > 1 and not gang.is_of_kinds:
+            _part_by_part(gang, wanted)
+    if _is_in_order(wanted, weights):
+        return
+    by_weight: dict[int, list[str]] = {}
+    for name, weight in wanted.items():
+        if weight != weights[name]:
+            by_weight.setdefault(weight, []).append(name)
+    for weight, names in sorted(by_weight.items()):
+        why = f"its weight follows what one more job would cost there ({weight})"
+        work.send(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
+
+
+def _part_by_part(gang: Gang, wanted: dict[str, int]) -> None:
+    """Make nodes of later components of a heterogeneous job heavier than those of earlier ones.
+
+    Slurm's backfill gives each component in turn the lightest nodes that the ones before it have
+    left, and starts none when the last finds none: a modest first component must not find the
+    only nodes of a particular one lighter than its own. Source: `_het_job_start_now` in
+    backfill.c.
+    """
+    if all(each.holds(part.need) for part in gang.parts for each in _held_before(gang)):
+        return  # whoever takes which, the others find one
+    highest = 0
+    in_turn = sorted(gang.parts, key=lambda p: (-p.need.priority, natural(p.need.job_id)))
+    for part in in_turn:
+        names = [each.name for each in part.held if each.name in wanted]
+        for name in names:
+            wanted[name] = max(wanted[name], highest + 1)
+        highest = max((wanted[name] for name in names), default=highest)
+
+
+def _held_before(gang: Gang) -> list[Bin]:
+    """The nodes of a gang as they were without it."""
+    return [each for part in gang.parts for each in part.before]
+
+
+def _is_in_order(wanted: Mapping[str, int], weights: Mapping[str, int]) -> bool:
+    """Whether Slurm already takes each node before those that should come after it."""
+    highest = -1
+    for _, group in groupby(sorted(wanted, key=lambda name: wanted[name]), wanted.__getitem__):
+        names = list(group)
+        if min(weights[name] for name in names) <= highest:
+            return False
+        highest = max(weights[name] for name in names)
+    return True
+
+
+def weight_of(cost: float) -> int:
+    """1 for what costs next to nothing, two more for each doubling: few numbers, few commands.
+
+    `cost`: USD per hour times seconds.
+    """
+    return round(2 * log2(cost)) + 1 if cost > 1.0 else 1
