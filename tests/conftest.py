@@ -5,12 +5,18 @@ TIDEGATE_REQUIRE_REAL set (CI sets it) such a skip is an error.
 """
 
 import os
+import sys
 from collections.abc import Generator
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Both are read when aws_cdk is imported, wherever that is first: its own validation doubles the
+# time of a synthesis, and node must not be the machine's.
+os.environ["CDK_VALIDATION"] = "false"
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 # Time passes on a busy machine, whatever the code does: no example is too slow.
 settings.register_profile("tidegate", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -194,4 +194,9 @@ def test_a_second_run_changes_nothing(killed):
         assert node["again"] == 0
         assert not node["changed"]
         how = {row["stage"]: row["how"] for row in map(json.loads, node["stages"].splitlines())}
-        assert {name for name, way in how.items() if way == "apply"} <= {"gpu", "health", "spot"}
+        assert {name for name, way in how.items() if way == "apply"} <= {
+            "gpu",
+            "health",
+            "spot",
+            "orphan",
+        }

@@ -22,12 +22,13 @@ LARGE = "x" * 250_000
 RUBBISH: list[tuple[str, str, object]] = [
     ("aws.ec2", SPOT_DETAIL_TYPE, {}),
     ("aws.ec2", SPOT_DETAIL_TYPE, {"instance-id": "; reboot"}),
-    ("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": "i-0123456789", "state": "dancing"}),
+    ("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": "; reboot", "state": "stopped"}),
     ("aws.health", HEALTH_DETAIL_TYPE, {"service": "EC2", "eventTypeCategory": "issue" * 9}),
 ]
 HARMLESS: list[tuple[str, str, object]] = [
     ("aws.ec2", SPOT_DETAIL_TYPE, {"instance-id": "i-0123456789", "more": LARGE}),
     ("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": "i-0123456789", "state": "stopping"}),
+    ("aws.ec2", STATE_DETAIL_TYPE, {"instance-id": "i-0123456789", "state": "dancing"}),
     ("aws.ec2", "EC2 Something New", {"instance-id": "i-0123456789"}),
 ]
 

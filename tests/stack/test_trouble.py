@@ -20,7 +20,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
 # All attempts that a client of ours makes.
-ATTEMPTS = 3
+ATTEMPTS = 2
 TIMEOUT_S = 8
 AGAIN_S = 1.1
 FUNCTION = "tidegate-stacked-{}"
