@@ -15,7 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.contracts.real_slurm import RealSlurm, eventually, why_not_here
-from tidegate.adapters.slurm_cli import CommandRunner, Runner, SlurmCli
+from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters.slurm_command import CommandRunner, Runner
 from tidegate.agent.orders import Worker
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
 

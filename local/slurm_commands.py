@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.machine import Machine
-from tidegate.adapters.slurm_cli import Finished
+from tidegate.adapters.slurm_command import Finished
 
 # What tidegate.adapters.slurm_cli relies on when it reads the output.
 ENVIRONMENT = ("TZ=UTC", "LC_ALL=C", "SLURM_BITSTR_LEN=0")

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tidegate.adapters.slurm_cli import Finished, SlurmCli
+from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters.slurm_command import Finished
 from tidegate.adapters.slurm_queue import FIELDS
 from tidegate.adapters.slurm_shape import Gpus, gpus
 

@@ -14,7 +14,8 @@ from typing import Self
 
 import pytest
 
-from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
+from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters.slurm_command import CommandRunner
 
 SCRIPT = Path(__file__).with_name("slurm_bench.sh")
 NAMESPACES = (

@@ -15,7 +15,7 @@ from tests.contracts.sim_slurm import SimBench
 from tests.make import A10G, T4_BIG, pool
 from tests.make import cluster as cluster_of
 from tidegate.core.demand.demand import demand
-from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.slurm import Job, Node, SetBy
 from tidegate.ports import Slurm
 
 
@@ -372,3 +372,17 @@ def test_a_poke_starts_a_job_that_registration_alone_would_not(bench):
 
     eventually("the job runs", lambda: state(bench, job_id) == "RUNNING", 6.0)
     print(f"poke to running: {time.monotonic() - began_s:.2f} s")
+
+
+def test_a_poke_changes_nothing_about_its_nodes(bench):
+    """Neither whose drain it is nor a hint of the planner's."""
+    name = fresh_name()
+    bench.join(name)
+    bench.port.drain([name], "tidegate: kept for larger jobs")
+    bench.port.weigh([name], 7)
+    before = eventually("it is drained", lambda: (n := node(bench, name)).state.is_drain and n)
+
+    bench.port.poke([name, fresh_name()])
+
+    assert node(bench, name) == before
+    assert (before.set_by, before.weight) == (SetBy.US, 7)

@@ -83,7 +83,7 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
 
     slurm.cancel(filling)
     eventually("the node is idle", lambda: "IDLE" in slurm.node_words(SECOND))
-    slurm.port.poke([FIRST])
+    slurm.port.poke([SECOND])
     slurm.pause(2)
     assert slurm.state(small) == "PENDING"
 
@@ -93,7 +93,7 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
     def runs_on() -> tuple[str, ...]:
         """As looks and agent go on: each sees the node as it is by then."""
         steer(slurm, T4, T4_BIG)
-        slurm.port.poke([FIRST])
+        slurm.port.poke([SECOND])
         return next(one.node_names for one in slurm.port.read().jobs if one.job_id == large)
 
     assert eventually("the large job runs", runs_on) == (SECOND,)

@@ -8,20 +8,19 @@ Verified on 22.05 and 24.11. What the commands do that one would not expect:
 
 import re
 import secrets
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
 
 from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
+from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.fleet.drains import OPEN_REASON, OUR_REASON
 from tidegate.core.model.errors import SlurmUnavailable
-from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
 from tidegate.core.model.slurm_names import is_job_id, is_node_name, is_signal
 
-MAX_COMMENT_CHARS = 1_000
 # Linux takes at most 128 KiB in one argument.
 MAX_ARGUMENT_BYTES = 100_000
 READ_TIMEOUT_S = 30.0
@@ -30,7 +29,6 @@ SIGNAL_TIMEOUT_S = 8.0
 # scancel and requeue ask slurmctld once per job (13 and 6 ms): what one call may take of that.
 JOBS_AT_ONCE = 200
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\s]+")
 _FOR_JOB = re.compile(r"^(?:scontrol: error: )?(.+) for job ([0-9]+(?:_[0-9]+)?)$", re.MULTILINE)
 _TASK = re.compile(r"^(?:scontrol: error: )?([0-9]+_[0-9]+): (.+)$", re.MULTILINE)
 _KILL = re.compile(r"on job id ([0-9]+(?:_[0-9]+)?): (.+)$", re.MULTILINE)
@@ -44,75 +42,8 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_NODE = "Invalid node name"
-
-
-def one_line(text: str) -> str:
-    """The text without control characters, at most 1,000 characters long."""
-    return _CONTROL.sub(" ", text).strip()[:MAX_COMMENT_CHARS]
-
-
-@frozen
-class Finished:
-    """A command's exit code and what it printed; code -1: it was stopped at its time-out."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def complaint(self) -> str:
-        """Its last words: Slurm prints the cause after the details."""
-        lines = [line for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
-        return one_line(lines[-1]) if lines else f"exit code {self.code} without a word"
-
-
-# Runs an argv list for at most so many seconds. Errors: SlurmUnavailable (no such command).
 # Base states and flag of a node on which a job runs or ends; PLANNED has none yet.
 _HAS_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-
-type Runner = Callable[[Sequence[str], float], Finished]
-
-
-@frozen
-class CommandRunner:
-    """Runs Slurm's commands with a fixed environment: UTC, English, uncut task lists.
-
-    `prefix` stands before every command, for example `nsenter` into a test's namespaces.
-    """
-
-    slurm_conf: str = ""
-    prefix: tuple[str, ...] = ()
-
-    def __call__(self, argv: Sequence[str], timeout_s: float) -> Finished:
-        try:
-            done = subprocess.run(
-                [*self.prefix, *argv],
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            return Finished(-1, _decode(error.stdout), _decode(error.stderr))
-        except OSError as error:
-            raise SlurmUnavailable(f"{argv[0]} cannot be run: {error}.") from error
-        return Finished(done.returncode, _decode(done.stdout), _decode(done.stderr))
-
-    def _environment(self) -> dict[str, str]:
-        # Nothing is inherited: SQUEUE_FORMAT, SLURM_TIME_FORMAT or TZ would change the text.
-        conf = {"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {}
-        return {
-            "PATH": "/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
-            "TZ": "UTC",
-            "LC_ALL": "C",
-            "SLURM_BITSTR_LEN": "0",
-            **conf,
-        }
-
-
-def _decode(raw: bytes | str | None) -> str:
-    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw or ""
 
 
 def _was_left(nodes: Sequence[Node], jobs: Sequence[Job]) -> bool:
@@ -156,6 +87,7 @@ class SlurmCli:
         self._scripts = Scripts(self._read_script)
         self._exclusions = Exclusions(self._read_excluded, self._unfold)
         self._opened: dict[str, str] = {}
+        self._weighing = Lock()
 
     def read(self) -> Reading:
         # Nodes first: a job that starts in between makes its node look idle, and every order
@@ -198,12 +130,27 @@ class SlurmCli:
         self._update_nodes(names, "state=undrain", f"reason={OPEN_REASON}")
 
     def weigh(self, names: Sequence[str], weight: int) -> None:
-        self._update_nodes(names, f"weight={weight}")
+        with self._weighing:
+            self._update_nodes(names, f"weight={weight}")
 
     def poke(self, names: Sequence[str]) -> None:
-        # A node update leaves the pending reasons alone, a job update would blank them; a
-        # weight would undo the planner's hints.
-        self._update_nodes(names, "comment=tidegate")
+        """As the port says, by giving one of the nodes the weight that it has.
+
+        Any update starts a pass. That of a job would blank the pending reasons; a node's comment
+        is the record by which a drain is known for ours.
+        """
+        with self._weighing:
+            weights = self._weights(names)
+            for name in sorted(weights)[:1]:
+                self._update_nodes([name], f"weight={weights[name]}")
+
+    def _weights(self, names: Sequence[str]) -> dict[str, str]:
+        """Of the named nodes that exist."""
+        found: dict[str, str] = {}
+        for chunk in _chunks([name for name in names if is_node_name(name)]):
+            text = self._ask(["sinfo", "-h", "-a", "-N", "-n", ",".join(chunk), "-o", "%N %w"])
+            found |= dict(line.split() for line in text.splitlines())
+        return found
 
     def delete(self, names: Sequence[str]) -> dict[str, str]:
         refused = {name: "is no node name" for name in names if not is_node_name(name)}

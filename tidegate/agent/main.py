@@ -12,7 +12,8 @@ from typing import override
 
 from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.imds import instance_id
-from tidegate.adapters.slurm_cli import CommandRunner, SlurmCli
+from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
