@@ -3,9 +3,13 @@
 from dataclasses import replace
 
 from tests.core.reading import launches
-from tests.make import NOW_S, cluster, job, placement, snapshot
-from tidegate.core.model.ledger import LaunchRecord
+from tests.make import A10G, NOW_S, T4, cluster, job, offering, placement, pool, snapshot
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.plan import Resume
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 
@@ -18,3 +22,45 @@ def test_a_launch_that_another_planner_is_about_to_finish_is_left_to_it_for_as_l
 
     assert plan(snapshot([job()], launches=[taken])).actions == ()
     assert [type(a) for a in plan(snapshot([job()], launches=[left])).actions] == [Resume]
+
+
+def test_a_launch_in_doubt_counts_for_what_every_offering_of_it_would_do_for() -> None:
+    mixed = _in_doubt(2, offering(A10G), offering(T4))
+    any_gpu = job(1, gpu_type="")
+    a10g = job(2, gpu_type="a10g")
+
+    assert launches(plan(_seen([any_gpu], mixed))) == []
+    assert [one.for_jobs for one in launches(plan(_seen([any_gpu, a10g], mixed)))] == [("2",)]
+
+
+def test_a_gang_does_not_count_on_nodes_that_may_come_in_any_zone() -> None:
+    gang = job(1, nodes=2)
+    here = _in_doubt(2, offering(T4))
+    anywhere = _in_doubt(2, offering(T4), offering(T4, zone="us-east-1b"))
+
+    assert launches(plan(_seen([gang], here))) == []
+    assert [one.count for one in launches(plan(_seen([gang], anywhere)))] == [2]
+
+
+def _in_doubt(count: int, *offerings: Offering) -> LaunchRecord:
+    launch = Launch(
+        launch_id="5eed-0-0",
+        pool="mixed",
+        offerings=offerings,
+        count=count,
+        min_count=1,
+        for_jobs=("1",),
+        usd_per_hour_each=2.0,
+        gated_for="",
+        reason="it waits",
+    )
+    of = cluster(_mixed())
+    return LaunchRecord(launch, NOW_S - 5, fleet_request(launch, "test", placement(of)))
+
+
+def _mixed() -> Pool:
+    return pool("mixed", (A10G, T4), zones=("us-east-1a", "us-east-1b"))
+
+
+def _seen(jobs: list[Job], record: LaunchRecord) -> Snapshot:
+    return snapshot(jobs, of=cluster(_mixed()), launches=[record])

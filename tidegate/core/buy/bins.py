@@ -1,7 +1,7 @@
 """Bins: nodes that exist or are on their way, and what still fits in them."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from tidegate.core.demand.demand import Need
@@ -25,7 +25,10 @@ class BinKind(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Bin:
-    """One node's free room while a plan is made. `gated_for`: only this gang may use it."""
+    """One node's free room while a plan is made. `gated_for`: only this gang may use it.
+
+    `is_anywhere`: its zone is not known yet, `offering` names one of several.
+    """
 
     name: str
     kind: BinKind
@@ -43,6 +46,7 @@ class Bin:
     usd_per_hour: float = 0.0
     is_closed: bool = False
     is_reserved: bool = False
+    is_anywhere: bool = False
     worth: Callable[[Need], bool] | None = None
 
     def takes(self, need: Need) -> bool:
@@ -134,6 +138,28 @@ def bin_of_type(
     )
 
 
+def bin_of_any(
+    pool: Pool, choice: Sequence[tuple[Offering, InstanceType]], *, gated_for: str
+) -> Bin:
+    """A node of which nobody knows yet what it is: it has what each of the choice has.
+
+    Source: CreateFleet launches any override of its request, whatever their order.
+    """
+    each = [bin_of_type("", pool, offering, of=of, gated_for=gated_for) for offering, of in choice]
+    kinds = {(one.gres, one.gpu_type) for one in each}
+    gres = {one.gres for one in each}
+    return replace(
+        each[0],
+        features=tuple(f for f in each[0].features if all(f in one.features for one in each)),
+        gpu_type=each[0].gpu_type if len(kinds) == 1 else "",
+        gres=each[0].gres if len(gres) == 1 else "",
+        gpus=min(one.gpus for one in each),
+        cpus=min(one.cpus for one in each),
+        memory_mib=min(one.memory_mib for one in each),
+        is_anywhere=len({one.offering.zone for one in each}) > 1,
+    )
+
+
 class Bins:
     """All bins of one plan.
 
@@ -191,9 +217,9 @@ class Bins:
         return self._order[position] if position < len(self._order) else None
 
     def for_gang(self, need: Need) -> Iterable[Bin]:
-        """The gang's own gated bins, and every open one."""
+        """The gang's own gated bins, and every open one of which the zone is known."""
         yield from self._gated.get(need.gang, ())
-        yield from dict.fromkeys(self._order)
+        yield from (each for each in dict.fromkeys(self._order) if not each.is_anywhere)
 
     def gated(self) -> Iterable[tuple[str, list[Bin]]]:
         """The bins of each gang that are held for it, by its job id."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegate.core.buy.bins import bin_of_node, bin_of_type
+from tidegate.core.buy.bins import bin_of_any, bin_of_node, bin_of_type
 from tidegate.core.buy.dealing import shares
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.fleet.allowance import Allowance
@@ -12,7 +12,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Reprice, Rest, Resume, Send, Terminate
@@ -64,26 +64,24 @@ def _is_held(work: Work, launch: Launch) -> bool:
 
 
 def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
-    """Its nodes hold their places and count as the largest and dearest of its offerings."""
+    """Its nodes hold their places: against limits as the largest and dearest of its offerings, for
+    jobs as what all of these have.
+    """
     launch, cluster = record.launch, work.snapshot.cluster
     each = Load()
+    choice: list[tuple[Offering, InstanceType]] = []
     for offering in launch.offerings:
         found = cluster.instance_type(offering.instance_type)
         usd = _dearest(work, offering, launch.usd_per_hour_each, record.created_at_s)
         each = each.most(Load.of(found, usd))
+        choice += [(offering, found)] if found else []
     work.usage.debit(launch.pool, launch.count, each)
     pool = cluster.pool(launch.pool)
-    instance_type = cluster.instance_type(launch.offerings[0].instance_type)
-    if pool and instance_type and work.snapshot.wanted.is_up:
+    if pool and choice and work.snapshot.wanted.is_up:
         gates = [gang for gang, count in shares(launch) for _ in range(count)]
+        likes = {gang: bin_of_any(pool, choice, gated_for=gang) for gang in dict.fromkeys(gates)}
         work.bins.add(
-            bin_of_type(
-                f"{launch.launch_id}.{number}",
-                pool,
-                launch.offerings[0],
-                of=instance_type,
-                gated_for=gang,
-            )
+            replace(likes[gang], name=f"{launch.launch_id}.{number}", jobs=[])
             for number, gang in enumerate(gates)
         )
 

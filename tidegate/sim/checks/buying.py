@@ -5,7 +5,7 @@ from collections import Counter
 from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Limits, Pool
-from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceType, Offering
+from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
@@ -21,11 +21,10 @@ SLACK_USD = 0.002
 
 @frozen
 class _Place:
-    """One node that boots."""
+    """One node that boots; one of several offerings, as long as nobody knows what came."""
 
     pool: Pool
-    kind: InstanceType
-    offering: Offering
+    offerings: tuple[Offering, ...]
 
 
 class RecordedFirst(Check):
@@ -160,24 +159,26 @@ class NoDoubleBuy(Check):
             if launch is new or is_others or is_later or pool is None:
                 continue
             mine = _gangs(new)
-            offerings = [one.offering for one in self._booting_of(launch, mine)]
+            came = self._booting_of(launch, mine)
+            choices: list[tuple[Offering, ...]] = [(one.offering,) for one in came]
             if record.status is LaunchStatus.RECORDED:
-                offerings = [launch.offerings[0]] * sum(n for g, n in shares(launch) if g in mine)
-            for offering in offerings:
-                is_elsewhere = launch.pool != new.pool or {offering.zone} != zones
-                kind = self.world.cluster.instance_type(offering.instance_type)
-                if kind and not (new.gated_for and is_elsewhere):
-                    places.append(_Place(pool, kind, offering))
+                choices = [launch.offerings] * sum(n for g, n in shares(launch) if g in mine)
+            for choice in choices:
+                is_elsewhere = launch.pool != new.pool or {one.zone for one in choice} != zones
+                if not (new.gated_for and is_elsewhere):
+                    places.append(_Place(pool, choice))
         return places
 
     def _fits(self, job: Job, place: _Place) -> bool:
         partitions = [self.world.cluster.partition(name) for name in job.partitions]
-        features = place.pool.features(place.kind.name, place.offering.market)
-        return (
-            any(part and place.pool.name in part.pools for part in partitions)
-            and not lacks(job.shape, place.kind)
-            and satisfies(job.constraint, features)
-        )
+        is_open = any(part and place.pool.name in part.pools for part in partitions)
+        return is_open and all(self._fits_on(job, place.pool, one) for one in place.offerings)
+
+    def _fits_on(self, job: Job, pool: Pool, offering: Offering) -> bool:
+        kind = self.world.cluster.instance_type(offering.instance_type)
+        features = pool.features(offering.instance_type, offering.market)
+        is_wide = kind is not None and not lacks(job.shape, kind)
+        return is_wide and satisfies(job.constraint, features)
 
     def _booting_of(self, launch: Launch, gangs: set[str]) -> list[Instance]:
         bound_s = self.world.cluster.timings.boot_bound_s
