@@ -53,11 +53,12 @@ class Head(Construct):
         agent: Path,
     ) -> None:
         super().__init__(scope, id)
-        assert storage.volume_id, "a head of ours has a volume of ours"
+        volume_id = storage.volume_id
+        assert volume_id, "a head of ours has a volume of ours"
         names = agent_names(storage, queues, events)
         shared = shared_names(storage, events, lustre)
         agent_at = store_file(self, "Agent", agent)
-        values = head_values(file, shared, names, storage.volume_id, agent_at=agent_at)
+        values = head_values(file, shared, names, volume_id, agent_at=agent_at)
         bundle = store(self, "Bundle", head_bundle(values))
         parameter = ssm.CfnParameter(
             self,
@@ -74,14 +75,13 @@ class Head(Construct):
         self.role = self._role(file.cluster.name, storage, queues, events, more)
         user_data = with_proxy(head_user_data(values, parameter.ref), file.network.proxy)
         judge_user_data(self, user_data)
-        self.instance = self._instance(file, network, image, user_data)
+        self.instance = self._instance(file, network, image, user_data, volume_id)
         acknowledge(
             self.instance,
             EC28="the planner hears its heartbeat every minute, and an alarm says when it does not",
             EC29="a deployment may replace it; what it holds is on the data volume, which is kept",
         )
         self.instance.node.add_dependency(*mounts, *network.route_out)
-        self._data_volume(storage.volume_id)
         self._name(file, network)
 
     def _role(
@@ -119,8 +119,18 @@ class Head(Construct):
         )
 
     def _instance(
-        self, file: ClusterFile, network: Network, image: HeadImage, user_data: str
+        self,
+        file: ClusterFile,
+        network: Network,
+        image: HeadImage,
+        user_data: str,
+        volume_id: str,
     ) -> ec2.CfnInstance:
+        """With its data volume as a property, not as an attachment beside it: CloudFormation would
+        detach that one before it ends the head, which has it mounted.
+
+        Source: CloudFormation reference, AWS::EC2::VolumeAttachment: unmount it before.
+        """
         cluster = file.cluster.name
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         return ec2.CfnInstance(
@@ -150,21 +160,13 @@ class Head(Construct):
                     ),
                 )
             ],
+            volumes=[ec2.CfnInstance.VolumeProperty(device=DATA_DEVICE, volume_id=volume_id)],
             propagate_tags_to_volume_on_creation=True,
             tags=[
                 CfnTag(key=CLUSTER_TAG, value=cluster),
                 CfnTag(key=ROLE_TAG, value=HEAD_ROLE),
                 CfnTag(key="Name", value=f"tidegate-{cluster}-head"),
             ],
-        )
-
-    def _data_volume(self, volume_id: str) -> None:
-        ec2.CfnVolumeAttachment(
-            self,
-            "DataAttachment",
-            instance_id=self.instance.ref,
-            volume_id=volume_id,
-            device=DATA_DEVICE,
         )
 
     def _name(self, file: ClusterFile, network: Network) -> None:

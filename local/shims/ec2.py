@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from moto.ec2.exceptions import VolumeInUseError
-from moto.ec2.models.elastic_block_store import EBSBackend, VolumeAttachment
+from moto.ec2.models.elastic_block_store import VolumeAttachment
 from moto.ec2.models.instances import Instance, InstanceBackend, MetadataOptions
 from moto.ec2.models.route_tables import RouteTable
 from moto.ec2.models.security_groups import SecurityGroupIngress
@@ -12,12 +11,12 @@ from moto.efs.models import AccessPoint
 
 from local.shims.engine import Replaced
 from local.shims.resource import Place, Resource, register
+from local.shims.volumes import attach_all
 
 # Source: CloudFormation reference, AWS::EC2::Instance: updates of these replace the instance.
 REPLACING = ("ImageId", "SubnetId", "AvailabilityZone", "LaunchTemplate", "PrivateIpAddress")
 
 _run_instances: Any = InstanceBackend.run_instances
-_attach_volume: Any = EBSBackend.attach_volume
 
 
 def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: Any) -> Instance:
@@ -48,6 +47,7 @@ def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: An
     )
     instance: Instance = reservation.instances[0]
     _note(instance, properties, ec2)
+    attach_all(instance, properties.get("Volumes", []))
     return instance
 
 
@@ -101,6 +101,7 @@ def _update(original_resource: Any, new_resource_name: str, **given: Any) -> Any
         "InstanceType", original_resource.instance_type
     )
     _note(original_resource, properties, place.backend("ec2"))
+    attach_all(original_resource, properties.get("Volumes", []))
     return original_resource
 
 
@@ -121,14 +122,6 @@ def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
                 iam_instance_profile_arn=profile.get("Arn"),
             )
     return reservation
-
-
-def _attach(self: Any, volume_id: str, *args: Any, **kwargs: Any) -> Any:
-    """Source: EC2 API reference, error codes: VolumeInUse, a volume is attached once."""
-    held = self.get_volume(volume_id).attachment
-    if held:
-        raise VolumeInUseError(volume_id, held.instance.id)
-    return _attach_volume(self, volume_id, *args, **kwargs)
 
 
 def _delete_route_table(self: Any, account_id: str, region_name: str) -> None:
@@ -162,12 +155,10 @@ class PlacementGroup(Resource):
 def install() -> None:
     instance: Any = Instance
     backend: Any = InstanceBackend
-    disks: Any = EBSBackend
     table: Any = RouteTable
     instance.create_from_cloudformation_json = staticmethod(_create)
     instance.update_from_cloudformation_json = staticmethod(_update)
     backend.run_instances = _run
-    disks.attach_volume = _attach
     table.delete = _delete_route_table
     # moto gives these no id at all, which is what a resource looks like that was never made.
     ids: tuple[tuple[Any, Any], ...] = (

@@ -15,6 +15,9 @@ from moto.cloudformation import parsing
 from moto.cloudformation.exceptions import ValidationError
 from moto.cloudformation.models import CloudFormationBackend
 from moto.cloudformation.parsing import ResourceMap
+from moto.ec2.exceptions import EC2ClientError
+
+from local.shims.volumes import Stuck
 
 # How often a change may travel on from resource to resource in one update.
 MAX_ROUNDS = 10
@@ -81,9 +84,15 @@ def _created(logical_id: str, resource_json: Properties, *rest: Any, **more: Any
     """As moto's; a failure says which resource it is about."""
     try:
         return _parse_and_create(logical_id, resource_json, *rest, **more)
+    except EC2ClientError as refusal:
+        raise _told(logical_id, refusal) from refusal  # moto has no answer for it here
     except Exception as failure:
         failure.add_note(f"while creating {logical_id} ({resource_json['Type']})")
         raise
+
+
+def _told(logical_id: str, failure: Exception) -> ValidationError:
+    return ValidationError(message=f"{logical_id}: {type(failure).__name__}: {failure}")
 
 
 class Replaced(Exception):
@@ -120,8 +129,7 @@ def _updated(
         )
     except Exception as failure:
         _resolved(resources)[logical_id] = before  # moto comes again, and nothing is done yet
-        words = f"{logical_id}: {type(failure).__name__}: {failure}"
-        raise ValidationError(message=words) from failure
+        raise _told(logical_id, failure) from failure
     if old is not None and resource_json["Type"] in GO_IN_CLEAN_UP:
         everything._delete_resource(old, resource_json)
     return made
@@ -196,6 +204,8 @@ def _delete_all(resources: ResourceMap) -> None:
                 continue
             try:
                 everything._delete_resource(made[logical_id], templates[logical_id])
+            except Stuck:
+                raise
             except Exception as failure:  # noqa: BLE001 - what depends on others comes again
                 failure.add_note(f"while deleting {logical_id}")
                 trouble = failure

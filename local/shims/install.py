@@ -16,11 +16,12 @@ from local.shims import (
     security_groups,
     storage,
     tables,
+    volumes,
 )
 
 PARTS = (
     *(resources, ec2, efs, events, exports, functions, iam, parameters, queues, security_groups),
-    *(storage, tables),
+    *(storage, tables, volumes),
 )
 
 

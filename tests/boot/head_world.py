@@ -206,7 +206,6 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     wait_until_saved(head, running)
     # The next head's packages give mysql another number.
     run(head, f"chown -R 4242:4242 {DATA}/mysql")
-    stage.cloud.ec2.detach_volume(VolumeId=volume_id, InstanceId=first_id)
     stage.cloud.ec2.terminate_instances(InstanceIds=[first_id])
     wait_for(lambda: stage.hypervisor.machine(first_id) is None)
     second_id = launch(stage, values)

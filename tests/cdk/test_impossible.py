@@ -41,10 +41,25 @@ def codes(those: list[Refusal]) -> set[Code]:
 def test_a_new_head_needs_the_old_one_s_volume(tmp_path, both, change):
     (head,) = refused(tmp_path, both, **change)
 
-    assert (head.code, head.kind) == (Code.VOLUME_IN_USE, "AWS::EC2::VolumeAttachment")
+    assert (head.code, head.kind) == (Code.VOLUME_IN_USE, "AWS::EC2::Instance")
     assert "aws ec2 terminate-instances" in head.way
     # The way: nobody holds the volume then.
     assert refused(tmp_path / "ended", both, has_head=False, **change) == []
+
+
+def test_an_attachment_beside_a_head_that_runs_cannot_go(both):
+    """As clusters of earlier versions have it: the head has the volume mounted."""
+    before = {name: copy.deepcopy(stack.template) for name, stack in both.items()}
+    resources = before["tidegate-dev"]["Resources"]
+    for each in resources.values():
+        each.get("Properties", {}).pop("Volumes", None)
+    resources["Attached"] = {"Type": "AWS::EC2::VolumeAttachment", "Properties": {}}
+    wanted = {name: stack.template for name, stack in both.items()}
+
+    (attached,) = refusals(before, wanted, "dev", lambda: True)
+
+    assert (attached.code, attached.logical_id) == (Code.VOLUME_IN_USE, "Attached")
+    assert refusals(before, wanted, "dev", lambda: False) == []
 
 
 @pytest.mark.parametrize(

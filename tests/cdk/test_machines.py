@@ -197,8 +197,14 @@ class TestHead:
         volume = stacks["tidegate-dev-data"].one("AWS::EC2::Volume")
         assert (volume["VolumeType"], volume["Encrypted"], volume["Size"]) == ("gp3", True, 77)
         assert volume["AvailabilityZone"] == "us-east-1a"
-        assert made.one("AWS::EC2::VolumeAttachment")["Device"] == "/dev/sdf"
-        assert made.one("AWS::EC2::Instance")["InstanceType"] == "m6i.xlarge"
+        head = made.one("AWS::EC2::Instance")
+        assert [each["Device"] for each in head["Volumes"]] == ["/dev/sdf"]
+        assert head["InstanceType"] == "m6i.xlarge"
+
+    def test_has_its_volume_as_a_property_so_that_it_unmounts_before_it_is_detached(self, dev):
+        kinds = {each["Type"] for each in dev.template["Resources"].values()}
+
+        assert "AWS::EC2::VolumeAttachment" not in kinds
 
     def test_root_volumes_are_of_the_size_in_the_file(self, tmp_path):
         pools = dev_file()["pools"]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from local.deploy import destroy
 from tests.local.conftest import Stack
 from tests.local.stack import ref
 from tests.local.test_deploy import head, with_network
@@ -18,8 +19,7 @@ def living(stack: Stack) -> Stack:
     with_network(stack)
     volume = {"AvailabilityZone": "us-east-1b", "Size": 8}
     stack.add("Volume", {"Type": "AWS::EC2::Volume", "Properties": volume})
-    attached = {"InstanceId": ref("Head"), "VolumeId": ref("Volume"), "Device": "/dev/sdf"}
-    stack.add("Attached", {"Type": "AWS::EC2::VolumeAttachment", "Properties": attached})
+    stack.properties("Head")["Volumes"] = [{"VolumeId": ref("Volume"), "Device": "/dev/sdf"}]
     stack.add("Files", {"Type": "AWS::EFS::FileSystem", "Properties": {"Encrypted": True}})
     group = {"Fn::GetAtt": ["HeadGroup", "GroupId"]}
     target = {"FileSystemId": ref("Files"), "SubnetId": ref("Subnet"), "SecurityGroups": [group]}
@@ -35,7 +35,6 @@ def end_head(stack: Stack, instance_id: str) -> None:
 def next_generation(stack: Stack) -> None:
     """The head under another logical id, as `head.generation` makes it."""
     stack.template["Resources"]["Head2"] = stack.template["Resources"].pop("Head")
-    stack.properties("Attached")["InstanceId"] = ref("Head2")
     del stack.template["Outputs"]["HeadIp"]
 
 
@@ -75,7 +74,7 @@ def test_a_head_that_was_ended_first_leaves_its_volume_to_the_new_one(living: St
 
 
 def test_the_old_one_goes_when_the_new_one_is_there(living: Stack):
-    del living.template["Resources"]["Attached"]
+    del living.properties("Head")["Volumes"]
     old = living.deploy().resources["Head"][1]
     living.properties("Head")["ImageId"] = OTHER_IMAGE
 
@@ -85,6 +84,44 @@ def test_the_old_one_goes_when_the_new_one_is_there(living: Stack):
         "terminated",
         "running",
     )
+
+
+def test_a_head_that_is_refused_the_volume_does_not_stay(living: Stack):
+    living.properties("Head")["ImageId"] = OTHER_IMAGE
+
+    with pytest.raises(ClientError, match="VolumeInUse"):
+        living.deploy()
+
+    found = living.cloud.client("ec2").describe_instances(
+        Filters=[
+            {"Name": "image-id", "Values": [OTHER_IMAGE]},
+            {"Name": "instance-state-name", "Values": ["running"]},
+        ]
+    )
+    assert found["Reservations"] == []
+
+
+def test_a_stack_that_goes_frees_the_volume_with_its_head(living: Stack):
+    living.template["Resources"]["Volume"]["DeletionPolicy"] = "Retain"
+    deployed = living.deploy()
+
+    destroy(living.cloud, living.name)
+
+    assert head(living, deployed.resources["Head"][1])["State"]["Name"] == "terminated"
+    assert holder(living, deployed.resources["Volume"][1]) == []
+
+
+def test_an_attachment_of_its_own_would_take_a_volume_from_under_the_head(living: Stack):
+    volume = {"Type": "AWS::EC2::Volume", "Properties": living.properties("Volume")}
+    living.add("Second", volume)
+    attached = {"InstanceId": ref("Head"), "VolumeId": ref("Second"), "Device": "/dev/sdg"}
+    living.add("Attached", {"Type": "AWS::EC2::VolumeAttachment", "Properties": attached})
+    running = living.deploy().resources["Head"][1]
+
+    with pytest.raises(ClientError, match="is busy"):
+        destroy(living.cloud, living.name)
+
+    assert head(living, running)["State"]["Name"] == "running"
 
 
 def test_a_zone_has_one_mount_target(living: Stack):

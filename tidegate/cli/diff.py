@@ -41,7 +41,6 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::EC2::VPCEndpoint": "ServiceName VpcEndpointType VpcId",
         "AWS::EC2::VPCGatewayAttachment": "VpcId",
         "AWS::EC2::Volume": "AvailabilityZone Encrypted KmsKeyId SnapshotId",
-        "AWS::EC2::VolumeAttachment": "Device InstanceId VolumeId",
         "AWS::EFS::FileSystem": "AvailabilityZoneName Encrypted KmsKeyId PerformanceMode",
         "AWS::EFS::MountTarget": "FileSystemId SubnetId",
         "AWS::Events::EventBus": "Name",

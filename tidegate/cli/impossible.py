@@ -13,6 +13,8 @@ from typing import Any
 from tidegate.cli.diff import Change, Effect, Template, Told, changes, refers
 from tidegate.core.model.frozen import frozen
 
+ATTACHMENT = "AWS::EC2::VolumeAttachment"
+
 
 class Code(StrEnum):
     """EC2's, EFS's or CloudFormation's reason."""
@@ -93,17 +95,36 @@ def refusals(
             cause = "another stack uses this export, which can neither change nor go"
             found.append(refusal(stack, Code.EXPORT_IN_USE, name, "Export", cause))
         for change in those:
-            if change.effect is not Effect.REPLACED:
-                continue
-            if change.kind == "AWS::EFS::MountTarget" and "FileSystemId" not in change.properties:
+            if change.effect is Effect.REPLACED and _takes_a_place(change):
                 cause = "a file system has one in a zone, all in one VPC, and the old one is there"
                 code = Code.MOUNT_TARGET_CONFLICT
                 found.append(refusal(stack, code, change.logical_id, change.kind, cause))
-            if change.kind == "AWS::EC2::VolumeAttachment" and has_head():
+            if _takes_the_volume(before[stack], template, change) and has_head():
                 cause = "the volume is attached to the head, which goes only after the new one came"
                 code = Code.VOLUME_IN_USE
                 found.append(refusal(stack, code, change.logical_id, change.kind, cause))
     return found
+
+
+def _takes_a_place(change: Change) -> bool:
+    """A mount target of the same file system in the same zone."""
+    return change.kind == "AWS::EFS::MountTarget" and "FileSystemId" not in change.properties
+
+
+def _takes_the_volume(before: Template, after: Template, change: Change) -> bool:
+    """A new head, where an old one holds the volume; or the end of an attachment that heads of
+    earlier versions had beside them.
+    """
+    if change.kind == ATTACHMENT:
+        return change.effect is Effect.REMOVED
+    is_new = change.effect in (Effect.REPLACED, Effect.ADDED)
+    return is_new and change.logical_id in _holders(after) and bool(_holders(before))
+
+
+def _holders(template: Template) -> set[str]:
+    """Instances that have volumes which outlive them."""
+    resources: Mapping[str, Any] = template.get("Resources", {})
+    return {name for name, each in resources.items() if each.get("Properties", {}).get("Volumes")}
 
 
 def _exports_that_change(
