@@ -64,6 +64,7 @@ def manager(version: str) -> dict[str, str]:
 
 
 MOUNT_EFS = (LOCAL_BIN / "mount.efs").read_text()
+MOUNT_EFS_AFTER = {"/usr/sbin/local-mount.efs": MOUNT_EFS}
 # An image without the EFS mount helper.
 LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
@@ -278,7 +279,7 @@ FAULTS = {
     "slurm_not_in_s3": Fault(
         "nothing lies under s3://slurm-packages/noble/", UBUNTU_22, in_s3(jammy(RELEASE), "noble")
     ),
-    "efs_late": Fault("", {"/usr/sbin/mount.efs": stub("mount.efs-late")}),
+    "efs_late": Fault("", {**MOUNT_EFS_AFTER, "/usr/sbin/mount.efs": stub("mount.efs-late")}),
     "efs_never": Fault(
         "stage shared failed (exit 1): Failed to resolve",
         {"/usr/sbin/mount.efs": '#!/bin/sh\necho "Failed to resolve $1" >&2\nexit 1\n'},

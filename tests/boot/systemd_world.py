@@ -13,7 +13,7 @@ from typing import Any
 from local import namespaces
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
-from tests.boot.node_faults import FAULTS, Fault, stub
+from tests.boot.node_faults import FAULTS, MOUNT_EFS_AFTER, Fault, stub
 from tests.boot.node_world import Stage, ended
 from tests.e2e.boot_world import (
     AWS_PORT,
@@ -33,7 +33,7 @@ HANGS = Fault(
     values=replace(LOCAL_NODE, boot_bound_s=8),
 )
 # EFS hangs once, for which no case without systemd has the time.
-HUNG = Fault(files={"/usr/sbin/mount.efs": stub("mount.efs-hung")})
+HUNG = Fault(files={**MOUNT_EFS_AFTER, "/usr/sbin/mount.efs": stub("mount.efs-hung")})
 LOOKS = {
     "cloud_init": "cloud-init status --wait",
     "failed": "systemctl --failed --no-legend --plain",
@@ -66,6 +66,14 @@ def killed(machine: Machine) -> None:
     """Systemd starts the stages again half a minute after somebody killed them."""
     wait_for(lambda: "stage identity" in machine.console.read_text())
     machine.run(["systemctl", "kill", "-s", "KILL", "tidegate-boot"])
+
+
+def restarted(machine: Machine) -> list[str]:
+    """The proxy of the shared folder before and after the boot's unit was restarted."""
+    asked = ["pgrep", "-f", "efs-prox[y]"]
+    before = machine.run(asked).stdout.strip()
+    machine.run(["systemctl", "restart", "tidegate-boot"])
+    return [before, machine.run(asked).stdout.strip()]
 
 
 def rebooted(machine: Machine) -> dict[str, Any]:
@@ -107,6 +115,7 @@ def scenario() -> dict[str, Any]:
                 "slurm": show_nodes(head).get(machine.spec.instance_id, {}).get("State", ""),
             }
         seen["healthy"] |= look(machines["healthy"])
+        seen["proxy"] = restarted(head)
         seen["rebooted"] = rebooted(machines["healthy"])
     return seen
 

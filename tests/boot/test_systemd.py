@@ -52,6 +52,13 @@ def test_a_boot_that_is_killed_is_started_again(seen):
     assert seen["killed"]["slurm"] == "IDLE+DYNAMIC_NORM"
 
 
+def test_a_restart_of_the_boot_s_unit_leaves_the_shared_folder_its_proxy(seen):
+    before, after = seen["proxy"]
+
+    assert before
+    assert after == before
+
+
 def test_a_sick_node_powers_off(seen):
     assert "stage health failed (exit 78)" in seen["gpu_missing"]["console"]
     assert (seen["gpu_missing"]["alive"], seen["gpu_missing"]["slurm"]) == (False, "")

@@ -30,7 +30,7 @@ from local import namespaces
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
-from tests.e2e.secrecy import firewall_restarted, leaks, reaches_imds, what_leaked
+from tests.e2e.secrecy import firewall_restarted, leaks, reaches_files, reaches_imds, what_leaked
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
 from tests.worlds import PATIENCE_S, wait_for
 from userdata.render import (
@@ -75,6 +75,7 @@ looks() {
     getent hosts NODES | wc -l
     curl -sS -m 1 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \\
         http://169.254.169.254/latest/api/token >/dev/null 2>&1 && echo open || echo closed
+    (exec 3<>/dev/tcp/127.0.0.1/20049) 2>/dev/null && echo open || echo closed
 }
 looks >~/batch
 export -f looks
@@ -359,6 +360,8 @@ def scenario() -> dict[str, Any]:
             "job": run_job(head, world, list(ids.values())),
             "names_on_head": [head.run(["getent", "hosts", i]).returncode for i in ids.values()],
             "imds": {user: reaches_imds(head, user) for user in ("root", "slurm", "alice")},
+            "files": {user: reaches_files(head, user) for user in ("root", "slurm", "alice")},
+            "shared": head.run(["findmnt", "-no", "OPTIONS", "/shared"]).stdout.strip(),
             "leaked": what_leaked(head),
             "key_in": leaks(munge_key(cloud), world),
             "firewall": {

@@ -17,6 +17,13 @@ def reaches_imds(machine: Machine, user: str) -> bool:
     return done.returncode == 0
 
 
+def reaches_files(machine: Machine, user: str) -> bool:
+    """Whether `user` gets through to the proxy of the shared file system, past the mount."""
+    as_user = ["setpriv", f"--reuid={user}", "--clear-groups"]
+    line = "exec 3<>/dev/tcp/127.0.0.1/20049 && head -c 9 <&3"
+    return machine.run([*as_user, "bash", "-c", line]).stdout == "efs-proxy"
+
+
 BETWEEN = {
     # What its restart does before our unit follows.
     "tables emptied": "nft flush ruleset",
@@ -45,6 +52,7 @@ def firewall_restarted(machine: Machine) -> dict[str, list[str]]:
         found[name] = users if done.returncode == 0 else [done.stderr]
         if name == "tables emptied" and machine.run(["bash", "-c", FORWARDS]).returncode == 0:
             found[name].append("containers")
+    found["files"] = [user for user in ("root", "nobody") if reaches_files(machine, user)]
     return found
 
 

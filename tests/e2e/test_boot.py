@@ -107,6 +107,25 @@ def test_on_the_head_only_root_and_the_agent_reach_the_metadata_service(seen):
     assert seen["imds"] == {"root": True, "slurm": True, "alice": False}
 
 
+@pytest.mark.parametrize("step", ["batch", "step"])
+def test_a_job_cannot_reach_the_shared_files_past_the_mount(seen, step):
+    """Their proxy asks nobody: who opens a connection is whoever they say, on the file system."""
+    assert seen["job"][step][6] == "closed"
+
+
+def test_on_the_head_only_root_reaches_the_shared_files_past_the_mount(seen):
+    assert seen["files"] == {"root": True, "slurm": False, "alice": False}
+
+
+@pytest.mark.parametrize("machine", ["head", "node"])
+def test_the_shared_files_stay_closed_when_the_firewall_was_restarted(seen, machine):
+    assert seen["firewall"][machine]["files"] == ["root"]
+
+
+def test_nobody_becomes_root_by_a_shared_file(seen):
+    assert {"nosuid", "nodev"} <= set(seen["shared"].split(","))
+
+
 @pytest.mark.parametrize("machine", ["head", "node"])
 @pytest.mark.parametrize("moment", BETWEEN)
 def test_the_metadata_service_stays_closed_when_the_firewall_is_restarted(seen, machine, moment):

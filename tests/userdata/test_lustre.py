@@ -39,7 +39,7 @@ def test_what_is_not_mounted_is_mounted(tmp_path: Path):
 
     assert code == 0
     folder = tmp_path / "fsx"
-    wanted = f"mount -t lustre -o _netdev,noatime,flock {HERE} {folder}\n"
+    wanted = f"mount -t lustre -o _netdev,noatime,flock,nosuid,nodev {HERE} {folder}\n"
     assert (tmp_path / "calls").read_text() == wanted
     assert folder.is_dir()
 

@@ -13,5 +13,5 @@ apply() {
     command -v mount.lustre >/dev/null ||
         refuse "the image has no Lustre client (mount.lustre): bake one that does, for its kernel"
     mkdir -p "$LUSTRE_DIR"
-    timeout --kill-after=5 50 mount -t lustre -o _netdev,noatime,flock "$LUSTRE" "$LUSTRE_DIR"
+    timeout --kill-after=5 50 mount -t lustre -o _netdev,noatime,flock,nosuid,nodev "$LUSTRE" "$LUSTRE_DIR"
 }

@@ -5,7 +5,12 @@
 # instance's role, with it the Munge key, and with that be root on the cluster. Before every
 # Slurm daemon, so that no job is ever ahead of it.
 #
-# Refused twice: by the firewall, and by routing rules that know no way there for anybody else. A
+# And only root reaches the proxy of EFS's mount helper: it listens on a port of this machine, asks
+# nobody and has the instance's role, so who opens a connection there is whoever they say, root on
+# the head among them. Sources: efs-utils, proxy/src/controller.rs (whom it accepts) and
+# dist/efs-utils.conf (its ports).
+#
+# The metadata service is refused twice: by the firewall, and by routing rules that know no way there for anybody else. A
 # restart of the image's firewall empties the tables of everybody, then restarts this unit; in
 # between the routing rules are there. systemd-networkd, which removes the routing rules of
 # others when it starts, leaves those that say that they are the kernel's (its
@@ -13,6 +18,7 @@
 
 readonly RULES=/etc/tidegate/owner_rule.nft SCRIPT=/etc/tidegate/owner_rule.sh
 readonly UNIT=/etc/systemd/system/tidegate-owner-rule.service
+readonly PROXY_PORTS=20049-21049
 
 # Only packets that open a connection are asked for their owner. The last packets of a closed
 # one have none: were they refused, the metadata service would keep the connection half open
@@ -27,6 +33,9 @@ table inet tidegate {
         type filter hook output priority 0; policy accept;
         ip daddr 169.254.169.254 goto owners
         ip6 daddr fd00:ec2::254 goto owners
+        # The kernel's own connection for the mount may have no owner, which no rule on owners
+        # fits; a user's has one.
+        ip daddr 127.0.0.0/8 tcp dport $PROXY_PORTS tcp flags & (syn | ack) == syn meta skuid != 0 reject
     }
     chain owners {
         tcp flags & (syn | ack) != syn accept

@@ -10,7 +10,7 @@ source ./lib.sh
 source files/checks.sh
 
 case $1 in
-    periodic) checks="$(checks_of_gpus gpus xid ecc rows throttle) check_shared check_disk check_owner_rule" ;;
+    periodic) checks="$(checks_of_gpus gpus xid ecc rows throttle) check_shared check_disk check_owner_rule check_files_rule" ;;
     *) checks=$(checks_of_gpus xid ecc) ;;
 esac
 for check in $checks; do
