@@ -225,6 +225,11 @@ FAULTS = {
         manager("580.65.05"),
         shaped(has_nvswitch=True),
     ),
+    "fabric_of_a100": Fault(
+        "",
+        {**manager("580.65.06"), STATE: "fabric=N/A\nfabric_status=N/A"},
+        shaped(has_nvswitch=True),
+    ),
     "fabric_equal": Fault("", manager("580.65.06"), shaped(has_nvswitch=True)),
     "efa_too_few": Fault(
         "g5.12xlarge has 2 EFA devices; 1 are there",

@@ -9,12 +9,19 @@ check() {
     ((FABRIC == 0)) || { systemctl is-active --quiet nvidia-fabricmanager && is_complete; }
 }
 
+# On every GPU. A100 say N/A of a fabric that is complete (bottlerocket pull request 3873), old drivers
+# have no such section: then the unit is all there is to ask.
 is_complete() {
     local text
-    text=$(timeout 60 nvidia-smi -q)
-    # Drivers without that section show none; then the unit is all there is to ask.
-    [[ $text != *Fabric* ]] ||
-        { ! grep -A1 -w Fabric <<<"$text" | grep -w State | grep -qvw Completed; }
+    text=$(timeout 60 nvidia-smi -q) || return
+    awk -F' *: *' '
+        /^ *Fabric *$/ {is_fabric = 1}
+        is_fabric && /^ *State / {state = $2; if (state != "Completed" && state != "N/A") is_bad = 1}
+        is_fabric && /^ *Status / {
+            if (state == "Completed" && $2 != "Success") is_bad = 1
+            is_fabric = 0
+        }
+        END {exit is_bad}' <<<"$text"
 }
 
 apply() {

@@ -1,0 +1,83 @@
+"""The stage that waits for NVSwitch, fed with what nvidia-smi says of different GPUs."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STAGE = Path(__file__).parents[2] / "userdata" / "node" / "fabric.sh"
+# Of each GPU, the lines of `nvidia-smi -q` that name the fabric, with their indents.
+OF_A_GPU = """\
+GPU 00000000:{bus}:00.0
+    Product Name                          : {product}
+    Platform Info
+        Module Id                         : 1
+        GPU Fabric GUID                   : {guid}
+    Inforom Version
+        Image Version                     : G506.0210.00.04
+    Clocks Event Reasons
+        Active                            : Not Active
+    Fabric
+        State                             : {state}
+        Status                            : {status}
+        CliqueId                          : 0
+    Processes                             : None
+"""
+A100, H100 = "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"
+
+
+def said(*gpus: tuple[str, str, str]) -> str:
+    return "".join(
+        OF_A_GPU.format(
+            bus=f"{number:02x}", guid="N/A", product=product, state=state, status=status
+        )
+        for number, (product, state, status) in enumerate(gpus)
+    )
+
+
+def is_complete(folder: Path, text: str, *, code: int = 0) -> bool:
+    (folder / "said").write_text(text)
+    commands = folder / "bin"
+    commands.mkdir()
+    (commands / "nvidia-smi").write_text(f"#!/bin/sh\ncat {folder}/said\nexit {code}\n")
+    (commands / "nvidia-smi").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail; source {STAGE}; if is_complete; then exit; fi; exit 1"],
+        env={"PATH": f"{commands}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "is_ready"),
+    [
+        # bottlerocket pull request 3873: p4d.24xlarge with its fabric manager running.
+        ((A100, "N/A", "N/A"), True),
+        # NVIDIA/NVSentinel issue 883 and pull request 1382: the states of Hopper and newer.
+        ((H100, "Completed", "Success"), True),
+        ((H100, "Not Started", "N/A"), False),
+        ((H100, "In Progress", "N/A"), False),
+        ((H100, "Completed", "Insufficient Resources"), False),
+    ],
+)
+def test_a_fabric_is_ready_when_each_gpu_says_so_or_cannot_say(tmp_path: Path, gpu, is_ready):
+    assert is_complete(tmp_path, said(gpu, gpu)) == is_ready
+
+
+def test_one_gpu_that_has_not_joined_keeps_the_others(tmp_path: Path):
+    joined = (H100, "Completed", "Success")
+
+    assert not is_complete(tmp_path, said(joined, (H100, "In Progress", "N/A"), joined))
+
+
+def test_a_driver_that_knows_no_fabric_leaves_the_unit_to_ask(tmp_path: Path):
+    assert is_complete(tmp_path, "GPU 00000000:00:10.0\n    Product Name   : Tesla V100\n")
+
+
+def test_an_nvidia_smi_that_fails_says_nothing_good(tmp_path: Path):
+    assert not is_complete(tmp_path, "", code=9)
