@@ -1,10 +1,11 @@
 """What checks allow for that drawn worlds seldom show, and that they allow for no more."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, job, node, pool, record, snapshot
+from tests.make import T4, ZONE, cluster, instance, job, node, pool, record, snapshot
 from tidegate.core.model.budgets import Disruption
 from tidegate.core.model.calendar import ALWAYS_UP, ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import (
@@ -33,7 +34,7 @@ from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
 from tidegate.sim.checks.sickness import SLACK_S, SickNeedsWait
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
-from tidegate.sim.slurm_parts import Submit
+from tidegate.sim.slurm_parts import SimNode, Submit
 from tidegate.sim.world import SimWorld
 
 SPOT = Offering(T4.name, ZONE, Market.SPOT)
@@ -69,6 +70,7 @@ def first_node(world: SimWorld) -> FleetRequest:
 @pytest.mark.parametrize("what", ["boots", "is hinted at", "has joined"])
 def test_a_first_node_is_one_no_more_when_it_is_to_be_left_or_has_joined(what: str) -> None:
     world, seen = witnessed()
+    Checks(seen, ()).install()
     world.compute.create_fleet(first_node(world))
     (first,) = world.compute.live()
     world.step(10.0 if what != "has joined" else 70.0)
@@ -81,6 +83,21 @@ def test_a_first_node_is_one_no_more_when_it_is_to_be_left_or_has_joined(what: s
             OneFirstNode(seen).requested(again)
     else:
         OneFirstNode(seen).requested(again)
+
+
+def test_a_node_that_joins_and_is_deleted_in_one_moment_boots_no_longer() -> None:
+    world, seen = witnessed()
+    Checks(seen, ()).install()
+
+    def leave(node: SimNode) -> None:
+        world.slurm.delete([node.name])
+
+    world.slurm.on_join.append(leave)
+    world.compute.create_fleet(first_node(world))
+    world.step(60.0)
+
+    assert not world.slurm.nodes
+    OneFirstNode(seen).requested(first_node(world))
 
 
 @pytest.mark.parametrize("stands_still_s", [0.0, 20.0])
@@ -201,7 +218,29 @@ def test_a_back_off_may_have_begun_with_a_look_that_nobody_heard_of(ago_s: float
     """Its planner wrote it down, and died before it had told."""
     world, seen = witnessed()
     check, began_s = SickNeedsWait(seen), world.clock.now_s()
-    asked = [replace(first_node(world), client_token=f"t-{n}") for n in range(3)]
+    asked = fall_ill(world, seen, check, ["i-1", "i-2"], ago_s=ago_s)
+    world.clock.set(began_s + BACK_OFF_S[0] - SLACK_S - 1.0)
+
+    with pytest.raises(Broken, match="is for job 4, of which the nodes of 2 launches"):
+        check.requested(asked)
+    world.clock.advance(2.0)
+    check.requested(asked)
+
+
+def test_a_node_that_ec2_does_not_show_is_dead_and_not_sick() -> None:
+    world, seen = witnessed()
+    check = SickNeedsWait(seen)
+
+    check.requested(fall_ill(world, seen, check, ["i-1"]))
+
+
+def fall_ill(
+    world: SimWorld, seen: Witness, check: SickNeedsWait, shown: Sequence[str], *, ago_s: float = 0
+) -> FleetRequest:
+    """Two launches for job 4 come, whose nodes are sick; the request for a third. `shown`: the
+    nodes that EC2 shows. `ago_s`: how long after that a planner looks.
+    """
+    requests = [replace(first_node(world), client_token=f"t-{n}") for n in range(3)]
     for name, known in tuple(world.ledger.all_launches.items()):
         bought = replace(known.launch, for_jobs=("4",))
         world.ledger.all_launches[name] = replace(known, launch=bought)
@@ -212,11 +251,7 @@ def test_a_back_off_may_have_begun_with_a_look_that_nobody_heard_of(ago_s: float
     drained = "IDLE+DRAIN+DYNAMIC_NORM"
     ill = [node(n, state=drained, reason="Epilog error", set_by=SetBy.SLURM) for n in names]
     held = [replace(record(name), launch_id=f"l-{n}") for n, name in enumerate(names)]
-    snap = snapshot([job(4)], ill, records=held, of=world.cluster)
+    alive = [instance(name) for name in shown]
+    snap = snapshot([job(4)], ill, records=held, instances=alive, of=world.cluster)
     check.looked(Looked([Round(snap, Plan((), (), ()), Outcome())]))
-    world.clock.set(began_s + BACK_OFF_S[0] - SLACK_S - 1.0)
-
-    with pytest.raises(Broken, match="is for job 4, of which the nodes of 2 launches"):
-        check.requested(asked[2])
-    world.clock.advance(2.0)
-    check.requested(asked[2])
+    return requests[2]

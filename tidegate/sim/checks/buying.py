@@ -188,7 +188,6 @@ class NoDoubleBuy(Check):
             for one in self.world.compute.live()
             if one.launch_id == launch.launch_id
             and one.instance_id not in self.witness.registered
-            and one.instance_id not in self.world.slurm.nodes
             and self.witness.now_s - one.launched_at_s <= bound_s
             and one.instance_id in nodes
             and nodes[one.instance_id].phase is Phase.LAUNCHED

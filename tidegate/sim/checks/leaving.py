@@ -147,12 +147,10 @@ class OldNodesGo(Check):
         if name in self.world.compute.prepaid.held:
             return True
         newest = self.world.control.placement.templates[pool.name].digest
-        # The witness notes a node only when what brought it is over.
-        joined = self.witness.registered.keys() | self.world.slurm.nodes.keys()
         return any(
             (one.pool, one.template) == (pool.name, newest)
             for one in everything.values()
-            if one.instance_id in joined
+            if one.instance_id in self.witness.registered
         )
 
     def started(self, job: SimJob) -> None:
@@ -204,15 +202,13 @@ class OneFirstNode(Check):
         if record.launch.count != 1 or digest == "one-1":
             raise self.broken(f"{launch.launch_id}: {launch.count} nodes of {digest} for no job")
         chaos = self.witness.chaos
-        # The witness notes a node only when what brought it is over.
-        joined = self.witness.registered.keys() | self.world.slurm.nodes.keys()
         for one in self.world.compute.live():
             if one.instance_id in chaos.announced or one.instance_id in chaos.cordoned:
                 continue
             age_s = record.created_at_s - one.launched_at_s
             is_booting = 0 < age_s < self.world.cluster.timings.boot_bound_s
             is_alike = (one.pool, one.template) == (launch.pool, digest)
-            if is_alike and is_booting and one.instance_id not in joined:
+            if is_alike and is_booting and one.instance_id not in self.witness.registered:
                 raise self.broken(f"{launch.launch_id}: {one.instance_id} is a first node already")
 
 

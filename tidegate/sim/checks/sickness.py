@@ -44,7 +44,10 @@ class SickNeedsWait(Check):
             digest = done.snapshot.digest
             if done.outcome.is_stale or digest is None or done.snapshot.staleness:
                 continue
-            sick = {node.name for node in digest.reading.nodes if self._is_sick(node)}
+            # What EC2 has ended or leaves out counts as dead, whatever Slurm says of it since.
+            alive = {one.instance_id for one in done.snapshot.instances if one.is_alive}
+            nodes = [node for node in digest.reading.nodes if node.name in alive]
+            sick = {node.name for node in nodes if self._is_sick(node)}
             # The tasks of an array are one row: each that starts makes it another need.
             rows = [job for job in digest.reading.jobs if not job.array_job_id]
             pending = {job.job_id for job in rows if job.is_pending}

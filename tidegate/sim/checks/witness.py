@@ -199,7 +199,6 @@ class Checks:
     hearers: dict[str, list[Callable[..., None]]] = field(default_factory=dict)
     _seen_s: float = 0.0
     _known: frozenset[str] = frozenset()  # to the ledger, when the news came
-    _changes: int = -1  # of Slurm's table, when its nodes were looked at
 
     def install(self) -> None:
         """Hear of everything; each event goes only to the checks that override it."""
@@ -207,6 +206,7 @@ class Checks:
         for event, numbers in _hearing(tuple(self.kinds)):
             self.hearers[event] = [getattr(checks[number], event) for number in numbers]
         witness, world = self.witness, self.witness.world
+        world.slurm.on_join.append(self._joined)
         world.ledger.on_view.append(self._viewed)
         world.ledger.on_commit.append(self._committed)
         world.bus.on_digest.append(self._read)
@@ -233,6 +233,9 @@ class Checks:
     def looked(self, looked: Looked) -> None:
         for tell in self.hearers["looked"]:
             tell(looked)
+
+    def _joined(self, node: SimNode) -> None:
+        self.witness.registered.setdefault(node.name, self.witness.now_s)
 
     def _viewed(self, view: LedgerView) -> None:
         self.witness.views[self.witness.depth] = view
@@ -276,12 +279,6 @@ class Checks:
 
     def _passed(self) -> None:
         now_s = self.witness.now_s
-        table, registered = self.witness.world.slurm.table, self.witness.registered
-        if table.changes != self._changes:
-            self._changes = table.changes
-            for name in table.nodes:
-                if name not in registered:
-                    registered[name] = now_s
         for tell in self.hearers["passed"]:
             tell(now_s - self._seen_s)
         self._seen_s = now_s
