@@ -20,7 +20,7 @@ from tidegate.ports import Finished
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
 from tidegate.sim.checks.buying import LimitsHold
-from tidegate.sim.checks.leaving import LEFT_SOON_S, BudgetsHold, OldNodesGo
+from tidegate.sim.checks.leaving import COUNTED_AGO_S, LEFT_SOON_S, BudgetsHold, OldNodesGo
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
 from tidegate.sim.checks.orders import OrdersGuarded
 from tidegate.sim.checks.plans import LooksEndInTime
@@ -186,6 +186,38 @@ def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
         tells(START_S + 301.0)
 
 
+def test_a_node_that_has_left_slurm_counts_for_a_budget_until_its_instance_ends() -> None:
+    """Of three nodes 34 % are two, of two they are one."""
+    budgets = (Budget(percent=34.0),)
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(budgets)))
+    world = SimWorld(made, lambda instance: 60.0)
+    for _ in range(3):
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(240.0)
+    orders, check = releases(world, world.clock.now_s()), BudgetsHold(witness(world))
+    one, two, three = world.slurm.nodes
+
+    def leaves(name: str) -> None:
+        world.in_hand.append(([each for each in orders if name in each.names], 0.0))
+        world.slurm.nodes[name].is_drain = True
+        check.commanded("drain", (name,))
+        world.in_hand.pop()
+
+    check.passed(1.0)
+    leaves(one)
+    world.slurm.nodes[one].jobs.clear()
+    world.slurm.delete([one])
+    check.passed(1.0)
+    world.clock.advance(COUNTED_AGO_S + 1.0)
+    leaves(two)
+    world.compute.end(one)
+    check.ended(world.compute.everything[one])
+    check.passed(1.0)
+    world.clock.advance(COUNTED_AGO_S + 1.0)
+    with pytest.raises(Broken, match="2 leave of pool t4: 34 % of 2"):
+        leaves(three)
+
+
 def test_a_new_day_has_a_budget_of_its_own() -> None:
     made = cluster(pool(types=(T4,)))
     of = replace(made, budgets={CLUSTER_SCOPE: Money(usd_per_day=0.02)})
@@ -216,6 +248,24 @@ def test_a_job_that_the_last_plan_gives_an_old_node_to_may_take_it() -> None:
     check.looked(replace(seen[-1], rounds=[replace(done, plan=promised)]))
     check.started(job)
     check.looked(seen[-1])
+    with pytest.raises(Broken):
+        check.started(job)
+
+
+def test_an_old_node_stays_while_no_planner_hears_of_its_head() -> None:
+    """An agent that begins while its clock is put back is not believed for ten minutes."""
+    seen: list[Looked] = []
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))
+    world = SimWorld(made, lambda instance: 60.0, seen.append)
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(1000.0)
+    check, job = OldNodesGo(witness(world)), world.slurm.jobs[job_id]
+    (done,) = seen[-1].rounds[-1:]
+    blind = replace(done, snapshot=replace(done.snapshot, digest=None))
+
+    check.looked(Looked([blind]))
+    check.started(job)
+    world.clock.advance(LEFT_SOON_S + 1)
     with pytest.raises(Broken):
         check.started(job)
 

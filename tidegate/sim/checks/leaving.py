@@ -42,14 +42,20 @@ class BudgetsHold(Check):
     def passed(self, seconds: float) -> None:
         self._count()
 
+    def ended(self, instance: Instance) -> None:
+        self.changes = -1
+
     def _count(self) -> None:
-        """Remember how many nodes each pool had: when a count changed, and to what."""
+        """Remember how many nodes each pool had: when a count changed, and to what. One that has
+        left Slurm is a node of its pool until its instance ends, as it is one that leaves.
+        """
         if self.world.slurm.table.changes == self.changes:
             return
         self.changes = self.world.slurm.table.changes
         counts = dict.fromkeys(self.totals, 0)
-        everything = self.world.compute.everything
-        for name in self.world.slurm.nodes:
+        everything, live = self.world.compute.everything, self.world.compute.is_live
+        leaving = {name for going in self.going.values() for name in going if live(name)}
+        for name in self.world.slurm.nodes.keys() | leaving:
             if name in everything:
                 counts[everything[name].pool] += 1
         now_s = self.witness.now_s
@@ -112,10 +118,13 @@ class OldNodesGo(Check):
         self.expires = any(pool.disruption.expire_after_s is not None for pool in pools)
         self.left_s: dict[str, float] = {}
         self.promised: set[tuple[str, str]] = set()
+        self.blind_s = float("-inf")  # when a planner last had no digest that it may act on
 
     def looked(self, looked: Looked) -> None:
         """A job that is about to take an idle node comes first; a busy one is drained then."""
         for done in looked.rounds[-1:] if self.expires else ():
+            if done.snapshot.staleness:
+                self.blind_s = self.witness.now_s
             self.promised = {(one.job_id, name) for one in done.plan.served for name in one.by}
 
     def ended(self, instance: Instance) -> None:
@@ -161,6 +170,7 @@ class OldNodesGo(Check):
             age_s, most_s = self._ages(name)
             is_calm = self.witness.chaos.was_calm_since(since_s, *UNREACHABLE)
             is_calm &= self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
+            is_calm &= self.blind_s < since_s
             is_calm &= self.promised.isdisjoint((each, name) for each in ids_of(job))
             if age_s > most_s + LEFT_SOON_S and is_calm and self._is_alone(name):
                 raise self.broken(
