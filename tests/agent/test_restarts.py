@@ -69,6 +69,24 @@ def test_a_requeued_job_whose_old_run_ends_late_waits_for_the_second_after_its_e
     assert slurm.did("start") == [("1",)]
 
 
+def test_a_started_job_that_ends_again_unseen_waits_for_the_second_after_that_end_too(
+    agent, slurm, clock
+):
+    """Its node went DOWN, and Slurm requeued it, before the next reading."""
+    requeued(agent, slurm)
+    slurm.queue("1", "PENDING", reason="BeginTime")
+    tick_twice(agent, clock)
+    assert slurm.did("start") == [("1",)]
+
+    clock.now += 3
+    agent.tick()
+    assert slurm.did("start") == [("1",)]
+
+    clock.now += 1
+    agent.tick()
+    assert slurm.did("start") == [("1",), ("1",)]
+
+
 @pytest.mark.parametrize("reason", ["NodeDown", "", "None"])
 def test_a_requeued_job_that_says_nothing_of_its_delay_yet_stays_looked_after(
     agent, slurm, clock, reason

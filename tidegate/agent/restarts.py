@@ -11,7 +11,9 @@ CARE_S = 300.0
 
 @dataclass(slots=True)
 class _Requeued:
-    """`waiting_at_s`: when it was first seen to wait, its old run over."""
+    """`waiting_at_s`: when it was first seen to wait, its old run over; None: not since it was
+    last started.
+    """
 
     since_s: float
     waiting_at_s: float | None = None
@@ -40,7 +42,8 @@ class Restarts:
     def due(self, reading: Reading, *, read_at_s: float, now_s: float) -> list[str]:
         """The jobs whose delay may be cancelled now.
 
-        A reading from before a requeue does not show yet what that did.
+        A reading from before a requeue does not show yet what that did. One that is named here has
+        to be seen waiting anew: it may start, and end as its node goes, between two readings.
         """
         if not self._jobs:
             return []
@@ -58,6 +61,7 @@ class Restarts:
                 if ours.waiting_at_s is None:
                     ours.waiting_at_s = now_s
                 elif int(now_s) > int(ours.waiting_at_s):
+                    ours.waiting_at_s = None
                     found.append(job_id)
         return sorted(found)
 
