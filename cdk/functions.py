@@ -183,6 +183,7 @@ class Functions(Construct):
             *statements.use_key_for_volumes(self, storage.kms_key),
             statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
+            *([statements.make_spot_role(self)] if around.file.cluster.has_spot else []),
         )
 
     def _interruption_statements(self) -> Statements:

@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
-from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, SPOT_ROLE
 from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
 
@@ -222,6 +222,23 @@ def pass_role(scope: Construct, role_arn: str) -> iam.PolicyStatement:
     services = ["ec2.amazonaws.com", *(["ec2.amazonaws.com.cn"] if is_china else [])]
     condition = {"StringEquals": {"iam:PassedToService": services}}
     return statement("NodesGetTheirRole", ["iam:PassRole"], [role_arn], condition)
+
+
+def make_spot_role(scope: Construct) -> iam.PolicyStatement:
+    """EC2 makes the role that it needs for spot instances, once in an account, as its caller.
+
+    A stack cannot own it: the account may have it, and others go on to need it.
+    Source: EC2 user guide, "Service-linked role for Spot Instance requests".
+    """
+    service = "spot.amazonaws.com"
+    arn = Stack.of(scope).format_arn(
+        service="iam",
+        region="",
+        resource="role",
+        resource_name=f"aws-service-role/{service}/{SPOT_ROLE}",
+    )
+    condition = {"StringEquals": {"iam:AWSServiceName": service}}
+    return statement("SpotRoleOfAccount", ["iam:CreateServiceLinkedRole"], [arn], condition)
 
 
 def terminate_nodes(scope: Construct, cluster: str) -> iam.PolicyStatement:

@@ -99,10 +99,18 @@ def unsigned() -> Answer:
     return _query("MissingAuthenticationToken", "Request is missing Authentication Token")
 
 
-def failed_fleet(call: Call, message: str) -> Answer:
-    """A fleet whose launches were denied: it is made, has no instance, and says so."""
+def denied_fleet(call: Call, message: str) -> Answer:
     said = f"You are not authorized to perform this operation. {message}"
-    items = "".join(_fleet_errors(call, said))
+    return failed_fleet(call, "UnauthorizedOperation", said)
+
+
+def refused_by_ec2(code: str, message: str) -> Answer:
+    return _ec2(FORBIDDEN, code, message)
+
+
+def failed_fleet(call: Call, code: str, message: str) -> Answer:
+    """A fleet whose launches were all refused: it is made, has no instance, and says so."""
+    items = "".join(_fleet_errors(call, code, message))
     body = (
         f'<CreateFleetResponse xmlns="{EC2_NAMESPACE}"><requestId>{REQUEST_ID}</requestId>'
         f"<fleetId>fleet-{REQUEST_ID}</fleetId><errorSet>{items}</errorSet>"
@@ -111,7 +119,7 @@ def failed_fleet(call: Call, message: str) -> Answer:
     return _xml("200 OK", body)
 
 
-def _fleet_errors(call: Call, message: str) -> Iterator[str]:
+def _fleet_errors(call: Call, code: str, message: str) -> Iterator[str]:
     market = call.params["TargetCapacitySpecification"].get("DefaultTargetCapacityType")
     for config in call.params["LaunchTemplateConfigs"]:
         template = config.get("LaunchTemplateSpecification") or {}
@@ -121,7 +129,7 @@ def _fleet_errors(call: Call, message: str) -> Iterator[str]:
                 f"<launchTemplateSpecification>{_elements(template)}"
                 f"</launchTemplateSpecification><overrides>{_elements(override)}</overrides>"
                 f"</launchTemplateAndOverrides><lifecycle>{market}</lifecycle>"
-                f"<errorCode>UnauthorizedOperation</errorCode>"
+                f"<errorCode>{code}</errorCode>"
                 f"<errorMessage>{escape(message)}</errorMessage></item>"
             )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from local.iam import answers, reference, s3_rules
+from local.iam import answers, reference, s3_rules, spot_role
 from local.iam.answers import Answer
 from local.iam.authorizer import Authorizer
 from local.iam.patterns import NotModelledError
@@ -55,11 +55,22 @@ class Gate:
             missing = s3_rules.check_of_missing(call)
             refused = self._first_refused([missing] if missing else [], session)
         if refused is None:
-            return None
+            return self._without_spot_role(call, session)
         check, message = refused
         if check.is_launch and call.name == "CreateFleet":
-            return answers.failed_fleet(call, message)
+            return answers.denied_fleet(call, message)
         return answers.access_denied(call.service, message, is_head=is_head)
+
+    def _without_spot_role(self, call: Call, session: Session) -> Answer | None:
+        """EC2 makes the role with the rights of its caller, or refuses every spot instance."""
+        if not spot_role.is_missing(call):
+            return None
+        if not self._first_refused([spot_role.check(call)], session):
+            spot_role.make(call)
+            return None
+        if call.name == "CreateFleet":
+            return answers.failed_fleet(call, spot_role.CODE, spot_role.WORDS)
+        return answers.refused_by_ec2(spot_role.CODE, spot_role.WORDS)
 
     def _first_refused(self, checks: Sequence[Check], session: Session) -> tuple[Check, str] | None:
         for check in checks:

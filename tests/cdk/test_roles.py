@@ -27,6 +27,7 @@ ACTIONS = {
         *(LEDGER | FUNCTION | FED),
         *("s3:ListBucket", "s3:PutObject", "ec2:DescribeInstances", "ec2:CreateFleet"),
         *("ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole"),
+        "iam:CreateServiceLinkedRole",
     },
     "FunctionsInterruptionRole": {
         *(FUNCTION | FED),
@@ -174,6 +175,20 @@ def test_planner_passes_the_nodes_role_to_ec2_only(dev: Stack):
 
     assert resources(found) == [f"<{role}.Arn>"]
     assert conditions(found) == {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com"]}}
+
+
+def test_planner_may_let_ec2_make_the_role_of_spot_and_no_other(dev: Stack, tmp_path):
+    found = statement(dev, "FunctionsPlannerRole", "SpotRoleOfAccount")
+
+    (arn,) = resources(found)
+    assert arn.endswith(":role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")
+    assert conditions(found) == {"StringEquals": {"iam:AWSServiceName": "spot.amazonaws.com"}}
+    plain = dev_file()["pools"]
+    for pool in plain.values():
+        pool["capacity_types"] = ["on-demand"]
+    without = synthesized(tmp_path, dev_file(pools=plain))["tidegate-dev"]
+    sids = {each["Sid"] for each in statements(without, "FunctionsPlannerRole")}
+    assert "SpotRoleOfAccount" not in sids
 
 
 def test_planner_ends_the_cluster_s_nodes_and_never_the_head(dev: Stack):

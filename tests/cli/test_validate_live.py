@@ -16,8 +16,8 @@ from tests.cloud_resources import CloudNames, create_resources
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
 from tidegate.adapters.account import EBS_AWS_KEY
-from tidegate.cli.deployable import SPOT_ROLE
 from tidegate.cli.main import app
+from tidegate.core.model.ec2 import SPOT_ROLE
 from tidegate.core.model.errors import NotAuthorized
 
 __all__ = ["cloud"]

@@ -1,13 +1,14 @@
 """Launching instances as a role."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from local.clients import REGION
 from local.cloud import IMAGE_ID, LocalCloud
-from local.iam import reference
+from local.iam import reference, spot_role
 from local.iam.authorizer import Authorizer
 from tests.cloud_resources import CloudNames
 from tests.local_iam.conftest import ACCOUNT, As, Statement, allow, refused
@@ -38,6 +39,11 @@ LAUNCHING: Mapping[str, Statement] = {
         "iam:PassRole",
         f"arn:aws:iam::{ACCOUNT}:role/node-*",
         Condition={"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
+    ),
+    "spot": allow(
+        "iam:CreateServiceLinkedRole",
+        f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{spot_role.SERVICE}/{spot_role.NAME}",
+        Condition={"StringEquals": {"iam:AWSServiceName": spot_role.SERVICE}},
     ),
 }
 
@@ -103,6 +109,28 @@ def test_a_fleet_launches_with_all_that_it_needs(
     answer = role.client("ec2").create_fleet(**fleet(names, template))
 
     assert len(answer["Instances"]) == 1
+
+
+def test_the_first_spot_instance_of_an_account_needs_a_role_or_the_right_to_make_it(
+    cloud: LocalCloud, role: As, names: CloudNames, template: str
+) -> None:
+    iam, ec2 = cloud.client("iam"), role.client("ec2")
+    with suppress(iam.exceptions.NoSuchEntityException):
+        iam.delete_role(RoleName=spot_role.NAME)
+    role.may(*without("spot"))
+
+    (error,) = ec2.create_fleet(**fleet(names, template))["Errors"]
+    assert error["ErrorCode"] == "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+    assert error["ErrorMessage"] == spot_role.WORDS
+    plain = {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"}
+    on_demand = fleet(names, template, TargetCapacitySpecification=plain)
+    assert len(ec2.create_fleet(**on_demand)["Instances"]) == 1
+
+    role.may(*LAUNCHING.values())
+    assert len(ec2.create_fleet(**fleet(names, template))["Instances"]) == 1
+    # From then on nobody needs the right.
+    role.may(*without("spot"))
+    assert len(ec2.create_fleet(**fleet(names, template))["Instances"]) == 1
 
 
 def test_a_fleet_without_pass_role_gets_nothing_and_says_so(

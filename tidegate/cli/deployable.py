@@ -7,14 +7,12 @@ from ipaddress import IPv4Network
 from tidegate.adapters.account import EBS_AWS_KEY, Account
 from tidegate.cli import quotas
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ec2 import SPOT_ROLE, Market
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Place, Problem
-
-SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
 
 @frozen
@@ -94,7 +92,9 @@ def _spot_role(file: ClusterFile, account: Account) -> Found:
     place = _first_spot(file)
     if place and not account.has_role(SPOT_ROLE):
         command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
-        yield Problem(place, f"the account has no role {SPOT_ROLE}: `{command}` makes it")
+        text = f"the account has no role {SPOT_ROLE} yet: EC2 makes it at the first launch, with a "
+        text += f"right of the planner's; where a policy of yours denies that, `{command}` makes it"
+        yield Note(Problem(place, text))
 
 
 def _first_spot(file: ClusterFile) -> Place | None:

@@ -213,6 +213,10 @@ class Cluster:
             return 0.0
         return self.hazards.get(offering, DEFAULT_HAZARD_PER_HOUR)
 
+    @property
+    def has_spot(self) -> bool:
+        return any(Market.SPOT in pool.markets for pool in self.pools)
+
     def blocks(self, pool: Pool) -> tuple[Reservation, ...]:
         """The capacity blocks that a pool may use."""
         return tuple(

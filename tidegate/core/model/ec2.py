@@ -24,6 +24,9 @@ JOB_TAG = "tidegate:job"
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
 
+# The role of AWS's own, one in an account, under which EC2 runs spot instances.
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+
 
 class Market(StrEnum):
     """How an instance is paid for."""
