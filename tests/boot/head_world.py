@@ -116,6 +116,22 @@ def refused(stage: Stage) -> dict[str, dict[str, Any]]:
     return found
 
 
+def cut_off(stage: Stage) -> dict[str, Any]:
+    """A volume whose formatting a power cut ended: data that blkid does not know, and our mark."""
+    volume_id = "vol-0000000000000006"
+    disk = stage.disk(ebs_link(volume_id), b"group descriptors" * 100, 4096)
+    mark = b"tidegate formats this volume\n"
+    stage.disk(ebs_link(volume_id), mark.ljust(512, b"\0"), 256 * MIB - 512)
+    machine = stage.alone(12, volume_id, disk)
+    is_mounted = wait_for(
+        lambda: machine.run(["test", "-e", f"{DATA}/.tidegate-volume"]).returncode == 0
+    )
+    stage.world.power_off(machine.spec.instance_id)
+    with stage.world.disks.file(ebs_link(volume_id)).open("rb") as file:
+        file.seek(-512, 2)
+        return {"is_mounted": is_mounted, "has_mark": any(file.read())}
+
+
 def wrong_cluster(stage: Stage) -> str:
     """A volume that was another cluster's."""
     volume_id = "vol-0000000000000005"
@@ -296,7 +312,7 @@ def killed(times: int) -> dict[str, Any]:
         for number in range(times):
             time.sleep(chance.uniform(0, 1.2) if number else 0)
             if number == times // 2:
-                said(head, READY)
+                assert said(head, READY), head.console.read_text()[-3000:]
                 asked = "sbatch --parsable --job-name=waits --gres=gpu:a10g:4 --wrap=true"
                 wait_until_saved(head, run(head, asked))
             head.power_off()
@@ -322,6 +338,7 @@ def scenario() -> dict[str, Any]:
         hypervisor = Hypervisor(cloud.ec2, world)
         stage = Stage(cloud, world, hypervisor)
         seen: dict[str, Any] = {"refused": refused(stage), "wrong": wrong_cluster(stage)}
+        seen["cut_off"] = cut_off(stage)
         hypervisor.start()
         volume = cloud.ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)
         seen |= replaced(stage, str(volume["VolumeId"]))

@@ -46,6 +46,10 @@ def test_a_volume_that_is_not_provably_blank_is_refused_and_left_as_it_is(seen, 
     assert seen["refused"][volume]["is_same"]
 
 
+def test_a_volume_whose_formatting_was_cut_off_is_formatted_once_more(seen):
+    assert seen["cut_off"] == {"is_mounted": True, "has_mark": False}
+
+
 def test_the_volume_of_another_cluster_is_refused(seen):
     assert "belongs to another: cluster=other" in seen["wrong"]
 

@@ -9,6 +9,9 @@
 
 readonly MARK=$DATA_DIR/.tidegate-volume
 readonly BLANK_MIB=1
+# Stands in the volume's last sector while it is formatted: what a power cut leaves of mke2fs is
+# neither blank nor a file system, and nobody's. The file system ends before it.
+readonly FORMATTING="tidegate formats this volume"
 
 # The kernel's link for a volume of EBS; without the dash, as its serial number has it.
 link() {
@@ -59,6 +62,11 @@ refuse_others() {
 # not know, so that alone proves nothing (blkid(8)).
 format_blank() {
     local found code=0 bytes
+    if is_cut_off "$1"; then
+        echo "$1 was being formatted when the power went: once more"
+        format "$1"
+        return
+    fi
     found=$(blkid -p -o export "$1") || code=$?
     case $code in
         0)
@@ -70,10 +78,31 @@ format_blank() {
             if ! is_zero "$1" 0 || ! is_zero "$1" $((bytes - BLANK_MIB * 1048576)); then
                 refuse "$1 is not blank: it holds data that blkid does not know"
             fi
-            mkfs.ext4 -q -m 0 -L tidegate-data "$1" </dev/null
+            format "$1"
             ;;
         *) refuse "$1 cannot be told: blkid answered $code" ;;
     esac
+}
+
+# Blank, or half formatted by us. The mark goes when all of the file system is on the volume.
+format() {
+    local sectors
+    sectors=$(blockdev --getsz "$1")
+    write_sector "$1" $((sectors - 1)) <<<"$FORMATTING"
+    wipefs -qa "$1"
+    mkfs.ext4 -q -m 0 -L tidegate-data "$1" "$((sectors / 2 - BLANK_MIB * 1024))k" </dev/null
+    sync "$1"
+    write_sector "$1" $((sectors - 1)) </dev/zero
+}
+
+is_cut_off() {
+    dd if="$1" bs=512 skip=$(($(blockdev --getsz "$1") - 1)) count=1 status=none |
+        grep -aqxF "$FORMATTING"
+}
+
+# write_sector DEVICE NUMBER: standard input, padded with zeros.
+write_sector() {
+    dd of="$1" bs=512 seek="$2" count=1 conv=notrunc,sync,fsync status=none
 }
 
 # is_zero DEVICE OFFSET
