@@ -10,13 +10,13 @@ port allows. Each call of a port counts for the AWS calls that its adapter makes
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bench.figures import Figure, table
 from tests import make
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.slurm import Job
+from tidegate.core.model.slurm import Job, Node
 from tidegate.ports import FLEETS_AT_ONCE
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus
@@ -29,6 +29,8 @@ ASKED_WITHIN_S = 20.0
 LIVES_S = 45.0  # a planner's time-out
 CALLS_MAX = 60
 NODES, GANG = 1000, 8
+
+BOOT_S, LONG_S = 120.0, 7200.0
 
 # Of the others each method is one call. A page of the ledger has about 1,000 nodes.
 FREE = ("create_fleet",)  # counted where all of them are under way
@@ -65,6 +67,7 @@ class Slow:
     of: Cluster = field(default_factory=cluster)
     calls: Counter[str] = field(default_factory=Counter)
     asked_s: float = 0.0
+    sequence: int = 0
 
     def __post_init__(self) -> None:
         self.clock = SimClock()
@@ -73,9 +76,12 @@ class Slow:
         self.bus = SimBus(self.clock)
         self.began_s = self.clock.now_s()
 
-    def look(self, jobs: Sequence[Job]) -> Looked:
-        """The head reports these jobs; then one planner looks."""
-        self.bus.put_digest(make.digest(jobs))
+    def look(self, jobs: Sequence[Job], nodes: Sequence[Node] = ()) -> Looked:
+        """The head reports these jobs and nodes; then one planner looks."""
+        self.calls.clear()
+        self.sequence += 1
+        digest = make.digest(jobs, nodes, sequence=self.sequence)
+        self.bus.put_digest(replace(digest, written_at_s=self.clock.now_s()))
         for port in (self.compute, self.ledger, self.bus):
             port.faults = self._passes
         self.began_s = self.clock.now_s()
@@ -108,7 +114,28 @@ CASES: dict[str, Callable[[], Sequence[Job]]] = {
 }
 
 
+def joined(slow: Slow, idle_s: float = 0.0) -> list[Node]:
+    """Every instance as a node of Slurm, without a job for so long."""
+    nodes = [make.node(each.instance_id, make.A10G) for each in slow.compute.live()]
+    return [replace(each, last_busy_at_s=slow.clock.now_s() - idle_s) for each in nodes]
+
+
+def afterwards() -> Iterator[tuple[str, Slow]]:
+    """Looks at a thousand nodes that have just joined, and that nothing needs any more."""
+    slow = Slow()
+    slow.look(singles())
+    slow.clock.advance(BOOT_S)
+    slow.look(singles(), joined(slow))
+    yield "1,000 nodes that have joined", slow
+    slow.clock.advance(LONG_S)
+    slow.look((), joined(slow, LONG_S))
+    yield "1,000 nodes to let go", slow
+
+
 def figures() -> Iterator[Figure]:
+    for name, slow in afterwards():
+        yield Figure(f"{name}: AWS calls of a look", slow.calls.total(), "", CALLS_MAX)
+        yield Figure(f"{name}: the whole look", round(slow.took_s, 2), "s", LIVES_S)
     for name, jobs in CASES.items():
         slow = Slow()
         slow.look(jobs())

@@ -174,8 +174,8 @@ class Ledger(Protocol):
         """Write the nodes of each launch, then its status; repeating it changes nothing."""
         ...
 
-    def advance_node(self, instance_id: str, phase: Phase) -> bool:
-        """Move a node forward; False when it already stood there or further, or is unknown."""
+    def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
+        """Move nodes forward; those that stand there or further, or are unknown, stay."""
         ...
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
@@ -201,12 +201,12 @@ class Ledger(Protocol):
         """Note that a node shall leave when it is empty; False when unknown or leaving anyway."""
         ...
 
-    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
-        """Remember the order on its way to a node, or that it is settled."""
+    def set_orders(self, orders: Mapping[str, PendingOrder | None]) -> None:
+        """Remember the order on its way to each node, or that it is settled."""
         ...
 
-    def ungate(self, instance_id: str) -> None:
-        """The node waits for no gang any more."""
+    def ungate(self, instance_ids: Collection[str]) -> None:
+        """These nodes wait for no gang any more."""
         ...
 
     def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:

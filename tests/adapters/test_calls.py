@@ -12,6 +12,7 @@ from bench.calls import (
     CASES,
     LIVES_S,
     Slow,
+    afterwards,
     cluster,
     gangs,
     singles,
@@ -47,6 +48,13 @@ def test_a_look_is_over_before_its_planner_dies(name: str) -> None:
     assert slow.calls.total() <= CALLS_MAX
     assert slow.asked_s <= ASKED_WITHIN_S
     assert slow.took_s <= LIVES_S
+
+
+def test_a_thousand_nodes_come_and_go_within_a_planner_s_life() -> None:
+    for name, slow in afterwards():
+        assert slow.calls["advance_nodes"] + slow.calls["set_orders"] > 0, name
+        assert slow.calls.total() <= CALLS_MAX, f"{name}: {slow.calls}"
+        assert slow.took_s <= LIVES_S
 
 
 def test_where_ec2_has_nothing_a_look_is_over_in_time_all_the_same() -> None:

@@ -21,7 +21,6 @@ from tidegate.core.model.ledger import (
     Phase,
 )
 from tidegate.core.model.orders import OrderKind, PendingOrder
-from tidegate.core.model.resting import Resting
 from tidegate.ports import COMMIT_MAX, Finished, Ledger
 from tidegate.sim.clock import SimClock
 
@@ -67,7 +66,7 @@ def with_node(ledger: Ledger, phase: Phase = Phase.LAUNCHED) -> None:
     if phase is Phase.INTERRUPTED:
         ledger.interrupt_nodes({"i-1": NOW_S + 120})
     elif phase:
-        ledger.advance_node("i-1", phase)
+        ledger.advance_nodes({"i-1": phase})
 
 
 def the_node(ledger: Ledger) -> NodeRecord:
@@ -244,20 +243,20 @@ def test_a_launch_with_very_many_nodes_is_written_whole(ledger: Ledger) -> None:
 def test_a_node_only_moves_forward(ledger: Ledger, before: Phase, after: Phase) -> None:
     with_node(ledger, before)
 
-    moved = ledger.advance_node("i-1", after)
+    ledger.advance_nodes({"i-1": after})
 
-    assert moved is (after > before)
     left = [one.phase for one in ledger.view().nodes]
     assert left == [phase for phase in [max(before, after)] if phase is not Phase.TERMINATED]
 
 
 def test_an_interruption_beats_a_drain_and_is_not_undone_by_joining(ledger: Ledger) -> None:
     with_node(ledger, Phase.JOINED)
-    ledger.set_order("i-1", DRAIN)
+    ledger.set_orders({"i-1": DRAIN})
 
     assert ledger.interrupt_nodes({"i-1": NOW_S + 120}) == {"i-1"}
 
-    assert not ledger.advance_node("i-1", Phase.JOINED)
+    ledger.advance_nodes({"i-1": Phase.JOINED})
+
     assert the_node(ledger).phase is Phase.INTERRUPTED
     assert the_node(ledger).reclaim_at_s == NOW_S + 120
     assert the_node(ledger).order == DRAIN
@@ -277,23 +276,13 @@ def test_a_storm_is_noted_for_every_node_that_can_be(ledger: Ledger) -> None:
     names = [f"i-{number}" for number in range(130)]
     nodes = [replace(node(), instance_id=name) for name in names]
     ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, nodes))
-    ledger.advance_node("i-7", Phase.RELEASED)
+    ledger.advance_nodes({"i-7": Phase.RELEASED})
 
     noted = ledger.interrupt_nodes(dict.fromkeys([*names, "i-unknown"], NOW_S + 120))
 
     assert noted == {*names} - {"i-7"}
     interrupted = {one.instance_id for one in ledger.view().nodes if one.reclaim_at_s is not None}
     assert interrupted == noted
-
-
-def test_the_rests_of_some_offerings_can_be_asked_for(ledger: Ledger, clock: SimClock) -> None:
-    spot, on_demand = offering(), offering(market=Market.ON_DEMAND)
-    for each in (spot, on_demand):
-        ledger.rest(Resting(each, NOW_S + 180, 1, "spot interruption", "gone"))
-
-    assert [one.offering for one in ledger.resting([spot])] == [spot]
-    clock.advance(180 + HOUR_S + 1)
-    assert ledger.resting([spot]) == ()
 
 
 def test_a_released_node_cannot_be_interrupted(ledger: Ledger) -> None:
@@ -306,10 +295,10 @@ def test_a_released_node_cannot_be_interrupted(ledger: Ledger) -> None:
 
 
 def test_nothing_is_made_up_about_an_unknown_node(ledger: Ledger) -> None:
-    assert not ledger.advance_node("i-9", Phase.JOINED)
+    ledger.advance_nodes({"i-9": Phase.JOINED})
     assert not ledger.interrupt_nodes({"i-9": NOW_S})
-    ledger.set_order("i-9", DRAIN)
-    ledger.ungate("i-9")
+    ledger.set_orders({"i-9": DRAIN})
+    ledger.ungate(["i-9"])
 
     assert ledger.view().nodes == ()
 
@@ -317,26 +306,46 @@ def test_nothing_is_made_up_about_an_unknown_node(ledger: Ledger) -> None:
 def test_an_order_is_remembered_until_it_is_settled(ledger: Ledger) -> None:
     with_node(ledger)
 
-    ledger.set_order("i-1", DRAIN)
+    ledger.set_orders({"i-1": DRAIN})
     assert the_node(ledger).order == DRAIN
 
-    ledger.set_order("i-1", None)
+    ledger.set_orders({"i-1": None})
     assert the_node(ledger).order is None
 
 
 def test_an_ungated_node_waits_for_no_gang(ledger: Ledger) -> None:
     with_node(ledger)
 
-    ledger.ungate("i-1")
+    ledger.ungate(["i-1"])
 
     assert the_node(ledger) == replace(node(), gated_for="")
+
+
+def test_of_many_nodes_each_is_written_whatever_the_others_are(ledger: Ledger) -> None:
+    """More than a call takes, and in each call one that is further and one that is unknown."""
+    names = [f"i-{number}" for number in range(250)]
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
+    ledger.advance_nodes({"i-7": Phase.RELEASED, "i-107": Phase.RELEASED})
+
+    asked = ["i-unknown-a", *names[:110], "i-unknown-b", *names[110:]]
+    ledger.advance_nodes(dict.fromkeys(asked, Phase.JOINED))
+    ledger.set_orders(dict.fromkeys(asked, DRAIN))
+    ledger.ungate(asked)
+
+    found = {one.instance_id: one for one in ledger.view().nodes}
+    assert {name for name, one in found.items() if one.phase is Phase.JOINED} == {*names} - {
+        "i-7",
+        "i-107",
+    }
+    assert {(one.order, one.gated_for) for one in found.values()} == {(DRAIN, "")}
+    assert len(found) == 250
 
 
 def test_nodes_are_found_by_id_in_whatever_phase(ledger: Ledger) -> None:
     many = [node(f"i-{number}") for number in range(150)]
     ledger.commit(ledger.view().epoch, [launch()])
     ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, many))
-    ledger.advance_node("i-3", Phase.TERMINATED)
+    ledger.advance_nodes({"i-3": Phase.TERMINATED})
 
     found = ledger.nodes([*(one.instance_id for one in many), "i-3", "i-foreign"])
 

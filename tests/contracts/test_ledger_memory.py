@@ -7,6 +7,7 @@ from tests.contracts.test_ledger_contract import HOUR_S
 from tests.make import NOW_S, offering
 from tidegate.core.model.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.stuck import Stuck
 from tidegate.ports import Ledger
@@ -123,3 +124,13 @@ def test_a_start_that_is_not_heard_any_more_bars_no_other(ledger: Ledger, clock:
 
     assert (barred, forgotten) == (ahead, None)
     assert ledger.view().digest_seen == right
+
+
+def test_the_rests_of_some_offerings_can_be_asked_for(ledger: Ledger, clock: SimClock) -> None:
+    spot, on_demand = offering(), offering(market=Market.ON_DEMAND)
+    for each in (spot, on_demand):
+        ledger.rest(Resting(each, NOW_S + 180, 1, "spot interruption", "gone"))
+
+    assert [one.offering for one in ledger.resting([spot])] == [spot]
+    clock.advance(180 + HOUR_S + 1)
+    assert ledger.resting([spot]) == ()

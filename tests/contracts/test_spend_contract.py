@@ -55,7 +55,7 @@ def test_counters_stay_when_their_nodes_are_gone(ledger: Ledger) -> None:
     with_node(ledger)
     ledger.charge([ended()])
 
-    ledger.advance_node("i-1", Phase.TERMINATED)
+    ledger.advance_nodes({"i-1": Phase.TERMINATED})
 
     assert ledger.view().nodes == ()
     assert spent(ledger)[TODAY, "pool t4"] == 0.1

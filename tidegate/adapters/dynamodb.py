@@ -50,10 +50,12 @@ from tidegate.adapters.ledger_items import (
     number,
     order_update,
     packed,
+    phase_update,
     put_if_absent,
     spent,
     stamp,
     stamp_attributes,
+    ungating_update,
     unpacked,
 )
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
@@ -88,7 +90,7 @@ from tidegate.wire.records import (
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import PutTypeDef, TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import PutTypeDef, TransactWriteItemTypeDef, UpdateTypeDef
 
 KEPT_S = 7 * 24 * 3600.0
 
@@ -200,14 +202,10 @@ class DynamoLedger:
         expires_at = self._expiry_s(KEPT_S)
         yield {"Update": closing_update(self.table, finished, expires_at)}
 
-    def advance_node(self, instance_id: str, phase: Phase) -> bool:
-        values: Item = {":phase": int(phase)}
-        change = "SET phase = :phase"
-        if phase is Phase.TERMINATED:
-            change += ", expires_at = :expires_at"
-            values[":expires_at"] = self._expiry_s(KEPT_S)
-        with aws_call():
-            return self._update(f"node#{instance_id}", change, values, condition="phase < :phase")
+    def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
+        self._write_each(
+            phase_update(self.table, *each, self._expiry_s(KEPT_S)) for each in phases.items()
+        )
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         charge(self.client, self.table, stretches)
@@ -226,14 +224,14 @@ class DynamoLedger:
                 condition="phase < :phase",
             )
 
-    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
-        change = order_update(self.table, instance_id, order)
-        with aws_call():
-            tolerating(lambda: self.client.update_item(**change), is_condition_failed)
+    def set_orders(self, orders: Mapping[str, PendingOrder | None]) -> None:
+        self._write_each(order_update(self.table, *each) for each in orders.items())
 
-    def ungate(self, instance_id: str) -> None:
-        with aws_call():
-            self._update(f"node#{instance_id}", "SET gated_for = :none", {":none": ""})
+    def ungate(self, instance_ids: Collection[str]) -> None:
+        self._write_each(ungating_update(self.table, each) for each in instance_ids)
+
+    def _write_each(self, updates: Iterable["UpdateTypeDef"]) -> None:
+        write(self.client, ({"Update": update} for update in updates))
 
     def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
         keys = [packed(key(f"resting#{each}")) for each in sorted(set(offerings))]

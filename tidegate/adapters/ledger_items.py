@@ -168,6 +168,33 @@ def order_update(table: str, instance_id: str, order: PendingOrder | None) -> "U
     }
 
 
+def phase_update(table: str, instance_id: str, phase: Phase, expires_at: int) -> "UpdateTypeDef":
+    """A node that is known only goes forward; the record of one that is gone expires."""
+    values: Item = {":phase": int(phase)}
+    change = "SET phase = :phase"
+    if phase is Phase.TERMINATED:
+        change += ", expires_at = :expires_at"
+        values[":expires_at"] = expires_at
+    return {
+        "TableName": table,
+        "Key": packed(key(f"node#{instance_id}")),
+        "UpdateExpression": change,
+        "ConditionExpression": "attribute_exists(pk) AND phase < :phase",
+        "ExpressionAttributeValues": packed(values),
+    }
+
+
+def ungating_update(table: str, instance_id: str) -> "UpdateTypeDef":
+    """A node that is known waits for no gang any more."""
+    return {
+        "TableName": table,
+        "Key": packed(key(f"node#{instance_id}")),
+        "UpdateExpression": "SET gated_for = :none",
+        "ConditionExpression": "attribute_exists(pk)",
+        "ExpressionAttributeValues": packed({":none": ""}),
+    }
+
+
 def closing_update(table: str, finished: Finished, expires_at: int) -> "UpdateTypeDef":
     """The launch is not in doubt any more; one that is not known, or closed, stays as it is."""
     return {

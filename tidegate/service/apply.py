@@ -91,8 +91,7 @@ class Applier:
         gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
         self._charge(gone, snapshot)
         self._reprice(plan.actions, snapshot)
-        for mark in marks:
-            self._mark(mark)
+        self._mark(marks)
         return outcome
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
@@ -139,12 +138,11 @@ class Applier:
         self._note(send.order for send in sends if not send.is_budgeted)
 
     def _note(self, orders: Iterable[Order], besides: Collection[str] = ()) -> None:
-        for order in orders:
-            # A hint must not take the place of a release that is on its way.
-            if order.kind not in ABOUT_JOBS and order.kind is not OrderKind.WEIGHT:
-                for name in order.names:
-                    if name not in besides:
-                        self.ledger.set_order(name, _pending(order))
+        # A hint must not take the place of a release that is on its way.
+        about = [o for o in orders if o.kind not in ABOUT_JOBS and o.kind is not OrderKind.WEIGHT]
+        noted = {name: _pending(o) for o in about for name in o.names if name not in besides}
+        if noted:
+            self.ledger.set_orders(noted)
 
     def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
         """Count what these nodes have cost; those that were counted before are left out."""
@@ -167,10 +165,14 @@ class Applier:
                 ]
             )
 
-    def _mark(self, mark: Mark) -> None:
-        self.ledger.advance_node(mark.instance_id, mark.phase)
-        if mark.is_ungated:
-            self.ledger.ungate(mark.instance_id)
+    def _mark(self, marks: Sequence[Mark]) -> None:
+        phases: dict[str, Phase] = {}
+        for mark in marks:
+            phases[mark.instance_id] = max(mark.phase, phases.get(mark.instance_id, mark.phase))
+        if phases:
+            self.ledger.advance_nodes(phases)
+        if ungated := [mark.instance_id for mark in marks if mark.is_ungated]:
+            self.ledger.ungate(ungated)
 
     def _adopt(self, adopts: Sequence[Adopt]) -> None:
         """First, so that an order can be noted on them."""

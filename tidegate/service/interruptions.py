@@ -211,11 +211,14 @@ class Interruptions:
         self._rest([records[name] for name in reclaim_at_s])
         self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)
         self._cordon(found.cordons | found.lifted | found.over)
-        for order in orders:
-            if order.kind is OrderKind.DELETE:
-                pending = PendingOrder(order.order_id, order.kind, order.not_after_s)
-                for name in order.names:
-                    self.ledger.set_order(name, pending)
+        going = {
+            name: PendingOrder(order.order_id, order.kind, order.not_after_s)
+            for order in orders
+            if order.kind is OrderKind.DELETE
+            for name in order.names
+        }
+        if going:
+            self.ledger.set_orders(going)
 
     def _rest(self, taken: Sequence[NodeRecord]) -> None:
         """EC2 takes back where it is short: do not buy there again right away."""

@@ -1,6 +1,6 @@
 """The ledger in memory, with the conditions that DynamoDB would check."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import batched
 
@@ -148,13 +148,10 @@ class SimLedger:
         if record and record.status is LaunchStatus.RECORDED:
             self.all_launches[finished.launch_id] = replace(record, status=finished.status)
 
-    def advance_node(self, instance_id: str, phase: Phase) -> bool:
-        with effect(self.faults, "advance_node"):
-            node = self.all_nodes.get(instance_id)
-            is_forward = node is not None and node.phase < phase
-            if node is not None and is_forward:
-                self.all_nodes[instance_id] = replace(node, phase=phase)
-        return is_forward
+    def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
+        for node in self._known("advance_nodes", phases):
+            if node.phase < phases[node.instance_id]:
+                self.all_nodes[node.instance_id] = replace(node, phase=phases[node.instance_id])
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         with effect(self.faults, "charge"):
@@ -214,15 +211,19 @@ class SimLedger:
                 self.all_nodes[instance_id] = replace(node, cordon=cordon)
         return is_staying
 
-    def set_order(self, instance_id: str, order: PendingOrder | None) -> None:
-        with effect(self.faults, "set_order"):
-            if node := self.all_nodes.get(instance_id):
-                self.all_nodes[instance_id] = replace(node, order=order)
+    def set_orders(self, orders: Mapping[str, PendingOrder | None]) -> None:
+        for node in self._known("set_orders", orders):
+            self.all_nodes[node.instance_id] = replace(node, order=orders[node.instance_id])
 
-    def ungate(self, instance_id: str) -> None:
-        with effect(self.faults, "ungate"):
-            if node := self.all_nodes.get(instance_id):
-                self.all_nodes[instance_id] = replace(node, gated_for="")
+    def ungate(self, instance_ids: Collection[str]) -> None:
+        for node in self._known("ungate", instance_ids):
+            self.all_nodes[node.instance_id] = replace(node, gated_for="")
+
+    def _known(self, method: str, instance_ids: Collection[str]) -> Iterator[NodeRecord]:
+        """Those that there are, in as many writes as DynamoDB would need."""
+        for chunk in batched(instance_ids, WRITES_MAX, strict=False):
+            with effect(self.faults, method):
+                yield from (self.all_nodes[one] for one in chunk if one in self.all_nodes)
 
     def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
         with effect(self.faults, "resting"):
