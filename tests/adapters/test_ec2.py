@@ -105,17 +105,22 @@ def test_the_members_of_a_gang_share_the_placement_group_of_their_zone() -> None
     [
         ({}, Market.ON_DEMAND),
         ({"InstanceLifecycle": "spot"}, Market.SPOT),
-        ({"InstanceLifecycle": "capacity-block"}, Market.CAPACITY_BLOCK),
+        (
+            {"InstanceLifecycle": "capacity-block", "CapacityReservationId": "cr-0a1b2c3d"},
+            Market.CAPACITY_BLOCK,
+        ),
         ({"CapacityReservationId": "cr-0a1b2c3d"}, Market.RESERVED),
     ],
 )
 def test_an_instance_says_how_it_is_paid_for(
     compute: Ec2Compute, stub: Stubber, described_as: dict[str, str], market: Market
 ) -> None:
-    found = {"Reservations": [{"Instances": [described("i-1") | described_as]}]}
-    stub.add_response("describe_instances", found)
+    shown = {"Reservations": [{"Instances": [described("i-1") | described_as]}]}
+    stub.add_response("describe_instances", shown)
 
-    assert [each.offering.market for each in compute.instances()] == [market]
+    (found,) = compute.instances()
+    assert found.offering.market == market
+    assert found.capacity_reservation_id == described_as.get("CapacityReservationId", "")
 
 
 @pytest.mark.parametrize(

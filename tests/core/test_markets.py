@@ -30,7 +30,6 @@ from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import billed_hours, may_be_interrupted
 from tidegate.core.offers.limits import UNLIMITED
-from tidegate.core.offers.reservations import block_drains_at_s, block_of
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 
@@ -321,43 +320,6 @@ def test_a_node_whose_reservation_has_ended_counts_against_the_limits_with_its_p
 
     assert bought(tight) == []
     assert sum(count for _, count in bought(wide)) == 1
-
-
-def two_blocks() -> Cluster:
-    of = reserving(1, Market.CAPACITY_BLOCK, ends_in_s=9 * HOUR_S)
-    (longer,) = of.reservations
-    shorter = replace(longer, id="cr-2", count=2, ends_at_s=NOW_S + 8 * HOUR_S)
-    return replace(of, reservations=(longer, shorter))
-
-
-def test_of_two_blocks_the_longer_is_filled_first_and_a_launch_takes_no_more_than_one_has() -> None:
-    of, wanted = two_blocks(), [job(n, time_limit_s=HOUR_S) for n in range(2)]
-
-    assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1), (Market.SPOT, 1)]
-    ids = [getattr(block_of(of, BLOCK, NOW_S, held), "id", "") for held in range(3)]
-    assert ids == ["cr-1", "cr-2", "cr-2"]
-
-
-def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() -> None:
-    """The longer one lasts for it, the shorter one not."""
-    wanted = job(time_limit_s=8 * HOUR_S)
-
-    assert bought(plan(snapshot([wanted], of=two_blocks()))) == [(Market.CAPACITY_BLOCK, 1)]
-    full = snapshot(
-        [wanted, job(7, on=["i-1"])],
-        [node(state="ALLOCATED", gpus_alloc=1)],
-        of=two_blocks(),
-        instances=[instance(on=BLOCK)],
-        records=[NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 100, 0.0)],
-    )
-    assert bought(plan(full)) == [(Market.SPOT, 1)]
-
-
-def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends() -> None:
-    of = two_blocks()
-
-    assert block_drains_at_s(of, BLOCK, NOW_S) == NOW_S + 8 * HOUR_S - 2400
-    assert block_drains_at_s(of, BLOCK, NOW_S + 8 * HOUR_S) == NOW_S + 9 * HOUR_S - 2400
 
 
 def test_a_gang_takes_a_reservation_only_when_it_holds_all_of_it() -> None:

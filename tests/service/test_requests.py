@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool
+from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool, snapshot
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.ledger import Launch
@@ -69,6 +69,6 @@ def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> 
     on = replace(cluster(pool()), reservations=(longer, BLOCK, coming, elsewhere))
     wanted = offering(market=Market.CAPACITY_BLOCK)
 
-    assert block_of(on, wanted, NOW_S) == longer
-    assert block_of(on, offering(), NOW_S) is None
-    assert block_of(replace(on, reservations=(coming,)), wanted, NOW_S) is None
+    assert block_of(snapshot(of=on), wanted) == longer
+    assert block_of(snapshot(of=on), offering()) is None
+    assert block_of(snapshot(of=replace(on, reservations=(coming,))), wanted) is None

@@ -283,6 +283,7 @@ def _instance(described: "InstanceTypeDef") -> Instance:
         launch_id=tags.get(LAUNCH_TAG, ""),
         pool=tags.get(POOL_TAG, ""),
         template=tags.get(TEMPLATE_TAG, ""),
+        capacity_reservation_id=described.get("CapacityReservationId", ""),
     )
 
 

@@ -29,7 +29,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import block_of, in_reservations
+from tidegate.core.offers.reservations import block_of
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
@@ -92,13 +92,12 @@ class Seen:
         zones = {each.zone for each in launch.offerings}
         if launch.pool not in self.placement.templates or zones - self.placement.subnets.keys():
             return f"pool {launch.pool} is not deployed like this yet"
-        cluster, now_s = self.snapshot.cluster, self.snapshot.now_s
         offering = launch.offerings[0]
-        block = block_of(cluster, offering, now_s, in_reservations(self.snapshot)[offering])
+        block = block_of(self.snapshot, offering)
         if template_key(launch, block) not in self.placement.templates:
             return f"{offering.market} of pool {launch.pool} is not deployed yet"
         template = chosen(self.snapshot, launch.pool)
-        request = fleet_request(launch, cluster.name, self.placement, block, template)
+        request = fleet_request(launch, self.snapshot.cluster.name, self.placement, block, template)
         return self.compute.dry_run(request) or "it would be taken"
 
 

@@ -4,7 +4,6 @@ The order of calls is the design: the epoch and every launch record are written 
 transaction before EC2 is asked for anything; a planner that lost that race stops there.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
@@ -36,7 +35,7 @@ from tidegate.core.model.plan import (
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import block_of, in_reservations
+from tidegate.core.offers.reservations import block_of
 from tidegate.core.offers.spend import ended, repriced
 from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
 from tidegate.service.launching import Launching, rested
@@ -96,7 +95,6 @@ class Applier:
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
         cluster, now_s = snapshot.cluster, snapshot.now_s
-        held = in_reservations(snapshot) if cluster.reservations else Counter[Offering]()
         return [
             LaunchRecord(
                 action,
@@ -105,7 +103,7 @@ class Applier:
                     action,
                     cluster.name,
                     self.placement,
-                    block_of(cluster, action.offerings[0], now_s, held[action.offerings[0]]),
+                    block_of(snapshot, action.offerings[0]),
                     chosen(snapshot, action.pool),
                 ),
             )

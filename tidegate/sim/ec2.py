@@ -202,7 +202,7 @@ class SimCompute:
         places = self.prepaid.free(paid, self.clock.now_s())
         for one, place in zip(fitting, places, strict=False):
             self.prepaid.held[one.instance_id] = place
-            self.put(replace(one, offering=paid))
+            self.put(replace(one, offering=paid, capacity_reservation_id=place.id))
 
     def end_reservation(self, reservation: Reservation) -> None:
         """EC2 ends what is in a block, and bills what was in a reservation as on demand."""
@@ -213,7 +213,7 @@ class SimCompute:
                 del self.prepaid.held[name]
                 one = self.everything[name]
                 on_demand = replace(one.offering, market=Market.ON_DEMAND)
-                self.put(replace(one, offering=on_demand))
+                self.put(replace(one, offering=on_demand, capacity_reservation_id=""))
 
     def _ending(self, instance_id: str) -> Instance:
         return replace(self.everything[instance_id], state=InstanceState.SHUTTING_DOWN)
@@ -302,9 +302,10 @@ class SimCompute:
     def _launch(self, asked: Offering, tags: dict[str, str], template_id: str) -> Instance:
         """The answer names the market that was asked for, whatever Describe will show."""
         name, now_s = f"i-{len(self.everything) + 1:017x}", self.clock.now_s()
-        offering = asked
+        offering, place = asked, ""
         if self.prepaid.reservations:
             offering = self.prepaid.take(name, asked, now_s, template_id)
+            place = self.prepaid.held[name].id if name in self.prepaid.held else ""
         if offering in self.shortages:
             self.shortages[offering] -= 1
         instance = Instance(
@@ -315,6 +316,7 @@ class SimCompute:
             launch_id=tags.get(LAUNCH_TAG, ""),
             pool=tags.get(POOL_TAG, ""),
             template=tags.get(TEMPLATE_TAG, ""),
+            capacity_reservation_id=place,
         )
         running = replace(instance, state=InstanceState.RUNNING)
         self.put(running)
@@ -322,7 +324,7 @@ class SimCompute:
             self.hide(instance.instance_id, self.describe_lag_s)
         for tell in self.on_launch:
             tell(instance)
-        return replace(instance, offering=asked)
+        return replace(instance, offering=asked, capacity_reservation_id="")
 
 
 def _no_template(request: FleetRequest) -> tuple[Refusal, ...]:

@@ -260,7 +260,9 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if record.cordon and record.cordon.holds(now_s):
         reason = record.cordon.reason
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
-    block_ends_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+    block_ends_s = block_drains_at_s(
+        snapshot.cluster, record.offering, record.launched_at_s, member.instance
+    )
     if block_ends_s is not None and now_s >= block_ends_s:
         reason = "its capacity block ends"
         return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)

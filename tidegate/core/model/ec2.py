@@ -125,7 +125,11 @@ def template_name(template_id: str, version: str) -> str:
 
 @frozen
 class Instance:
-    """One instance that carries our cluster tag. `template`: the digest of what it is made from."""
+    """One instance that carries our cluster tag. `template`: the digest of what it is made from.
+
+    `capacity_reservation_id`: the open reservation or capacity block that it is in, "": none, or
+    EC2 has not said yet.
+    """
 
     instance_id: str
     offering: Offering
@@ -134,6 +138,7 @@ class Instance:
     launch_id: str
     pool: str
     template: str = ""
+    capacity_reservation_id: str = ""
 
     @property
     def is_alive(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Cluster, Reservation
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Instance, Market, Offering
 from tidegate.core.model.ledger import LaunchStatus, NodeRecord
 from tidegate.core.model.snapshot import Snapshot
 
@@ -33,13 +33,20 @@ def drains_at_s(reservation: Reservation) -> float | None:
     return reservation.ends_at_s - BLOCK_DRAIN_S
 
 
-def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float) -> float | None:
+def block_drains_at_s(
+    cluster: Cluster, offering: Offering, launched_at_s: float, instance: Instance | None = None
+) -> float | None:
     """When a node of a capacity block must be free; None when no block is known for it.
 
-    Of several blocks that it could be in, the one that ends first counts.
+    EC2 tells which block its `instance` is in. As long as it does not, of several blocks the one
+    that ends first counts.
     """
     if offering.market is not Market.CAPACITY_BLOCK:
         return None
+    its_id = instance.capacity_reservation_id if instance else ""
+    for each in cluster.reservations:
+        if each.id == its_id:
+            return drains_at_s(each)
     ends = [
         each.ends_at_s - BLOCK_DRAIN_S
         for each in cluster.reservations
@@ -49,29 +56,32 @@ def block_drains_at_s(cluster: Cluster, offering: Offering, launched_at_s: float
     return min((end for end in ends if launched_at_s < end), default=max(ends, default=None))
 
 
-def block_of(
-    cluster: Cluster, offering: Offering, now_s: float, held: int = 0
-) -> Reservation | None:
-    """The capacity block that an instance of this offering goes into now. `held`: how many are."""
+def block_of(snapshot: Snapshot, offering: Offering) -> Reservation | None:
+    """The capacity block that an instance of this offering goes into now."""
     if offering.market is not Market.CAPACITY_BLOCK:
         return None
-    block, _ = _next_block(cluster, offering, now_s, held)
+    block, _ = _next_block(snapshot, offering, in_reservations(snapshot)[offering])
     return block
 
 
 def _next_block(
-    cluster: Cluster, offering: Offering, now_s: float, held: int
+    snapshot: Snapshot, offering: Offering, held: int
 ) -> tuple[Reservation | None, int]:
     """Of the blocks of an offering the one that lasts longest and has room, and how much.
 
-    An instance does not say which one it is in: they are filled in this order.
+    `held`: how many instances are in them. Those of which EC2 has not said yet in which one they
+    are have filled them in this order.
     """
-    blocks = [each for each in active(cluster, now_s) if each.offering == offering]
+    found = active(snapshot.cluster, snapshot.now_s)
+    blocks = [each for each in found if each.offering == offering]
     blocks.sort(key=lambda each: (-(each.ends_at_s or 0.0), each.id))
+    inside = Counter(i.capacity_reservation_id for i in snapshot.instances if i.is_alive)
+    unknown = max(held - sum(inside[each.id] for each in blocks), 0)
     for each in blocks:
-        if held < each.count:
-            return each, each.count - held
-        held -= each.count
+        left = max(each.count - inside[each.id], 0)
+        if unknown < left:
+            return each, left - unknown
+        unknown -= left
     return (blocks[0] if blocks else None), 0
 
 
@@ -98,9 +108,7 @@ class Stock:
         for offering in self._left:
             if offering.market is Market.CAPACITY_BLOCK:
                 # A launch goes into one block: the next one waits for the next plan.
-                block, self._left[offering] = _next_block(
-                    snapshot.cluster, offering, snapshot.now_s, held[offering]
-                )
+                block, self._left[offering] = _next_block(snapshot, offering, held[offering])
                 self._ends[offering] = block.ends_at_s if block else None
             else:
                 self._left[offering] -= held[offering]

@@ -239,7 +239,9 @@ def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
         if at_s is not None and at_s <= now_s and record.reclaim_at_s is not None:
             return None  # they were saved before its time was over
     elif judged.use is Use.LEAVING:
-        closes_s = block_drains_at_s(snapshot.cluster, record.offering, record.launched_at_s)
+        closes_s = block_drains_at_s(
+            snapshot.cluster, record.offering, record.launched_at_s, judged.member.instance
+        )
         at_s = closes_s + BLOCK_NOTICE_S if closes_s is not None and closes_s <= now_s else None
     if at_s is None:
         return None

@@ -1,0 +1,103 @@
+"""Two capacity blocks of one type and zone: which one a node goes into, and when it goes."""
+
+from dataclasses import replace
+
+from tests.core.reading import launches
+from tests.make import NOW_S, T4, ZONE, cluster, instance, job, node, pool, snapshot
+from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Send
+from tidegate.core.offers.reservations import block_drains_at_s, block_of
+from tidegate.core.planner import plan
+
+HOUR_S = 3600.0
+BLOCK = Offering(T4.name, ZONE, Market.CAPACITY_BLOCK)
+
+
+def bought(made: Plan) -> list[tuple[Market, int]]:
+    return [(x.offerings[0].market, x.count) for x in launches(made)]
+
+
+def two_blocks() -> Cluster:
+    """One node of nine hours, two of eight."""
+    longer = Reservation(
+        "cr-1", T4.name, ZONE, 1, Market.CAPACITY_BLOCK, NOW_S - 60, NOW_S + 9 * HOUR_S
+    )
+    shorter = replace(longer, id="cr-2", count=2, ends_at_s=NOW_S + 8 * HOUR_S)
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.CAPACITY_BLOCK, *of.pools[0].markets))
+    prices = {**of.prices, BLOCK: 0.0}
+    return replace(of, pools=(using,), reservations=(longer, shorter), prices=prices)
+
+
+def test_of_two_blocks_the_longer_is_filled_first_and_a_launch_takes_no_more_than_one_has() -> None:
+    of, wanted = two_blocks(), [job(n, time_limit_s=HOUR_S) for n in range(2)]
+
+    assert bought(plan(snapshot(wanted, of=of))) == [(Market.CAPACITY_BLOCK, 1), (Market.SPOT, 1)]
+    assert [next_block(of, *[""] * held) for held in range(3)] == ["cr-1", "cr-2", "cr-2"]
+
+
+def test_what_ec2_says_to_be_in_the_shorter_block_leaves_the_longer_one_its_place() -> None:
+    of = two_blocks()
+
+    assert next_block(of, "cr-2", "cr-2") == "cr-1"
+    assert next_block(of, "cr-1", "cr-2") == "cr-2"
+    assert next_block(of, "cr-2", "") == "cr-2"
+
+
+def next_block(of: Cluster, *held: str) -> str:
+    """Where the next one goes, beside instances that are in these ("": EC2 has not said)."""
+    alive = [
+        replace(instance(f"i-{number}", BLOCK), capacity_reservation_id=block)
+        for number, block in enumerate(held)
+    ]
+    return getattr(block_of(snapshot(of=of, instances=alive), BLOCK), "id", "")
+
+
+def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() -> None:
+    """The longer one lasts for it, the shorter one not."""
+    wanted = job(time_limit_s=8 * HOUR_S)
+
+    assert bought(plan(snapshot([wanted], of=two_blocks()))) == [(Market.CAPACITY_BLOCK, 1)]
+    full = snapshot(
+        [wanted, job(7, on=["i-1"])],
+        [node(state="ALLOCATED", gpus_alloc=1)],
+        of=two_blocks(),
+        instances=[instance(on=BLOCK)],
+        records=[NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 100, 0.0)],
+    )
+    assert bought(plan(full)) == [(Market.SPOT, 1)]
+
+
+def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends() -> None:
+    of = two_blocks()
+
+    assert block_drains_at_s(of, BLOCK, NOW_S) == NOW_S + 8 * HOUR_S - 2400
+    assert block_drains_at_s(of, BLOCK, NOW_S + 8 * HOUR_S) == NOW_S + 9 * HOUR_S - 2400
+
+
+def test_a_node_leaves_before_the_end_of_its_own_block_and_not_of_another_of_its_type() -> None:
+    """Its jobs would be requeued, hours or days before they had to be."""
+    of = two_blocks()
+    shorter = replace(of.reservations[1], ends_at_s=NOW_S + 2400)
+    of = replace(of, reservations=(of.reservations[0], shorter))
+
+    def does(block_id: str) -> list[OrderKind]:
+        running = job(7, on=["i-1"], is_requeueable=True)
+        made = plan(
+            snapshot(
+                [running],
+                [node(state="ALLOCATED", gpus_alloc=1)],
+                of=of,
+                instances=[replace(instance(on=BLOCK), capacity_reservation_id=block_id)],
+                records=[
+                    NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 100, 0.0, Phase.JOINED),
+                ],
+            )
+        )
+        return [each.order.kind for each in made.actions if isinstance(each, Send)]
+
+    assert does("cr-1") == []
+    assert sorted(does("cr-2")) == [OrderKind.DRAIN, OrderKind.REQUEUE]
