@@ -39,6 +39,7 @@ LOOKS = {
     "failed": "systemctl --failed --no-legend --plain",
     "timers": "systemctl list-units --no-legend --plain 'tidegate-dead-man*'",
     "running": "systemctl is-active slurmd munge tidegate-boot tidegate-owner-rule",
+    "limits": "systemctl show slurmd | grep -E '^Limit(MEMLOCK|NOFILE|NPROC)=|^TasksMax' | sort",
     "closed": "setpriv --reuid=nobody --regid=nogroup --clear-groups"
     " curl -s -m 1 -o /dev/null http://169.254.169.254/ || echo closed",
     # An ordinary user asks all the while.

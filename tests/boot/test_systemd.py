@@ -42,6 +42,15 @@ def test_a_node_that_is_ready_runs_what_it_should_and_no_longer_waits_to_be_ende
     assert seen["healthy"]["timers"] == ""
 
 
+def test_jobs_may_register_memory_and_open_what_they_like(seen):
+    assert seen["healthy"]["limits"].splitlines() == [
+        "LimitMEMLOCK=infinity",
+        "LimitNOFILE=1048576",
+        "LimitNPROC=infinity",
+        "TasksMax=infinity",
+    ]
+
+
 @pytest.mark.parametrize("role", ["head", "healthy"])
 def test_the_metadata_service_stays_closed_when_the_firewall_restarts(seen, role):
     assert (seen[role]["closed"], seen[role]["firewall"]) == ("closed", "closed")

@@ -108,6 +108,12 @@ def test_on_the_head_only_root_and_the_agent_reach_the_metadata_service(seen):
 
 
 @pytest.mark.parametrize("step", ["batch", "step"])
+def test_a_job_has_the_node_s_limits_and_not_those_of_the_shell_that_sent_it(seen, step):
+    assert seen["job"][step][7:] == seen["job"]["limits"]
+    assert "65536" not in seen["job"]["limits"]  # what `ulimit -l 64` says
+
+
+@pytest.mark.parametrize("step", ["batch", "step"])
 def test_a_job_cannot_reach_the_shared_files_past_the_mount(seen, step):
     """Their proxy asks nobody: who opens a connection is whoever they say, on the file system."""
     assert seen["job"][step][6] == "closed"
