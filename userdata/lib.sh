@@ -68,6 +68,26 @@ has_file() {
     [[ -e $1 ]] && cmp -s "$1" <(printf '%s\n' "$2")
 }
 
+# rotation DAEMON: logrotate's file for the log of one of Slurm's. Debian's tells the daemon by a file
+# that systemd's units do not write, so it goes on writing into what was deleted, and where the signal
+# arrives it makes the daemon read its configuration anew. USR2 opens the log anew (slurmctld(8)).
+rotation() {
+    cat <<EOF_ROTATION
+/var/log/slurm/$1.log {
+    size 5M
+    rotate 12
+    compress
+    delaycompress
+    missingok
+    notifempty
+    nocreate
+    postrotate
+        systemctl kill -s USR2 --kill-who=main $1 || true
+    endscript
+}
+EOF_ROTATION
+}
+
 # pyxis: where the plugin of Slurm is that brings --container-image; nothing when it is not there.
 pyxis() {
     local file

@@ -234,12 +234,24 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "job_after": wait_for_job(head, running, "RUNNING"),
         "waiting_after": run(head, f"squeue -h -j {waiting} -o '%j %T'"),
         "accounted": accounted(head, running),
+        "rotated": rotated(head),
         "alice": run(head, "getent passwd alice; id -nG alice; getent shadow alice | cut -d: -f2"),
         "submits": head.run(["sbatch", "-H", "--wrap=true"], user="alice").returncode,
         "nodes_after": list(show_nodes(head)),
         "node_id": node_id,
         "updates": updated(stage, head, values, running, node_id),
     }
+
+
+def rotated(head: Machine) -> dict[str, bool]:
+    """What logrotate does: the log gets another name, then its file's postrotate runs."""
+    log = "/var/log/slurm/slurmctld.log"
+    pid = pid_of_slurmctld(head)
+    after = "sed -n '/postrotate/,/endscript/{//!p}' /etc/logrotate.d/slurmctld | sh"
+    run(head, f"mv {log} {log}.1; {after}")
+    job_id = run(head, "sbatch --parsable -H --wrap=true")
+    is_told = wait_for(lambda: f"JobId={job_id} " in run(head, f"cat {log} 2>/dev/null || true"))
+    return {"is_told": is_told, "is_same": pid_of_slurmctld(head) == pid}
 
 
 def accounted(head: Machine, job_id: str) -> str:

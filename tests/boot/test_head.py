@@ -87,6 +87,11 @@ def test_a_new_head_knows_the_people_of_the_one_before(seen):
     assert seen["submits"] == 0
 
 
+def test_a_log_that_was_rotated_tells_on_in_a_new_file(seen):
+    """The agent wakes on that file."""
+    assert seen["rotated"] == {"is_told": True, "is_same": True}
+
+
 def test_a_deployment_adds_a_partition_under_running_jobs(seen):
     assert seen["updates"]["more"] == ["cheap up", "gpu up", "more up"]
     assert seen["updates"]["job"] == "RUNNING"

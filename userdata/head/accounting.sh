@@ -9,7 +9,7 @@
 
 readonly TABLES=$DATA_DIR/mysql
 readonly DATABASE_UNIT=/etc/systemd/system/tidegate-mariadb.service
-readonly DBD_CONF=/etc/slurm/slurmdbd.conf
+readonly DBD_CONF=/etc/slurm/slurmdbd.conf ROTATION=/etc/logrotate.d/slurmdbd
 
 database_unit() {
     cat <<EOF_UNIT
@@ -43,6 +43,7 @@ EOF_CONF
 check() {
     [[ -z $ACCOUNTING ]] || {
         has_file "$DATABASE_UNIT" "$(database_unit)" && has_file "$DBD_CONF" "$(dbd_conf)" &&
+            has_file "$ROTATION" "$(rotation slurmdbd)" &&
             systemctl is-active --quiet tidegate-mariadb slurmdbd && knows_cluster
     }
 }
@@ -61,6 +62,8 @@ GRANT ALL ON slurm_acct_db.* TO slurm@localhost;
 EOF_SQL
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 755 /var/log/slurm
+    install -d -m 755 "${ROTATION%/*}"
+    rotation slurmdbd | put_file "$ROTATION" 644
     # slurmdbd takes a file of its own user alone.
     dbd_conf >"$RUN_DIR/slurmdbd.conf"
     install -o slurm -g slurm -m 600 "$RUN_DIR/slurmdbd.conf" "$DBD_CONF"

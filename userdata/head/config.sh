@@ -9,6 +9,7 @@
 # (docs/real-slurm.md, h). What an administrator changed stays until then, and is saved beside.
 
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
+readonly ROTATION=/etc/logrotate.d/slurmctld
 
 # Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
 has_plugins() {
@@ -17,7 +18,8 @@ has_plugins() {
 
 check() {
     has_plugins && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
-        cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]]
+        cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]] &&
+        has_file "$ROTATION" "$(rotation slurmctld)"
 }
 
 # The partitions that job records name, of ended jobs too; nothing when slurmctld is down.
@@ -55,6 +57,8 @@ apply() {
     put_file "$CONF" 644 <<<"$new"
     put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf
     put_file /etc/slurm/gres.conf 644 <<<'Include /etc/slurm/gres.node.conf'
+    install -d -m 755 "${ROTATION%/*}"
+    rotation slurmctld | put_file "$ROTATION" 644
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     put_file /etc/slurm/gres.node.conf 644 </dev/null
     if [[ -n $is_changed ]] && systemctl is-active --quiet slurmctld; then

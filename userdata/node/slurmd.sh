@@ -7,14 +7,33 @@
 slurmd_conf() {
     local features=$POOL,$INSTANCE_TYPE,${INSTANCE_TYPE%%.*},$MARKET
     [[ $LABELS == - ]] || features+=",$LABELS"
-    printf 'CPUs=%s RealMemory=%s Feature=%s Weight=%s' "$CPUS" "$MEMORY_MIB" "$features" "$WEIGHT"
+    cpus || return
+    printf ' RealMemory=%s Feature=%s Weight=%s' "$MEMORY_MIB" "$features" "$WEIGHT"
     ((ACCELERATORS == 0)) || printf ' Gres=%s:%s:%s' "$GRES" "$GPU_TYPE" "$ACCELERATORS"
     # A member of a gang: it takes no job before all are there and one undrain opens them.
     [[ $GATE != drain ]] || printf ' State=DRAIN'
 }
 
+# cpus: told by their number alone, Slurm gives away each thread by itself, as the planner counts them.
+# 23.11.0 to 23.11.6 then leave one thread of each core to jobs (CHANGELOG of 23.11.7), so there the
+# node tells its sockets, cores and threads, and whole cores are given away.
+cpus() {
+    local version found
+    version=$(slurmd -V) || return
+    if [[ ${version##* } != 23.11.[0-6] ]]; then
+        printf 'CPUs=%s' "$CPUS"
+        return
+    fi
+    found=$(slurmd -C | grep -oE '(CPUs|Boards|SocketsPerBoard|CoresPerSocket|ThreadsPerCore)=[0-9]+' | paste -sd' ')
+    if [[ "$found " != "CPUs=$CPUS "* ]]; then
+        echo "this machine has ${found%% *}, $INSTANCE_TYPE has $CPUS" >&2
+        return "$WRONG_CONFIGURATION"
+    fi
+    printf '%s' "$found"
+}
+
 # What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
-readonly HOOKS=/usr/tidegate-bin/true
+readonly HOOKS=/usr/tidegate-bin/true ROTATION=/etc/logrotate.d/slurmd
 
 hooks() {
     cat <<'END_OF_HOOKS'
@@ -33,8 +52,12 @@ END_OF_HOOKS
 }
 
 write_slurmd_service() {
+    local conf
+    conf=$(slurmd_conf) || exit
     install -d -m 755 /etc/systemd/system/slurmd.service.d
-    # The packaged unit starts only where there is a slurm.conf; a configless node has none.
+    # The packaged unit starts only where there is a slurm.conf; a configless node has none. Jobs have
+    # the limits of slurmd: EFA and NCCL register memory without bound, loaders have many files and
+    # processes open.
     cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<EOF_UNIT
 [Unit]
 ConditionPathExists=
@@ -42,10 +65,16 @@ ConditionPathExists=$MAY_START
 [Service]
 Restart=on-failure
 RestartSec=2
+LimitMEMLOCK=infinity
+LimitNOFILE=131072:1048576
+LimitNPROC=infinity
+LimitSTACK=infinity
+TasksMax=infinity
 EOF_UNIT
     printf "SLURMD_OPTIONS=\"-Z -N %s --conf-server %s --conf '%s'\"\n" \
-        "$INSTANCE_ID" "$HEAD" "$(slurmd_conf)" >/etc/default/slurmd
-    install -d -m 755 /var/spool/slurmd /var/log/slurm
+        "$INSTANCE_ID" "$HEAD" "$conf" >/etc/default/slurmd
+    install -d -m 755 /var/spool/slurmd /var/log/slurm "${ROTATION%/*}"
+    rotation slurmd | put_file "$ROTATION" 644
     systemctl daemon-reload
 }
 
