@@ -110,6 +110,7 @@ _HEAD_STAGES = (
     "head/export",
     "head/config",
     "head/accounting",
+    "head/homes",
     "head/users",
     "head/slurmctld",
     "head/agent_code",

@@ -27,7 +27,6 @@ from tests.e2e.boot_world import (
     LOCAL_SLURM,
     READY,
     Cloud,
-    add_user,
     buy,
     data_of_head,
     data_of_node,
@@ -36,6 +35,7 @@ from tests.e2e.boot_world import (
     tags,
     template,
 )
+from tests.e2e.people import add_user
 from tests.userdata.values import HEAD, T4X1
 from tests.worlds import wait_for
 from userdata.render import HeadValues, SlurmPartition

@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import shlex
 import sys
 import threading
 import time
@@ -30,6 +31,7 @@ from local import namespaces
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
+from tests.e2e.people import add_user, home_at_login
 from tests.e2e.secrecy import firewall_restarted, leaks, reaches_files, reaches_imds, what_leaked
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
 from tests.worlds import PATIENCE_S, wait_for
@@ -76,6 +78,7 @@ looks() {
     curl -sS -m 1 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' \\
         http://169.254.169.254/latest/api/token >/dev/null 2>&1 && echo open || echo closed
     (exec 3<>/dev/tcp/127.0.0.1/20049) 2>/dev/null && echo open || echo closed
+    prlimit --noheadings --raw -o SOFT --memlock --nofile
 }
 looks >~/batch
 export -f looks
@@ -249,25 +252,19 @@ def broken_specs(cloud: Cloud) -> dict[str, MachineSpec]:
     }
 
 
-def add_user(head: Machine) -> None:
-    """alice, who exists on the head only; then what the agent does: publish her."""
-    for line in (
-        "useradd --uid 2001 --no-create-home --home-dir /shared/home/alice -s /bin/bash alice",
-        "install -d /shared/home && install -d -o alice -g alice /shared/home/alice",
-        "getent passwd alice >/shared/.tidegate/users/passwd",
-        "getent group alice >/shared/.tidegate/users/group",
-    ):
-        done = head.run(["bash", "-c", line])
-        assert done.returncode == 0, done.stderr
-
-
 def run_job(head: Machine, world: World, names: list[str]) -> dict[str, list[str]]:
     script = JOB.replace("NODES", " ".join([*names, "head"]))
-    asked = ["sbatch", "--wait", "--gres=gpu:a10g:2", "-o", "/shared/home/alice/out"]
-    done = head.run(asked, user="alice", input=script)
+    asked = ["sbatch", "--wait", "--gres=gpu:a10g:2"]
+    line = f"ulimit -n 512 -l 64; {shlex.join(asked)}"
+    done = head.run(["bash", "-c", line], user="alice", input=script)
     home = world.shared_dir / "home" / "alice"
-    files = ("batch", "step", "tres", "out")
+    files = ("batch", "step", "tres")
     found = {name: (home / name).read_text().split() for name in files if (home / name).exists()}
+    node = world.machine(names[2])
+    assert node
+    slurmd = "prlimit -p $(pgrep -ox slurmd) --noheadings --raw -o SOFT --memlock --nofile"
+    found["limits"] = node.run(["bash", "-c", slurmd]).stdout.split()
+    found["out"] = [each.name for each in home.glob("slurm-*.out")]
     return {"sbatch": [done.stderr], **found, "owner": [str((home / "batch").stat().st_uid)]}
 
 
@@ -361,6 +358,7 @@ def scenario() -> dict[str, Any]:
             "names_on_head": [head.run(["getent", "hosts", i]).returncode for i in ids.values()],
             "imds": {user: reaches_imds(head, user) for user in ("root", "slurm", "alice")},
             "files": {user: reaches_files(head, user) for user in ("root", "slurm", "alice")},
+            "home_at_login": home_at_login(head),
             "shared": head.run(["findmnt", "-no", "OPTIONS", "/shared"]).stdout.strip(),
             "leaked": what_leaked(head),
             "key_in": leaks(munge_key(cloud), world),

@@ -80,6 +80,14 @@ def test_a_user_of_the_head_finds_herself_at_home_in_a_job(seen, step):
     assert seen["job"]["owner"] == ["2001"]
 
 
+def test_the_first_job_of_a_new_user_leaves_its_output_in_her_home(seen):
+    assert seen["job"]["out"] == ["slurm-1.out"], seen["job"]["sbatch"]
+
+
+def test_who_has_no_home_gets_one_at_a_login(seen):
+    assert seen["home_at_login"] == "/shared/home/bob bob"
+
+
 @pytest.mark.parametrize("step", ["batch", "step"])
 def test_a_job_sees_the_gpus_it_asked_for(seen, step):
     assert seen["job"][step][3] == "0,1"
