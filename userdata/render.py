@@ -179,6 +179,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
     return {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
+        "HEAD_HOST": values.slurm.head_host,
         "METADATA_USERS": f"root {values.agent_user}",
         "AGENT_USER": values.agent_user,
         "AGENT_SHA256": values.agent.sha256 if values.agent else "",

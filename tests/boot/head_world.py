@@ -317,7 +317,8 @@ def killed(times: int) -> dict[str, Any]:
         data = data_of_head(cloud, replace(stage.values(volume_id), update_poll_s=60))
         disks = (stage.disk(ebs_link(volume_id)),)
         head = world.boot(
-            MachineSpec("i-0ead0000000000099", "m7i.large", data, is_head=True, disks=disks)
+            # Nobody's head: no name service knows it by the head's name, at no boot.
+            MachineSpec("i-0ead0000000000099", "m7i.large", data, disks=disks)
         )
         # A head that is cut short before this never comes back: there is nothing to go on from.
         assert wait_for((head.root / AGAIN).exists)

@@ -121,6 +121,7 @@ def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):
 def test_a_head_whose_plug_was_pulled_at_any_moment_is_ready_with_its_queue_when_it_boots(
     cut_short,
 ):
+    """Nor does it ask a name service for its own name: the world has none that knows it."""
     assert cut_short["is_ready"], cut_short["console"]
     assert cut_short["running"] == ["1", "1"]
     assert cut_short["queue"] == "waits PENDING"

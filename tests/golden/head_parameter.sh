@@ -2,6 +2,7 @@ BUNDLE=cdk-hnb659fds-assets-123456789012-us-east-1/bbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 SHA256=cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
 ROLE=head
 HEAD_NAME=head
+HEAD_HOST=head.ec2.internal
 METADATA_USERS='root slurm'
 AGENT_USER=slurm
 AGENT_SHA256=eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
