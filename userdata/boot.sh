@@ -146,8 +146,11 @@ main() {
 
 # The unit; without waiting, since it may come after the one that runs user data.
 enter() {
-    install -m 644 tidegate-boot.service /etc/systemd/system
-    systemctl daemon-reload
+    # The head comes by each minute.
+    if ! cmp -s tidegate-boot.service /etc/systemd/system/tidegate-boot.service; then
+        install -m 644 tidegate-boot.service /etc/systemd/system
+        systemctl daemon-reload
+    fi
     systemctl --no-block "$1" tidegate-boot
 }
 

@@ -1,7 +1,8 @@
 """What must be on a machine: programs, and the packages that bring them."""
 
 # Ubuntu's names. The EFS mount helper is in AWS's repository, which the stage adds.
-PACKAGES = "amazon-efs-utils curl munge nftables nfs-common slurm-client"
+# `srun --mpi=pmix` loads PMIx's library, which Slurm's packages only recommend.
+PACKAGES = "amazon-efs-utils curl libpmix2 munge nftables nfs-common slurm-client"
 PROGRAMS = "curl munge munged mount.efs nft scontrol"
 NODE_PACKAGES = f"{PACKAGES} libnss-extrausers mdadm pciutils slurmd xfsprogs"
 # Amazon Linux's, and those of Slurm's own slurm.spec. It has a curl that `curl` would replace.

@@ -13,6 +13,7 @@ from typing import Any
 from local import namespaces
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
+from tests.boot.head_world import AGAIN
 from tests.boot.node_faults import FAULTS, MOUNT_EFS_AFTER, Fault, stub
 from tests.boot.node_world import Stage, ended
 from tests.e2e.boot_world import (
@@ -77,6 +78,13 @@ def restarted(machine: Machine) -> list[str]:
     return [before, machine.run(asked).stdout.strip()]
 
 
+def looked_again(machine: Machine) -> int:
+    """How often systemd reads all units anew while the head looks for a deployment."""
+    count = "journalctl -b -o cat _PID=1 | grep -c '^Reloading'"
+    line = f"before=$({count}); /{AGAIN}; sleep 1; echo $(($({count}) - before))"
+    return int(machine.run(["bash", "-c", line]).stdout.strip() or -1)
+
+
 def rebooted(machine: Machine) -> dict[str, Any]:
     """A node that comes back ends itself before Slurm hears of it."""
     machine.run(["systemctl", "reboot"])
@@ -117,6 +125,8 @@ def scenario() -> dict[str, Any]:
             }
         seen["healthy"] |= look(machines["healthy"])
         seen["proxy"] = restarted(head)
+        seen["reloads"] = looked_again(head)
+        seen["upgrades"] = head.run(["systemctl", "is-enabled", "apt-daily-upgrade.timer"]).stdout
         seen["rebooted"] = rebooted(machines["healthy"])
     return seen
 

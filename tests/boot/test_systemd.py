@@ -68,6 +68,14 @@ def test_a_restart_of_the_boot_s_unit_leaves_the_shared_folder_its_proxy(seen):
     assert after == before
 
 
+def test_a_head_that_looks_for_a_deployment_and_finds_none_reads_no_unit_anew(seen):
+    assert seen["reloads"] == 0
+
+
+def test_a_head_takes_the_system_s_security_updates(seen):
+    assert seen["upgrades"].strip() == "enabled"
+
+
 def test_a_sick_node_powers_off(seen):
     assert "stage health failed (exit 78)" in seen["gpu_missing"]["console"]
     assert (seen["gpu_missing"]["alive"], seen["gpu_missing"]["slurm"]) == (False, "")

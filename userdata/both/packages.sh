@@ -77,7 +77,7 @@ install_with() {
 # Waits for who else holds the lock, and tries downloads again.
 apt_install() {
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get $APT install --no-install-recommends "$@"
+    NEEDRESTART_SUSPEND=1 DEBIAN_FRONTEND=noninteractive apt-get $APT install --no-install-recommends "$@"
 }
 
 # Slurm's packages have the names of Debian or, of SchedMD's own make, others. Source: Slurm's
