@@ -269,6 +269,12 @@ FAULTS = {
     "sssd": Fault("", SSSD, replace(LOCAL_NODE, users="sssd")),
     "sssd_missing": Fault("no /etc/sssd/sssd.conf", values=replace(LOCAL_NODE, users="sssd")),
     "scratch": Fault("", {"/usr/sbin/mkfs.xfs": stub("mkfs.xfs")}, stores=1),
+    # AWS's image has mounted it already, for root alone.
+    "scratch_of_image": Fault(
+        "",
+        {"/opt/dlami/nvme/.keep": "x", "/usr/bin/mountpoint": stub("mountpoint-dlami")},
+        stores=1,
+    ),
     "image_lacks": Fault("stage packages failed (exit 78): the image lacks mount.efs", LACKING),
     "installed": Fault("", APT, INSTALLS),
     "driver_installed": Fault("", DRIVERLESS, replace(INSTALLS, driver_branch="580")),

@@ -115,7 +115,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         wait_for(lambda: machine.run(["pgrep", "-f", "boot/boot.sh"]).returncode)
         line = (
             f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
-            "findmnt -no FSTYPE /scratch; readlink -f /usr/sbin/mount.efs"
+            "findmnt -no FSTYPE /scratch; stat -Lc %n:%a /scratch; readlink -f /usr/sbin/mount.efs"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout

@@ -175,6 +175,12 @@ def test_a_secrets_manager_that_has_no_time_is_asked_again(seen):
 
 def test_an_instance_store_becomes_scratch(seen):
     assert "ext4" in seen["scratch"]["shown"]
+    assert "ext4" not in seen["scratch_of_image"]["shown"]
+
+
+@pytest.mark.parametrize("name", ["scratch", "scratch_of_image"])
+def test_everybody_may_write_to_scratch(seen, name):
+    assert "/scratch:1777" in seen[name]["shown"]
 
 
 def test_a_package_that_is_missing_is_named_and_keeps_no_other_away(seen):

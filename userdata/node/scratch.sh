@@ -15,7 +15,9 @@ stores() {
 }
 
 check() {
-    mountpoint -q "$SCRATCH" || [[ -L $SCRATCH || -z $(stores) ]]
+    [[ -z $(stores) ]] || {
+        { mountpoint -q "$SCRATCH" || [[ -L $SCRATCH ]]; } && [[ $(stat -Lc %a "$SCRATCH") == 1777 ]]
+    }
 }
 
 apply() {
@@ -23,6 +25,8 @@ apply() {
     local -a devices
     mapfile -t devices < <(stores)
     if mountpoint -q "$OF_IMAGE"; then
+        # Root's alone, as the image mounts it.
+        chmod 1777 "$OF_IMAGE"
         ln -sfn "$OF_IMAGE" "$SCRATCH"
         return
     fi
