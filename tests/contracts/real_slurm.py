@@ -14,6 +14,7 @@ from typing import Self
 
 import pytest
 
+from tests.overrides import assert_bounded_bench
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 
@@ -28,6 +29,7 @@ NAMESPACES = (
     "--kill-child=SIGKILL",
     "--mount-proc",
 )
+CONFS = ("slurm", "cgroup")
 PATIENCE_S = 60.0
 POLL_S = 0.15  # a look at Slurm is several processes
 
@@ -210,4 +212,5 @@ def slurm_of_its_own(*extra_conf: str) -> Iterator[RealSlurm]:
         TemporaryDirectory(prefix="tg", dir="/tmp") as folder,
         RealSlurm(Path(folder), extra_conf) as slurm,
     ):
+        assert_bounded_bench(*(slurm.run("cat", f"/etc/slurm/{name}.conf") for name in CONFS))
         yield slurm

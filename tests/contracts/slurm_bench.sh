@@ -14,8 +14,10 @@ write_conf() {
     cat > /etc/slurm/slurm.conf <<CONF
 ClusterName=bench
 SlurmctldHost=head(10.77.0.1)
+SlurmctldPort=6817
 SlurmUser=root
 AuthType=auth/munge
+CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool/%n
 SlurmctldPidFile=/run/slurmctld.pid
@@ -31,7 +33,10 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
-SlurmctldParameters=enable_configless
+JobRequeue=1
+SlurmdTimeout=120
+PropagateResourceLimits=NONE
+SlurmctldParameters=enable_configless,node_reg_mem_percent=90
 SlurmdParameters=config_overrides
 MaxNodeCount=200
 TreeWidth=65533

@@ -33,6 +33,7 @@ from local.machine import Machine, MachineSpec
 from local.world import BRIDGE_ADDRESS, World, WorldSettings
 from tests.e2e.people import add_user, home_at_login
 from tests.e2e.secrecy import firewall_restarted, leaks, reaches_files, reaches_imds, what_leaked
+from tests.overrides import assert_bounded_head
 from tests.userdata.values import A10GX4, HEAD, NODE, SLURM, T4X1, T4X4
 from tests.worlds import PATIENCE_S, wait_for
 from userdata.render import (
@@ -138,6 +139,7 @@ def data_of_node(cloud: Cloud, values: NodeValues) -> str:
 
 def data_of_head(cloud: Cloud, values: HeadValues, parameter: str = HEAD_PARAMETER) -> str:
     """User data of the head, whose parameter and bundle are there."""
+    assert_bounded_head(values)
     told = head_parameter(values, publish(cloud, head_bundle(values)))
     cloud.client("ssm").put_parameter(Name=parameter, Value=told, Type="String", Overwrite=True)
     return head_user_data(values, parameter)
