@@ -67,13 +67,14 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     from tidegate.wire.config import load_cluster
     from tidegate.wire.offerings import problems
     from tidegate.wire.problems import render
+    from tidegate.wire.slurm_faults import slurm_findings
 
     try:
         read = load_cluster(file)
     except BadConfig as error:
         console.print(str(error), style="red")
         return Verdict(str(file), is_good=False, problems=error.problems or (str(error),))
-    found = findings(read)
+    found = (*findings(read), *slurm_findings(read))
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
     console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
