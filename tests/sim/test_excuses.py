@@ -20,7 +20,7 @@ from tidegate.core.model.ec2 import (
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, SpotInterruption
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
-from tidegate.core.model.plan import Plan
+from tidegate.core.model.plan import Plan, Served
 from tidegate.core.model.slurm import SetBy, Shape
 from tidegate.core.passes.futile import BACK_OFF_S
 from tidegate.ports import Finished
@@ -31,10 +31,11 @@ from tidegate.sim.checks.ending import HeadGoesLast
 from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
+from tidegate.sim.checks.orders import GangsWhole
 from tidegate.sim.checks.sickness import SLACK_S, SickNeedsWait
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.draw import draw
-from tidegate.sim.slurm_parts import SimNode, Submit
+from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 from tidegate.sim.world import SimWorld
 
 SPOT = Offering(T4.name, ZONE, Market.SPOT)
@@ -227,11 +228,15 @@ def test_a_back_off_may_have_begun_with_a_look_that_nobody_heard_of(ago_s: float
     check.requested(asked)
 
 
-def test_a_node_that_ec2_does_not_show_is_dead_and_not_sick() -> None:
+@pytest.mark.parametrize("is_shown_again", [False, True])
+def test_a_node_that_ec2_does_not_show_is_dead_and_not_sick(is_shown_again: bool) -> None:
+    """Its release as a dead one may be on its way when EC2 shows it again."""
     world, seen = witnessed()
     check = SickNeedsWait(seen)
+    if is_shown_again:
+        seen.chaos.left_out.add("i-2")
 
-    check.requested(fall_ill(world, seen, check, ["i-1"]))
+    check.requested(fall_ill(world, seen, check, ["i-1", "i-2"] if is_shown_again else ["i-1"]))
 
 
 def fall_ill(
@@ -255,3 +260,48 @@ def fall_ill(
     snap = snapshot([job(4)], ill, records=held, instances=alive, of=world.cluster)
     check.looked(Looked([Round(snap, Plan((), (), ()), Outcome())]))
     return requests[2]
+
+
+def a_gang_of_two(world: SimWorld, check: GangsWhole) -> tuple[SimJob, SimJob, str]:
+    """A lesser job is about to start on the node that was bought for a gang, which counts on an
+    open one as well; another job, and that node.
+    """
+    one = Submit("ada", Shape(1, "t4", 1, 1000), 60.0)
+    gang = world.slurm.submit(replace(one, nodes=2, priority=9))
+    lesser, other = (world.slurm.jobs[world.slurm.submit(one)] for _ in "12")
+    names = [world.compute.create_fleet(first_node(world)).instances[0].instance_id for _ in "12"]
+    for name in names:
+        world.slurm.register(SimNode(name, 4, 16000, 1, "t4", ("t4",), 1))
+    bought, kept = names
+    world.ledger.all_nodes[bought] = replace(record(bought), gated_for=gang)
+    snap = replace(snapshot(of=world.cluster, age_s=5.0), now_s=world.clock.now_s())
+    served = Plan((), (Served(gang, (bought, kept), "nodes that fit are up"),), ())
+    check.looked(Looked([Round(snap, served, Outcome())]))
+    lesser.node_names = (bought,)
+    return lesser, other, kept
+
+
+@pytest.mark.parametrize(
+    "excuse", ["", "a person", "a late job", "an early job", "an untold plan", "a wrong clock"]
+)
+def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) -> None:
+    """It is not at fault when somebody took the open one after the plan, or orders are dropped."""
+    world, seen = witnessed()
+    check = GangsWhole(seen)
+    lesser, other, kept = a_gang_of_two(world, check)
+    match excuse:
+        case "a person":
+            seen.chaos.touched.add(kept)
+        case "a late job" | "an early job":
+            other.started_at_s = world.clock.now_s() - (4.0 if excuse == "a late job" else 6.0)
+            world.slurm.nodes[kept].jobs[other.job_id] = other
+        case "an untold plan":
+            seen.committed_s[1] = world.clock.now_s() + 1.0
+        case "a wrong clock":
+            seen.chaos.note("clock")
+
+    if excuse in ("", "an early job"):
+        with pytest.raises(Broken, match="which waits for gang"):
+            check.started(lesser)
+    else:
+        check.started(lesser)

@@ -8,7 +8,7 @@ from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.slurm_names import faults
 from tidegate.service.control import Looked
-from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.checks.witness import ORDERS_LAST_S, Check, Witness
 from tidegate.sim.happenings import OPERATORS
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
@@ -161,6 +161,8 @@ class GangsWhole(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.promised: dict[str, str] = {}
+        self.told_s = 0.0  # when a look last told its plan
+        self.seen_s = 0.0  # when what that plan saw was written
         self.given_up: set[str] = set()
         self.dealt: dict[str, str] = {}
 
@@ -209,6 +211,9 @@ class GangsWhole(Check):
             self._gang_of(name)
         for done in looked.rounds:
             self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
+            self.seen_s = done.snapshot.now_s - done.snapshot.digest_age_s
+        if not looked.trouble:
+            self.told_s = self.witness.now_s
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         """A gate that opens before its gang is complete gives the node away."""
@@ -229,30 +234,42 @@ class GangsWhole(Check):
         owner = next((j for j in self._jobs() if gang in ids_of(j)), None)
         if owner is None or owner.state != "PENDING" or self.promised.get(name) != gang:
             return
+        if max(self.witness.committed_s.values(), default=0.0) > self.told_s:
+            return  # of a plan whose look stands still, has failed or died nobody hears
         if owner.het_job_id:  # only backfill starts it: the main scheduler goes past it
             return
         is_ready = owner.eligible_at_s <= self.witness.now_s and not owner.submit.is_held
         is_greater = owner.submit.priority > job.submit.priority
         if not is_ready or not is_greater or table.is_throttled(owner) or table.over_cap(owner):
             return
-        mates = [name for name in self.world.compute.everything if self._gang_of(name) == gang]
+        # Orders that a wrong clock takes for expired open nothing, and close nothing.
+        if not self.witness.chaos.was_calm_since(self.witness.now_s - ORDERS_LAST_S, "clock"):
+            return
+        mates = {name for name in self.world.compute.everything if self._gang_of(name) == gang}
+        kept = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)} - mates
+        is_broken_up = any(map(self._goes, mates)) or any(map(self._is_held, mates | kept))
         # A more important job that has taken one of them leaves the gang waiting for another.
-        nodes = self.world.slurm.nodes
-        # Nor does one that a person or software has drained.
-        touched = self.witness.chaos.touched | self.witness.chaos.sickened
-        is_broken_up = self._is_kept_one_taken(owner) or any(
-            mate in touched or (mate in nodes and nodes[mate].jobs.keys() - {job.job_id})
-            for mate in mates
-        )
-        if not is_broken_up and not any(self._goes(mate) for mate in mates):
+        taken = any(self._takers(mate) - {job.job_id} for mate in mates)
+        if not (is_broken_up or taken or any(self._is_taken(name, owner) for name in kept)):
             raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
 
-    def _is_kept_one_taken(self, owner: SimJob) -> bool:
-        """A job that Slurm may start before the gang is on an open node that was kept for it."""
-        nodes = self.world.slurm.nodes
-        kept = (n for n, job_id in self.promised.items() if job_id == owner.job_id and n in nodes)
-        on_them = (job for name in kept for job in nodes[name].jobs.values())
-        return any(job.submit.priority >= owner.submit.priority for job in on_them)
+    def _takers(self, name: str) -> set[str]:
+        node = self.world.slurm.nodes.get(name)
+        return set(node.jobs) if node else set()
+
+    def _is_held(self, name: str) -> bool:
+        """By a person or by software, who have drained it."""
+        return name in self.witness.chaos.touched or name in self.witness.chaos.sickened
+
+    def _is_taken(self, name: str, owner: SimJob) -> bool:
+        """An open node that was kept for a gang has a job that Slurm may start before it, or one
+        that came after the plan had seen the node idle.
+        """
+        jobs = [self.world.slurm.jobs[job_id] for job_id in self._takers(name)]
+        return any(
+            job.submit.priority >= owner.submit.priority or job.started_at_s > self.seen_s
+            for job in jobs
+        )
 
     def _goes(self, name: str) -> bool:
         is_gone = not self.world.compute.is_live(name)

@@ -65,8 +65,9 @@ class SickNeedsWait(Check):
 
     def _is_sick(self, node: Node) -> bool:
         chaos = self.witness.chaos
-        if node.name in chaos.cordoned or node.name in chaos.announced:
-            return False  # it leaves for another reason
+        for leaving in (chaos.cordoned, chaos.announced, chaos.left_out):
+            if node.name in leaving:
+                return False  # for another reason
         whose = hand(node, self.world.cluster.health_reasons)
         return node.state.is_drain and whose is Hand.SOFTWARE
 
