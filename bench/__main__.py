@@ -12,6 +12,7 @@ from bench import (
     interruption,
     interruption_real,
     interruption_storm,
+    ledger,
     letting_go,
     planner,
     replay,
@@ -24,7 +25,8 @@ from tests.contracts.real_slurm import why_not_here
 
 
 def main() -> None:
-    parts = [planner, calls, cold_start, synthesis, interruption, why, simulate, interruption_storm]
+    parts = [planner, calls, ledger, cold_start, synthesis, interruption, why, simulate]
+    parts.append(interruption_storm)
     if reason := why_not_here():
         print(f"nothing on real Slurm: {reason}")
     else:

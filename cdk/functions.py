@@ -157,7 +157,7 @@ class Functions(Construct):
         cluster = around.file.cluster.name
         queues, storage = around.queues, around.storage
         return (
-            statements.ledger(storage.table.table_arn),
+            *statements.ledger(storage.table.table_arn),
             *statements.read_newest("Digest", storage.bucket.bucket_arn, storage.digest_key),
             # As the import that it will be: cdk-nag names the wildcard below it by that.
             statements.keep_decisions(
@@ -200,7 +200,7 @@ class Functions(Construct):
         """Of schedule and reconcile: both keep the cluster's hours."""
         queues, storage = self._around.queues, self._around.storage
         return (
-            statements.ledger(storage.table.table_arn),
+            *statements.ledger(storage.table.table_arn),
             statements.send("Send", queues.looks.queue_arn, queues.dead.queue_arn),
             statements.describe_instances(),
             statements.start_and_stop_head(self, self._around.file.cluster.name),

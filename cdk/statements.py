@@ -12,6 +12,7 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
 from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, SPOT_ROLE
+from tidegate.wire.records import OPEN_INDEX
 from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
 
@@ -113,13 +114,16 @@ def tell(sid: str, bus_arn: str, source: str) -> iam.PolicyStatement:
     return statement(sid, ["events:PutEvents"], [bus_arn], condition)
 
 
-def ledger(table_arn: str, *more: str) -> iam.PolicyStatement:
+def ledger(table_arn: str, *more: str) -> Sequence[iam.PolicyStatement]:
     """Of every function: whoever looks first draws the lineage, and to stop the head is a commit.
 
-    A transaction is allowed as the puts and updates that are in it.
+    A transaction is allowed as the puts and updates that are in it; only what is open is listed.
     """
-    actions = [*more, "GetItem", "PutItem", "Query", "UpdateItem"]
-    return statement("Ledger", [f"dynamodb:{each}" for each in actions], [table_arn])
+    actions = [f"dynamodb:{each}" for each in (*more, "GetItem", "PutItem", "UpdateItem")]
+    return (
+        statement("Ledger", actions, [table_arn]),
+        statement("Open", ["dynamodb:Query"], [f"{table_arn}/index/{OPEN_INDEX}"]),
+    )
 
 
 def notices(table_arn: str) -> iam.PolicyStatement:

@@ -13,6 +13,7 @@ from constructs import Construct
 from cdk.acknowledged import acknowledge
 from cdk.statements import ec2_arn
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.records import OPEN, OPEN_INDEX
 
 # munged takes keys of 32 to 1024 bytes (mungekey(8)).
 MUNGE_KEY_BYTES = 1024
@@ -63,7 +64,8 @@ class Storage(Construct):
         self.backed_up = backed_up
 
     def _ledger(self) -> dynamodb.Table:
-        return dynamodb.Table(
+        """With an index of what is open: a week of what is finished would cost each look."""
+        table = dynamodb.Table(
             self,
             "Ledger",
             partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
@@ -76,6 +78,11 @@ class Storage(Construct):
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
+        table.add_local_secondary_index(
+            index_name=OPEN_INDEX,
+            sort_key=dynamodb.Attribute(name=OPEN, type=dynamodb.AttributeType.NUMBER),
+        )
+        return table
 
     def _digests(self) -> s3.Bucket:
         """The digest, the verdicts and the log of decisions; old versions would only cost."""

@@ -10,6 +10,7 @@ from typing import Any
 from local.clients import REGION
 from local.cloud import IMAGE_ID, ZONES, LocalCloud
 from tidegate.wire.events import DIGEST_DETAIL_TYPE, DIGEST_SOURCE
+from tidegate.wire.records import OPEN, OPEN_INDEX
 
 MUNGE_KEY_BYTES = 1024
 
@@ -126,6 +127,17 @@ def _create_table(dynamodb: Any, name: str) -> None:
         AttributeDefinitions=[
             {"AttributeName": "pk", "AttributeType": "S"},
             {"AttributeName": "sk", "AttributeType": "S"},
+            {"AttributeName": OPEN, "AttributeType": "N"},
+        ],
+        LocalSecondaryIndexes=[
+            {
+                "IndexName": OPEN_INDEX,
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": OPEN, "KeyType": "RANGE"},
+                ],
+                "Projection": {"ProjectionType": "ALL"},
+            }
         ],
     )
     dynamodb.update_time_to_live(

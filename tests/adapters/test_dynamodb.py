@@ -1,7 +1,10 @@
 """The ledger's commit where planners share a table: whose commit was it?"""
 
+from typing import Any, cast
+
 import pytest
 
+from bench.ledger import Counting, Read, write_day
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
@@ -9,6 +12,9 @@ from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
+
+# Spent: two days and a month.
+COUNTERS = 3
 
 
 @pytest.fixture
@@ -80,3 +86,15 @@ def test_finished_records_are_left_to_the_time_to_live(
     expiries = {item["sk"]["S"]: item.get("expires_at", {}).get("N") for item in items}
     assert expiries["launch#l-1"] == str(int(NOW_S) + 7 * 24 * 3600)
     assert expiries["epoch"] is None
+
+
+def test_what_has_ended_costs_a_look_nothing(cloud: LocalCloud, names: CloudNames) -> None:
+    client = Counting(cloud.client("dynamodb"))
+    ledger = DynamoLedger(cast(Any, client), names.table, SimClock(NOW_S))
+    write_day(ledger, nodes=60, up=20)
+
+    client.read = Read()
+    seen = ledger.view()
+
+    assert (len(seen.nodes), seen.launches) == (20, ())
+    assert client.read.items == 20 + len(seen.resting) + COUNTERS

@@ -48,6 +48,7 @@ def template(kind: str = "", **properties: Any) -> dict[str, Any]:
         ("AWS::EC2::Volume", "Size", Effect.CHANGED, ""),
         ("AWS::S3::Bucket", "BucketName", Effect.REPLACED, "the old one is kept"),
         ("AWS::DynamoDB::Table", "KeySchema", Effect.REPLACED, "the old one is kept"),
+        ("AWS::DynamoDB::Table", "LocalSecondaryIndexes", Effect.REPLACED, "the old one is kept"),
         ("AWS::FSx::FileSystem", "StorageCapacity", Effect.REPLACED, "the old one is kept"),
         ("AWS::EC2::Instance", "UserData", Effect.RESTARTED, "the head is away for minutes"),
         ("AWS::EC2::Instance", "SubnetId", Effect.REPLACED, "a new head boots"),

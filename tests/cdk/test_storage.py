@@ -23,6 +23,9 @@ def test_ledger_forgets_what_expired_can_be_restored_and_costs_nothing_idle(data
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
     ]
+    (index,) = table["LocalSecondaryIndexes"]
+    assert (index["IndexName"], index["Projection"]) == ("open", {"ProjectionType": "ALL"})
+    assert index["KeySchema"][1] == {"AttributeName": "open", "KeyType": "RANGE"}
 
 
 def test_digest_bucket_is_private_and_keeps_one_version_for_a_week(data: Stack):

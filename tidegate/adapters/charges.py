@@ -22,7 +22,7 @@ from tidegate.adapters.aws_errors import (
     is_lost_race,
     tolerating,
 )
-from tidegate.adapters.ledger_items import Item, key, number, packed, unpacked
+from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import Stretch, Toll
 from tidegate.core.offers.spend import kept_until_s, month_of
@@ -115,10 +115,12 @@ def _tolls(table: str, stretches: Sequence[Stretch]) -> Iterator["TransactWriteI
             "Update": {
                 "TableName": table,
                 "Key": packed(key(f"lost#{month}")),
-                "UpdateExpression": "SET expires_at = :expires_at "
+                "UpdateExpression": "SET expires_at = :expires_at, #open = :open "
                 "ADD nodes :nodes, lost_gpu_hours :lost_gpu_hours, saved_jobs :saved_jobs",
+                "ExpressionAttributeNames": OPEN_NAME,
                 "ExpressionAttributeValues": packed(
                     {
+                        ":open": 1,
                         ":expires_at": int(kept_until_s(month)),
                         ":nodes": len(tolls),
                         ":lost_gpu_hours": number(lost_gpu_hours),
@@ -137,10 +139,10 @@ def _counter(table: str, period: str, scopes: dict[str, float]) -> "TransactWrit
         "Update": {
             "TableName": table,
             "Key": packed(key(f"spent#{period}")),
-            "UpdateExpression": f"SET expires_at = :expires_at ADD {adds}",
-            "ExpressionAttributeNames": names,
+            "UpdateExpression": f"SET expires_at = :expires_at, #open = :open ADD {adds}",
+            "ExpressionAttributeNames": {**names, **OPEN_NAME},
             "ExpressionAttributeValues": packed(
-                {":expires_at": int(kept_until_s(period)), **added}
+                {":expires_at": int(kept_until_s(period)), ":open": 1, **added}
             ),
         }
     }

@@ -14,7 +14,8 @@
     learnt#<pool>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
-launches and terminated nodes stay for a week to be looked at, filtered out of `view`.
+launches and terminated nodes stay for a week, by which a repeated write is told; a look does not
+read them, since they are not in the index of what is `open`.
 """
 
 import uuid
@@ -48,6 +49,7 @@ from tidegate.adapters.ledger_items import (
     node,
     node_item,
     number,
+    open_key,
     order_update,
     packed,
     phase_update,
@@ -81,6 +83,7 @@ from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, Led
 from tidegate.wire.records import (
     CORDON,
     LEARNT,
+    OPEN_INDEX,
     OVERRIDE,
     RESTING,
     STUCK,
@@ -251,7 +254,7 @@ class DynamoLedger:
     def _resting_put(self, resting: Resting) -> "PutTypeDef":
         expires_at = int(resting.until_s + RESTING_KEPT_S)
         body = {"body": encode(RESTING, resting), "expires_at": expires_at}
-        return {"TableName": self.table, "Item": packed(key(_resting_sk(resting)) | body)}
+        return {"TableName": self.table, "Item": packed(open_key(_resting_sk(resting)) | body)}
 
     def lift(self, *resting: Resting) -> None:
         for each in resting:
@@ -272,7 +275,7 @@ class DynamoLedger:
         self._remember(f"learnt#{learnt.pool}", encode(LEARNT, learnt), None)
 
     def _remember(self, sk: str, body: str, until_s: float | None) -> None:
-        item = key(sk) | {"body": body}
+        item = open_key(sk) | {"body": body}
         if until_s is not None:
             item["expires_at"] = int(until_s)
         with aws_call():
@@ -286,7 +289,7 @@ class DynamoLedger:
             tolerating(
                 lambda: self.client.put_item(
                     TableName=self.table,
-                    Item=packed(key("digest_seen") | stamp_attributes(stamp) | seen),
+                    Item=packed(open_key("digest_seen") | stamp_attributes(stamp) | seen),
                     ConditionExpression="attribute_not_exists(pk) OR seen_at_s < :counts_since "
                     "OR started_at_s < :started "
                     "OR (started_at_s = :started AND (head <> :head OR #sequence <= :sequence))",
@@ -326,22 +329,13 @@ class DynamoLedger:
         return drawn
 
     def _items(self) -> Iterator[Item]:
-        """Everything that is open. Filtered by DynamoDB, which still charges for the rest."""
+        """Everything that is open."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table,
+            IndexName=OPEN_INDEX,
             ConsistentRead=True,
             KeyConditionExpression="pk = :pk",
-            # No key attribute in here: DynamoDB refuses the query, and moto would not.
-            FilterExpression="(attribute_not_exists(#status) OR #status = :recorded)"
-            " AND (attribute_not_exists(phase) OR phase < :terminated)",
-            ExpressionAttributeNames={"#status": "status"},
-            ExpressionAttributeValues=packed(
-                {
-                    ":pk": PARTITION,
-                    ":recorded": LaunchStatus.RECORDED.value,
-                    ":terminated": int(Phase.TERMINATED),
-                }
-            ),
+            ExpressionAttributeValues=packed({":pk": PARTITION}),
         )
         for page in pages:
             yield from map(unpacked, page["Items"])

@@ -15,18 +15,26 @@ from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losse
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.snapshot import Epoch
 from tidegate.ports import Finished
-from tidegate.wire.records import CORDON, LAUNCH, NODE, ORDER, TOLL, decode, encode
+from tidegate.wire.records import CORDON, LAUNCH, NODE, OPEN, ORDER, TOLL, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
 
 PARTITION = "ledger"
 
+# `open` is a reserved word of expressions.
+OPEN_NAME: Mapping[str, str] = {"#open": OPEN}
+
 type Item = dict[str, Any]
 
 
 def key(sk: str) -> Item:
     return {"pk": PARTITION, "sk": sk}
+
+
+def open_key(sk: str) -> Item:
+    """Of an item that looks read."""
+    return key(sk) | {OPEN: 1}
 
 
 def number(value: float) -> Decimal:
@@ -53,7 +61,8 @@ def put_if_absent(table: str, item: Item) -> "TransactWriteItemTypeDef":
 
 
 def node_item(node: NodeRecord) -> Item:
-    item = key(f"node#{node.instance_id}") | {
+    makes = key if node.phase is Phase.TERMINATED else open_key
+    item = makes(f"node#{node.instance_id}") | {
         "body": encode(NODE, node),
         "phase": int(node.phase),
         "gated_for": node.gated_for,
@@ -74,7 +83,8 @@ def node_item(node: NodeRecord) -> Item:
 
 
 def launch_item(record: LaunchRecord) -> Item:
-    return key(f"launch#{record.launch.launch_id}") | {
+    makes = open_key if record.status is LaunchStatus.RECORDED else key
+    return makes(f"launch#{record.launch.launch_id}") | {
         "status": record.status.value,
         "body": encode(LAUNCH, record),
     }
@@ -108,7 +118,7 @@ def spent(item: Item) -> Iterator[Charge]:
     """The counters of one period: an attribute for each scope."""
     period = item["sk"].removeprefix("spent#")
     for name, usd in item.items():
-        if name not in ("pk", "sk", "expires_at"):
+        if name not in ("pk", "sk", "expires_at", OPEN):
             yield Charge(period, name, float(usd))
 
 
@@ -171,17 +181,17 @@ def order_update(table: str, instance_id: str, order: PendingOrder | None) -> "U
 def phase_update(table: str, instance_id: str, phase: Phase, expires_at: int) -> "UpdateTypeDef":
     """A node that is known only goes forward; the record of one that is gone expires."""
     values: Item = {":phase": int(phase)}
-    change = "SET phase = :phase"
-    if phase is Phase.TERMINATED:
-        change += ", expires_at = :expires_at"
-        values[":expires_at"] = expires_at
-    return {
+    update: UpdateTypeDef = {
         "TableName": table,
         "Key": packed(key(f"node#{instance_id}")),
-        "UpdateExpression": change,
+        "UpdateExpression": "SET phase = :phase",
         "ConditionExpression": "attribute_exists(pk) AND phase < :phase",
-        "ExpressionAttributeValues": packed(values),
     }
+    if phase is Phase.TERMINATED:
+        values[":expires_at"] = expires_at
+        update["UpdateExpression"] += ", expires_at = :expires_at REMOVE #open"
+        update["ExpressionAttributeNames"] = OPEN_NAME
+    return {**update, "ExpressionAttributeValues": packed(values)}
 
 
 def ungating_update(table: str, instance_id: str) -> "UpdateTypeDef":
@@ -200,9 +210,9 @@ def closing_update(table: str, finished: Finished, expires_at: int) -> "UpdateTy
     return {
         "TableName": table,
         "Key": packed(key(f"launch#{finished.launch_id}")),
-        "UpdateExpression": "SET #status = :status, expires_at = :expires_at",
+        "UpdateExpression": "SET #status = :status, expires_at = :expires_at REMOVE #open",
         "ConditionExpression": "attribute_exists(pk) AND #status = :recorded",
-        "ExpressionAttributeNames": {"#status": "status"},
+        "ExpressionAttributeNames": {"#status": "status", **OPEN_NAME},
         "ExpressionAttributeValues": packed(
             {
                 ":status": finished.status.value,

@@ -20,7 +20,8 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::Backup::BackupVault": "BackupVaultName",
         "AWS::Budgets::Budget": "NotificationsWithSubscribers",
         "AWS::CloudWatch::Alarm": "AlarmName",
-        "AWS::DynamoDB::Table": "KeySchema TableName",
+        # DynamoDB makes local indexes with their table only.
+        "AWS::DynamoDB::Table": "KeySchema LocalSecondaryIndexes TableName",
         "AWS::EC2::EIP": "Domain",
         "AWS::EC2::FlowLog": "DeliverLogsPermissionArn LogDestinationType LogGroupName ResourceId "
         "ResourceType TrafficType",

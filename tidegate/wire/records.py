@@ -24,6 +24,12 @@ STUCK = Kind(Stuck)
 OVERRIDE = Kind(ScheduleOverride)
 LEARNT = Kind(Learnt)
 
+# The ledger's sparse index of what a look reads: an item is in it for as long as it has this
+# attribute. It is a local one, which alone can be read consistently.
+# Source: DynamoDB developer guide, "Local secondary indexes".
+OPEN = "open"
+OPEN_INDEX = "open"
+
 
 def encode[T](kind: Kind[T], record: T) -> str:
     return kind.adapter.dump_json(record).decode()
