@@ -12,6 +12,9 @@ import yaml
 from tidegate.core.model.errors import BadConfig
 from tidegate.wire.config import ClusterFile, load_cluster
 
+# USD per hour of a node in it beside its instance: 100 GiB of gp3 and a public address.
+BESIDE = 100 * 0.08 / 730 + 0.005
+
 GOOD = yaml.safe_load("""
 name: demo
 region: us-east-1

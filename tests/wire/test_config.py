@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.wire.cluster_files import GOOD, complaint, good, load, problems
+from tests.wire.cluster_files import BESIDE, GOOD, complaint, good, load, problems
 from tidegate.core.model.cluster import Limits, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import BadConfig
@@ -35,8 +35,10 @@ def test_a_good_file_becomes_a_cluster(tmp_path):
     )
     assert (pool.instance_types[0].gpus, pool.instance_types[0].gpu_type) == (1, "t4")
     assert loaded.cluster.prices == {
-        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): 0.20,
-        Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): 0.526,
+        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): pytest.approx(0.20 + BESIDE, abs=1e-6),
+        Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): pytest.approx(
+            0.526 + BESIDE, abs=1e-6
+        ),
     }
 
 

@@ -2,9 +2,12 @@
 
 import pytest
 
-from tests.wire.cluster_files import good, load
+from tests.wire.cluster_files import BESIDE, good, load
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
 from tidegate.core.model.ec2 import Market, Offering
+
+GIB_HOUR = 0.08 / 730
+TRAFFIC = {"nat_gb_per_node_hour": 2, "zones_gb_per_node_hour": 3}
 
 
 def selected(tmp_path, names=None, *requirements):
@@ -151,9 +154,34 @@ def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_pat
     cluster = load(tmp_path, good({"prices_usd_per_hour": None})).cluster
 
     assert cluster.prices == {
-        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): 0.263,
-        Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): 0.526,
+        Offering("g4dn.xlarge", "us-east-1a", Market.SPOT): pytest.approx(0.263 + BESIDE, abs=1e-6),
+        Offering("g4dn.xlarge", "us-east-1a", Market.ON_DEMAND): pytest.approx(
+            0.526 + BESIDE, abs=1e-6
+        ),
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "zone", "beside"),
+    [
+        ({}, "us-east-1a", 100 * GIB_HOUR + 0.005),
+        ({"pools.t4.root_gib": 500}, "us-east-1a", 500 * GIB_HOUR + 0.005),
+        ({"network": {"nat": "one"}}, "us-east-1a", 100 * GIB_HOUR),
+        ({"network": {"nat": "one"}, "traffic": TRAFFIC}, "us-east-1a", 100 * GIB_HOUR + 2 * 0.045),
+        ({"traffic": TRAFFIC}, "us-east-1a", 100 * GIB_HOUR + 0.005),
+        ({"traffic": TRAFFIC}, "us-east-1b", 100 * GIB_HOUR + 0.005 + 3 * 0.02),
+    ],
+    ids=["disk and address", "large disk", "nat", "through nat", "head's zone", "between zones"],
+)
+def test_a_node_costs_its_disk_address_and_traffic_beside_its_instance(
+    tmp_path, change, zone, beside
+):
+    both = {"pools.t4.zones": ["us-east-1a", "us-east-1b"], **change}
+
+    cluster = load(tmp_path, good(both)).cluster
+
+    spot = cluster.prices[Offering("g4dn.xlarge", zone, Market.SPOT)]
+    assert spot == pytest.approx(0.20 + beside, abs=1e-6)
 
 
 def test_a_reservation_costs_nothing_where_it_is_and_is_offered_nowhere_else(tmp_path):
@@ -199,7 +227,8 @@ def test_what_an_open_reservation_held_has_a_price_when_that_ends(tmp_path):
         Offering("g4dn.xlarge", "us-east-1a", market)
         for market in (Market.RESERVED, Market.ON_DEMAND)
     )
-    assert cluster.prices == {reserved: 0.0, on_demand: 0.526}
+    paid = pytest.approx(0.526 + BESIDE, abs=1e-6)
+    assert cluster.prices == {reserved: 0.0, on_demand: paid}
 
 
 def test_hazards_are_those_of_spot_and_the_default_is_stated(tmp_path):

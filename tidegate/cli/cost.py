@@ -10,11 +10,17 @@ from enum import StrEnum
 from typing import Any
 
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.beside import (
+    HOURS_A_MONTH,
+    USD_PER_GP3_GIB,
+    USD_PER_NAT_GB,
+    USD_PER_PUBLIC_ADDRESS_HOUR,
+)
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import ALWAYS
 
-HOURS = 730.0
+HOURS = HOURS_A_MONTH
 MINUTES = HOURS * 60
 
 USD_PER_ALARM = 0.10
@@ -24,8 +30,6 @@ USD_PER_SECRET = 0.40
 USD_PER_HOSTED_ZONE = 0.50
 USD_PER_NAT_HOUR = 0.045
 USD_PER_ENDPOINT_HOUR = 0.01
-USD_PER_PUBLIC_ADDRESS_HOUR = 0.005
-USD_PER_GP3_GIB = 0.08
 USD_PER_LOG_GIB = 0.50
 USD_PER_LAMBDA_CALL = 0.20e-6
 USD_PER_LAMBDA_GIB_S = 13.3334e-6  # arm64
@@ -165,7 +169,9 @@ def _beside(
         yield Item(Part.BESIDE, "Route 53", usd, f"{zones} hosted zone")
     if nats := kinds["AWS::EC2::NatGateway"]:
         usd = nats * (USD_PER_NAT_HOUR + USD_PER_PUBLIC_ADDRESS_HOUR) * HOURS
-        yield Item(Part.BESIDE, "NAT gateway", usd, f"{nats}; 0.045 USD per GB beside it")
+        yield Item(
+            Part.BESIDE, "NAT gateway", usd, f"{nats}; {USD_PER_NAT_GB} USD per GB beside it"
+        )
     zones_of_endpoints = sum(
         len(each["Properties"].get("SubnetIds", ()))
         for each in resources

@@ -21,7 +21,8 @@ from tidegate.core.model.cluster import (
 )
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
-from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.wire.beside import DIGITS, Beside, TrafficModel
+from tidegate.wire.catalogue import LIST_PRICE_REGION
 from tidegate.wire.deployment import (
     BillAlert,
     BillAlertModel,
@@ -30,32 +31,28 @@ from tidegate.wire.deployment import (
     LogsModel,
     LustreModel,
     Metrics,
+    Nat,
     NetworkModel,
 )
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.pool_models import (
     LimitsModel,
-    PaidMarket,
     PoolModel,
     ReservationModel,
     SpendingBudgetModel,
 )
+from tidegate.wire.prices import PriceModel, price_usd_per_hour
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
-from tidegate.wire.section import PositiveUsd, Seconds, Section
+from tidegate.wire.section import Seconds, Section
 
 _TIMINGS = Timings()
 
 # A new head, or a long restart of it, takes less.
 ORPHAN_MIN_S = 900.0
 
-# Spot by on-demand price where the file does not say: in AWS's Spot Advisor of July 2025 nine
-# of ten GPU types saved at least 54 %.
-SPOT_SHARE = 0.5
-
 Ratio = Annotated[float, Field(gt=0, le=1)]
 Hazard = Annotated[float, Field(ge=0)]
-PriceModel = dict[PaidMarket, PositiveUsd]
 
 
 class SlurmModel(Section):
@@ -240,7 +237,11 @@ class ClusterModel(Section):
     prices_usd_per_hour: dict[names.InstanceTypeName, PriceModel] = Field(
         default_factory=dict,
         description="price of each instance type and capacity type that a pool uses; on-demand "
-        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot half of on-demand",
+        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot half of on-demand; a "
+        "node's disk and public address are added",
+    )
+    traffic: TrafficModel = Field(
+        default=TrafficModel(), description="what nodes transfer, which is added to their price"
     )
     hazards_per_hour: dict[names.InstanceTypeName, Hazard] = Field(
         default_factory=dict, description="interruptions of a spot instance per hour"
@@ -340,17 +341,30 @@ class ClusterModel(Section):
         """
         reserved = {each.reservation().offering for each in self.reservations}
         prices: dict[Offering, float] = {}
-        for name, offering in self._offerings():
-            if not offering.market.is_prepaid:
-                price = self._price(name, offering.market)
-                assert price is not None, "rules.py refuses a file that leaves a price open"
-                prices[offering] = price
-            elif offering in reserved:
+        for name, offering, root_gib in self._offerings():
+            paid = offering
+            if offering in reserved:
                 prices[offering] = 0.0
-                price = self._price(name, Market.ON_DEMAND)
-                if offering.market is Market.RESERVED and price is not None:
-                    prices[replace(offering, market=Market.ON_DEMAND)] = price
+                paid = replace(offering, market=Market.ON_DEMAND)
+            elif offering.market.is_prepaid:
+                continue
+            price = self._price(name, paid.market)
+            if price is None or offering.market is Market.CAPACITY_BLOCK:
+                assert offering in reserved, "rules.py refuses a file that leaves a price open"
+                continue
+            usd = price + self._beside().usd_per_hour(root_gib, paid.zone)
+            # Of pools that share it, the largest disk counts.
+            prices[paid] = max(prices.get(paid, 0.0), round(usd, DIGITS))
         return prices
+
+    def _beside(self) -> Beside:
+        network, pools = self.network.network(), self.pools.values()
+        return Beside(
+            has_public_address=network.vpc_id is None and not network.is_private,
+            has_nat=network.nat is Nat.ONE,
+            head_zone=self.head.zone or min(zone for each in pools for zone in each.zones),
+            traffic=self.traffic,
+        )
 
     def _price(self, instance_type: str, market: Market) -> float | None:
         known = self.prices_usd_per_hour.get(instance_type, {})
@@ -359,27 +373,12 @@ class ClusterModel(Section):
     def _hazards(self) -> Mapping[Offering, float]:
         return {
             offering: self.hazards_per_hour[name]
-            for name, offering in self._offerings()
+            for name, offering, _ in self._offerings()
             if offering.market is Market.SPOT and name in self.hazards_per_hour
         }
 
-    def _offerings(self) -> Iterator[tuple[str, Offering]]:
+    def _offerings(self) -> Iterator[tuple[str, Offering, int]]:
+        """Instance type, offering, and the root volume's GiB in the pool."""
         for name, model in self.pools.items():
             for each, offering in model.pool(name).offerings():
-                yield each.name, offering
-
-
-def price_usd_per_hour(
-    prices: PriceModel, instance_type: str, market: Market, region: str | None
-) -> float | None:
-    """What the file or AWS's list says; None: nobody knows.
-
-    Spot without a price is taken to cost a share of the on-demand price.
-    """
-    if market in prices:
-        return prices[market]
-    listed = load_list_prices().get(instance_type) if region == LIST_PRICE_REGION else None
-    on_demand = prices.get(Market.ON_DEMAND, listed)
-    if on_demand is None or market is Market.ON_DEMAND:
-        return on_demand
-    return on_demand * SPOT_SHARE
+                yield each.name, offering, model.root_gib

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.wire.image_rules import IMAGE_RULES
-from tidegate.wire.models import price_usd_per_hour
 from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.pool_models import LimitsModel, PoolModel
+from tidegate.wire.prices import price_usd_per_hour
 from tidegate.wire.problems import Place, Problem, and_, did_you_mean
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
