@@ -191,9 +191,21 @@ def test_an_array_row_counts_the_tasks_that_may_start(tasks, running, reason, co
 
 
 def test_a_requeued_task_uses_its_arrays_throttle():
-    jobs = read(printed({"ArrayTaskID": "5-9%2"}, {"JobID": "8", "ArrayTaskID": "3"}))
+    rest, requeued = {"ArrayTaskID": "5-9%2"}, {"JobID": "8", "ArrayTaskID": "3"}
+    another = {"JobID": "9", "ArrayTaskID": "4"}
+    running = [
+        another | {"State": "RUNNING"},
+        {"JobID": "10", "ArrayTaskID": "2"} | {"State": "RUNNING"},
+    ]
 
-    assert [(job.job_id, job.count) for job in jobs] == [("7", 1), ("7_3", 1)]
+    assert counts(rest, requeued) == {"7": 1, "7_3": 1}
+    assert counts(rest, requeued, another) == {"7": 0, "7_3": 1, "7_4": 1}
+    assert counts(rest, requeued, running[0]) == {"7": 0, "7_3": 1, "7_4": 1}
+    assert counts(rest, requeued, *running) == {"7": 0, "7_3": 0, "7_4": 1, "7_2": 1}
+
+
+def counts(*rows: dict[str, str]) -> dict[str, int]:
+    return {job.job_id: job.count for job in read(printed(*rows))}
 
 
 def test_a_cut_list_of_tasks_is_unreadable():

@@ -202,22 +202,21 @@ def _job_id(row: Row) -> str:
 
 
 def _array_counts(found: Sequence[Row]) -> dict[str, int | None]:
-    """Job id -> tasks that may start now, for the rows that stand for the rest of an array.
+    """Job id -> tasks that may start now, for the pending rows of arrays with a row for the rest.
 
-    The throttle (`%4`) counts tasks that run or have left the row; None: not printed in full.
+    What the tasks that run leave of the throttle (`%4`) goes to tasks that were requeued, which
+    have rows of their own, then to the rest; None: its tasks were not printed in full.
     """
-    rest = {row["JobID"] for row in found if _is_rest(row)}
-    started = Counter(
-        row["ArrayJobID"]
-        for row in found
-        if row["JobID"] not in rest
-        and (row["State"] in _HOLDS_THROTTLE or row["State"] == "PENDING")
-    )
-    return {
-        row["JobID"]: _startable(row, started[row["ArrayJobID"]])
-        for row in found
-        if row["JobID"] in rest
-    }
+    running = Counter(row["ArrayJobID"] for row in found if row["State"] in _HOLDS_THROTTLE)
+    rests = {row["ArrayJobID"]: row for row in found if _is_rest(row)}
+    left = {array: _throttle(row, running[array]) for array, row in rests.items()}
+    counts: dict[str, int | None] = {}
+    for row in found:
+        allowed = left.get(row["ArrayJobID"])
+        if row["State"] == "PENDING" and not _is_rest(row) and allowed is not None:
+            counts[row["JobID"]] = min(allowed, 1)
+            left[row["ArrayJobID"]] = max(allowed - 1, 0)
+    return counts | {row["JobID"]: _startable(row, left[array]) for array, row in rests.items()}
 
 
 def _is_rest(row: Row) -> bool:
@@ -225,16 +224,21 @@ def _is_rest(row: Row) -> bool:
     return bool(task) and not _ID.fullmatch(task)
 
 
-def _startable(row: Row, started: int) -> int | None:
+def _throttle(row: Row, running: int) -> int | None:
+    """How many more tasks may run at once; None: any number, or it cannot be read."""
+    throttle = row["ArrayTaskID"].partition("%")[2]
+    is_limited = _ID.fullmatch(throttle) and throttle != "0"
+    return max(0, int(throttle) - running) if is_limited else None
+
+
+def _startable(row: Row, allowed: int | None) -> int | None:
     indices, _, throttle = row["ArrayTaskID"].partition("%")
     remaining = _count_indices(indices)
-    if remaining is None:
+    if remaining is None or (allowed is None and throttle not in ("", "0")):
         return None
     if row["Reason"].startswith("JobArrayTaskLimit"):
         return 0
-    if not _ID.fullmatch(throttle) or throttle == "0":
-        return None if throttle not in ("", "0") else remaining
-    return min(remaining, max(0, int(throttle) - started))
+    return remaining if allowed is None else min(remaining, allowed)
 
 
 def _count_indices(text: str) -> int | None:

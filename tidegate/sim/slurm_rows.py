@@ -77,19 +77,23 @@ def _rows(table: Table) -> list[Job]:
             rows[job.job_id] = row
     for job_id, count in counts.items():
         rows[job_id] = replace(rows[job_id], job_id=job_id, count=count)
-    return [_capped(row, table) for row in rows.values()]
+    for job_id in counts:
+        _cap(job_id, rows, table)
+    return list(rows.values())
 
 
-def _capped(row: Job, table: Table) -> Job:
-    """What the agent makes of an array's %limit."""
-    first = table.jobs.get(f"{row.job_id}_0") if row.array_job_id and row.is_pending else None
-    throttle = first.submit.throttle if first else 0
+def _cap(array: str, rows: dict[str, Job], table: Table) -> None:
+    """What the agent makes of an array's %limit: requeued tasks first, then the rest."""
+    throttle = table.jobs[f"{array}_0"].submit.throttle
     if not throttle:
-        return row
-    active = table.active.values()
-    running = sum(job.array_job_id == row.job_id and job.state == "RUNNING" for job in active)
-    count = max(0, min(row.count, throttle - running))
-    return row if count == row.count else replace(row, count=count)
+        return
+    tasks = [row for row in rows.values() if row.array_job_id == array]
+    left = throttle - sum(row.state == "RUNNING" for row in tasks)
+    for row in sorted(tasks, key=lambda row: row.job_id == array):
+        if row.is_pending:
+            count = max(0, min(row.count, left))
+            left -= count
+            rows[row.job_id] = row if count == row.count else replace(row, count=count)
 
 
 def _row(job: SimJob, table: Table) -> Job:
