@@ -82,6 +82,37 @@ def test_an_account_can_be_invalid_only_where_there_are_accounts(accounting, rea
     assert (job.reason, job.unreadable) == (reason, "")
 
 
+@pytest.mark.parametrize(
+    ("partitions", "said", "state", "reason"),
+    [
+        ("gpu", "None", "down", "PartitionDown"),
+        ("gpu", "Priority", "inact", "PartitionInactive"),
+        ("gpu", "Priority", "drain", "Priority"),
+        ("gpu,cpu", "None", "down", ""),
+        ("gpu", "Dependency", "down", "Dependency"),
+        ("gpu", "Resources", "down", "PartitionDown"),
+        ("gpu", "Reservation", "down", "PartitionDown"),
+    ],
+)
+def test_a_job_that_slurm_has_not_looked_at_waits_for_its_partition(
+    partitions, said, state, reason
+):
+    row = JOB | {"Partition": partitions, "Reason": said}
+
+    def run(argv: Sequence[str], timeout_s: float) -> Finished:
+        if argv[0] == "sinfo":
+            return Finished(0, f"gpu {state}\ncpu up\n", "")
+        if argv[0] == "squeue":
+            separator = argv[-1].split(",")[0].partition(":")[2]
+            return Finished(0, "".join(f"{row[name]}{separator}" for name in FIELDS), "")
+        told = {"config": "AccountingStorageType = (null)\n", "--version": "slurm 24.11.5"}
+        return Finished(0, told.get(argv[-1], ""), "")
+
+    (read,) = SlurmCli(run).read().jobs
+
+    assert read.reason == reason
+
+
 @pytest.mark.parametrize("text", ["cpu:6", "cpu=6", "N/A"])
 def test_cpus_of_a_task_are_no_gres(text):
     """23.11 writes them with a colon."""

@@ -144,6 +144,19 @@ def test_while_all_nodes_are_reserved_a_new_one_takes_nobody_else(bench):
     assert "the reservation maint has all nodes" in places(bench).never(waiting)
 
 
+def test_the_first_job_of_a_closed_partition_waits_for_no_node(real_bench):
+    """Slurm says of it at first what it says of a job that no node can take."""
+    update = ("scontrol", "update", "partitionname=gpu")
+    real_bench.run(*update, "state=DOWN")
+    try:
+        job_id = real_bench.submit(GPUS)
+        assert job(real_bench, job_id).reason == "PartitionDown"
+        real_bench.run(*update, "state=INACTIVE")
+        eventually("it is seen", lambda: job(real_bench, job_id).reason == "PartitionInactive")
+    finally:
+        real_bench.run(*update, "state=UP")
+
+
 def test_a_node_in_a_reservation_that_has_begun_is_not_deleted(bench):
     name = fresh_name()
     bench.join(name)

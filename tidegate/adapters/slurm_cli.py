@@ -8,7 +8,7 @@ Verified on 22.05 and 24.11. What the commands do that one would not expect:
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
@@ -16,6 +16,7 @@ from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
 from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
+from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.fleet.drains import OPEN_REASON, OUR_REASON
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
@@ -72,6 +73,20 @@ def _said(reason: str) -> tuple[str, str]:
     return f"reason={said}", f"comment={said}"
 
 
+def _in_open_partition(job: Job, closed: Mapping[str, str]) -> Job:
+    """With the reason that Slurm will give after its next pass.
+
+    To a job that is submitted to a partition that is down it says ReqNodeNotAvail or Resources.
+    """
+    reasons = [closed.get(name, "") for name in job.partitions]
+    is_closed = _waits_for_nodes(job) and all(reasons) and reasons
+    return replace(job, reason=reasons[0]) if is_closed else job
+
+
+def _waits_for_nodes(job: Job) -> bool:
+    return job.is_pending and not held_because(job.reason)
+
+
 def _without_account(job: Job) -> Job:
     """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
     return replace(job, reason="None") if job.reason == "InvalidAccount" else job
@@ -99,6 +114,9 @@ class SlurmCli:
         if _was_left(nodes, queue):
             (nodes, known), queue = self._all_nodes(slurm_user), self._jobs()
         jobs = self._exclusions.with_excluded(self._scripts.with_signals(queue))
+        if any(_waits_for_nodes(job) for job in jobs):
+            closed = slurm_text.closed_partitions(self._ask(["sinfo", "-h", "-a", "-o", "%R %a"]))
+            jobs = tuple(_in_open_partition(job, closed) for job in jobs)
         # Whether there is a slurmdbd, and with it accounts, associations and their caps.
         is_accounted = bool(_WITH_SLURMDBD.search(config))
         # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once

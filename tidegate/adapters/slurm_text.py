@@ -47,6 +47,7 @@ _WALL_LIMITS = re.compile(
     r"\b(GrpWall)=([0-9]{1,15}\([0-9.]{1,20}\))|\b(MaxWallPJ)=([0-9]{1,15})(?=\s|$)", re.ASCII
 )
 _PARTITION_QOS = re.compile(r"^PartitionName=(\S+) .*?\bQoS=(\S+)", re.MULTILINE)
+_CLOSED = {"down": "PartitionDown", "inact": "PartitionInactive"}
 _LICENCE = re.compile(r"LicenseName=(\S+)\s+Total=[0-9]+\s+Used=[0-9]+\s+Free=([0-9]{1,15})")
 _ASSOCIATION = re.compile(r"ClusterName=\S* Account=(\S+) UserName=([^\s(]*)\S* Partition=(\S*)")
 _PARENT = re.compile(r"\s+ParentAccount=([^\s(]+)")
@@ -210,6 +211,15 @@ def _node_gpus(text: str) -> tuple[int, str, str]:
     found = _NODE_GRES.findall(re.sub(r"\([^()]*\)", "", text))
     count = sum(int(count) for _, _, count in found)
     return (count, found[0][0], found[0][1]) if found else (0, GRES_NAMES[0], "")
+
+
+def closed_partitions(text: str) -> dict[str, str]:
+    """Partition -> why its pending jobs do not start, in `sinfo -o "%R %a"`.
+
+    One that is set to DRAIN takes no new jobs, but starts those that it has (scontrol(1)).
+    """
+    states = (line.split() for line in text.splitlines() if line.strip())
+    return {name: _CLOSED[state] for name, state in states if state in _CLOSED}
 
 
 def licences(text: str) -> tuple[Licence, ...]:
