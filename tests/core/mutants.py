@@ -187,9 +187,21 @@ MUTANTS = (
     ),
     Mutant(
         "passes/serve.py",
-        "if any(left) and free_soon(work):",
-        "if False:",
+        "hope(work) | free_soon(work)",
+        "hope(work)",
         "test_pools.py::test_a_node_that_frees_sooner_than_a_boot_takes_is_waited_for",
+    ),
+    Mutant(
+        "passes/serve.py",
+        "hope(work) | free_soon(work)",
+        "free_soon(work)",
+        "test_doubt.py::test_a_job_that_only_the_first_offering_would_do_for_waits_for_what_comes",
+    ),
+    Mutant(
+        "passes/doubt.py",
+        "known or choice",
+        "choice",
+        "test_doubt.py::test_of_a_launch_in_doubt_what_ec2_shows_counts_as_what_it_is",
     ),
     Mutant(
         "buy/blueprint.py",

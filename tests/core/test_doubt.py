@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.core.reading import launches
-from tests.make import A10G, NOW_S, T4, cluster, job, offering, placement, pool, snapshot
+from tests.make import A10G, NOW_S, T4, cluster, instance, job, offering, placement, pool, snapshot
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord
@@ -24,13 +24,32 @@ def test_a_launch_that_another_planner_is_about_to_finish_is_left_to_it_for_as_l
     assert [type(a) for a in plan(snapshot([job()], launches=[left])).actions] == [Resume]
 
 
-def test_a_launch_in_doubt_counts_for_what_every_offering_of_it_would_do_for() -> None:
+def test_a_node_in_doubt_is_for_a_job_that_every_offering_of_it_would_do_for() -> None:
+    """Whatever comes: where only the first would do, another job would have lost its place."""
     mixed = _in_doubt(2, offering(A10G), offering(T4))
-    any_gpu = job(1, gpu_type="")
-    a10g = job(2, gpu_type="a10g")
+    either, a10g = [job(n, gpu_type="") for n in (1, 2)], job(3, gpu_type="a10g", priority=9)
 
-    assert launches(plan(_seen([any_gpu], mixed))) == []
-    assert [one.for_jobs for one in launches(plan(_seen([any_gpu, a10g], mixed)))] == [("2",)]
+    made = plan(_seen([a10g, *either], mixed))
+
+    assert [one.for_jobs for one in launches(made)] == [("3",)]
+
+
+def test_a_job_that_only_the_first_offering_would_do_for_waits_for_what_comes() -> None:
+    mixed = _in_doubt(1, offering(A10G), offering(T4))
+
+    assert launches(plan(_seen([job(gpu_type="a10g")], mixed))) == []
+    assert [one.count for one in launches(plan(_seen([job(gpu_type="t4")], mixed)))] == [1]
+
+
+def test_of_a_launch_in_doubt_what_ec2_shows_counts_as_what_it_is() -> None:
+    mixed = _in_doubt(1, offering(A10G), offering(T4))
+    shown = instance(on=offering(T4), pool="mixed", launch_id=mixed.launch.launch_id)
+
+    def bought(gpu_type: str) -> int:
+        seen = replace(_seen([job(gpu_type=gpu_type)], mixed), instances=(shown,))
+        return len(launches(plan(seen)))
+
+    assert (bought("t4"), bought("a10g")) == (0, 1)
 
 
 def test_a_gang_does_not_count_on_nodes_that_may_come_in_any_zone() -> None:

@@ -17,15 +17,14 @@ from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.doubt import count_doubt, finish_launches
 from tidegate.core.passes.futile import held_back, watch_waiting
 from tidegate.core.passes.gangs import open_gangs
 from tidegate.core.passes.idle import keep_warm, release_idle
 from tidegate.core.passes.nodes import (
     bury,
-    count_doubt,
     end_jobs,
     end_released,
-    finish_launches,
     judge_nodes,
     order_out,
     reopen,

@@ -1,10 +1,9 @@
-"""Passes over launches in doubt and over every node that is ours."""
+"""Passes over every node that is ours."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegate.core.buy.bins import bin_of_any, bin_of_node, bin_of_type
-from tidegate.core.buy.dealing import shares
+from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.fleet.allowance import Allowance
 from tidegate.core.fleet.judge import Judged, Use, judge
@@ -12,83 +11,18 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
-from tidegate.core.model.ec2 import InstanceType, Market, Offering
-from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, Phase
+from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.plan import Action, Reprice, Rest, Resume, Send, Terminate
+from tidegate.core.model.plan import Action, Reprice, Rest, Send, Terminate
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.limits import Load
 from tidegate.core.offers.reservations import (
     BLOCK_NOTICE_S,
     billed_as,
     block_drains_at_s,
-    may_leave,
 )
+from tidegate.core.passes.doubt import dearest, doubted
 from tidegate.core.passes.work import ANY_STATE, Work
-
-
-def count_doubt(work: Work) -> None:
-    """Until a launch whose planner died is finished, its nodes count as in flight."""
-    for record in _in_doubt(work.snapshot):
-        _count_in_doubt(work, record)
-
-
-def finish_launches(work: Work) -> None:
-    """Pick up launches whose planner died.
-
-    What it meant to end before it bought may live on: over a limit nothing more is bought,
-    nor while the head is silent, nor where EC2 would sell by the hour what was to come from a
-    reservation that has ended meanwhile, or whose places others have taken.
-    """
-    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
-    for record in _in_doubt(work.snapshot):
-        launch = record.launch
-        is_blind = bool(work.snapshot.staleness)
-        is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
-        may_buy = wanted.is_up and not is_blind and not is_over and _is_held(work, launch)
-        lease_s = timings.apply_lease_s
-        if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
-            lease_s = max(lease_s, timings.describe_lag_s)
-        age_s = work.snapshot.now_s - record.created_at_s
-        # Another planner that is about to ask EC2 has its time as the first one had.
-        if work.snapshot.now_s - (record.taken_at_s or record.created_at_s) >= lease_s:
-            reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
-            work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
-
-
-def _is_held(work: Work, launch: Launch) -> bool:
-    """Not bought from a reservation, or from one that still has a place for all of it."""
-    first = launch.offerings[0]
-    return not first.market.is_prepaid or work.shelves.stock.has_all(first)
-
-
-def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
-    """Its nodes hold their places: against limits as the largest and dearest of its offerings, for
-    jobs as what all of these have.
-    """
-    launch, cluster = record.launch, work.snapshot.cluster
-    each = Load()
-    choice: list[tuple[Offering, InstanceType]] = []
-    for offering in launch.offerings:
-        found = cluster.instance_type(offering.instance_type)
-        usd = _dearest(work, offering, launch.usd_per_hour_each, record.created_at_s)
-        each = each.most(Load.of(found, usd))
-        choice += [(offering, found)] if found else []
-    work.usage.debit(launch.pool, launch.count, each)
-    pool = cluster.pool(launch.pool)
-    if pool and choice and work.snapshot.wanted.is_up:
-        gates = [gang for gang, count in shares(launch) for _ in range(count)]
-        likes = {gang: bin_of_any(pool, choice, gated_for=gang) for gang in dict.fromkeys(gates)}
-        work.bins.add(
-            replace(likes[gang], name=f"{launch.launch_id}.{number}", jobs=[])
-            for number, gang in enumerate(gates)
-        )
-
-
-def _in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
-    open_records = [r for r in snapshot.launches if r.status is LaunchStatus.RECORDED]
-    return sorted(open_records, key=lambda r: r.launch.launch_id) if open_records else []
 
 
 def end_released(work: Work) -> None:
@@ -109,7 +43,7 @@ def end_released(work: Work) -> None:
 def judge_nodes(work: Work) -> None:
     """What each node is good for, what it costs, and what room it has."""
     snapshot = work.snapshot
-    in_doubt = frozenset(r.launch.launch_id for r in _in_doubt(snapshot))
+    in_doubt = doubted(snapshot)
     work.judged = [judge(member, snapshot, in_doubt) for member in work.fleet]
     work.allowance = Allowance(snapshot, work.judged)
     for each in work.judged:
@@ -167,17 +101,8 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     if member.instance is None and member.record:  # EC2's last word on it is older
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
-    most = work.load_of(offering.instance_type, _dearest(work, offering, usd, known_s))
+    most = work.load_of(offering.instance_type, dearest(work, offering, usd, known_s))
     work.usage.debit(member.pool, 1, most, usd)
-
-
-def _dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:
-    """The price against limits: also what EC2 asks for it while this planner still acts."""
-    cluster = work.snapshot.cluster
-    until_s = work.snapshot.now_s + cluster.timings.apply_lease_s
-    if not may_leave(cluster, offering, known_s=known_s, until_s=until_s):
-        return usd
-    return max(usd, cluster.prices.get(replace(offering, market=Market.ON_DEMAND), usd))
 
 
 def _add_bin(work: Work, judged: Judged) -> None:

@@ -10,6 +10,7 @@ from tidegate.core.buy.groups import Group, grouped
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.fleet.judge import Use
 from tidegate.core.model.why import Why, WhyNot, told
+from tidegate.core.passes.doubt import hope
 from tidegate.core.passes.freeing import free_soon
 from tidegate.core.passes.gangs import complete, give_back, hold
 from tidegate.core.passes.work import Gang, Work, bound
@@ -57,7 +58,7 @@ def serve_queue(work: Work) -> None:
                 work.worth.waits(need)
             group.waiting += remaining
             left.append(remaining)
-    if any(left) and free_soon(work):
+    if any(left) and hope(work) | free_soon(work):
         for number, need in enumerate(needs):
             if left[number] and not need.is_gang:
                 remaining = _fill(work, need, groups[number], left[number])

@@ -7,7 +7,8 @@ from tidegate.core.buy.launches import owned
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.passes.nodes import count_doubt, judge_nodes
+from tidegate.core.passes.doubt import count_doubt
+from tidegate.core.passes.nodes import judge_nodes
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.work import Work
 

@@ -127,9 +127,10 @@ class Work:
     """Nothing of it outlives the plan.
 
     `fleet`: every node that is ours. `passed_over`: jobs that an earlier attempt at this plan
-    could not serve. `needed`: those that capacity is sought for. `outdated`: idle nodes that go
-    when no job takes them; `replacing`: those whose pool needs a new one first; `tries`: pool ->
-    the node that waits for the first one of a new template.
+    could not serve. `hoped`: nodes in doubt, with what each is likely to be. `needed`: jobs that
+    capacity is sought for. `outdated`: idle nodes that go when no job takes them; `replacing`:
+    those whose pool needs a new one first; `tries`: pool -> the node that waits for the first one
+    of a new template.
     """
 
     snapshot: Snapshot
@@ -147,6 +148,7 @@ class Work:
     replacing: list[Outdated] = field(default_factory=list)
     tries: dict[str, Outdated] = field(default_factory=dict)
     worth: Worth = field(init=False)
+    hoped: list[tuple[Bin, Bin]] = field(default_factory=list)
     needs: Sequence[Need] = ()
     needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)

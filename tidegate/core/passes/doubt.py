@@ -1,0 +1,124 @@
+"""Launches in doubt: their planner died, and what EC2 gave is still to be found out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidegate.core.buy.bins import bin_of_any, bin_of_type
+from tidegate.core.buy.dealing import shares
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
+from tidegate.core.model.plan import Resume
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.limits import Load
+from tidegate.core.offers.reservations import may_leave
+from tidegate.core.passes.work import Work
+
+type _Choice = tuple[Offering, InstanceType]
+
+
+def count_doubt(work: Work) -> None:
+    """Until a launch whose planner died is finished, its nodes count as in flight."""
+    for record in in_doubt(work.snapshot):
+        _count_in_doubt(work, record)
+
+
+def finish_launches(work: Work) -> None:
+    """Pick up launches whose planner died.
+
+    What it meant to end before it bought may live on: over a limit nothing more is bought,
+    nor while the head is silent, nor where EC2 would sell by the hour what was to come from a
+    reservation that has ended meanwhile, or whose places others have taken.
+    """
+    wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
+    for record in in_doubt(work.snapshot):
+        launch = record.launch
+        is_blind = bool(work.snapshot.staleness)
+        is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
+        may_buy = wanted.is_up and not is_blind and not is_over and _is_held(work, launch)
+        lease_s = timings.apply_lease_s
+        if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then
+            lease_s = max(lease_s, timings.describe_lag_s)
+        age_s = work.snapshot.now_s - record.created_at_s
+        # Another planner that is about to ask EC2 has its time as the first one had.
+        if work.snapshot.now_s - (record.taken_at_s or record.created_at_s) >= lease_s:
+            reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
+            work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
+
+
+def _is_held(work: Work, launch: Launch) -> bool:
+    """Not bought from a reservation, or from one that still has a place for all of it."""
+    first = launch.offerings[0]
+    return not first.market.is_prepaid or work.shelves.stock.has_all(first)
+
+
+def _count_in_doubt(work: Work, record: LaunchRecord) -> None:
+    """Its nodes hold their places: against limits as the largest and dearest of its offerings, for
+    jobs as what all of these have.
+    """
+    launch, cluster = record.launch, work.snapshot.cluster
+    each = Load()
+    choice: list[_Choice] = []
+    for offering in launch.offerings:
+        found = cluster.instance_type(offering.instance_type)
+        usd = dearest(work, offering, launch.usd_per_hour_each, record.created_at_s)
+        each = each.most(Load.of(found, usd))
+        choice += [(offering, found)] if found else []
+    work.usage.debit(launch.pool, launch.count, each)
+    pool = cluster.pool(launch.pool)
+    if pool and choice and work.snapshot.wanted.is_up:
+        _add_bins(work, launch, pool, choice)
+
+
+def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice]) -> None:
+    """Of what Describe shows of it already the type is known."""
+    shown = [
+        (one.offering, found)
+        for one in work.snapshot.instances
+        if one.launch_id == launch.launch_id and one.is_alive
+        if (found := work.snapshot.cluster.instance_type(one.offering.instance_type))
+    ]
+    gates = [gang for gang, count in shares(launch) for _ in range(count)]
+    for number, gang in enumerate(gates):
+        known = shown[number : number + 1]
+        each = bin_of_any(pool, known or choice, gated_for=gang)
+        each.name = f"{launch.launch_id}.{number}"
+        work.bins.add([each])
+        if not known and len(choice) > 1:
+            first, of = choice[0]
+            likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
+            likely.is_anywhere = each.is_anywhere
+            work.hoped.append((each, likely))
+
+
+def doubted(snapshot: Snapshot) -> frozenset[str]:
+    """Their ids."""
+    return frozenset(record.launch.launch_id for record in in_doubt(snapshot))
+
+
+def hope(work: Work) -> bool:
+    """Take nodes in doubt that no job has taken yet for the first of their offerings, which is the
+    likeliest: a job that needs it waits for what becomes of the launch, and buys none beside it.
+
+    False: there is none.
+    """
+    found = [(each, likely) for each, likely in work.hoped if not each.jobs and not each.gated_for]
+    for each, likely in found:
+        each.gpus = each.cpus = each.memory_mib = 0  # all of it is in the new bin
+        work.bins.append(likely)
+    return bool(found)
+
+
+def in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
+    """Launches of which nobody knows whether EC2 was asked for them, or what it gave."""
+    open_records = [r for r in snapshot.launches if r.status is LaunchStatus.RECORDED]
+    return sorted(open_records, key=lambda r: r.launch.launch_id) if open_records else []
+
+
+def dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:
+    """The price against limits: also what EC2 asks for it while this planner still acts."""
+    cluster = work.snapshot.cluster
+    until_s = work.snapshot.now_s + cluster.timings.apply_lease_s
+    if not may_leave(cluster, offering, known_s=known_s, until_s=until_s):
+        return usd
+    return max(usd, cluster.prices.get(replace(offering, market=Market.ON_DEMAND), usd))
