@@ -79,6 +79,7 @@ class Nodes(Construct):
                     network.node_group_id,
                     aim,
                     root_gib=file.root_gib[pool.name],
+                    root_initialization_mib_s=file.root_initialization_mib_s.get(pool.name),
                     has_efa=pool.name in file.efa,
                 )
                 template = ec2.CfnLaunchTemplate(
@@ -166,6 +167,7 @@ class Nodes(Construct):
         aim: Aim | None,
         *,
         root_gib: int,
+        root_initialization_mib_s: int | None,
         has_efa: bool,
     ) -> Data:
         """Type, subnet and market come with each launch; everything else is said here.
@@ -197,24 +199,28 @@ class Nodes(Construct):
             private_dns_name_options=template.PrivateDnsNameOptionsProperty(
                 hostname_type="resource-name", enable_resource_name_dns_a_record=True
             ),
-            block_device_mappings=[
-                template.BlockDeviceMappingProperty(
-                    device_name=self._root_device,
-                    ebs=template.EbsProperty(
-                        volume_type="gp3",
-                        volume_size=root_gib,
-                        encrypted=True,
-                        kms_key_id=self._kms_key,
-                        delete_on_termination=True,
-                    ),
-                )
-            ],
+            block_device_mappings=[self._root(root_gib, root_initialization_mib_s)],
             tag_specifications=[
                 template.TagSpecificationProperty(
                     resource_type=resource_type, tags=_tags(cluster, pool)
                 )
                 for resource_type in ("instance", "volume")
             ],
+        )
+
+    def _root(
+        self, gib: int, initialization_mib_s: int | None
+    ) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+        return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
+            device_name=self._root_device,
+            ebs=ec2.CfnLaunchTemplate.EbsProperty(
+                volume_type="gp3",
+                volume_size=gib,
+                volume_initialization_rate=initialization_mib_s,
+                encrypted=True,
+                kms_key_id=self._kms_key,
+                delete_on_termination=True,
+            ),
         )
 
 

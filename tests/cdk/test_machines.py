@@ -206,17 +206,20 @@ class TestHead:
 
         assert "AWS::EC2::VolumeAttachment" not in kinds
 
-    def test_root_volumes_are_of_the_size_in_the_file(self, tmp_path):
+    def test_root_volumes_are_of_the_size_and_come_at_the_rate_in_the_file(self, tmp_path):
         pools = dev_file()["pools"]
-        pools["t4"]["root_gib"] = "250"
+        pools["t4"] |= {"root_gib": "250", "root_initialization_mib_s": "300"}
         made = synthesized(tmp_path, dev_file(head={"root_gib": "80"}, pools=pools))["tidegate-dev"]
 
         (head,) = made.one("AWS::EC2::Instance")["BlockDeviceMappings"]
         of_pools = [
-            template_data(made, pool)["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"]
-            for pool in ("t4", "a10g")
+            template_data(made, pool)["BlockDeviceMappings"][0]["Ebs"] for pool in ("t4", "a10g")
         ]
-        assert (head["Ebs"]["VolumeSize"], of_pools) == (80, [250, 100])
+        assert (head["Ebs"]["VolumeSize"], [each["VolumeSize"] for each in of_pools]) == (
+            80,
+            [250, 100],
+        )
+        assert [each.get("VolumeInitializationRate") for each in of_pools] == [300, None]
 
     def test_has_a_name_that_follows_its_address(self, dev: Stack):
         zone = dev.one("AWS::Route53::HostedZone")

@@ -48,8 +48,8 @@ class ClusterFile:
     None: `image_id` AWS's own image (the system's when `installs_driver`), `schedules` always up.
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
-    `gpu`, and `root_gib` of a node's root volume: by pool. `efa`: the pools whose nodes have EFA
-    interfaces.
+    `gpu`, and `root_gib` and `root_initialization_mib_s` of a node's root volume: by pool.
+    `efa`: the pools whose nodes have EFA interfaces.
     `ships_logs`: nodes send their logs to CloudWatch.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
@@ -78,6 +78,7 @@ class ClusterFile:
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     root_gib: Mapping[str, int] = field(default_factory=dict)
+    root_initialization_mib_s: Mapping[str, int] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     containers: str = ""
     users: str = ""
@@ -194,6 +195,11 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         lustre=model.lustre.lustre() if model.lustre else None,
         notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
         root_gib={name: pool.root_gib for name, pool in model.pools.items()},
+        root_initialization_mib_s={
+            name: pool.root_initialization_mib_s
+            for name, pool in model.pools.items()
+            if pool.root_initialization_mib_s
+        },
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         containers=model.containers or "",

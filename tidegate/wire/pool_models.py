@@ -15,6 +15,7 @@ from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
 from tidegate.wire.node_models import GpuModel
 from tidegate.wire.section import (
     Count,
+    InitializationRate,
     PositiveCount,
     PositiveNumber,
     PositiveUsd,
@@ -189,6 +190,11 @@ class PoolModel(Section):
     root_gib: VolumeGib = Field(
         default=100,  # the driver image alone takes more than half of it
         description="GiB of a node's root volume, no less than the image's snapshot",
+    )
+    root_initialization_mib_s: InitializationRate | None = Field(
+        default=None,
+        description="how fast EBS brings the root volume's blocks from their snapshot, at a price"
+        " by its size and within a quota; as they are first read when left out",
     )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
 

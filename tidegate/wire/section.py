@@ -19,3 +19,5 @@ PositiveNumber = Annotated[float, Field(gt=0)]
 PositiveUsd = PositiveNumber
 Seconds = PositiveNumber
 VolumeGib = Annotated[int, Field(ge=8, le=16384)]
+# EC2's bounds of a volume initialization rate (EC2 API reference, EbsBlockDevice).
+InitializationRate = Annotated[int, Field(ge=100, le=300)]
