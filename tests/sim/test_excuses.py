@@ -214,6 +214,23 @@ def test_nodes_that_a_stop_lets_go_of_are_no_loop(is_stopped: bool) -> None:
             come_and_go(world, seen, check, job_id)
 
 
+def test_more_nodes_of_one_launch_than_its_last_job_asks_for_are_no_loop() -> None:
+    """Other jobs of the launch found places on nodes that others had left."""
+    world, seen = witnessed()
+    job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    check = NoFutileLaunches(seen)
+    come_and_go(world, seen, check, job_id)
+    (gone,) = world.compute.everything.values()
+
+    for _ in range(FUTILE_MAX + 1):
+        check.ended(gone)
+
+    for _ in range(FUTILE_MAX - 1):
+        come_and_go(world, seen, check, job_id)
+    with pytest.raises(Broken, match=f"came and went for job {job_id}"):
+        come_and_go(world, seen, check, job_id)
+
+
 def test_components_that_start_together_have_as_many_futile_nodes_as_a_gang() -> None:
     """Others may take a place of one as it is opened, and the rest is bought again."""
     world, seen = witnessed()

@@ -1,6 +1,6 @@
 """Money that is spent again and again on what Slurm does not start."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from tidegate.core.model.ec2 import Instance
 from tidegate.sim.checks.witness import Check, Witness
@@ -16,10 +16,12 @@ class NoFutileLaunches(Check):
         super().__init__(witness)
         self.used: set[str] = set()
         self.futile: Counter[str] = Counter()
+        self.launches: defaultdict[str, set[str]] = defaultdict(set)
 
     def started(self, job: SimJob) -> None:
         self.used.update(job.node_names)
         self.futile.pop(_whole(job), None)
+        self.launches.pop(_whole(job), None)
 
     def ended(self, instance: Instance) -> None:
         """A node that came well and left without having run anything."""
@@ -36,10 +38,13 @@ class NoFutileLaunches(Check):
                 continue
             whole = _whole(job)
             self.futile[whole] += 1
+            self.launches[whole].add(launch.launch_id)
             nodes = job.submit.nodes
             if job.het_job_id:  # its components start together or not
                 nodes = sum(each.submit.nodes for each in active if _whole(each) == whole)
-            if self.futile[whole] > FUTILE_MAX * nodes:
+            # Of one launch for many jobs more may go than its last job asks for: that is no loop.
+            is_loop = len(self.launches[whole]) > FUTILE_MAX
+            if is_loop and self.futile[whole] > FUTILE_MAX * nodes:
                 raise self.broken(
                     f"{self.futile[whole]} nodes came and went for job {whole}, which did not start"
                 )
