@@ -2,24 +2,31 @@
 
 moto 5.2.5 fills every fleet from its first override, takes any instance type, and ignores
 ClientToken, priorities, MinTargetCapacity and SingleAvailabilityZone. `install_capacity_model`
-puts a model of these in its place, for the whole process.
+puts a model of these in its place, for the whole process; what EC2 refuses by its own rules
+(`launch_rules.py`) is refused here, to fleets, RunInstances and launch templates.
 
 Source of the behaviour modelled: EC2 API reference, CreateFleet and CreateFleetError.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.models.fleets import Fleet, FleetsBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPES
+from moto.ec2.models.instances import InstanceBackend
+from moto.ec2.models.launch_templates import LaunchTemplate
 from moto.ec2.models.spot_requests import SpotFleetLaunchSpec
 from moto.ec2.responses.fleets import Fleets
 from moto.ec2.utils import random_fleet_id
 
+from local import launch_rules
+from local.launch_rules import Asked
 from tidegate.core.model.ec2 import Market, Offering
 
 PLENTY = 1_000_000
@@ -44,12 +51,16 @@ class CapacityModel:
     `limited`: how many more of an offering there are; each launch takes one away.
     `refused`: with this code and these words, whatever there is of it.
     `snapshot_gib`: the root snapshot of an image; that of an image not named fits everywhere.
+    `listed_after_s`: how long an instance is missing in answers of DescribeInstances by filter.
+    Source: EC2 developer guide, "Eventual consistency".
     """
 
     dry: set[Offering] = field(default_factory=set)
     limited: dict[Offering, int] = field(default_factory=dict)
     refused: dict[Offering, tuple[str, str]] = field(default_factory=dict)
     snapshot_gib: dict[str, int] = field(default_factory=dict)
+    listed_after_s: float = 0.0
+    listed_at_s: dict[str, float] = field(default_factory=dict)
     answers: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
     def room(self, offering: Offering) -> int:
@@ -129,8 +140,8 @@ class CapacityFleet(Fleet):
                 self.shortfalls.append(Shortfall(spec, "InvalidParameterValue", words))
                 continue
             offering = self._offering(spec, target.market)
-            if words := self._too_small(spec):
-                self.shortfalls.append(Shortfall(spec, "InvalidBlockDeviceMapping", words))
+            if refused := launch_rules.of_launch(self._asked(spec)):
+                self.shortfalls.append(Shortfall(spec, refused.code, refused.words))
                 continue
             if offering in self.model.refused:
                 self.shortfalls.append(Shortfall(spec, *self.model.refused[offering]))
@@ -143,24 +154,20 @@ class CapacityFleet(Fleet):
                 self.shortfalls.append(_out_of(spec, offering))
         return taken
 
-    def _too_small(self, spec: SpotFleetLaunchSpec) -> str:
-        """EC2's words for a disk of the template that is smaller than the image's snapshot.
-
-        Source: EC2's answer in aws/karpenter-provider-aws#3302.
-        """
-        snapshot_gib = self.model.snapshot_gib.get(str(spec.image_id), 0)
+    def _asked(self, spec: SpotFleetLaunchSpec) -> Asked:
+        """What this override launches, by its template."""
         named = spec.launch_template_spec or {}
         template = self.ec2_backend.get_launch_template(named["LaunchTemplateId"])
         data = template.get_version(named.get("Version", template.default_version_number)).data
-        for mapping in data.get("BlockDeviceMappings", ()):
-            gib = int(mapping.get("Ebs", {}).get("VolumeSize", snapshot_gib))
-            if gib < snapshot_gib:
-                snapshot = str(spec.image_id).replace("ami-", "snap-")
-                return (
-                    f"Volume of size {gib}GB is smaller than snapshot '{snapshot}', "
-                    f"expect size >= {snapshot_gib}GB"
-                )
-        return ""
+        return Asked(
+            data=data,
+            image_id=str(spec.image_id),
+            instance_type=str(spec.instance_type),
+            zone=self._zone(spec),
+            tags=tuple((spec.tag_specifications or {}).get("instance", {})),
+            snapshot_gib=self.model.snapshot_gib.get(str(spec.image_id), 0),
+            is_fleet=True,
+        )
 
     def _zone(self, spec: SpotFleetLaunchSpec) -> str:
         return str(self.ec2_backend.get_subnet(spec.subnet_id).availability_zone)
@@ -207,6 +214,9 @@ def _answer(responder: Fleets, model: CapacityModel) -> ActionResult:
             )
             raise EC2ClientError("IdempotentParameterMismatch", words)
         return ActionResult(answered)
+    zones = {each.id: each.availability_zone for each in responder.ec2_backend.describe_subnets()}
+    if refused := launch_rules.of_fleet(responder.params, zones):
+        raise refused.raised()
     result = cast(dict[str, Any], MOTO_ANSWER(responder).result)
     fleet = responder.ec2_backend.get_fleet(result["FleetId"])
     if isinstance(fleet, CapacityFleet) and fleet.shortfalls:
@@ -216,12 +226,17 @@ def _answer(responder: Fleets, model: CapacityModel) -> ActionResult:
     return ActionResult(result)
 
 
+# The newest one installed.
+_installed: list[CapacityModel] = []
+
+
 def install_capacity_model(model: CapacityModel) -> None:
     """Put `model` into moto's EC2, for every server and mock of this process.
 
-    Installing another model later replaces this one. Fleets of other types and RunInstances
-    stay moto's own.
+    Installing another model later replaces this one. Fleets of other types stay moto's own.
     """
+    _installed[:] = [model]
+    _install_rules()
 
     class ModelFleet(CapacityFleet):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -240,3 +255,65 @@ def install_capacity_model(model: CapacityModel) -> None:
 
     FleetsBackend.create_fleet = create_fleet  # type: ignore[assignment,method-assign]
     Fleets.create_fleet = answer  # type: ignore[method-assign]
+
+
+@cache
+def _install_rules() -> None:
+    """EC2's own rules before RunInstances and launch templates, and what is listed late."""
+    instances: Any = InstanceBackend
+    template: Any = LaunchTemplate
+    run, listed = instances.run_instances, instances.describe_instances
+    create_version = template.create_version
+
+    def run_instances(
+        self: Any, image_id: str, count: int, user_data: Any, *rest: Any, **asked: Any
+    ) -> Any:
+        if refused := _refused_run(self, image_id, user_data, asked):
+            raise refused.raised()
+        made = run(self, image_id, count, user_data, *rest, **asked)
+        until_s = time.monotonic() + _installed[0].listed_after_s
+        _installed[0].listed_at_s.update({each.id: until_s for each in made.instances})
+        return made
+
+    def describe_instances(self: Any, filters: Any = None) -> list[Any]:
+        now_s, at_s = time.monotonic(), _installed[0].listed_at_s
+        found = list(listed(self, filters))
+        for each in found:
+            each.instances = [one for one in each.instances if at_s.get(one.id, now_s) <= now_s]
+        return [each for each in found if each.instances]
+
+    def version(self: Any, data: Any, description: str) -> Any:
+        if refused := launch_rules.of_template(data):
+            raise refused.raised()
+        return create_version(self, data, description)
+
+    instances.run_instances = run_instances
+    instances.describe_instances = describe_instances
+    template.create_version = version
+
+
+def _refused_run(
+    backend: Any, image_id: str, user_data: Any, asked: Mapping[str, Any]
+) -> launch_rules.Refused | None:
+    """What EC2 says against a RunInstances call. What a fleet launches was judged by itself."""
+    if asked.get("fleet_id") or asked.get("spot_fleet_id"):
+        return None
+    named, subnet_id = asked.get("launch_template"), asked.get("subnet_id")
+    data = dict(backend._get_template_from_args(named).data) if named else {}
+    own = {
+        "BlockDeviceMappings": asked.get("block_device_mappings"),
+        "NetworkInterfaces": asked.get("nics"),
+        "SecurityGroupIds": asked.get("security_group_ids"),
+        "MetadataOptions": asked.get("metadata_options"),
+    }
+    data |= {name: value for name, value in own.items() if value}
+    launch = Asked(
+        data=data,
+        image_id=image_id,
+        instance_type=str(asked.get("instance_type")),
+        zone=backend.get_subnet(subnet_id).availability_zone if subnet_id else "",
+        tags=tuple((asked.get("tags") or {}).get("instance", {})),
+        snapshot_gib=_installed[0].snapshot_gib.get(image_id, 0),
+        is_fleet=False,
+    )
+    return launch_rules.of_user_data(user_data) or launch_rules.of_launch(launch)
