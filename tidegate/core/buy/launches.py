@@ -337,6 +337,17 @@ def _kind_of(need: Need, option: Option) -> _KindOfGang:
     return option.shelf, option.number, option.mask, option.offering, need.kind
 
 
+def _relaxed(draft: Draft, offerings: tuple[Offering, ...]) -> str:
+    """What became of the pool's `flexibility`, where there is too little to choose from."""
+    pool, named = draft.shelf.pool, len({each.instance_type for each in offerings})
+    if named >= pool.min_types or draft.shelf.market.is_prepaid:
+        return ""
+    return (
+        f"; it names {named} of the {pool.min_types} instance types that the pool wants at least "
+        "(flexibility), since no other fits the jobs and the limits and is to be had"
+    )
+
+
 def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
     jobs = tuple(dict.fromkeys(draft.for_jobs))
     named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
@@ -352,6 +363,7 @@ def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> La
             f"{what} for job {named}{gang}: nothing that exists or boots fits, and this is the "
             f"cheapest in pool {pool}"
         )
+    reason += _relaxed(draft, offerings)
     return Launch(
         launch_id=launch_id,
         pool=pool,
