@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, instance, job, node, pool, record, snapshot
+from tests.make import T4, ZONE, cluster, digest, instance, job, node, pool, record, snapshot
 from tidegate.core.model.budgets import Disruption
 from tidegate.core.model.calendar import ALWAYS_UP, ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import (
@@ -27,7 +27,7 @@ from tidegate.ports import Finished
 from tidegate.service.control import Looked, Round
 from tidegate.service.outcome import Outcome
 from tidegate.sim.chaos import Chaos
-from tidegate.sim.checks.ending import HeadGoesLast
+from tidegate.sim.checks.ending import HeadGoesLast, LeftSlurmFirst
 from tidegate.sim.checks.futile import FUTILE_MAX, NoFutileLaunches
 from tidegate.sim.checks.hours import NothingWhileStopped
 from tidegate.sim.checks.leaving import OldNodesGo, OneFirstNode
@@ -184,6 +184,26 @@ def test_a_warning_about_a_node_whose_end_was_announced_before_is_left_out(
         tell(batch)
 
     assert set(seen.hinted) == (set() if is_noticed else {one.instance_id})
+
+
+@pytest.mark.parametrize("joins", ["at its gate", "open", "drained", "before the digest"])
+def test_only_a_gate_that_joined_since_the_digest_may_end_as_a_node_of_slurm(joins: str) -> None:
+    world, seen = witnessed()
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    name = one.instance_id
+    world.slurm.register(SimNode(name, 4, 16000, 1, "t4", ("t4",), is_drain=joins != "open"))
+    known = world.ledger.all_launches[one.launch_id]
+    gate = "" if joins == "drained" else "7"
+    of_gang = replace(known, launch=replace(known.launch, gated_for=gate))
+    world.ledger.all_launches[one.launch_id] = of_gang
+    shown = [node(name)] if joins == "before the digest" else []
+    seen.digests[0] = digest([], shown)
+
+    if joins == "at its gate":
+        LeftSlurmFirst(seen).terminating((name,))
+    else:
+        with pytest.raises(Broken, match="it is a node of Slurm still"):
+            LeftSlurmFirst(seen).terminating((name,))
 
 
 def come_and_go(world: SimWorld, seen: Witness, check: NoFutileLaunches, job_id: str) -> None:
