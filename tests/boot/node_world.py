@@ -118,6 +118,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
             "findmnt -no FSTYPE /scratch; stat -Lc %n:%a /scratch; readlink -f /usr/sbin/mount.efs"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
+        found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["sick"] = sickened(machine) if not machine.spec.files else ""

@@ -91,6 +91,14 @@ def test_a_node_that_falls_ill_drains_itself_with_the_prefix(seen):
     assert seen["healthy"]["sick"] == "none|tidegate-health: xid: Xid 79 in the kernel's log"
 
 
+def test_a_boot_asks_nvidia_smi_four_times(seen):
+    """A call takes a second where eight GPUs are. Then Slurm's HealthCheckProgram may have run."""
+    calls = [line.split("=")[0] for line in seen["healthy"]["smi"]]
+
+    assert calls[:4] == ["-pm 1", "-L", "--query-gpu", "--query-remapped-rows"]
+    assert calls[4:7] in ([], ["--query-gpu", "-L", "--query-remapped-rows"])
+
+
 def test_gpus_are_set_as_the_pool_asks(seen):
     assert {"power.limit=250.00", "compute_mode=EXCLUSIVE_PROCESS"} <= set(
         seen["power_limit"]["shown"]

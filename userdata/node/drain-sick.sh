@@ -13,6 +13,8 @@ case $1 in
     periodic) checks="$(checks_of_gpus gpus xid ecc rows throttle) check_shared check_disk check_owner_rule check_files_rule" ;;
     *) checks=$(checks_of_gpus xid ecc) ;;
 esac
+((GPUS == 0)) || check_facts >/dev/null
+export GPU_FACTS=${GPU_FACTS:-}
 for check in $checks; do
     found=$(timeout 40 bash -c "source ./lib.sh; source files/checks.sh; $check" 2>/dev/null)
     if (($? == 1)) && [[ -n $found ]]; then
