@@ -106,8 +106,32 @@ class Region:
 
 @pytest.fixture(scope="module")
 def names(cloud: LocalCloud) -> CloudNames:
+    """Its VPC is a default one, with public subnets; moto's has no way out."""
     cloud.client("iam").create_role(RoleName=SPOT_ROLE, AssumeRolePolicyDocument=TRUST)
-    return create_resources(cloud, "live")
+    made = create_resources(cloud, "live")
+    lead(cloud, main_table(cloud, made.vpc_id), gateway(cloud, made.vpc_id))
+    return made
+
+
+def main_table(cloud: LocalCloud, vpc_id: str) -> str:
+    of = [
+        {"Name": "vpc-id", "Values": [vpc_id]},
+        {"Name": "association.main", "Values": ["true"]},
+    ]
+    (table,) = cloud.client("ec2").describe_route_tables(Filters=of)["RouteTables"]
+    return str(table["RouteTableId"])
+
+
+def gateway(cloud: LocalCloud, vpc_id: str) -> str:
+    made = cloud.client("ec2").create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    cloud.client("ec2").attach_internet_gateway(InternetGatewayId=made, VpcId=vpc_id)
+    return str(made)
+
+
+def lead(cloud: LocalCloud, table: str, gateway_id: str) -> None:
+    cloud.client("ec2").create_route(
+        RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway_id
+    )
 
 
 @pytest.fixture
@@ -255,6 +279,44 @@ def test_a_network_that_is_not_as_the_file_says(region: Region):
     assert f"network.subnets.{zone} {first} is in {region.names.vpc_id}, not in {other}" in told
     assert f"network.subnets.{second_zone} subnet-0123456789abcdef0 is not there" in told
     assert any(line.startswith("network.connected[0] 10.9.4.0/24 overlaps") for line in told)
+
+
+EFA_POOL = {
+    "pools.t4.instance_types": ["p4d.24xlarge"],
+    "pools.t4.efa": True,
+    "pools.t4.limits": {},
+    "prices_usd_per_hour": {"p4d.24xlarge": {"on-demand": 32, "spot": 12}},
+}
+
+
+@pytest.mark.parametrize(
+    ("routed", "is_public", "changes", "words"),
+    [
+        (False, True, {}, "has no default route, and its VPC no interface endpoints"),
+        (True, False, {}, "but it gives no public addresses: route it to a NAT gateway"),
+        (True, True, EFA_POOL, "no public address to nodes with several network interfaces"),
+        (True, True, {}, ""),
+    ],
+    ids=["no route", "no addresses", "several interfaces", "a way out"],
+)
+def test_a_subnet_from_which_nodes_reach_nothing(
+    region: Region, routed: bool, is_public: bool, changes: dict[str, Any], words: str
+):
+    ec2, zone = region.cloud.client("ec2"), "us-east-1a"
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    made = ec2.create_subnet(VpcId=vpc, CidrBlock="10.7.0.0/24", AvailabilityZone=zone)["Subnet"]
+    ec2.modify_subnet_attribute(SubnetId=made["SubnetId"], MapPublicIpOnLaunch={"Value": is_public})
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=made["SubnetId"])
+    if routed:
+        lead(region.cloud, table, gateway(region.cloud, vpc))
+    network = {"vpc": vpc, "subnets": {zone: made["SubnetId"]}}
+
+    told = region.told({**changes, "network": network, "pools.t4.zones": [zone]})
+
+    found = [line for line in told if line.startswith(f"network.subnets.{zone} ")]
+    assert (len(found), all(words in line for line in found)) == (1 if words else 0, True), told
 
 
 def test_an_own_network_that_overlaps_another_one_is_a_note(region: Region):

@@ -21,11 +21,12 @@ EBS_AWS_KEY = "alias/aws/ebs"
 
 @frozen
 class Subnet:
-    """`free_addresses`: how many more instances it can hold."""
+    """`free_addresses`: how many more instances it can hold. `gives_addresses`: public ones."""
 
     vpc_id: str
     zone: str
     free_addresses: int
+    gives_addresses: bool
 
 
 @frozen
@@ -139,7 +140,33 @@ class Account:
         if not (answer and answer["Subnets"]):
             return None
         found = answer["Subnets"][0]
-        return Subnet(found["VpcId"], found["AvailabilityZone"], found["AvailableIpAddressCount"])
+        return Subnet(
+            found["VpcId"],
+            found["AvailabilityZone"],
+            found["AvailableIpAddressCount"],
+            bool(found.get("MapPublicIpOnLaunch")),
+        )
+
+    def default_route(self, subnet_id: str, vpc_id: str) -> str:
+        """What a subnet sends to the rest of the world through: the id of a gateway; "": none."""
+        own = [{"Name": "association.subnet-id", "Values": [subnet_id]}]
+        main = [
+            {"Name": "vpc-id", "Values": [vpc_id]},
+            {"Name": "association.main", "Values": ["true"]},
+        ]
+        for filters in (own, main):
+            pages = self._pages("ec2", "describe_route_tables", "RouteTables", Filters=filters)
+            if tables := list(pages):
+                return next((_target(each) for each in tables[0]["Routes"] if _is_way(each)), "")
+        return ""
+
+    def has_endpoints(self, vpc_id: str) -> bool:
+        """Whether a VPC reaches any of AWS's services by an interface of its own."""
+        filters = [
+            {"Name": "vpc-id", "Values": [vpc_id]},
+            {"Name": "vpc-endpoint-type", "Values": ["Interface"]},
+        ]
+        return any(self._pages("ec2", "describe_vpc_endpoints", "VpcEndpoints", Filters=filters))
 
     def vpc_of_security_group(self, group_id: str) -> str | None:
         ec2 = self.clients("ec2")
@@ -206,6 +233,16 @@ class Account:
         with aws_call():
             for page in self.clients(service).get_paginator(operation).paginate(**request):
                 yield from page[key]
+
+
+def _is_way(route: Mapping[str, Any]) -> bool:
+    """A black hole leads to a gateway that is gone."""
+    return route.get("DestinationCidrBlock") == "0.0.0.0/0" and route.get("State") != "blackhole"
+
+
+def _target(route: Mapping[str, Any]) -> str:
+    kinds = ("GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId")
+    return next((str(route[kind]) for kind in kinds if route.get(kind)), "another gateway")
 
 
 def _vpc(found: Mapping[str, Any]) -> Vpc:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 from tidegate.adapters.account import EBS_AWS_KEY, Account
-from tidegate.cli import quotas
+from tidegate.cli import quotas, ways_out
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import SPOT_ROLE, Market
 from tidegate.core.model.errors import TidegateError
@@ -211,6 +211,11 @@ def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
         yield Problem(place, f"{subnet_id} has no free address left")
 
 
+def _ways_out(file: ClusterFile, account: Account) -> Found:
+    """Machines in existing subnets reach what is outside them."""
+    yield from ways_out.problems(file, account)
+
+
 def _existing_parts(file: ClusterFile, account: Account) -> Found:
     """Head, file system and secret that exist are there, in the network of the file."""
     existing, vpc_id = file.existing, file.network.vpc_id
@@ -256,5 +261,5 @@ def _some(names: list[str]) -> str:
 
 CHECKS: tuple[Check, ...] = (
     *(_offerings, _quotas, _spot_role, _images, _disk_key),
-    *(_own_network, _existing_network, _existing_parts),
+    *(_own_network, _existing_network, _ways_out, _existing_parts),
 )

@@ -1,0 +1,58 @@
+"""Whether nodes in subnets of yours can reach what they need, told before they are launched.
+
+Sources: VPC user guide, "Public IPv4 addresses" (an address is given where the subnet or the
+launch says so) and "Route tables" (the main one holds for subnets without their own); EC2 user
+guide, "Elastic Fabric Adapter" (none for an instance with several network interfaces).
+"""
+
+from collections.abc import Iterator
+
+from tidegate.adapters.account import Account, Subnet
+from tidegate.core.model.cluster import Pool
+from tidegate.wire.compat_facts import facts_of
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.problems import Problem
+
+INTERNET_GATEWAY = "igw-"
+
+
+def problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
+    """Subnets of an existing network from which a machine reaches nothing outside."""
+    vpc_id = file.network.vpc_id
+    if vpc_id is None or file.network.endpoints or account.has_endpoints(vpc_id):
+        return
+    for zone, subnet_id in file.network.subnets.items():
+        subnet = account.subnet(subnet_id)
+        if subnet is None or subnet.vpc_id != vpc_id:
+            continue  # told as such
+        route = account.default_route(subnet_id, vpc_id)
+        for text in _faults(file, zone, subnet, route):
+            yield Problem(("network", "subnets", zone), f"{subnet_id}: {text}")
+
+
+def _faults(file: ClusterFile, zone: str, subnet: Subnet, route: str) -> Iterator[str]:
+    if not route:
+        yield (
+            "has no default route, and its VPC no interface endpoints: machines there reach "
+            "nothing; route it to a NAT gateway, or set network.endpoints"
+        )
+    elif route.startswith(INTERNET_GATEWAY) and not subnet.gives_addresses:
+        yield (
+            f"its way out is {route}, but it gives no public addresses: route it to a NAT "
+            "gateway, or have it assign them (MapPublicIpOnLaunch)"
+        )
+    elif route.startswith(INTERNET_GATEWAY):
+        several = [pool.name for pool in file.cluster.pools if _has_several(file, pool, zone)]
+        if several:
+            yield (
+                f"its way out is {route}, and EC2 gives no public address to nodes with several "
+                f"network interfaces (pool {', '.join(several)}): route it to a NAT gateway"
+            )
+
+
+def _has_several(file: ClusterFile, pool: Pool, zone: str) -> bool:
+    return (
+        pool.name in file.efa
+        and zone in pool.zones
+        and any(facts_of(each.name).efa_interfaces > 1 for each in pool.instance_types)
+    )
