@@ -146,7 +146,7 @@ class NoDoubleBuy(Check):
         A gang looks only at its own, and is bought whole in another place when it cannot get
         the rest where it began. What was recorded later had to reckon with these.
         """
-        new = asked.launch
+        new, doubted = asked.launch, self._doubted()
         places: list[_Place] = []
         for record in self.world.ledger.all_launches.values():
             launch = record.launch
@@ -161,13 +161,19 @@ class NoDoubleBuy(Check):
             mine = _gangs(new)
             came = self._booting_of(launch, mine)
             choices: list[tuple[Offering, ...]] = [(one.offering,) for one in came]
-            if record.status is LaunchStatus.RECORDED:
+            if record.status is LaunchStatus.RECORDED or launch.launch_id in doubted:
                 choices = [launch.offerings] * sum(n for g, n in shares(launch) if g in mine)
             for choice in choices:
                 is_elsewhere = launch.pool != new.pool or {one.zone for one in choice} != zones
                 if not (new.gated_for and is_elsewhere):
                     places.append(_Place(pool, choice))
         return places
+
+    def _doubted(self) -> set[str]:
+        """Launches of which nobody knew what came as this plan was made: it may finish them."""
+        view = self.witness.view()
+        launches = view.launches if view else ()
+        return {one.launch.launch_id for one in launches if one.status is LaunchStatus.RECORDED}
 
     def _fits(self, job: Job, place: _Place) -> bool:
         partitions = [self.world.cluster.partition(name) for name in job.partitions]

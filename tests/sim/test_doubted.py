@@ -1,0 +1,38 @@
+"""What the check of double purchases makes of a launch that was in doubt."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import A10G, T4, cluster, digest, job, offering, pool, record
+from tests.sim.test_excuses import first_node
+from tidegate.core.model.ledger import LaunchStatus, Phase
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.buying import NoDoubleBuy
+from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.draw import draw
+from tidegate.sim.world import SimWorld
+
+
+@pytest.mark.parametrize("is_in_doubt", [False, True])
+def test_a_plan_does_not_know_what_a_launch_brings_that_it_finishes(is_in_doubt: bool) -> None:
+    """Its first offering would not have done for the job that something is bought for."""
+    world = SimWorld(cluster(pool(types=(T4, A10G))), lambda instance: 60.0)
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    launches, both = world.ledger.all_launches, (offering(A10G), offering(T4))
+    kept = replace(launches["l-0"], launch=replace(launches["l-0"].launch, offerings=both))
+    world.clock.advance(50.0)
+    asked = first_node(world)
+    mine = replace(launches["l-1"], launch=replace(launches["l-1"].launch, for_jobs=("4",)))
+    launches |= {"l-0": replace(kept, status=LaunchStatus.DONE), "l-1": mine}
+    booting = record(one.instance_id, phase=Phase.LAUNCHED)
+    world.ledger.all_nodes[one.instance_id] = replace(booting, launch_id="l-0")
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.digests[0] = digest([job(4)], [])
+    seen.views[0] = replace(world.ledger.view(), launches=(kept,) if is_in_doubt else ())
+
+    if is_in_doubt:
+        NoDoubleBuy(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(asked)
