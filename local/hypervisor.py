@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from local.hosted_zones import address_records
 from local.instance_roles import InstanceRoles
+from local.instances import Instances, Listing
 from local.machine import Machine, MachineSpec
 from local.world import World
 from tidegate.core.model.ec2 import HEAD_ROLE, ROLE_TAG
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _RUNNING = ("pending", "running")
 _STOPPED = ("stopping", "stopped")
 _NAMES_POLL_S = 1.0
-
-type Instances = dict[str, "InstanceTypeDef"]
 
 
 class Hypervisor:
@@ -45,6 +44,9 @@ class Hypervisor:
         clients: Callable[[str], Any] | None = None,
     ) -> None:
         self._ec2 = ec2
+        self._listing = Listing(
+            ec2, [{"Name": "instance-state-name", "Values": [*_RUNNING, *_STOPPED]}]
+        )
         self._world = world
         self._poll_s = poll_s
         self._boot_delay_s = boot_delay_s
@@ -89,7 +91,7 @@ class Hypervisor:
 
     def step(self) -> None:
         """One look at EC2 and at the machines."""
-        listed = self._instances()
+        listed = self._listing.now()
         now_s = time.monotonic()
         due = [name for name, at_s in self._reclaim_at_s.items() if at_s <= now_s]
         for instance_id in due:
@@ -110,17 +112,6 @@ class Hypervisor:
                 self._world.boot(self._adjust(self._spec(instance)))
             self._attach_volumes(instance)
         self._publish_names(listed, now_s)
-
-    def _instances(self) -> Instances:
-        pages = self._ec2.get_paginator("describe_instances").paginate(
-            Filters=[{"Name": "instance-state-name", "Values": [*_RUNNING, *_STOPPED]}]
-        )
-        return {
-            instance["InstanceId"]: instance
-            for page in pages
-            for reservation in page["Reservations"]
-            for instance in reservation["Instances"]
-        }
 
     def _forget(self, instance_id: str) -> None:
         self._world.power_off(instance_id)

@@ -16,6 +16,7 @@ from local.demo.stage import HEARTBEAT_S, Refused, Seen, open_records, record_lo
 from local.deploy import Deployment, deploy
 from local.hypervisor import Hypervisor
 from local.iam.roles import role_arns
+from local.instances import Listing
 from local.machine import Machine, MachineSpec
 from local.router.router import Router
 from local.slurm_commands import MachineRunner
@@ -51,6 +52,7 @@ class RealStage:
     hypervisor: Hypervisor = field(init=False)
     router: Router = field(init=False)
     _ec2: Any = field(init=False)
+    _listing: Listing = field(init=False)
     _is_heard: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
@@ -61,6 +63,13 @@ class RealStage:
         self.cloud = LocalCloud(BRIDGE_ADDRESS, AWS_PORT)
         self.cloud.start()
         self._ec2 = self.cloud.observer("ec2")
+        self._listing = Listing(
+            self._ec2,
+            [
+                {"Name": f"tag:{CLUSTER_TAG}", "Values": [self.file.cluster.name]},
+                {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            ],
+        )
         self.deployment = deploy(self.cloud, assembly, stack)
         self.hypervisor = Hypervisor(
             self._ec2, self.world, adjust=_with_short_heartbeat, clients=self.cloud.observer
@@ -206,19 +215,14 @@ class RealStage:
         return self.world.shared_dir / "home" / user
 
     def _instances(self) -> tuple[tuple[str, str, str], ...]:
-        filters = [
-            {"Name": f"tag:{CLUSTER_TAG}", "Values": [self.file.cluster.name]},
-            {"Name": "instance-state-name", "Values": ["pending", "running"]},
-        ]
         found: list[tuple[str, str, str]] = []
-        for reservation in self._ec2.describe_instances(Filters=filters)["Reservations"]:
-            for one in reservation["Instances"]:
-                tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}
-                if tags.get(ROLE_TAG) != HEAD_ROLE:
-                    market = one.get("InstanceLifecycle", "on-demand")
-                    zone = one["Placement"]["AvailabilityZone"]
-                    offering = f"{one['InstanceType']}/{zone}/{market}"
-                    found.append((one["InstanceId"], offering, one["State"]["Name"]))
+        for one in self._listing.now().values():
+            tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}
+            if tags.get(ROLE_TAG) != HEAD_ROLE:
+                market = one.get("InstanceLifecycle", "on-demand")
+                zone = one["Placement"]["AvailabilityZone"]
+                offering = f"{one['InstanceType']}/{zone}/{market}"
+                found.append((one["InstanceId"], offering, one["State"]["Name"]))
         return tuple(sorted(found))
 
     def _wait_for_the_head(self) -> None:
