@@ -25,7 +25,8 @@ HEAD_ADDRESS = "10.77.0.1"
 _BRIDGE_MAC = "02:00:0a:4d:ff:fe"
 _REPOSITORY = Path(__file__).parent.parent
 _SHIMS = (
-    *(("systemctl", "usr/bin"), ("systemd-run", "usr/bin")),
+    *(("systemctl", "usr/bin"), ("units.py", "usr/lib/local-systemctl")),
+    ("systemd-run", "usr/bin"),
     *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
     *(("lspci", "usr/bin"), ("journalctl", "usr/bin")),
 )
@@ -194,7 +195,9 @@ class World:
         _run("mount", "-t", "overlay", "overlay", "-o", options, str(root))
         _run("rm", "-rf", *(str(root / path) for path in _HIDDEN))
         for name, target in _SHIMS:
-            _run("install", "-m", "755", str(_REPOSITORY / "local/bin" / name), str(root / target))
+            _run(
+                "install", "-Dm755", "-t", str(root / target), str(_REPOSITORY / "local/bin" / name)
+            )
         wants = root / "etc/systemd/system/multi-user.target.wants"
         wants.mkdir(parents=True)
         for name in _ENABLED:
