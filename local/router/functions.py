@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import tempfile
 import threading
 import time
 import uuid
@@ -21,6 +23,11 @@ from local.router.roles import Roles
 # What of a zip is ours. The rest of it is built for the functions' own processors, and taken
 # from this interpreter's packages instead.
 OWN_CODE = ("tidegate", "lambdas")
+
+# Functions of one package may start out of one process (`nursery.py`), whoever deployed it.
+_folder = tempfile.TemporaryDirectory(prefix="tidegate-functions-")
+_unpacked: dict["_Package", Path] = {}
+_unpacking = threading.Lock()
 
 type OnLog = Callable[[str, dict[str, Any]], None]
 
@@ -51,6 +58,22 @@ class _Warm:
     good_until_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Package:
+    """A zip, and what of it is run from it."""
+
+    sha256: str
+    own_code: tuple[str, ...]
+
+    def unpack(self, code: bytes, folder: Path) -> Path:
+        with zipfile.ZipFile(io.BytesIO(code)) as packed:
+            packed.extractall(folder, [name for name in packed.namelist() if self._is_own(name)])
+        return folder
+
+    def _is_own(self, name: str) -> bool:
+        return name.split("/", maxsplit=1)[0].removesuffix(".py") in self.own_code
+
+
 @dataclass(slots=True)
 class Functions:
     """Everything that was invoked, in the order in which it ended, is in `invocations`."""
@@ -59,7 +82,6 @@ class Functions:
     deployed: Deployed
     roles: Roles
     clock: VirtualClock
-    code_folder: Path
     own_code: Sequence[str] = OWN_CODE
     on_log: OnLog | None = None
     invocations: list[Invocation] = field(default_factory=list)
@@ -148,19 +170,15 @@ class Functions:
         return started
 
     def _unpack(self, settings: FunctionSettings) -> Path:
-        """The folder with our part of the deployed zip; one per code, kept."""
-        folder = self.code_folder / "".join(filter(str.isalnum, settings.code_sha256))
-        with self._lock:
-            if folder.exists():
-                return folder
-            folder.mkdir(parents=True)
-            with zipfile.ZipFile(io.BytesIO(self.deployed.code(settings.name))) as packed:
-                ours = [name for name in packed.namelist() if self._is_ours(name)]
-                packed.extractall(folder, ours)
-            return folder
-
-    def _is_ours(self, name: str) -> bool:
-        return name.split("/", maxsplit=1)[0].removesuffix(".py") in self.own_code
+        """The folder with our part of the deployed zip."""
+        with _unpacking:
+            packed = _Package(settings.code_sha256, tuple(self.own_code))
+            if packed not in _unpacked:
+                code = self.deployed.code(settings.name)
+                # By process too: a fork of ours shares the folder.
+                name = f"{os.getpid()}-{len(_unpacked)}"
+                _unpacked[packed] = packed.unpack(code, Path(_folder.name, name))
+            return _unpacked[packed]
 
     def _report(self, settings: FunctionSettings, invocation: Invocation) -> None:
         """To the callback what is a JSON object, and to CloudWatch Logs what the role may."""

@@ -5,8 +5,6 @@ import os
 import queue
 import secrets
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from local.router.deployed import FunctionSettings
-
-RUNTIME = Path(__file__).parents[1] / "lambda_runtime.py"
+from local.router.nursery import nursery_of
 
 # Lambda gives up on a function that has not loaded after 10 s; this machine may be slower.
 LOAD_TIMEOUT_S = 60.0
@@ -36,15 +33,8 @@ class FunctionProcess:
         self._mark = f"{secrets.token_hex(8)} "
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._is_loaded = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(RUNTIME), json.dumps(self._spec())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=code,
-            env={**dict(settings.environment), **environment, "PYTHONPATH": str(code)},
-            start_new_session=True,
+        self._process = nursery_of(code).start(
+            self._spec(), {**dict(settings.environment), **environment, "PYTHONPATH": str(code)}
         )
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -66,7 +56,6 @@ class FunctionProcess:
                 raise FunctionFailed(answer["failed"], printed)
             self._is_loaded = True
         request = {"id": request_id, "event": event, "offset_s": offset_s}
-        assert self._process.stdin
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
@@ -85,7 +74,6 @@ class FunctionProcess:
             if self.is_alive:
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
 
@@ -100,7 +88,7 @@ class FunctionProcess:
                 raise FunctionFailed(late, printed) from None
             if line is None:
                 self.kill()
-                raise FunctionFailed(f"the process ended with {self._process.returncode}", printed)
+                raise FunctionFailed(f"the process ended with {self._process.wait()}", printed)
             if line.startswith(self._mark):
                 answer: dict[str, Any] = json.loads(line.removeprefix(self._mark))
                 return answer
@@ -108,7 +96,6 @@ class FunctionProcess:
                 printed.append(line)
 
     def _read(self) -> None:
-        assert self._process.stdout
         with self._process.stdout as printed:
             for line in printed:
                 self._lines.put(line.rstrip("\n"))

@@ -13,14 +13,12 @@ many as it may run invocations at once, so that interruptions never wait behind 
 for each function that is invoked asynchronously.
 """
 
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from local.cloud import LocalCloud
 from local.deploy import place_of
@@ -62,7 +60,6 @@ class Router:
     delivery: Delivery = field(init=False)
     poller: Poller = field(init=False)
     deployed: Deployed = field(init=False)
-    _code: tempfile.TemporaryDirectory[str] = field(init=False)
     _fired_until_s: float = field(init=False)
     _firing: threading.Lock = field(default_factory=threading.Lock)
     _work: dict[str, deque[Work]] = field(default_factory=dict)
@@ -78,7 +75,6 @@ class Router:
         install_shims()
         authorizer: Authorizer = self.authorizer or self.cloud.authorizer
         self.deployed = Deployed(place_of(self.cloud))
-        self._code = tempfile.TemporaryDirectory(prefix="tidegate-functions-")
         self._fired_until_s = self.clock.now_s()
         roles = Roles(self.cloud, authorizer)
         self.functions = Functions(
@@ -86,7 +82,6 @@ class Router:
             deployed=self.deployed,
             roles=roles,
             clock=self.clock,
-            code_folder=Path(self._code.name),
             own_code=self.own_code,
             on_log=self.on_log,
         )
@@ -138,7 +133,6 @@ class Router:
         for thread in threads:
             thread.join()
         self.functions.stop()
-        self._code.cleanup()
 
     def settle(self, timeout_s: float = SETTLE_TIMEOUT_S) -> None:
         """Until nothing is in flight, and no queue has a message that may be received now.

@@ -143,3 +143,53 @@ def test_a_process_that_cannot_load_says_why(code: Path):
     with pytest.raises(FunctionFailed, match="No module named 'absent_module'"):
         invoke(process, {})
     assert not process.is_alive
+
+
+def test_the_next_process_of_a_package_finds_nothing_of_the_one_before(code: Path):
+    (code / "handlers.py").write_text(
+        "import os\n"
+        "seen = []\n"
+        "def note(event, context):\n"
+        "    seen.append(os.getpid())\n"
+        "    os.environ['LEFT'] = 'behind'\n"
+        "    os.chdir('/')\n"
+        "    return [len(seen), sorted(os.environ)]\n"
+    )
+    answers = []
+    for name in ("FIRST", "SECOND"):
+        process = FunctionProcess(SETTINGS, code, {name: "1"})
+        answers.append(invoke(process, {})[0])
+        process.kill()
+
+    assert answers == [
+        [1, ["FIRST", "LEFT", "NOTE", "PYTHONPATH"]],
+        [1, ["LEFT", "NOTE", "PYTHONPATH", "SECOND"]],
+    ]
+
+
+def test_a_package_is_imported_once_but_its_handlers_by_each_process(code: Path):
+    for folder, module in (("lambdas", "planner"), ("tidegate", "core")):
+        (code / folder).mkdir()
+        (code / folder / "__init__.py").touch()
+        (code / folder / f"{module}.py").write_text("import os\nHERE = os.getpid()\n")
+    with (code / "lambdas" / "planner.py").open("a") as handler:
+        handler.write(
+            "from tidegate import core\n"
+            "def handle(event, context):\n"
+            "    return [HERE == os.getpid(), core.HERE == os.getppid()]\n"
+        )
+    process = FunctionProcess(replace(SETTINGS, handler="lambdas.planner.handle"), code, {})
+
+    answer, _ = invoke(process, {})
+    process.kill()
+
+    assert answer == [True, True]
+
+
+def test_a_process_that_ends_is_told_with_its_code(code: Path):
+    (code / "handlers.py").write_text("import os\ndef note(event, context):\n    os._exit(3)\n")
+    process = FunctionProcess(SETTINGS, code, {})
+
+    with pytest.raises(FunctionFailed, match="the process ended with 3"):
+        invoke(process, {})
+    assert not process.is_alive
