@@ -32,6 +32,9 @@ ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 IMAGE_ID = "ami-00000000000000000"
 
 
+# How often the server asks whether it is to stop; its own half a second each test would wait.
+STOP_POLL_S = 0.02
+
 # The fronts of the clouds that run in this process.
 _RUNNING: list[Front] = []
 
@@ -83,7 +86,7 @@ class LocalCloud:
         self._server = make_server(
             self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler
         )
-        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = Thread(target=self._server.serve_forever, args=(STOP_POLL_S,), daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
