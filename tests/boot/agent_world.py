@@ -79,7 +79,7 @@ def scenario(whole: Path) -> dict[str, Any]:
         own = own_agent_package(ROOT)
         way = make_agents_way(cloud)
         values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_env=way)
-        values = replace(values, update_poll_s=0.3, agent=publish_agent(cloud, whole))
+        values = replace(values, update_poll_s=1, agent=publish_agent(cloud, whole))
         stage = Stage(cloud, boot(cloud, world, values))
         head = stage.head
         assert wait_for(lambda: READY in head.console.read_text()), head.console.read_text()

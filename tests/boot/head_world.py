@@ -59,7 +59,7 @@ class Stage:
         settings = (*LOCAL_SLURM.settings, ("MinJobAge", "2"))
         slurm = replace(LOCAL_SLURM, state_dir=f"{DATA}/slurmctld", settings=settings)
         plain = replace(HEAD, slurm=slurm, munge=self.cloud.munge, agent=None)
-        return replace(plain, data_volume=volume_id, update_poll_s=0.3, **changes)
+        return replace(plain, data_volume=volume_id, update_poll_s=1, **changes)
 
     def alone(self, number: int, volume_id: str, *disks: Disk) -> Machine:
         """A machine that runs the head's stages and is nobody's head."""
@@ -286,7 +286,7 @@ def updated(
     seen["less"] = partitions(head)
     seen["job_in_leaving"] = wait_for_job(head, job_id, "RUNNING")
     pid = pid_of_slurmctld(head)
-    time.sleep(1.5)
+    time.sleep(3)
     seen["restarts_again"] = pid_of_slurmctld(head) != pid
     run(head, f"scancel {job_id}")
     seen["refused"] = head.run(["sbatch", "-p", "cheap", "--wrap=true"]).returncode
