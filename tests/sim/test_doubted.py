@@ -36,3 +36,27 @@ def test_a_plan_does_not_know_what_a_launch_brings_that_it_finishes(is_in_doubt:
     else:
         with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
             NoDoubleBuy(seen).requested(asked)
+
+
+@pytest.mark.parametrize("waits_too", [False, True])
+def test_a_node_in_doubt_may_be_for_a_job_that_part_of_its_offerings_do_for(
+    waits_too: bool,
+) -> None:
+    """Beside it a node is bought for a job that any of them would have done for."""
+    world = SimWorld(cluster(pool(types=(T4, A10G))), lambda instance: 60.0)
+    world.compute.create_fleet(first_node(world))
+    launches, both = world.ledger.all_launches, (offering(A10G), offering(T4))
+    kept = replace(launches["l-0"], launch=replace(launches["l-0"].launch, offerings=both))
+    world.clock.advance(50.0)
+    asked = first_node(world)
+    mine = replace(launches["l-1"], launch=replace(launches["l-1"].launch, for_jobs=("4",)))
+    launches |= {"l-0": kept, "l-1": mine}
+    seen = Witness(world, Chaos(draw(0), world))
+    waiting = [job(4, gpu_type=""), *([job(5)] if waits_too else [])]
+    seen.digests[0] = digest(waiting, [])
+
+    if waits_too:
+        NoDoubleBuy(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(asked)

@@ -1,6 +1,7 @@
 """Invariants of what is bought: recorded, once, within limits, and where EC2 may have it."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.fit import lacks, satisfies
@@ -104,7 +105,7 @@ class NoDoubleBuy(Check):
         wanted = sum(
             self._wanted(job)
             for job in jobs
-            if job in asking or any(self._fits(job, place) for place in places)
+            if job in asking or any(self._fits(job, place, any) for place in places)
         )
         if launch.gated_for and any(map(self._moves, _gangs(launch))):
             wanted += sum(job.nodes for job in asking)
@@ -175,10 +176,11 @@ class NoDoubleBuy(Check):
         launches = view.launches if view else ()
         return {one.launch.launch_id for one in launches if one.status is LaunchStatus.RECORDED}
 
-    def _fits(self, job: Job, place: _Place) -> bool:
+    def _fits(self, job: Job, place: _Place, are: Callable[[Iterable[bool]], bool] = all) -> bool:
+        """Whether the node does for the job; where it is in doubt what it is, surely or maybe."""
         partitions = [self.world.cluster.partition(name) for name in job.partitions]
         is_open = any(part and place.pool.name in part.pools for part in partitions)
-        return is_open and all(self._fits_on(job, place.pool, one) for one in place.offerings)
+        return is_open and are(self._fits_on(job, place.pool, one) for one in place.offerings)
 
     def _fits_on(self, job: Job, pool: Pool, offering: Offering) -> bool:
         kind = self.world.cluster.instance_type(offering.instance_type)
