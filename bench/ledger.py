@@ -17,6 +17,7 @@ from tests.cloud_resources import CloudNames, create_resources
 from tests.make import NOW_S
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ledger_items import PARTITION
+from tidegate.cli import cost
 from tidegate.core.model.ec2 import FleetRequest, Market, Offering, Override
 from tidegate.core.model.ledger import (
     Charge,
@@ -30,6 +31,7 @@ from tidegate.core.model.ledger import (
 from tidegate.core.model.resting import Resting
 from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
+from tidegate.wire.records import OPEN
 
 NODES_A_DAY, NODES_UP, OF_A_LAUNCH = 1000, 100, 10
 JOBS_OF_A_LAUNCH = 20
@@ -38,7 +40,9 @@ TYPES = ("g5.xlarge", "g5.2xlarge", "g5.4xlarge", "g6.xlarge", "g6.2xlarge", "g6
 RESTING = 20
 
 READ_KB_MAX, PAGES_MAX = 200, 2
+ALONE, WRITES_MAX = 20, cost.WRITES_PER_NODE
 PAGE_BYTES = 2**20
+WRITE_UNIT_BYTES = 1024
 KB = 1000
 
 
@@ -53,10 +57,11 @@ class Read:
 
 @dataclass
 class Counting:
-    """DynamoDB's client, whose queries are weighed."""
+    """DynamoDB's client, whose queries and writes are weighed. `written`: in write units."""
 
     client: Any
     read: Read = field(default_factory=Read)
+    written: int = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.client, name)
@@ -64,6 +69,32 @@ class Counting:
     def get_paginator(self, name: str) -> "Counting":
         assert name == "query", name
         return self
+
+    def transact_write_items(self, **asked: Any) -> Any:
+        answer = self.client.transact_write_items(**asked)
+        parts = [part for each in asked["TransactItems"] for part in each.values()]
+        self.written += sum(2 * self._units(part) for part in parts)
+        return answer
+
+    def put_item(self, **asked: Any) -> Any:
+        answer = self.client.put_item(**asked)
+        self.written += self._units(asked)
+        return answer
+
+    def update_item(self, **asked: Any) -> Any:
+        answer = self.client.update_item(**asked)
+        self.written += self._units(asked)
+        return answer
+
+    def _units(self, part: Mapping[str, Any]) -> int:
+        """Of an item as it is written, and again for its entry in the index, or that entry's end.
+
+        Source: DynamoDB developer guide, "Local secondary indexes", write capacity.
+        """
+        key = part.get("Key") or {name: part["Item"][name] for name in ("pk", "sk")}
+        item = self.client.get_item(TableName=part["TableName"], Key=key)["Item"]
+        is_listed = OPEN in item or "REMOVE #open" in part.get("UpdateExpression", "")
+        return -(-size_of_item(item) // WRITE_UNIT_BYTES) * (2 if is_listed else 1)
 
     def paginate(self, **asked: Any) -> Iterator[Mapping[str, Any]]:
         for page in self.client.get_paginator("query").paginate(**asked):
@@ -88,16 +119,16 @@ def size_of(value: Mapping[str, Any]) -> int:
     return len(content.encode())
 
 
-def write_day(ledger: DynamoLedger, nodes: int, up: int) -> None:
+def write_day(ledger: DynamoLedger, nodes: int, up: int, of_a_launch: int = OF_A_LAUNCH) -> None:
     """`nodes` are launched, and the last `up` of them are still there at its end."""
     epoch = ledger.view().epoch
-    for number in range(nodes // OF_A_LAUNCH):
+    for number in range(nodes // of_a_launch):
         launch = _launch(number)
-        made = [_node(launch, number * OF_A_LAUNCH + n) for n in range(OF_A_LAUNCH)]
+        made = [_node(launch, number * of_a_launch + n) for n in range(of_a_launch)]
         assert ledger.commit(replace(epoch, number=epoch.number + number), [launch])
         ledger.finish_launches(Finished(launch.launch.launch_id, LaunchStatus.DONE, made))
         ledger.advance_nodes({each.instance_id: Phase.JOINED for each in made})
-        if (number + 1) * OF_A_LAUNCH <= nodes - up:
+        if (number + 1) * of_a_launch <= nodes - up:
             ledger.charge([_stretch(each.instance_id) for each in made])
             ledger.advance_nodes({each.instance_id: Phase.TERMINATED for each in made})
     for number in range(RESTING):
@@ -116,6 +147,17 @@ def figures(nodes: int = NODES_A_DAY, up: int = NODES_UP) -> Iterator[Figure]:
         yield Figure(f"{told}: a look reads", client.read.bytes / KB, "KB", READ_KB_MAX)
         yield Figure(f"{told}: in pages", client.read.pages, "", PAGES_MAX)
         yield Figure(f"{told}: the day's records", _whole(client, names) / KB, "KB")
+        units = _units_of_a_node(cloud)
+        yield Figure("ledger: write units of a node alone in its launch", units, "", WRITES_MAX)
+
+
+def _units_of_a_node(cloud: LocalCloud) -> float:
+    """From its launch to its end."""
+    client = Counting(cloud.client("dynamodb"))
+    names = create_resources(cloud, "alone")
+    ledger: Any = DynamoLedger(client, names.table, SimClock(NOW_S))  # type: ignore[arg-type]
+    write_day(ledger, ALONE, up=0, of_a_launch=1)
+    return client.written / ALONE
 
 
 def _whole(client: Counting, names: CloudNames) -> int:

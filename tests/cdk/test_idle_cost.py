@@ -12,7 +12,7 @@ from cdk.schedules import RECONCILE
 from tests.cdk.made import CLUSTERS, Stack, dev_file, synthesized
 from tidegate.agent import loop, run
 from tidegate.cli import cost
-from tidegate.cli.cost import Item, Part, idle_items, total
+from tidegate.cli.cost import IDLE, Item, Part, bill, busy, total
 from tidegate.cli.main import app
 from tidegate.wire.config import load_cluster, parse_cluster
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
@@ -23,13 +23,13 @@ def items_of(folder: Any, **changes: Any) -> dict[str, Item]:
     described = dev_file(**changes)
     stacks = synthesized(folder, described)
     file = parse_cluster(yaml.safe_dump(described), "dev")
-    return {each.name: each for each in idle_items(file, [one.template for one in stacks.values()])}
+    return {each.name: each for each in bill(file, [one.template for one in stacks.values()])}
 
 
 @pytest.fixture(scope="module")
 def idle(both: dict[str, Stack]) -> list[Item]:
     file = load_cluster(CLUSTERS / "dev.yaml")
-    return idle_items(file, [each.template for each in both.values()])
+    return bill(file, [each.template for each in both.values()])
 
 
 def test_control_plane_costs_at_most_two_dollars_a_month(idle):
@@ -59,7 +59,7 @@ def test_the_control_plane_s_items_are_list_prices_times_what_happens(idle):
         "Lambda": 26_280 * (0.20e-6 + 0.6 * 0.5 * 13.3334e-6),
         # Two queues of five pollers each, three polls a minute; the agent's two; three a look.
         "SQS": 2 * 5 * 43_800 * 3 * 0.5e-6 + 2 * 43_800 * 3 * 0.4e-6 + 3 * 17_520 * 0.5e-6,
-        "DynamoDB": 17_520 * (6 * 0.125e-6 + 0.625e-6),
+        "DynamoDB": 17_520 * (6 * 0.125e-6 + 2 * 0.625e-6),
         "S3": (8_760 + 17_520) * 5.0e-6 + 2 * 17_520 * 0.4e-6,
         "EventBridge": 2 * 8_760 * 1.0e-6,
         "Secrets Manager": 0.40,
@@ -70,11 +70,35 @@ def test_the_control_plane_s_items_are_list_prices_times_what_happens(idle):
     assert found == {name: pytest.approx(usd) for name, usd in by_hand.items()}
 
 
+def test_what_a_thousand_launches_a_day_add(both: dict[str, Stack], idle):
+    """By hand: 30.4 days of 1,000 nodes, each of six digests, an event and a notice."""
+    file = load_cluster(CLUSTERS / "dev.yaml")
+    templates = [each.template for each in both.values()]
+    nodes = 1000 * 730 / 24
+    digests = 43_800 + 6 * nodes
+    looks = digests + 8_760 + nodes
+    # Two rounds of a look: 6 units and 0.72 KB for each of the 100 nodes that are up.
+    reads = looks * 2 * (6 + 100 * 0.72 / 4)
+
+    found = {each.name: each.usd for each in bill(file, templates, busy(1000))}
+
+    invocations = looks + 8_760 + nodes
+    table = reads * 0.125e-6 + (2 * looks + 80 * nodes) * 0.625e-6
+    assert found["DynamoDB"] == pytest.approx(table)
+    assert found["Lambda"] == pytest.approx(invocations * (0.20e-6 + 1.5 * 0.5 * 13.3334e-6))
+    assert found["S3"] == pytest.approx((digests + looks) * 5e-6 + 2 * looks * 0.4e-6)
+    ten, thousand = (bill(file, templates, busy(number)) for number in (10, 1000))
+    sums = [total(each, Part.CONTROL) for each in (idle, ten, thousand)]
+    assert sums == sorted(sums)
+    assert sums[-1] < 20
+    assert total(thousand, Part.BESIDE) == total(idle, Part.BESIDE)
+
+
 def test_a_head_with_a_gpu_has_its_price_and_an_unknown_one_says_so():
     def head(name: str) -> Item:
         file = parse_cluster(yaml.safe_dump(dev_file(head={"instance_type": name})), "dev")
         kinds = [{"Type": "AWS::EC2::Instance", "Properties": {"BlockDeviceMappings": []}}]
-        items = idle_items(file, [{"Resources": dict(enumerate(kinds))}])
+        items = bill(file, [{"Resources": dict(enumerate(kinds))}])
         (found,) = [each for each in items if each.name == "head"]
         assert not [each for each in items if each.name == "public address"]
         return found
@@ -109,7 +133,7 @@ def test_lustre_and_flow_logs_are_beside_it(tmp_path):
 def test_rates_are_those_of_agent_and_stack():
     """The bill counts with these; a faster heartbeat must not stay unseen."""
     per_hour = 3600 / loop.IDLE_HEARTBEAT_S
-    assert per_hour * cost.HOURS == cost.DIGESTS
+    assert per_hour * cost.HOURS == IDLE.digests
     assert RECONCILE == "rate(5 minutes)"
     assert run.LONG_POLL_S == 20
 
@@ -145,7 +169,7 @@ def test_without_idle_nothing_is_shown(both):
     told = CliRunner().invoke(app, ["cost", str(CLUSTERS / "dev.yaml"), "--assembly", str(folder)])
 
     assert told.exit_code == 2
-    assert "say --idle" in told.output
+    assert "say --idle or --busy N" in told.output
 
 
 def test_programs_get_the_items_as_json(both, idle):
@@ -157,6 +181,18 @@ def test_programs_get_the_items_as_json(both, idle):
     assert [(each["part"], each["name"], each["usd"]) for each in told] == [
         (each.part, each.name, each.usd) for each in idle
     ]
+
+
+def test_command_tells_the_bill_of_a_busy_cluster(both):
+    folder = both["tidegate-dev"].folder
+    given = ["cost", str(CLUSTERS / "dev.yaml"), "--assembly", str(folder), "--busy"]
+
+    told = CliRunner().invoke(app, [*given, "1000"], env={"COLUMNS": "200"})
+
+    assert told.exit_code == 0, told.output
+    assert "1,000 node launches a day" in told.output
+    assert CliRunner().invoke(app, [*given, "0"]).exit_code == 2
+    assert CliRunner().invoke(app, [*given, "5", "--idle"]).exit_code == 2
 
 
 def test_command_says_what_to_do_without_templates(tmp_path):

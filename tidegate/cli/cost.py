@@ -1,4 +1,4 @@
-"""What a cluster costs while it has no job and no node: from its synthesized templates.
+"""What a cluster costs beside its nodes, idle or at work: from its synthesized templates.
 
 Prices are list prices in `LIST_PRICE_REGION`, without any free tier, per month of 730 hours, of
 November 2026. Sources: the pricing pages of each service.
@@ -18,7 +18,7 @@ from tidegate.wire.beside import (
 )
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.metrics import ALWAYS
+from tidegate.wire.metrics import ALWAYS, MINIMAL
 
 HOURS = HOURS_A_MONTH
 MINUTES = HOURS * 60
@@ -42,14 +42,6 @@ USD_PER_S3_GET = 0.4e-6
 USD_PER_TABLE_READ = 0.125e-6
 USD_PER_TABLE_WRITE = 0.625e-6
 
-# The agent's heartbeat while queue and fleet are empty, and reconcile's rate.
-DIGESTS = RECONCILES = MINUTES / 5
-LOOKS = DIGESTS + RECONCILES
-# A function's time for a look at nothing, with its share of cold starts.
-INVOCATION_S = 0.6
-TABLE_READS_PER_LOOK = 6
-TABLE_WRITES_PER_LOOK = 1
-LOG_BYTES_PER_INVOCATION = 2_000
 # Each of Lambda's five pollers of a queue, and the agent on each of its two, ask every 20 s.
 POLLS_PER_QUEUE = 5 * MINUTES * 3
 AGENT_POLLS = 2 * MINUTES * 3
@@ -72,6 +64,83 @@ HEAD_USD_PER_HOUR = {
 }
 
 
+@frozen(kw_only=True)
+class Pace:
+    """How often things happen in a month. `launches`: of nodes; `looks`: of the planner.
+
+    `invocation_s`: a function's time, with its share of cold starts.
+    """
+
+    digests: float
+    looks: float
+    reconciles: float
+    launches: float
+    invocation_s: float
+    reads_per_look: float
+    writes: float
+    log_bytes_per_invocation: int
+    metrics: int
+
+    @property
+    def invocations(self) -> float:
+        """Of planner and reconcile, and of the interruption function for each node's states."""
+        return self.looks + self.reconciles + NOTICES_PER_NODE * self.launches
+
+
+DAYS = HOURS / 24
+# What a node's life brings at most, where none of it comes together with another's: a report of
+# the head for job submitted, node joined, job begun and ended, node drained and gone; its own
+# words when it is up; and EC2's notice of its end.
+DIGESTS_PER_NODE = 6
+EVENTS_PER_NODE = 1
+NOTICES_PER_NODE = 1
+ORDERS_PER_NODE = 4
+# `python -m bench.ledger` measures both: KB that a look reads for a node that is up, and write
+# units of a node that is alone in its launch, with those of the index and of transactions; orders
+# that are noted and settled are beside them.
+LEDGER_KB_PER_NODE_UP = 0.72
+WRITES_PER_NODE = 80
+READ_UNIT_KB = 4
+HOURS_UP = 2.4
+ROUNDS_PER_LOOK = 2
+
+# Reconcile comes every five minutes, as the agent's heartbeat does while queue and fleet are
+# empty; else that comes every minute.
+RECONCILES = MINUTES / 5
+IDLE = Pace(
+    digests=MINUTES / 5,
+    looks=MINUTES / 5 + RECONCILES,
+    reconciles=RECONCILES,
+    launches=0,
+    invocation_s=0.6,
+    reads_per_look=6,
+    # The digest that was seen, and its copy in the index.
+    writes=2 * (MINUTES / 5 + RECONCILES),
+    log_bytes_per_invocation=2_000,
+    metrics=len(ALWAYS),
+)
+
+
+def busy(nodes_a_day: int) -> Pace:
+    """With so many node launches a day; the head works all day, a node is up for 2.4 hours."""
+    launches = nodes_a_day * DAYS
+    up = nodes_a_day * HOURS_UP / 24
+    digests = MINUTES + DIGESTS_PER_NODE * launches
+    looks = digests + RECONCILES + EVENTS_PER_NODE * launches
+    return Pace(
+        digests=digests,
+        looks=looks,
+        reconciles=RECONCILES,
+        launches=launches,
+        invocation_s=1.5,
+        reads_per_look=ROUNDS_PER_LOOK
+        * (IDLE.reads_per_look + up * LEDGER_KB_PER_NODE_UP / READ_UNIT_KB),
+        writes=2 * looks + WRITES_PER_NODE * launches,
+        log_bytes_per_invocation=4_000,
+        metrics=len(MINIMAL),
+    )
+
+
 class Part(StrEnum):
     """What a figure belongs to. The first two have bounds, the last is a choice of the file."""
 
@@ -90,13 +159,15 @@ class Item:
     how: str
 
 
-def idle_items(file: ClusterFile, templates: Sequence[Mapping[str, Any]]) -> list[Item]:
-    """What the resources of these templates cost per month while nothing happens."""
+def bill(
+    file: ClusterFile, templates: Sequence[Mapping[str, Any]], pace: Pace = IDLE
+) -> list[Item]:
+    """What the resources of these templates cost per month, without the nodes themselves."""
     resources = [each for template in templates for each in template["Resources"].values()]
     kinds = Counter(str(each["Type"]) for each in resources)
     return [
-        *_control(kinds),
-        *_observability(file, kinds),
+        *_control(kinds, pace),
+        *_observability(kinds, pace),
         *_beside(file, resources, kinds),
     ]
 
@@ -105,43 +176,47 @@ def total(items: Sequence[Item], part: Part) -> float:
     return sum(each.usd or 0.0 for each in items if each.part is part)
 
 
-def _control(kinds: Counter[str]) -> Iterator[Item]:
-    calls = LOOKS + RECONCILES
+def _control(kinds: Counter[str], pace: Pace) -> Iterator[Item]:
+    calls, looks = pace.invocations, pace.looks
     pollers = kinds["AWS::Lambda::EventSourceMapping"]
-    lambda_usd = calls * (USD_PER_LAMBDA_CALL + INVOCATION_S * 0.5 * USD_PER_LAMBDA_GIB_S)
+    lambda_usd = calls * (USD_PER_LAMBDA_CALL + pace.invocation_s * 0.5 * USD_PER_LAMBDA_GIB_S)
+    orders = ORDERS_PER_NODE * pace.launches
     queue_usd = (
         pollers * POLLS_PER_QUEUE * USD_PER_SQS_FIFO_CALL
         + AGENT_POLLS * USD_PER_SQS_CALL
-        + 3 * LOOKS * USD_PER_SQS_FIFO_CALL
+        + 3 * looks * USD_PER_SQS_FIFO_CALL
+        + 3 * orders * USD_PER_SQS_CALL
     )
-    table_usd = LOOKS * (
-        TABLE_READS_PER_LOOK * USD_PER_TABLE_READ + TABLE_WRITES_PER_LOOK * USD_PER_TABLE_WRITE
-    )
-    bucket_usd = (DIGESTS + LOOKS) * USD_PER_S3_PUT + 2 * LOOKS * USD_PER_S3_GET
-    event_usd = DIGESTS * USD_PER_EVENT + RECONCILES * USD_PER_SCHEDULE
+    table_usd = looks * pace.reads_per_look * USD_PER_TABLE_READ + pace.writes * USD_PER_TABLE_WRITE
+    bucket_usd = (pace.digests + looks) * USD_PER_S3_PUT + 2 * looks * USD_PER_S3_GET
+    events = pace.digests + EVENTS_PER_NODE * pace.launches
+    event_usd = events * USD_PER_EVENT + pace.reconciles * USD_PER_SCHEDULE
     secrets = kinds["AWS::SecretsManager::Secret"]
+    reads = f"{looks:,.0f} looks, {pace.reads_per_look:.0f} read units each"
     for name, usd, how in (
-        ("Lambda", lambda_usd, f"{calls:,.0f} invocations of {INVOCATION_S} s at 512 MB"),
+        ("Lambda", lambda_usd, f"{calls:,.0f} invocations of {pace.invocation_s} s at 512 MB"),
         ("SQS", queue_usd, f"{pollers} queues polled by Lambda, 2 by the agent"),
-        ("DynamoDB", table_usd, f"{LOOKS:,.0f} looks"),
-        ("S3", bucket_usd, f"{DIGESTS:,.0f} digests, {LOOKS:,.0f} verdicts"),
-        ("EventBridge", event_usd, f"{DIGESTS:,.0f} events, {RECONCILES:,.0f} schedules"),
+        ("DynamoDB", table_usd, f"{reads}, {pace.writes:,.0f} write units"),
+        ("S3", bucket_usd, f"{pace.digests:,.0f} digests, {looks:,.0f} verdicts"),
+        ("EventBridge", event_usd, f"{events:,.0f} events, {pace.reconciles:,.0f} schedules"),
         ("Secrets Manager", secrets * USD_PER_SECRET, f"{secrets} secret"),
     ):
         yield Item(Part.CONTROL, name, usd, how)
 
 
-def _observability(file: ClusterFile, kinds: Counter[str]) -> Iterator[Item]:
+def _observability(kinds: Counter[str], pace: Pace) -> Iterator[Item]:
     alarms = kinds["AWS::CloudWatch::Alarm"]
     yield Item(Part.OBSERVABILITY, "alarms", alarms * USD_PER_ALARM, f"{alarms} alarms")
-    metrics = len(ALWAYS)
-    usd = metrics * USD_PER_METRIC
-    more = "; all others cost 0.30 USD a month for the hours in which something happens"
-    yield Item(Part.OBSERVABILITY, "metrics", usd, f"{metrics} have a value when idle{more}")
+    usd = pace.metrics * USD_PER_METRIC
+    how = f"{pace.metrics} have a value when idle; all others cost 0.30 USD a month for the hours "
+    how += "in which something happens"
+    if pace.launches:
+        how = f"{pace.metrics} that alarms need; with metrics: full each pool has more"
+    yield Item(Part.OBSERVABILITY, "metrics", usd, how)
     if dashboards := kinds["AWS::CloudWatch::Dashboard"]:
         usd = dashboards * USD_PER_DASHBOARD
         yield Item(Part.OBSERVABILITY, "dashboard", usd, "metrics: full has it, minimal has not")
-    gib = (LOOKS + RECONCILES) * LOG_BYTES_PER_INVOCATION / 2**30
+    gib = pace.invocations * pace.log_bytes_per_invocation / 2**30
     yield Item(Part.OBSERVABILITY, "logs", gib * USD_PER_LOG_GIB, f"{gib:.2f} GiB written")
 
 

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-EXAMPLES = "Examples: npx cdk synth --quiet, then tidegate cost --idle dev.yaml"
+EXAMPLES = (
+    "Examples: npx cdk synth --quiet, then tidegate cost --idle dev.yaml, or --busy 1000 dev.yaml"
+)
 
 
 def cost(
@@ -13,6 +15,10 @@ def cost(
     idle: Annotated[
         bool, typer.Option("--idle", help="With no job and no node; the head is up.")
     ] = False,
+    busy: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="With N node launches a day, without the nodes."),
+    ] = None,
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
@@ -22,18 +28,24 @@ def cost(
     from rich.console import Console
     from rich.table import Table
 
-    from tidegate.cli.cost import Part, idle_items, total
+    from tidegate.cli import cost as bills
+    from tidegate.cli.cost import Part, bill, total
     from tidegate.cli.shown import as_json
     from tidegate.cli.templates import read_templates
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.catalogue import LIST_PRICE_REGION
     from tidegate.wire.config import load_cluster
 
-    if not idle:
-        raise typer.BadParameter("nodes are paid by the hour; say --idle for all the rest")
+    if idle == (busy is not None):
+        raise typer.BadParameter(
+            "nodes are paid by the hour; say --idle or --busy N for all the rest"
+        )
+    pace = bills.busy(busy) if busy else bills.IDLE
+    told = f"{busy:,} node launches a day, without the nodes" if busy else "no job, no node"
     try:
         read = load_cluster(file)
-        items = idle_items(read, list(read_templates(assembly, read.cluster.name).values()))
+        templates = list(read_templates(assembly, read.cluster.name).values())
+        items = bill(read, templates, pace)
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
@@ -41,7 +53,7 @@ def cost(
         typer.echo(as_json(items))
         return
     console = Console(highlight=False)
-    table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, no job, no node")
+    table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, {told}")
     for part in Part:
         for item in (each for each in items if each.part is part):
             usd = "by use" if item.usd is None else f"{item.usd:.2f}"
