@@ -121,12 +121,17 @@ class RealSlurm:
         self.run("scancel", *job_ids)
 
     def join(
-        self, *names: str, gpu_type: str = "t4", gpus: int = 4, is_drained: bool = False
+        self,
+        *names: str,
+        gpu_type: str = "t4",
+        gpus: int = 4,
+        is_drained: bool = False,
+        cpus: str = "CPUs=48",
     ) -> None:
         """Boot dynamic nodes and wait until Slurm shows them."""
         for name in names:
             self._joined += 1
-            conf = f"CPUs=48 RealMemory=187000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
+            conf = f"{cpus} RealMemory=187000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
             conf += " State=DRAIN" * is_drained
             script = str(self.folder / SCRIPT.name)
             number = str(self._joined)

@@ -1,0 +1,27 @@
+"""What Slurm gives away of a node's CPUs, by what the node told of them (see slurmd.sh)."""
+
+import pytest
+
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+
+BY_CORES = "CPUs=48 Boards=1 SocketsPerBoard=1 CoresPerSocket=24 ThreadsPerCore=2"
+
+
+def allocated(slurm: RealSlurm, name: str) -> str:
+    """CPUs that jobs have of the node, and all of them."""
+    shown = slurm.run("scontrol", "-o", "show", "node", name).split()
+    told = dict(word.split("=", 1) for word in shown if "=" in word)
+    return f"{told['CPUAlloc']} of {told['CPUTot']}"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "three"), [("CPUs=48", "3 of 48"), (BY_CORES, "4 of 48")], ids=["threads", "cores"]
+)
+def test_three_cpus_are_three_threads_or_two_cores(cpus: str, three: str) -> None:
+    with slurm_of_its_own() as slurm:
+        slurm.join("n1", cpus=cpus)
+
+        job = slurm.submit("-c3", "--mem=100")
+
+        eventually("it runs", lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%t") == "R")
+        assert allocated(slurm, "n1") == three
