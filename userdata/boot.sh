@@ -132,7 +132,9 @@ main() {
     exec 9>"$RUN_DIR/lock"
     flock -w 300 9
     BOOT_STARTED_MS=$(now_ms)
-    export BOOT_STARTED_MS
+    # Without one each question asks for its own.
+    IMDS_TOKEN=$(imds_token || true)
+    export BOOT_STARTED_MS IMDS_TOKEN
     : >"$LOG_DIR/stages.jsonl"
     run_all
     trap - EXIT

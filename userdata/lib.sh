@@ -96,12 +96,15 @@ pyxis() {
     done
 }
 
-# Metadata, IMDSv2 only.
+imds_token() {
+    curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' "$IMDS/api/token"
+}
+
+# Metadata, IMDSv2 only. Mostly asked in a subshell, which could not keep a token: a boot has one.
 imds() {
-    [[ -n ${IMDS_TOKEN:-} ]] ||
-        IMDS_TOKEN=$(curl -fsS -m 2 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 21600' \
-            "$IMDS/api/token") || return
-    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $IMDS_TOKEN" "$IMDS/meta-data/$1"
+    local token=${IMDS_TOKEN:-}
+    [[ -n $token ]] || token=$(imds_token) || return
+    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $token" "$IMDS/meta-data/$1"
 }
 
 # A word as a JSON string.

@@ -38,3 +38,53 @@ def test_a_boot_is_timed_in_an_image_whose_language_writes_a_comma(tmp_path: Pat
         f"source {LIB}; eval \"$(declare -f console | sed 's|>> */dev/console||')\"; console x"
     )
     assert re.fullmatch(r"tidegate \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z x", clock)
+
+
+def applied(stage: str, imds: str) -> subprocess.CompletedProcess[str]:
+    """A stage whose metadata service is this function; it ends before it touches a file."""
+    script = (
+        f"source {LIB}; source {LIB.parent}/{stage}\n"
+        f"imds() {{ {imds}; }}\n"
+        'put_fact() { echo "$1=$2"; [[ -n $2 ]] || exit 9; }\n'
+        "row_of() { ROW='g5 4 1 1 a10g 1 0 0 0 gpu 1'; }\n"
+        "INSTANCE_TYPE=g5.xlarge SHAPES='' POOLS=''\n"
+        "apply"
+    )
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "fact", "imds"),
+    [
+        ("both/identity.sh", "AWS_REGION", "[[ $1 == instance-id ]] && echo i-0123456789abcdef0"),
+        ("node/shape.sh", "MARKET", "return 28"),
+    ],
+)
+def test_what_the_metadata_service_does_not_answer_ends_the_try(stage, fact, imds) -> None:
+    """Put down as empty it would be so in every later try, and for all stages after it."""
+    done = applied(stage, imds)
+
+    assert done.returncode not in (0, 9)
+    assert f"{fact}=" not in done.stdout
+
+
+def test_the_questions_of_a_boot_have_one_token(tmp_path: Path) -> None:
+    curl = tmp_path / "curl"
+    curl.write_text('#!/bin/sh\necho "$*" >>"$0.said"\necho answer\n')
+    curl.chmod(0o755)
+    asks = """
+        . "$0"; export IMDS_TOKEN=$(imds_token)
+        for n in 1 2 3; do bash -c '. "$0"; answer=$(imds y)' "$0"; done
+    """
+
+    subprocess.run(
+        ["bash", "-c", asks, LIB],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=True,
+    )
+
+    said = (tmp_path / "curl.said").read_text().splitlines()
+    assert ["api/token" in line for line in said] == [True, False, False, False]
+    assert all("X-aws-ec2-metadata-token: answer" in line for line in said[1:])

@@ -20,14 +20,19 @@ knows_itself() {
 }
 
 apply() {
+    local region domain type
     INSTANCE_ID=$(imds instance-id)
     if [[ ! $INSTANCE_ID =~ ^i-[0-9a-f]{8,17}$ ]]; then
         echo "no instance id: $INSTANCE_ID"
         return 1
     fi
-    put_fact AWS_REGION "$(imds placement/region)"
-    put_fact AWS_DOMAIN "$(imds services/domain)"
-    put_fact INSTANCE_TYPE "$(imds instance-type)"
+    # First all answers: what is not answered ends this try, and an empty fact would end no later one.
+    region=$(imds placement/region)
+    domain=$(imds services/domain)
+    type=$(imds instance-type)
+    put_fact AWS_REGION "$region"
+    put_fact AWS_DOMAIN "$domain"
+    put_fact INSTANCE_TYPE "$type"
     if [[ -n ${HEAD_HOST:-} ]]; then
         PRIVATE_IP=$(imds local-ipv4)
         put_fact PRIVATE_IP "$PRIVATE_IP"

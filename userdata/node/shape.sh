@@ -9,7 +9,7 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels market
     row_of "$INSTANCE_TYPE" "$SHAPES"
     read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances <<<"$ROW"
     put_fact CPUS "$cpus"
@@ -22,7 +22,8 @@ apply() {
     put_fact FABRIC "$fabric"
     put_fact EFA "$efa"
     put_fact MIN_DRIVER "$min_driver"
-    put_fact MARKET "$(imds instance-life-cycle)"
+    market=$(imds instance-life-cycle)
+    put_fact MARKET "$market"
     # No such tag: the node joins open.
     put_fact GATE "$(imds tags/instance/tidegate:gate || true)"
     POOL=$(imds tags/instance/tidegate:pool)
