@@ -61,6 +61,14 @@ def test_missing_capacity_is_about_the_offering(code: str) -> None:
     assert refusal_kind(code) is RefusalKind.CAPACITY
 
 
+def test_a_type_that_its_zone_never_had_is_about_the_offering_in_fleets_too() -> None:
+    words = "Your requested instance type (c5.large) is not supported in your requested "
+    words += "Availability Zone (us-east-1e)."
+
+    assert refusal_kind("InvalidFleetConfiguration", words) is RefusalKind.CAPACITY
+    assert refusal_kind("InvalidFleetConfiguration", "LaunchTemplate...") is RefusalKind.OTHER
+
+
 @pytest.mark.parametrize(
     "code",
     [

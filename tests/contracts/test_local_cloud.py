@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from local.cloud import LocalCloud
@@ -68,6 +69,24 @@ def test_an_instance_type_that_does_not_exist_is_refused(
     assert result.instances == ()
     assert refused(result) == {unknown}
     assert result.refusals[0].kind is RefusalKind.OTHER
+
+
+def test_a_zone_that_never_had_a_type_is_passed_over(cloud: LocalCloud, names: CloudNames) -> None:
+    """No alarm: a pool names types and zones, and not each pair of them exists."""
+    zone = "us-east-1f"
+    made = cloud.client("ec2").create_subnet(
+        VpcId=names.vpc_id, CidrBlock="172.31.240.0/24", AvailabilityZone=zone
+    )
+    subnets = {**names.subnets, zone: made["Subnet"]["SubnetId"]}
+    ec2 = MotoEc2(cloud, replace(names, subnets=subnets))
+    never = Offering("g5g.xlarge", zone, Market.ON_DEMAND)
+
+    result = ec2.compute.create_fleet(ec2.request(never, T4_A))
+
+    assert offerings(result) == [T4_A]
+    assert [(each.offering, each.kind) for each in result.refusals] == [
+        (never, RefusalKind.CAPACITY)
+    ]
 
 
 def test_calls_are_counted_by_name(cloud: LocalCloud, names: CloudNames) -> None:

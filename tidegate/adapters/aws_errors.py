@@ -36,6 +36,11 @@ CAPACITY = frozenset(
     }
 )
 
+# Fleets say `Unsupported` with the code of any mistake in them, which these words alone tell apart.
+# Source: EC2's answer in compiler-explorer/infra#601.
+INVALID_FLEET = "InvalidFleetConfiguration"
+NOT_IN_ZONE = "is not supported in your requested Availability Zone"
+
 # The account may not have more; other types and zones of that market will not help.
 QUOTA = frozenset(
     {
@@ -179,9 +184,9 @@ def cure(code: str) -> Cure:
     return CURES.get(code, Cure.DENIED if code in ACCESS_DENIED else Cure.NONE)
 
 
-def refusal_kind(code: str) -> RefusalKind:
-    """What an error code of a fleet request says about trying the same offering again."""
-    if code in CAPACITY:
+def refusal_kind(code: str, message: str = "") -> RefusalKind:
+    """What an error of a fleet request says about trying the same offering again."""
+    if code in CAPACITY or (code == INVALID_FLEET and NOT_IN_ZONE in message):
         return RefusalKind.CAPACITY
     if code in QUOTA:
         return RefusalKind.QUOTA

@@ -212,11 +212,12 @@ def _grouped(override: Override) -> dict[str, Any]:
 def refuse_all(request: FleetRequest, error: ClientError) -> tuple[Refusal, ...]:
     """EC2 refused the whole call: none of its offerings is to be had."""
     code, message = code_of(error), message_of(error)
+    kind = refusal_kind(code, message)
     offerings = dict.fromkeys(
         Offering(override.instance_type, override.zone, request.market)
         for override in request.overrides
     )
-    return tuple(Refusal(one, refusal_kind(code), code, message, cure(code)) for one in offerings)
+    return tuple(Refusal(one, kind, code, message, cure(code)) for one in offerings)
 
 
 def _launched(
@@ -246,7 +247,7 @@ def _refusals(entries: Sequence[Mapping[str, Any]], request: FleetRequest) -> tu
             before = refusals.get(offering)
             # A word about the offering says more than one about how we ask.
             if before is None or before.kind is RefusalKind.THROTTLED:
-                kind = refusal_kind(code)
+                kind = refusal_kind(code, message)
                 refusals[offering] = Refusal(offering, kind, code, message, cure(code))
     return tuple(refusals.values())
 
