@@ -9,6 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from tests.wire.cluster_files import BESIDE
 from tidegate.cli.main import app
 from tidegate.core.model.cluster import Cluster
 from tidegate.sim.replay.outcome import as_days
@@ -62,8 +63,9 @@ def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
     ended = replay(trace("0 3600 1 1"), cluster(), EXACT)
 
     billed_s = 300 + 3600 + 120 + RELEASE_S
-    assert ended.outcome.cost_usd == pytest.approx(billed_s / 3600, abs=0.01)
-    assert ended.outcome.bound_usd == pytest.approx(1.0)
+    usd = 1.0 + BESIDE
+    assert ended.outcome.cost_usd == pytest.approx(usd * billed_s / 3600, abs=0.01)
+    assert ended.outcome.bound_usd == pytest.approx(usd)
     assert 300 <= ended.outcome.waits.max_s <= 305
     assert ended.outcome.by_pool == (("gpu on-demand", ended.outcome.cost_usd),)
     assert ended.outcome.gpu_hours_used == pytest.approx(1.0)
@@ -72,9 +74,11 @@ def test_one_job_waits_for_its_boot_and_pays_until_its_node_has_idled():
 
 def test_the_bound_counts_only_the_gpus_that_a_job_asked_for():
     """Twelve on two nodes: six on each, so that only the largest type holds a share."""
-    assert replay(trace("0 3600 12 2"), cluster(), EXACT).outcome.bound_usd == pytest.approx(24.0)
+    usd = (16 + BESIDE) / 8
+    even = replay(trace("0 3600 12 2"), cluster(), EXACT).outcome
+    assert even.bound_usd == pytest.approx(12 * usd)
     odd = replay(trace("0 3600 9 2"), cluster(), EXACT).outcome
-    assert odd.bound_usd == pytest.approx(9 * 16 / 8)
+    assert odd.bound_usd == pytest.approx(9 * usd)
 
 
 def test_nodes_boot_as_long_as_their_pool_says_unless_the_replay_does():
