@@ -15,7 +15,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "launches in doubt are not counted",
         (
-            "core/passes/nodes.py",
+            "core/passes/doubt.py",
             "        _count_in_doubt(work, record)\n",
             "        pass\n",
         ),
@@ -219,7 +219,7 @@ FAULTS_OF_PLANS = (
     mutant(
         "a launch in doubt is never finished",
         (
-            "core/passes/nodes.py",
+            "core/passes/doubt.py",
             "record.created_at_s) >= lease_s:",
             "record.created_at_s) >= lease_s + 1e9:",
         ),

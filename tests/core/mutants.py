@@ -198,10 +198,10 @@ MUTANTS = (
         "test_doubt.py::test_a_job_that_only_the_first_offering_would_do_for_waits_for_what_comes",
     ),
     Mutant(
-        "passes/doubt.py",
-        "known or choice",
-        "choice",
-        "test_doubt.py::test_of_a_launch_in_doubt_what_ec2_shows_counts_as_what_it_is",
+        "offers/reservations.py",
+        "        if each.id == its_id:",
+        "        if False:",
+        "test_blocks.py::test_a_node_leaves_before_the_end_of_its_own_block_and_not_of_another_of_its_type",
     ),
     Mutant(
         "buy/blueprint.py",

@@ -32,6 +32,11 @@ def with_prepaid(
         _drawn(chance, pool, f"cr-0000000{each}", safety_s)
         for each in range(chance.choice((1, 1, 2)))
     )
+    if all(each.market is Market.CAPACITY_BLOCK for each in found) and chance.random() < 0.7:
+        first = found[0]  # two blocks of one offering, with an end each
+        found = tuple(
+            replace(each, instance_type=first.instance_type, zone=first.zone) for each in found
+        )
     kinds = tuple(dict.fromkeys(each.market for each in found))
     pools = list(cluster.pools)
     pools[number] = replace(pool, markets=(*kinds, *pool.markets))
