@@ -30,8 +30,10 @@ _SHIMS = (
     *(("nvidia-smi", "usr/bin"), ("mount.efs", "usr/sbin")),
     *(("lspci", "usr/bin"), ("journalctl", "usr/bin")),
 )
-# What this computer's own Slurm and Munge left behind must not get into a machine.
+# What this computer's own Slurm and Munge left behind must not get into a machine; nor what its apt
+# knows, which each question after a new repository would read for half a second.
 _HIDDEN = (
+    "var/lib/apt/lists",
     *("etc/munge/munge.key", "etc/slurm", "var/lib/slurm", "var/log/slurm", "var/log/munge"),
     *("etc/systemd/system/multi-user.target.wants", "var/lib/cloud"),
 )

@@ -69,15 +69,10 @@ MOUNT_EFS_AFTER = {"/usr/sbin/local-mount.efs": MOUNT_EFS}
 LACKING = {"/usr/sbin/mount.efs": ""}
 # The same with a package manager that has it, in one of several packages.
 UBUNTU = {"/etc/os-release": 'ID=ubuntu\nVERSION_ID="24.04"\n', **LACKING}
-# An image of a container keeps no cache of what apt knows: half a second at each question.
-APT_CACHE = (
-    'Dir::Cache::pkgcache "/.pycache/apt.bin"; Dir::Cache::srcpkgcache "/.pycache/apt2.bin";'
-)
 APT = {
     **UBUNTU,
     "/usr/bin/apt-get": stub("apt-get"),
     "/usr/bin/apt-mark": stub("apt-mark"),
-    "/etc/apt/apt.conf.d/zz-cache": APT_CACHE,
 }
 DRIVERLESS = {
     **APT,
