@@ -361,6 +361,10 @@ class Slurm(Protocol):
         """Set the job's AdminComment; also makes slurmctld run a scheduling pass."""
         ...
 
+    def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
+        """Give pending jobs this constraint instead of theirs; returns job id -> error text."""
+        ...
+
     def poke(self, names: Sequence[str]) -> None:
         """Make slurmctld run a scheduling pass: registration alone does not (up to 30 s)."""
         ...

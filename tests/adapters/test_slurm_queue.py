@@ -15,9 +15,10 @@ from tidegate.core.model.slurm import Job, Shape, Spread
 SAMPLES = Path(__file__).parent / "samples"
 VERSIONS = ("22.05", "24.11")
 # queue_<version>.txt was taken with this separator, from jobs submitted alike; that of 22.05
-# with FIELDS, that of 24.11 with JOB_ARRAY_ID before them and without these.
+# with FIELDS but NOT_SAMPLED, that of 24.11 with JOB_ARRAY_ID before them and without these.
 SEPARATOR = "~tg7f3a~"
 NOT_IN_24_11 = ("Licenses", "MinTime", "StartTime", "EligibleTime", "Deadline", "HetJobID")
+NOT_SAMPLED = ("RestartCnt",)
 # What each version had as first job id of the samples' second list of submissions.
 PLAIN = {
     "JobID": "7",
@@ -58,6 +59,7 @@ PLAIN = {
     "Deadline": "N/A",
     "HetJobID": "N/A",
     "Comment": "(null)",
+    "RestartCnt": "0",
 }
 
 
@@ -78,23 +80,25 @@ def one(**fields: str) -> Job:
     return read(printed({name.replace("_", "-"): text for name, text in fields.items()}))[0]
 
 
-def with_all_fields(text: str) -> str:
-    """The 24.11 sample with plain values where it has no field."""
-    names = ["JobArrayID", *(name for name in FIELDS if name not in NOT_IN_24_11)]
+def with_all_fields(text: str, version: str) -> str:
+    """A sample with plain values where it has no field."""
+    names = [name for name in FIELDS if name not in NOT_SAMPLED]
+    if version == "24.11":
+        names = ["JobArrayID", *(name for name in names if name not in NOT_IN_24_11)]
     pieces = text.split(SEPARATOR)[:-1]
     rows = [
         dict(zip(names, pieces[start : start + len(names)], strict=True))
         for start in range(0, len(pieces), len(names))
     ]
     for row in rows:
-        leader, plus, _ = row.pop("JobArrayID").strip().partition("+")
+        leader, plus, _ = row.pop("JobArrayID", "").strip().partition("+")
         row |= {"HetJobID": leader} if plus else {}
     return printed(*rows)
 
 
 def sampled(version: str) -> dict[tuple[int, Shape, str], list[Job]]:
     text = (SAMPLES / f"queue_{version}.txt").read_text()
-    jobs = read(text if version == "22.05" else with_all_fields(text))
+    jobs = read(with_all_fields(text, version))
     found: dict[tuple[int, Shape, str], list[Job]] = {}
     for job in jobs:
         found.setdefault((job.nodes, job.shape, job.unreadable), []).append(job)

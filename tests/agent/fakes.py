@@ -90,6 +90,10 @@ class FakeSlurm:
         self.calls.append(("signal", signal, *job_ids))
         return {name: self.refuses[name] for name in job_ids if name in self.refuses}
 
+    def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
+        self.calls.append(("constrain", constraint, *job_ids))
+        return {}
+
     def comment(self, job_id: str, text: str) -> None:
         self.calls.append(("comment", job_id, text))
 

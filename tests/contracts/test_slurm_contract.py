@@ -238,6 +238,7 @@ def test_a_requeued_job_waits_for_nodes_and_not_for_two_minutes(bench):
 
     assert bench.port.requeue([job_id]) == {}
     eventually("the old run ended", lambda: state(bench, job_id) == "PENDING")
+    assert job(bench, job_id).restarts == 1
     bench.pause(1.0)
     assert job(bench, job_id).reason.startswith("BeginTime")
     bench.port.start([job_id])

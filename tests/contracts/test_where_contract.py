@@ -179,3 +179,23 @@ def test_with_its_last_node_a_reservation_that_has_not_begun_is_gone(bench):
     assert bench.port.delete([name]) == {}
 
     eventually("it is gone", lambda: bench.port.read().reservations == ())
+
+
+def test_a_feature_more_keeps_a_job_off_a_node_that_has_room(bench):
+    job_id = bench.submit("-c1")
+    wrong, right = fresh_name(), fresh_name()
+
+    assert set(bench.port.constrain([job_id], "unheard-of")) == {job_id}
+    assert bench.port.constrain([job_id], "gpu&t4") == {}
+    bench.join(wrong, gpu_type="a10g")
+    bench.port.poke([wrong])
+    bench.pause(3)
+
+    found = job(bench, job_id)
+    assert (found.state, found.constraint) == ("PENDING", "gpu&t4")
+    bench.join(right)
+    bench.port.poke([right])
+    eventually("it runs there", lambda: job(bench, job_id).node_names == (right,))
+    assert set(bench.port.constrain([job_id], "gpu")) == {job_id}
+    assert set(bench.port.constrain(["7; reboot"], "gpu")) == {"7; reboot"}
+    assert job(bench, job_id).constraint == "gpu&t4"

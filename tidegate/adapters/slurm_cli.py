@@ -20,7 +20,7 @@ from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.fleet.drains import OPEN_REASON, OUR_REASON
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
-from tidegate.core.model.slurm_names import is_job_id, is_node_name, is_signal
+from tidegate.core.model.slurm_names import is_constraint, is_job_id, is_node_name, is_signal
 
 # Linux takes at most 128 KiB in one argument.
 MAX_ARGUMENT_BYTES = 100_000
@@ -229,6 +229,19 @@ class SlurmCli:
         )
         if done.code:
             _raise_if_unanswered(done)
+
+    def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
+        if not is_constraint(constraint):
+            return {job_id: f"{one_line(constraint)!r} is no constraint" for job_id in job_ids}
+        refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
+        for chunk in _chunks([j for j in job_ids if j not in refused], at_most=JOBS_AT_ONCE):
+            command = ["scontrol", "update", f"jobid={','.join(chunk)}", f"features={constraint}"]
+            done = self._run(command, UPDATE_TIMEOUT_S)
+            if done.code:
+                _raise_if_unanswered(done)
+                # Of a single job scontrol does not name the one that it refused.
+                refused |= _job_errors(done) or dict.fromkeys(chunk, done.complaint)
+        return refused
 
     def _nodes(self) -> tuple[Node, ...]:
         return self._all_nodes()[0]

@@ -62,6 +62,7 @@ FIELDS = (
     "Deadline",
     "HetJobID",
     "Comment",
+    "RestartCnt",
 )
 
 type Row = Mapping[str, str]
@@ -182,6 +183,7 @@ def _job(
         node_names=_names(row["NodeList"], unfolded),
         required_nodes=_names(row["ReqNodes"], unfolded),
         is_requeueable=row["Requeue"] != "0",
+        restarts=_or(row["RestartCnt"], 0),
         unreadable=problem if row["State"] == "PENDING" else "",
         spreads=outcome.request.spreads if outcome.request else (),
         licences=() if "|" in row["Licenses"] else asked_licences(row["Licenses"]),

@@ -1,9 +1,10 @@
-"""Orders about jobs: requeue, signal and comment, all names of all orders in one command."""
+"""Orders about jobs: requeue, signal, constrain, comment; one command for all names of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_jobs, result
+from tidegate.core.demand.constraint import with_feature
 from tidegate.core.interruption.save import NODE_SAVES
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Job, Reading
@@ -120,6 +121,31 @@ def comment(order: Order, slurm: Slurm) -> Carried:
     detail = "The job carries the comment."
     done = (result(order, job.job_id, OrderOutcome.DONE, detail) for _, job in asked.pairs)
     return Carried((*asked.settled, *done))
+
+
+def constrain(order: Order, slurm: Slurm) -> Carried:
+    """Have what still waits ask for one feature more, beside what its user asked for by now."""
+    asked = asked_jobs((order,), slurm.read())
+    texts = {job.job_id: with_feature(job.constraint, order.text) for _, job in asked.pairs}
+    by_text: dict[str, list[str]] = {}
+    for _, job in asked.pairs:
+        text = texts[job.job_id]
+        if text is not None and text != job.constraint:
+            by_text.setdefault(text, []).append(job.job_id)
+    errors: dict[str, str] = {}
+    for text, job_ids in by_text.items():
+        errors |= slurm.constrain(tuple(job_ids), text)
+    results = tuple(_constrained(order, job, errors, texts) for _, job in asked.pairs)
+    return Carried((*asked.settled, *results))
+
+
+def _constrained(
+    order: Order, job: Job, errors: Mapping[str, str], texts: Mapping[str, str | None]
+) -> OrderResult:
+    if texts[job.job_id] is None:
+        detail = f"To its constraint {job.constraint!r} no feature can be added."
+        return result(order, job.job_id, OrderOutcome.KEPT, detail)
+    return _by_error(order, job, errors, f"The job asks for {order.text}.")
 
 
 def _by_error(order: Order, job: Job, errors: Mapping[str, str], done: str) -> OrderResult:

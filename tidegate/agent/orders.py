@@ -14,7 +14,7 @@ from typing import assert_never
 from tidegate.adapters.slurm_cli import JOBS_AT_ONCE
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
-from tidegate.agent.job_orders import Signalled, comment, requeue, signal
+from tidegate.agent.job_orders import Signalled, comment, constrain, requeue, signal
 from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.fleet.judge import STOPPED_REASON
@@ -75,6 +75,8 @@ class Worker:
                 return signal(batch, self.slurm, self.signalled)
             case OrderKind.DELETE:
                 return delete(batch, self.slurm, self.sleep, self.pace)
+            case OrderKind.CONSTRAIN:
+                return constrain(first, self.slurm)
             case OrderKind.COMMENT:
                 return comment(first, self.slurm)
             case _:

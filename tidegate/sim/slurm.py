@@ -300,6 +300,22 @@ class SimSlurm:
                 self.jobs[job_id].admin_comment = text
             self.table.main_pass()
 
+    def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        with self._command("constrain", job_ids):
+            for job_id in job_ids:
+                job = self.jobs.get(job_id)
+                if job is None:
+                    refused[job_id] = "Invalid job id specified"
+                elif job.state != "PENDING":
+                    refused[job_id] = "Job is no longer pending execution"
+                elif not self._is_satisfiable(replace(job.submit, constraint=constraint)):
+                    refused[job_id] = "Requested node configuration is not available"
+                else:
+                    job.submit = replace(job.submit, constraint=constraint)
+                    self.table.changed()
+        return refused
+
     def poke(self, names: Sequence[str]) -> None:
         self._must_be_up("poke")
         self.table.main_pass()

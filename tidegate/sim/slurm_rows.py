@@ -97,7 +97,7 @@ def _cap(array: str, rows: dict[str, Job], table: Table) -> None:
 
 
 def _row(job: SimJob, table: Table) -> Job:
-    state = job.submit, job.state, job.reason, job.node_names, job.eligible_at_s
+    state = job.submit, job.requeues, job.state, job.reason, job.node_names, job.eligible_at_s
     if job.row is None or job.row[0] != state:
         job.row = state, _job_row(job, table)
     return job.row[1]
@@ -125,6 +125,7 @@ def _job_row(job: SimJob, table: Table) -> Job:
         signal=asked.signal if job.starts else "",
         begins_at_s=job.eligible_at_s if job.state == "PENDING" else None,
         is_requeueable=asked.is_requeueable,
+        restarts=job.requeues,
         licences=((LICENCE, asked.licences),) if asked.licences else (),
         required_nodes=tuple(asked.node_name.split(",")) if asked.node_name else (),
         excluded_nodes=asked.excluded,

@@ -45,6 +45,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "comment": "its comment (--comment)",
         "node_names": "the nodes it has",
         "is_requeueable": "it may be requeued",
+        "restarts": "how often it was requeued",
         "unreadable": "why Tidegate cannot plan for it",
         "required_nodes": "nodes it insists on (-w)",
         "spreads": "larger counts of nodes on which each gives less",

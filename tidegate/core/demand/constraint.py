@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm_names import is_constraint
 
 # `a100*2&ib` over three groups of three alternatives gives 27; more was not meant.
 MAX_ALTERNATIVES = 64
@@ -88,6 +89,19 @@ def _both(some: Alternatives, others: Alternatives) -> Alternatives:
     if len(found) > MAX_ALTERNATIVES:
         raise Unplannable(f"its constraint has more than {MAX_ALTERNATIVES} alternatives")
     return found
+
+
+def with_feature(text: str, feature: str) -> str | None:
+    """The constraint and one feature more; the same where it asks for that already.
+
+    None: releases of Slurm differ in what `a|b&c` means, and counts speak of several nodes.
+    """
+    if not text:
+        return feature
+    found = text.replace(",", "&").replace(" ", "")
+    if not is_constraint(found):
+        return None
+    return text if feature in found.split("&") else f"{found}&{feature}"
 
 
 class _Reader:

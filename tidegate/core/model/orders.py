@@ -17,6 +17,7 @@ class OrderKind(StrEnum):
     REQUEUE = "requeue"  # and without Slurm's two minutes before the next start
     SIGNAL = "signal"
     COMMENT = "comment"
+    CONSTRAIN = "constrain"  # one feature more that the nodes of a pending job must have
     WEIGHT = "weight"  # a hint: where Slurm starts jobs first
     DELETE = "delete"  # of a dead node: DOWN, so that Slurm gives up what ran there; delete
 
@@ -38,12 +39,12 @@ def plan_of(own_id: str) -> str:
 class Order:
     """An instruction to the head's agent: data, never a command line.
 
-    `names`: nodes, or job ids for requeue, signal and comment. Dropped after `not_after_s`.
+    `names`: nodes, or job ids for orders about jobs. Dropped after `not_after_s`.
     `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING");
     a delete without them is of a node whose instance is gone.
     `delay_s`: how long the queue keeps it back. `text`: the reason of a drain or delete, the
-    signal's name, the comment or the weight; of an undrain, the one drain reason that it lifts
-    besides a gate, which has none.
+    signal's name, the comment, the feature or the weight; of an undrain, the one drain reason
+    that it lifts besides a gate, which has none.
     `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
     that a late repeat cannot hit a job that has long started elsewhere.
     `despite`: what another hand said as it drained (`drains.told_by`): no reason to keep a node.

@@ -179,6 +179,7 @@ class Job:
     `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
     `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`),
     `excluded_nodes` those that its user does not want (`-x`).
+    `restarts`: how often it was requeued, after an interruption or by a person.
     `nodes` is the planned count, the fewest that Slurm accepts; `spreads` are larger ones on
     which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
     leader of its heterogeneous job, whose components start together. `licences`: name and
@@ -205,6 +206,7 @@ class Job:
     comment: str = ""
     node_names: tuple[str, ...] = ()
     is_requeueable: bool = True
+    restarts: int = 0
     unreadable: str = ""
     required_nodes: tuple[str, ...] = ()
     spreads: tuple[Spread, ...] = ()

@@ -14,9 +14,12 @@ _INSTANCE_ID = re.compile(r"i-[0-9a-f]{8,17}", re.ASCII)
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _JOB = re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?", re.ASCII)
+_FEATURES = re.compile(r"[A-Za-z0-9_.:+-]{1,100}(&[A-Za-z0-9_.:+-]{1,100}){0,20}", re.ASCII)
 _SIGNAL = re.compile(r"([BS]:)?(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
 # What these orders name are jobs; the others name nodes.
-ABOUT_JOBS = frozenset({OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT})
+ABOUT_JOBS = frozenset(
+    {OrderKind.REQUEUE, OrderKind.SIGNAL, OrderKind.COMMENT, OrderKind.CONSTRAIN}
+)
 
 # Slurm reads them in any case.
 _SLURMS_OWN = frozenset({"all", "default", "localhost"})
@@ -37,6 +40,11 @@ def is_job_id(job_id: str) -> bool:
     return _JOB.fullmatch(job_id) is not None
 
 
+def is_constraint(text: str) -> bool:
+    """Whether these are features of which nodes must have all, and nothing else."""
+    return _FEATURES.fullmatch(text) is not None
+
+
 def is_signal(name: str) -> bool:
     """Whether scancel knows this signal by name; "B:" before it: for the script, "S:": steps."""
     return _SIGNAL.fullmatch(name) is not None
@@ -54,6 +62,8 @@ def faults(order: Order) -> Iterator[str]:
     for name in (*(() if order.kind in ABOUT_JOBS else order.names), *order.on_nodes):
         if not is_instance_id(name):
             yield f"{name[:80]!r} is no instance id"
+    if order.kind is OrderKind.CONSTRAIN and not is_constraint(order.text):
+        yield f"{order.text[:80]!r} is no feature"
     if "\0" in order.text:
         yield "its text holds a NUL"
     if not math.isfinite(order.not_after_s):
