@@ -24,7 +24,9 @@ from tidegate.sim.replay.outcome import Outcome
 from tidegate.sim.replay.run import replay
 from tidegate.sim.replay.trace import Trace, read_trace
 from tidegate.sim.replay.world import Setting
-from tidegate.wire.config import parse_cluster
+from tidegate.wire.config import load_cluster, parse_cluster
+
+EXAMPLES = Path(__file__).parents[1] / "clusters"
 
 BOOT_S = 300.0
 MOST_S = 60.0
@@ -91,8 +93,20 @@ def figures(folder: Path) -> Iterator[Figure]:
     ours = replay(_trace(folder, window), spot, Setting(boot_s=BOOT_S)).outcome
     yield Figure("philly w09, g5 on spot: cost / on-demand bound", ours.multiple, "x", 0.40)
     yield Figure("philly w09, g5 on spot: interruptions", ours.interruptions, "")
+    yield from _examples(folder)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield Figure("replays: peak memory", peak_mib, "MiB", MOST_MIB)
+
+
+def _examples(folder: Path) -> Iterator[Figure]:
+    """The example files as a new user would replay them."""
+    trace = _trace(folder, next(each for each in WINDOWS if "venus w15 thinned" in each.name))
+    for path in sorted(EXAMPLES.glob("*.yaml")):
+        ours = replay(trace, load_cluster(path).cluster, Setting()).outcome
+        lost = ours.gpu_hours_lost / ours.gpu_hours_billed
+        yield Figure(f"{path.stem}.yaml, venus thinned: cost / bound", ours.multiple, "x")
+        yield Figure(f"{path.stem}.yaml, venus thinned: GPU-hours lost", 100 * lost, "%", 3.0)
+        yield Figure(f"{path.stem}.yaml, venus thinned: wait p95", ours.waits.p95_s, "s")
 
 
 def _judged(window: Window, ours: Outcome, model: Outcome) -> Iterator[Figure]:

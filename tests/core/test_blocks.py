@@ -68,7 +68,7 @@ def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() ->
         instances=[instance(on=BLOCK)],
         records=[NodeRecord("i-1", "l-0", "t4", BLOCK, NOW_S - 100, 0.0)],
     )
-    assert bought(plan(full)) == [(Market.SPOT, 1)]
+    assert bought(plan(full)) == [(Market.ON_DEMAND, 1)]
 
 
 def test_a_node_that_may_be_in_either_of_two_blocks_goes_before_the_first_ends() -> None:

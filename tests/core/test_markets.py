@@ -28,7 +28,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Resume
 from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.cost import billed_hours, may_be_interrupted
+from tidegate.core.offers.cost import LOST_WORK_FACTOR, billed_hours, may_be_interrupted
 from tidegate.core.offers.limits import UNLIMITED
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
@@ -71,8 +71,9 @@ def test_without_interruptions_a_node_is_paid_for_its_boot_and_its_job() -> None
 
 
 def test_a_job_that_loses_all_its_work_pays_for_it_again() -> None:
-    # (e^(0.5 x 2 h) - 1) / 0.5 of running, and a boot for each attempt.
-    expected = 0.1 * 2.71828 + (2.71828 - 1) / 0.5
+    # (e^(0.5 x 2 h) - 1) / 0.5 of running, and a boot for each attempt; what is over 2.1 h is lost.
+    attempts = 0.1 * 2.71828 + (2.71828 - 1) / 0.5
+    expected = 2.1 + LOST_WORK_FACTOR * (attempts - 2.1)
 
     assert hours(need(expected_s=2 * HOUR_S), hazard=0.5) == pytest.approx(expected, rel=1e-4)
 
@@ -81,7 +82,17 @@ def test_a_checkpoint_saves_all_but_half_an_interval() -> None:
     told = hours(need(expected_s=2 * HOUR_S, checkpoint_s=600.0), hazard=0.5)
     by_pool = hours(need(expected_s=2 * HOUR_S), hazard=0.5, checkpoint_s=600.0)
 
-    assert told == by_pool == pytest.approx(2.1 + 1.0 * (300 / HOUR_S + 0.1))
+    lost = 1.0 * (300 / HOUR_S + 0.1)
+    assert told == by_pool == pytest.approx(2.1 + LOST_WORK_FACTOR * lost, rel=0.02)
+
+
+def test_a_job_that_was_interrupted_without_checkpoints_is_taken_to_be_so_more_often() -> None:
+    plain, saving = need(expected_s=HOUR_S), need(expected_s=HOUR_S, checkpoint_s=600.0)
+
+    again = {each: hours(replace(each, restarts=1), hazard=0.1) for each in (plain, saving)}
+
+    assert again[plain] > hours(plain, hazard=0.15)
+    assert again[saving] == hours(saving, hazard=0.1)
 
 
 def test_a_gang_is_interrupted_as_often_as_all_its_nodes_together() -> None:

@@ -50,7 +50,7 @@ def test_a_job_before_a_gang_is_not_outbid_by_it() -> None:
 
 def test_a_job_that_must_not_be_interrupted_does_not_fill_up_a_spot_node() -> None:
     of = cluster(pool(types=(T4_BIG,)))
-    patient = job(1, gpus=3, time_limit_s=HOUR_S * 24)
+    patient = job(1, gpus=3, time_limit_s=HOUR_S * 24, comment="tidegate:ckpt=USR1@60")
     precious = job(2, gpus=1, time_limit_s=HOUR_S * 4, is_requeueable=False)
 
     made = plan(snapshot([patient, precious], of=of))
@@ -62,7 +62,8 @@ def test_a_job_that_must_not_be_interrupted_does_not_fill_up_a_spot_node() -> No
 
 
 def test_jobs_that_differ_in_what_they_lose_are_not_treated_alike() -> None:
-    jobs = [job(1, time_limit_s=HOUR_S * 8), job(2, time_limit_s=HOUR_S * 8, is_requeueable=False)]
+    saving = "tidegate:ckpt=USR1@60"
+    jobs = [job(1, time_limit_s=HOUR_S * 8, comment=saving), job(2, time_limit_s=HOUR_S * 8)]
 
     made = plan(snapshot(jobs, of=cluster(pool(types=(T4,)))))
 

@@ -93,7 +93,7 @@ def test_spot_that_costs_no_less_than_on_demand_is_not_bought_and_told() -> None
     steady = {offering(T4, Market.ON_DEMAND, zone): 0.5 for zone in ZONES}
 
     dear = plan(snapshot([job()], of=replace(of, prices={**of.prices, **steady})))
-    somewhere = {**of.prices, **steady, offering(T4, zone=ZONES[0]): 0.49}
+    somewhere = {**of.prices, **steady, offering(T4, zone=ZONES[0]): 0.4}
     cheap = plan(snapshot([job()], of=replace(of, prices=somewhere)))
 
     assert dear.actions == ()

@@ -5,7 +5,7 @@ import io
 import pytest
 from typer.testing import CliRunner
 
-from tests.replay.test_replay import EXACT, FILE, cluster, trace
+from tests.replay.test_replay import EXACT, FILE, cluster
 from tidegate.cli.main import app
 from tidegate.cli.replay import progress
 from tidegate.sim.replay.run import POLICIES, Replayed, replay
@@ -75,10 +75,13 @@ def test_a_policy_that_buys_what_cannot_help_gives_up():
 
 
 def test_a_job_that_is_longer_than_any_node_lives_is_given_up():
+    """Its pool says that its jobs lose a minute at most, and it loses all."""
     spot = "hazards_per_hour: {g5.xlarge: 5.0, g5.12xlarge: 5.0, g5.48xlarge: 5.0}\n"
-    made = cluster(market="spot", more=spot)
+    made = cluster("checkpoint_s: 9999999", "spot", spot)
+    said = "job_id,submit_s,duration_s,gpus,nodes,partition,time_limit_s\n"
 
-    outcome = replay(trace(f"0 {20 * 86400} 1 1", "0 60 1 1"), made, EXACT).outcome
+    rows = f"x,0,{20 * 86400},1,1,gpu,60\ny,0,60,1,1,gpu,60"
+    outcome = replay(read_trace(said + rows), made, EXACT).outcome
 
     assert outcome.jobs_ended == 1
     assert outcome.unmet == (("interrupted 100 times before its end: set checkpoint_s", 1),)

@@ -137,16 +137,16 @@ def test_nodes_over_a_limit_are_seen_in_the_figures():
 
 
 def test_an_interruption_costs_the_work_since_the_last_checkpoint():
-    spot = "hazards_per_hour: {g5.xlarge: 1.0, g5.12xlarge: 1.0, g5.48xlarge: 1.0}\n"
-    jobs = trace(*(f"{n * 600} 7200 1 1" for n in range(20)))
+    spot = "hazards_per_hour: {g5.xlarge: 0.1, g5.12xlarge: 0.1, g5.48xlarge: 0.1}\n"
+    jobs = trace(*(f"{n * 600} 7200 1 1" for n in range(60)))
     lost = replay(jobs, cluster(market="spot", more=spot), EXACT).outcome
     saved = replay(jobs, cluster("checkpoint_s: 600", "spot", spot), EXACT).outcome
 
-    assert lost.jobs_ended == saved.jobs_ended == 20
+    assert lost.jobs_ended == saved.jobs_ended == 60
     assert saved.interruptions > 5
     assert 0 < saved.gpu_hours_lost <= saved.interruptions * 600 / 3600
     assert saved.gpu_hours_lost < lost.gpu_hours_lost
-    assert saved.gpu_hours_used == pytest.approx(40 + saved.gpu_hours_lost)
+    assert saved.gpu_hours_used == pytest.approx(120 + saved.gpu_hours_lost)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -17,6 +17,7 @@ from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.constrain import keep_off_spot
 from tidegate.core.passes.doubt import count_doubt, finish_launches
 from tidegate.core.passes.futile import held_back, watch_waiting
 from tidegate.core.passes.gangs import open_gangs
@@ -57,6 +58,7 @@ PASSES: tuple[Pass, ...] = (
     keep_warm,
     release_idle,
     steer,
+    keep_off_spot,
     watch_waiting,
     reprice,
 )

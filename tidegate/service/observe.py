@@ -1,6 +1,6 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.errors import BadEvent
+from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
@@ -37,7 +38,7 @@ def observe(
     now_s = clock.now_s()
     snapshot = Snapshot(
         now_s=now_s,
-        cluster=_learnt(cluster, view),
+        cluster=with_learnt(cluster, view.resting),
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
@@ -58,11 +59,11 @@ def observe(
     return replace(snapshot, resting=rests, learnt=learnt), notes
 
 
-def _learnt(cluster: Cluster, view: LedgerView) -> Cluster:
+def with_learnt(cluster: Cluster, resting: Iterable[Resting]) -> Cluster:
     """The cluster with the hazards of offerings that EC2 took nodes back from lately."""
     learnt = {
         offering: max(hazard, cluster.hazard_per_hour(offering))
-        for offering, hazard in learnt_hazards(view.resting).items()
+        for offering, hazard in learnt_hazards(resting).items()
     }
     return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
 

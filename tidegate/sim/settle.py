@@ -2,9 +2,10 @@
 
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Limits, Pool
-from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.plan import Served, Unmet
+from tidegate.core.model.why import Why
 from tidegate.service.control import Looked
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.slurm_table import caps_over
@@ -20,7 +21,7 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     for job in active.values():
         if job.state != "PENDING":
             return f"job {job.job_id} is {job.state}"
-        if not _may_never_run(job, world):
+        if not (_may_never_run(job, world) or _is_spared(job, world, last)):
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
@@ -75,8 +76,9 @@ def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
     return None
 
 
-def never_runs(asked: Submit, world: SimWorld) -> bool:
-    """Whether no empty cluster within all limits could ever start this job.
+def never_runs(asked: Submit, world: SimWorld, *, is_steady: bool = False) -> bool:
+    """Whether no empty cluster within all limits could ever start this job; `is_steady`: on nodes
+    that nobody takes back.
 
     Nodes that a pool keeps may stand within a limit for ever, and a budget may be spent, so that
     it says yes there as well.
@@ -94,6 +96,7 @@ def never_runs(asked: Submit, world: SimWorld) -> bool:
         _holds(asked, pool, kind, offering, world.cluster)
         for pool in pools
         for kind, offering in pool.offerings()
+        if not (is_steady and offering.market is Market.SPOT)
     )
 
 
@@ -103,6 +106,16 @@ def _may_never_run(job: SimJob, world: SimWorld) -> bool:
     limits = [cluster.limits, *(pool.limits for pool in cluster.pools)]
     is_limited = bool(job.het_job_id) and any(each != Limits() for each in limits)
     return is_limited or never_runs(job.submit, world)
+
+
+def _is_spared(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
+    """Whether spot would lose its work again and again, as the plan says, and limits keep it from
+    what nobody takes back.
+    """
+    plans = [done.plan for done in last.rounds[-1:]] if last else []
+    unmet = [each for made in plans for each in made.unmet if each.job_id in _names(job)]
+    is_spared = any(why.kind is Why.LOSSY for each in unmet for why in each.why_nots)
+    return is_spared and never_runs(job.submit, world, is_steady=True)
 
 
 def _keeps_within_limits(cluster: Cluster) -> bool:
@@ -147,7 +160,7 @@ def _is_over(asked: Submit, cap: int) -> bool:
 
 
 def _verdict(job: SimJob, last: Looked | None) -> str:
-    names = (job.job_id, job.array_job_id)
+    names = _names(job)
     for done in last.rounds[-1:] if last else ():
         verdicts: tuple[Served | Unmet, ...] = (*done.plan.served, *done.plan.unmet)
         for each in verdicts:
@@ -156,7 +169,11 @@ def _verdict(job: SimJob, last: Looked | None) -> str:
     return f"no plan speaks of it, Slurm says {job.reason}"
 
 
+def _names(job: SimJob) -> tuple[str, str]:
+    return job.job_id, job.array_job_id
+
+
 def _is_unmet(job: SimJob, last: Looked | None) -> bool:
-    names = (job.job_id, job.array_job_id)
+    names = _names(job)
     plans = [done.plan for done in last.rounds[-1:]] if last else []
     return any(each.job_id in names for made in plans for each in made.unmet)

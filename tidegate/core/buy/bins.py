@@ -28,6 +28,8 @@ class Bin:
     """One node's free room while a plan is made. `gated_for`: only this gang may use it.
 
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
+    `worth`: whether a job is worth the node; `is_lossy`: whether interruptions would cost it more
+    than the node saves.
     """
 
     name: str
@@ -48,10 +50,18 @@ class Bin:
     is_reserved: bool = False
     is_anywhere: bool = False
     worth: Callable[[Need], bool] | None = None
+    is_lossy: Callable[[Need], bool] | None = None
 
     def takes(self, need: Need) -> bool:
         """Whether one node's share of the job fits here, next to what is already here."""
-        return self.holds(need) and (self.worth is None or self.worth(need))
+        return self.suits(need) and (self.worth is None or self.worth(need))
+
+    def suits(self, need: Need) -> bool:
+        """The same, also on a node that is dear for it, but not where it would lose its work."""
+        if not self.holds(need):
+            return False
+        is_its_own = self.gated_for == need.gang
+        return is_its_own or self.is_lossy is None or not self.is_lossy(need)
 
     def holds(self, need: Need) -> bool:
         """The same, whatever it would cost."""

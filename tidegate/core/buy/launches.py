@@ -144,6 +144,11 @@ class Shop:
         return False
 
     @property
+    def bought(self) -> set[tuple[str, Offering]]:
+        """What is being bought, by pool; what EC2 may give instead is not in it."""
+        return {(each.shelf.pool.name, each.offering) for each in self._drafts}
+
+    @property
     def num_launches(self) -> int:
         return len(self._drafts)
 

@@ -10,15 +10,17 @@ from tidegate.core.fleet.cures import remedy, words
 from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
-from tidegate.core.model.ec2 import InstanceType, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.learnt import DOUBT_AFTER
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import PASSING, Why, WhyNot
 from tidegate.core.offers.catalogue import bits
+from tidegate.core.offers.cost import allows_time
 from tidegate.core.offers.limits import Load, Usage
-from tidegate.core.offers.offers import Shelf, Shelves, allows_time, is_dear, late_s
+from tidegate.core.offers.loss import lossy
+from tidegate.core.offers.offers import Shelf, Shelves, is_dear, late_s
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 
 # Entries of a shelf that are tried against the limits; the sentences of others are the same.
@@ -179,9 +181,27 @@ class Refusals:
                     f"{len(fitting)} fit"
                 )
                 yield WhyNot(Why.MIN_TYPES, said, pool.name)
+        if lossy := self._lossy(need, pool):
+            yield lossy
         for shelf in shelves:
             if shelf.market.is_prepaid:
                 yield from self._blocks(need, shelf)
+
+    def _lossy(self, need: Need, pool: Pool) -> WhyNot | None:
+        """What spot of the pool would cost the job, where that is more than it saves."""
+        spot = [
+            offering
+            for each, offering in pool.offerings()
+            if offering.market is Market.SPOT
+            and self._snapshot.cluster.prices.get(offering, 0.0) > 0
+            and not is_dear(self._snapshot.cluster, offering)
+            and not lacks(need.shape, each)
+            and satisfies(need.constraint, pool.features(each.name, Market.SPOT))
+        ]
+        ratios = [(self._shelves.losses.ratio(need, pool, each), each) for each in spot]
+        if not ratios or min(ratios)[0] < 1.0:
+            return None
+        return lossy(self._shelves.losses, need, pool, offering=min(ratios)[1])
 
     def _reserved(self, offering: Offering, pool: str) -> Iterator[WhyNot]:
         """What is paid for later, and what is full or over."""

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tidegate.core.demand.accounting import Caps
 from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
-from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.demand.fit import can_be
 from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.demand.where import Places, Where
 from tidegate.core.model.cluster import Cluster, Pool
@@ -29,7 +29,8 @@ class Need:
     has already, when only those that it lost are needed. `expected_s`: how long it will really
     run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
     least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
-    an interruption costs it at most, None: as its pool says.
+    an interruption costs it at most, None: as its pool says. `restarts`: how often it was
+    requeued.
     """
 
     job_id: str
@@ -53,6 +54,7 @@ class Need:
     kind: int = -1
     is_of_kinds: bool = False
     where: Where | None = None
+    restarts: int = 0
 
     @property
     def gang(self) -> str:
@@ -290,6 +292,7 @@ class _Demand:
             job.is_requeueable,
             job.is_checkpointed,
             where,
+            job.restarts,
         )
         of = self._kinds.get(key)
         if of is None:
@@ -316,6 +319,7 @@ class _Demand:
             "",
             of.kind,
             where=where,
+            restarts=of.restarts,
         )
 
     def _first(self, job: Job, count: int, where: Where | None) -> Need:
@@ -341,6 +345,7 @@ class _Demand:
             priority=job.priority,
             kind=len(self._kinds),
             where=where,
+            restarts=job.restarts,
         )
 
     def _pools_of(self, job: Job) -> tuple[Pool, ...]:
@@ -387,13 +392,3 @@ def _with_all_kinds(job: Job) -> Job:
     wider = [spread for spread in job.spreads if spread.nodes <= needed]
     shape = wider[-1].shape if wider else job.shape
     return replace(job, nodes=needed, shape=shape, spreads=())
-
-
-def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:
-    """Whether any instance type of these pools has the shape and the features."""
-    return any(
-        not lacks(shape, each)
-        and any(satisfies(constraint, pool.features(each.name, market)) for market in pool.markets)
-        for pool in pools
-        for each in pool.instance_types
-    )

@@ -1,5 +1,8 @@
 """Whether an instance type can hold what a job asks of one node, and if not, why."""
 
+from collections.abc import Sequence
+
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Shape
 
@@ -32,3 +35,13 @@ def satisfies(constraint: str, features: tuple[str, ...]) -> bool:
     have = set(features)
     alternatives = constraint.replace(",", "&").split("|")
     return any(all(word in have for word in part.split("&") if word) for part in alternatives)
+
+
+def can_be(shape: Shape, constraint: str, pools: Sequence[Pool]) -> bool:
+    """Whether any instance type of these pools has the shape and the features."""
+    return any(
+        not lacks(shape, each)
+        and any(satisfies(constraint, pool.features(each.name, market)) for market in pool.markets)
+        for pool in pools
+        for each in pool.instance_types
+    )

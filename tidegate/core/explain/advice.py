@@ -39,6 +39,8 @@ CHANGE = {
     "QOS": "wait until other jobs of the QOS end, or have its limit raised (sacctmgr)",
 }
 
+CHECKPOINT = "scontrol update JobId={id} Comment=tidegate:ckpt=USR1@60"
+
 NONE_DRAINED: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 OPTION = {"gpus": "GPUs", "cpus": "CPUs", "memory_mib": "MiB of memory"}
@@ -114,6 +116,9 @@ def _others(
             case Why.RESTING:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
             case Why.REFUSED | Why.BROKEN | Why.FAILING if each.remedy:
+                yield each.remedy
+            case Why.LOSSY:
+                yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
                 yield each.remedy
             case Why.BUDGET:
                 yield "wait for the next day or month, or have the budget raised"

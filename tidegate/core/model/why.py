@@ -17,6 +17,7 @@ class Why(StrEnum):
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
     DEAR = "dear"  # spot that costs no less than on demand
+    LOSSY = "lossy"  # interruptions would cost the job more than spot saves
     NOT_BEGUN = "not-begun"  # a capacity block or reservation that is bought for later
     NO_POOL = "no-pool"
     LIMIT = "limit"
@@ -37,6 +38,7 @@ class Why(StrEnum):
 PASSING = frozenset(
     {
         *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
+        Why.LOSSY,
         Why.NOT_BEGUN,
         Why.NEXT_PLAN,
     }

@@ -13,8 +13,9 @@ from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, vector
-from tidegate.core.offers.cost import billed_hours, may_be_interrupted
+from tidegate.core.offers.catalogue import Catalogue, Entry, bits, entry, gres, vector
+from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
+from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.reservations import Stock
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
@@ -158,6 +159,7 @@ class Shelves:
             (r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s
         )
         self.stock = Stock(snapshot)
+        self.losses = Losses(snapshot.cluster)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
 
     @cached_property
@@ -197,7 +199,17 @@ class Shelves:
             found = self._outlasting(need, shelf, found)
         elif shelf.is_strict and found.bit_count() < pool.min_types:
             return 0
+        if found and shelf.market is Market.SPOT:
+            found = self._paying(need, shelf, found)
         return found
+
+    def _paying(self, need: Need, shelf: Shelf, mask: int) -> int:
+        """Without the entries on which the job would lose more than they save."""
+        for number in bits(mask):
+            offering = shelf.catalogue.entries[number].offering
+            if self.losses.is_lossy(shelf.pool, offering, need):
+                mask &= ~(1 << number)
+        return mask
 
     def options(self, need: Need) -> Iterator[Option]:
         """Every offering for the job, zone by zone, in the order in which to buy."""
@@ -248,13 +260,6 @@ def is_dear(cluster: Cluster, offering: Offering) -> bool:
         return False
     steady_usd = cluster.prices.get(replace(offering, market=Market.ON_DEMAND), 0.0)
     return 0.0 < steady_usd <= cluster.prices.get(offering, 0.0)
-
-
-def allows_time(pool: Pool, need: Need) -> bool:
-    """Whether the job's time limit is within what the pool allows."""
-    if pool.max_job_time_s is None:
-        return True
-    return need.time_limit_s is not None and need.time_limit_s <= pool.max_job_time_s
 
 
 def late_s(pool: Pool, need: Need, now_s: float) -> float:

@@ -1,16 +1,20 @@
 """Passes over every node that is ours."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.steering import usd_per_hour
+from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.allowance import Allowance
 from tidegate.core.fleet.judge import Judged, Use, judge
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Reprice, Rest, Send, Terminate
@@ -116,6 +120,8 @@ def _add_bin(work: Work, judged: Judged) -> None:
         found.is_empty = not member.is_busy
         found.usd_per_hour = usd_per_hour(work.snapshot, member)
         found.is_closed = judged.is_closed
+        if member.offering.market is Market.SPOT:
+            found.is_lossy = _lossy(work, pool, member.offering)
         work.bins.add([found])
         if judged.is_closed:
             work.worth.watch(found)
@@ -130,9 +136,15 @@ def _add_bin(work: Work, judged: Judged) -> None:
                 gated_for=member.gated_for,
             )
             booting.usd_per_hour = usd_per_hour(work.snapshot, member)
+            if member.offering.market is Market.SPOT:
+                booting.is_lossy = _lossy(work, pool, member.offering)
             if member.was_told(OrderKind.DRAIN, work.snapshot.now_s):  # it joins closed
                 work.worth.watch(booting)
             work.bins.add([booting])
+
+
+def _lossy(work: Work, pool: Pool, offering: Offering) -> Callable[[Need], bool]:
+    return partial(work.shelves.losses.is_lossy, pool, offering)
 
 
 def save_jobs(work: Work) -> None:

@@ -180,7 +180,7 @@ class _Purchase:
         for each in work.worth.closed:
             if not count:
                 break
-            fitting = min(each.room(need.shape) if each.holds(need) else 0, count)
+            fitting = min(each.room(need.shape) if each.suits(need) else 0, count)
             if fitting:
                 each.put(need, fitting)
                 count -= fitting

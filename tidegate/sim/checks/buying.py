@@ -1,9 +1,10 @@
 """Invariants of what is bought: recorded, once, within limits, and where EC2 may have it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tidegate.core.buy.dealing import shares
+from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, Offering
@@ -11,7 +12,9 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Association, Job, Reading
+from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
+from tidegate.service.observe import with_learnt
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check, Witness
@@ -89,6 +92,9 @@ class LimitsHold(Check):
 class NoDoubleBuy(Check):
     """Nothing is bought for a job while more nodes that could hold it boot than jobs wait."""
 
+    _needs: Mapping[str, Need]
+    _losses: Losses
+
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
         digest = self.witness.digests.get(self.witness.depth)
@@ -100,6 +106,7 @@ class NoDoubleBuy(Check):
             return
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
+        self._spare(digest.reading)
         booting = self._booting(record, zones)
         places = [place for place in booting if any(self._fits(job, place) for job in asking)]
         wanted = sum(
@@ -186,7 +193,20 @@ class NoDoubleBuy(Check):
         kind = self.world.cluster.instance_type(offering.instance_type)
         features = pool.features(offering.instance_type, offering.market)
         is_wide = kind is not None and not lacks(job.shape, kind)
-        return is_wide and satisfies(job.constraint, features)
+        is_fit = is_wide and satisfies(job.constraint, features)
+        return is_fit and not self._is_spared(job, pool, offering)
+
+    def _spare(self, reading: Reading) -> None:
+        """Note what the planner knew of jobs that would lose too much on spot."""
+        view = self.witness.view()
+        cluster = with_learnt(self.world.cluster, view.resting if view else ())
+        needs, _ = demand(reading, cluster, frozenset())
+        self._needs = {need.job_id: need for need in needs}
+        self._losses = Losses(cluster)
+
+    def _is_spared(self, job: Job, pool: Pool, offering: Offering) -> bool:
+        need = self._needs.get(job.job_id)
+        return need is not None and self._losses.is_lossy(pool, offering, need)
 
     def _booting_of(self, launch: Launch, gangs: set[str]) -> list[Instance]:
         bound_s = self.world.cluster.timings.boot_bound_s

@@ -129,6 +129,9 @@ class Tidegate:
     def _carry_out(self, world: World, order: Order) -> bool:
         """What the head's agent does with it; whether anything changed."""
         has_changed = False
+        if order.kind is OrderKind.CONSTRAIN:
+            changed = [name for name in order.names if world.constrain(name, order.text)]
+            return bool(changed)
         for name in order.names:
             machine = world.machines.get(name)
             if machine is None:

@@ -1,15 +1,16 @@
 """The world of a replay: EC2 that sells, Slurm that places, and the clock that drives both."""
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field, replace
 from random import Random
 from typing import Protocol
 
+from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Job, Shape
+from tidegate.sim.replay.jobs import asked, run_of
 from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
 from tidegate.sim.replay.state import EPOCH_S, Machine, Run
@@ -79,14 +80,19 @@ class World:
             pools = tuple(replace(pool, boot_s=setting.boot_s) for pool in cluster.pools)
             self.cluster = replace(cluster, pools=pools)
         self.setting, self.policy = setting, policy
-        kinds: dict[object, int] = {}
-        self.runs = [_run(job, n, self.cluster, setting, kinds) for n, job in enumerate(jobs)]
+        self._kinds: dict[Hashable, int] = {}
+        error, seed = setting.error_sigma, setting.seed
+        self.runs = [
+            run_of(job, n, self.cluster, self._kinds, error_sigma=error, seed=seed)
+            for n, job in enumerate(jobs)
+        ]
         whys = {run.kind: run.pending for run in reversed(self.runs)}
         never = {kind: never_runs(job, self.cluster) for kind, job in whys.items()}
         for run in self.runs:
             run.reason = never[run.kind]
         # What is played; the others are left out, whatever the policy is.
         self.due = [run for run in self.runs if not run.reason]
+        self._by_id = {run.pending.job_id: run for run in self.runs}
         self.queue = Queue(self.cluster)
         self.machines: dict[str, Machine] = {}
         self.gone: list[Machine] = []
@@ -224,6 +230,7 @@ class World:
         self.lost_s += (done_s - kept_s) * gpus
         run.left_s -= kept_s
         self._leave(run, is_lost=True)
+        run.pending = replace(run.pending, restarts=run.starts)
         self._last_ran_s = self.now_s
         if run.starts >= STARTS_MAX:
             run.reason = f"interrupted {STARTS_MAX} times before its end: set checkpoint_s"
@@ -231,6 +238,18 @@ class World:
             return
         self.queue.waiting[run.place] = run
         self.has_news = True
+
+    def constrain(self, job_id: str, feature: str) -> bool:
+        """A waiting job asks for one feature more; whether it did not before."""
+        run = self._by_id.get(job_id)
+        if run is None or run.place not in self.queue.waiting:
+            return False
+        text = with_feature(run.pending.constraint, feature)
+        if text is None or text == run.pending.constraint:
+            return False
+        run.pending = replace(run.pending, constraint=text)
+        run.kind = self._kinds.setdefault(asked(run.pending), len(self._kinds))
+        return True
 
     # -- nodes ---------------------------------------------------------------------------
 
@@ -352,46 +371,3 @@ class World:
         if machine.ended_s is None:
             self.end(machine, self.now_s)
             self._look(self.now_s + LOOK_S)
-
-
-def _run(
-    job: TraceJob, place: int, cluster: Cluster, setting: Setting, kinds: dict[object, int]
-) -> Run:
-    limit_s = job.time_limit_s
-    if limit_s is None:
-        chance = Random(f"{setting.seed} {job.job_id}")
-        limit_s = max(job.duration_s, 1.0) * chance.lognormvariate(0.0, setting.error_sigma)
-    partition = job.partition
-    if cluster.partition(partition) is None:
-        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
-        partition = default.name
-    shape = Shape(
-        gpus=job.gpus,
-        gpu_type=job.gpu_type,
-        cpus=job.cpus,
-        memory_mib=job.memory_mib,
-        is_exclusive=job.nodes > 1,
-    )
-    pending = Job(
-        job_id=job.job_id,
-        state="PENDING",
-        partitions=(partition,),
-        nodes=job.nodes,
-        shape=shape,
-        user=job.user,
-        account=job.account,
-        constraint=job.constraint,
-        reason="Resources",
-        priority=4_000_000_000 - place,
-        time_limit_s=limit_s,
-    )
-    asked = (pending.partitions, job.nodes, shape, job.constraint)
-    return Run(
-        job=job,
-        limit_s=limit_s,
-        place=place,
-        pending=pending,
-        kind=kinds.setdefault(asked, len(kinds)),
-        left_s=job.duration_s,
-        ready_s=job.submit_s + EPOCH_S,
-    )

@@ -1,0 +1,168 @@
+"""Spot and the work that it loses: where a job is not bought, not started, and why."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches, orders
+from tests.make import T4, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.demand.constraint import with_feature
+from tidegate.core.explain.advice import advice
+from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ledger import NodeRecord, Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Unmet
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why
+from tidegate.core.planner import plan
+
+HOUR_S = 3600.0
+
+
+def short(job_id: int = 1, **more: object) -> Job:
+    return job(job_id, **{"time_limit_s": HOUR_S / 2, **more})  # type: ignore[arg-type]
+
+
+def long(job_id: int = 2, **more: object) -> Job:
+    return job(job_id, **{"time_limit_s": 24 * HOUR_S, **more})  # type: ignore[arg-type]
+
+
+def bought(made: Plan) -> dict[tuple[str, ...], Market]:
+    return {each.for_jobs: each.offerings[0].market for each in launches(made)}
+
+
+def booting(name: str) -> NodeRecord:
+    return record(name, offering(T4), age_s=60.0, phase=Phase.LAUNCHED, gated_for="2")
+
+
+def refused(made: Plan, job_id: str) -> Unmet:
+    return next(each for each in made.unmet if each.job_id == job_id)
+
+
+def beside_spot(*jobs: Job, phase_age_s: float = 3000.0, of: Cluster | None = None) -> Snapshot:
+    """An idle spot node of one GPU is there."""
+    return snapshot(
+        jobs,
+        [node("i-1", T4)],
+        of=of or cluster(pool(types=(T4,))),
+        instances=[instance("i-1", offering(T4), age_s=phase_age_s)],
+        records=[record("i-1", offering(T4), age_s=phase_age_s)],
+    )
+
+
+def test_a_gang_that_a_limit_keeps_from_on_demand_waits_and_is_told_what_spot_would_cost() -> None:
+    usd = cluster(pool(types=(T4,))).prices[offering(T4, Market.ON_DEMAND)]
+    of = cluster(pool(types=(T4,), limits=Limits(usd_per_hour=3.9 * usd)))
+    gang = long(nodes=4)
+
+    made = plan(snapshot([gang], of=of))
+    unmet = refused(made, "2")
+
+    assert bought(made) == {}
+    assert {each.kind for each in unmet.why_nots} == {Why.LIMIT, Why.LOSSY}
+    assert "each of its 4 nodes is taken back 0.05 times an hour" in unmet.reason
+    assert "expected to run 24.0 h" in unmet.reason
+    told = " ".join(advice(gang, unmet.why_nots))
+    assert "Comment=tidegate:ckpt" in told
+    assert "checkpoint_s" in told
+    assert "limits raised" in told
+
+
+def test_what_it_loses_decides_the_market() -> None:
+    made = plan(snapshot([short(), long(), long(3, comment="tidegate:ckpt=USR1@60")]))
+
+    assert bought(made) == {("1", "3"): Market.SPOT, ("2",): Market.ON_DEMAND}
+
+
+def test_a_job_that_lost_its_work_is_bought_what_nobody_takes_back() -> None:
+    made = {n: bought(plan(snapshot([short(restarts=n)]))) for n in (0, 1, 5)}
+
+    assert made == {
+        0: {("1",): Market.SPOT},
+        1: {("1",): Market.SPOT},
+        5: {("1",): Market.ON_DEMAND},
+    }
+
+
+def test_where_only_spot_is_sold_a_job_waits_when_it_would_hardly_ever_end() -> None:
+    of = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
+
+    made = plan(snapshot([long(), job(3, time_limit_s=240 * HOUR_S)], of=of))
+
+    assert bought(made) == {("2",): Market.SPOT}
+    (why_not,) = refused(made, "3").why_nots
+    assert why_not.kind is Why.LOSSY
+    assert "without interruptions" in why_not.sentence
+    assert "capacity_types" in why_not.remedy
+
+
+def test_a_spot_node_that_is_there_is_not_counted_on_for_a_job_that_would_lose_its_work() -> None:
+    made = plan(beside_spot(long()))
+
+    assert bought(made) == {("2",): Market.ON_DEMAND}
+    (order,) = orders(made, OrderKind.CONSTRAIN)
+    assert (order.names, order.text, order.only_if) == (("2",), "on-demand", ("PENDING",))
+
+
+def test_slurm_may_start_on_spot_what_spot_suits_and_what_has_nowhere_else_to_go() -> None:
+    spot = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
+
+    assert orders(plan(beside_spot(short())), OrderKind.CONSTRAIN) == []
+    assert orders(plan(beside_spot(long(), of=spot)), OrderKind.CONSTRAIN) == []
+    assert orders(plan(snapshot([long()])), OrderKind.CONSTRAIN) == []  # there is no spot node
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        long(constraint="on-demand"),
+        long(constraint="[t4|a10g]"),
+        long(required_nodes=("i-1",)),
+        long(het_job_id="2"),
+    ],
+)
+def test_a_job_that_was_told_or_cannot_be_is_left_alone(told: Job) -> None:
+    assert orders(plan(beside_spot(told)), OrderKind.CONSTRAIN) == []
+
+
+def test_a_job_stays_off_spot_that_is_bought_for_another() -> None:
+    made = plan(snapshot([short(), long()]))
+
+    assert [order.names for order in orders(made, OrderKind.CONSTRAIN)] == [("2",)]
+
+
+def test_nodes_that_boot_for_a_gang_stay_its_own() -> None:
+    """The price was another when they were bought."""
+    of = cluster(replace(pool(types=(T4,)), boot_s=300.0))
+    names = ("i-1", "i-2")
+    seen = snapshot(
+        [long(nodes=2)],
+        of=of,
+        instances=[instance(name, offering(T4), age_s=60.0) for name in names],
+        records=[
+            record(name, offering(T4), age_s=60.0, phase=Phase.LAUNCHED, gated_for="2")
+            for name in names
+        ],
+    )
+
+    assert bought(plan(seen)) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "added"),
+    [
+        ("", "on-demand"),
+        ("t4", "t4&on-demand"),
+        ("t4,large", "t4&large&on-demand"),
+        ("t4&on-demand", "t4&on-demand"),
+        ("t4|a10g", None),
+        ("[t4*1&a10g*2]", None),
+        ("a;b", None),
+    ],
+)
+def test_a_feature_is_added_where_all_that_is_asked_for_is_asked_of_each_node(
+    asked: str, added: str | None
+) -> None:
+    assert with_feature(asked, "on-demand") == added

@@ -1,0 +1,63 @@
+"""Jobs of a history as Slurm and the planner see them."""
+
+from collections.abc import Hashable
+from random import Random
+
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.slurm import Job, Shape
+from tidegate.sim.replay.state import EPOCH_S, Run
+from tidegate.sim.replay.trace import TraceJob
+
+
+def asked(job: Job) -> Hashable:
+    """What jobs of one kind have in common."""
+    return job.partitions, job.nodes, job.shape, job.constraint
+
+
+def run_of(
+    job: TraceJob,
+    place: int,
+    cluster: Cluster,
+    kinds: dict[Hashable, int],
+    *,
+    error_sigma: float,
+    seed: int,
+) -> Run:
+    """The job before it came; `kinds` grows by its kind."""
+    limit_s = job.time_limit_s
+    if limit_s is None:
+        chance = Random(f"{seed} {job.job_id}")
+        limit_s = max(job.duration_s, 1.0) * chance.lognormvariate(0.0, error_sigma)
+    partition = job.partition
+    if cluster.partition(partition) is None:
+        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
+        partition = default.name
+    shape = Shape(
+        gpus=job.gpus,
+        gpu_type=job.gpu_type,
+        cpus=job.cpus,
+        memory_mib=job.memory_mib,
+        is_exclusive=job.nodes > 1,
+    )
+    pending = Job(
+        job_id=job.job_id,
+        state="PENDING",
+        partitions=(partition,),
+        nodes=job.nodes,
+        shape=shape,
+        user=job.user,
+        account=job.account,
+        constraint=job.constraint,
+        reason="Resources",
+        priority=4_000_000_000 - place,
+        time_limit_s=limit_s,
+    )
+    return Run(
+        job=job,
+        limit_s=limit_s,
+        place=place,
+        pending=pending,
+        kind=kinds.setdefault(asked(pending), len(kinds)),
+        left_s=job.duration_s,
+        ready_s=job.submit_s + EPOCH_S,
+    )
