@@ -104,7 +104,16 @@ imds_token() {
 imds() {
     local token=${IMDS_TOKEN:-}
     [[ -n $token ]] || token=$(imds_token) || return
-    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $token" "$IMDS/meta-data/$1"
+    curl -fsS -m 2 -H "X-aws-ec2-metadata-token: $token" "${@:2}" "$IMDS/meta-data/$1"
+}
+
+# The same of what an instance need not have: nothing for a 404, which is an answer.
+imds_if_any() {
+    local answer code=0
+    answer=$(imds "$1" -w '\n%{http_code}') || code=$?
+    [[ ${answer##*$'\n'} != 404 ]] || return 0
+    echo "${answer%$'\n'*}"
+    return "$code"
 }
 
 # A word as a JSON string.

@@ -88,3 +88,29 @@ def test_the_questions_of_a_boot_have_one_token(tmp_path: Path) -> None:
     said = (tmp_path / "curl.said").read_text().splitlines()
     assert ["api/token" in line for line in said] == [True, False, False, False]
     assert all("X-aws-ec2-metadata-token: answer" in line for line in said[1:])
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "gate"),
+    [
+        ("printf 'drain\\n200'", 0, "drain"),
+        ("printf '\\n404'; exit 22", 0, ""),
+        ("printf '\\n503'; exit 22", 22, ""),
+        ("printf '\\n000'; exit 28", 28, ""),
+    ],
+)
+def test_only_a_404_says_that_a_tag_is_not_there(tmp_path: Path, answer, code, gate) -> None:
+    """A gang's node whose question stayed open joined without its gate."""
+    curl = tmp_path / "curl"
+    curl.write_text(f"#!/bin/sh\n{answer}\n")
+    curl.chmod(0o755)
+
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", '. "$0"; IMDS_TOKEN=x; imds_if_any tags', LIB],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (code, gate)

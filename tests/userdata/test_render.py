@@ -255,7 +255,7 @@ def test_nodes_read_the_tags_that_the_planner_writes():
     text = opened(node_bundle())["stages/shape.sh"]
 
     assert f"tags/instance/{POOL_TAG})" in text
-    assert f"tags/instance/{GATE_TAG} " in text
+    assert f"tags/instance/{GATE_TAG})" in text
 
 
 def test_slurm_starts_only_behind_the_owner_rule_and_the_gate():

@@ -9,7 +9,7 @@ check() {
 }
 
 apply() {
-    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels market
+    local cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances labels market gate
     row_of "$INSTANCE_TYPE" "$SHAPES"
     read -r _ cpus memory_mib gpus gpu_type weight fabric efa min_driver gres instances <<<"$ROW"
     put_fact CPUS "$cpus"
@@ -24,8 +24,9 @@ apply() {
     put_fact MIN_DRIVER "$min_driver"
     market=$(imds instance-life-cycle)
     put_fact MARKET "$market"
-    # No such tag: the node joins open.
-    put_fact GATE "$(imds tags/instance/tidegate:gate || true)"
+    # No such tag: the node joins open. A gang's node must not because nobody answered.
+    gate=$(imds_if_any tags/instance/tidegate:gate)
+    put_fact GATE "$gate"
     POOL=$(imds tags/instance/tidegate:pool)
     row_of "$POOL" "$POOLS"
     read -r _ labels <<<"$ROW"
