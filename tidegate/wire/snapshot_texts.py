@@ -129,6 +129,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "launch_id": "the launch that bought it",
         "pool": "its pool",
         "template": "digest of what it is made from; empty: not known",
+        "capacity_reservation_id": "the reservation or capacity block that it is in; empty: none",
     },
     "Offering": {
         "instance_type": "EC2's name, like g5.xlarge",
