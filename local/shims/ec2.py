@@ -1,5 +1,6 @@
 """EC2's resource types, mended: instances keep what they are asked for, route tables can go."""
 
+from functools import cache
 from typing import Any
 
 from moto.ec2.models.elastic_block_store import VolumeAttachment
@@ -15,8 +16,6 @@ from local.shims.volumes import attach_all
 
 # Source: CloudFormation reference, AWS::EC2::Instance: updates of these replace the instance.
 REPLACING = ("ImageId", "SubnetId", "AvailabilityZone", "LaunchTemplate", "PrivateIpAddress")
-
-_run_instances: Any = InstanceBackend.run_instances
 
 
 def _create(name: str, json_: dict[str, Any], account: str, region: str, **_: Any) -> Instance:
@@ -105,23 +104,36 @@ def _update(original_resource: Any, new_resource_name: str, **given: Any) -> Any
     return original_resource
 
 
-def _run(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """As moto's; with the instance profile and metadata options of the launch template."""
-    reservation = _run_instances(self, *args, **kwargs)
-    if not kwargs.get("launch_template"):
+@cache
+def _install_run() -> None:
+    """As before; with the instance profile and metadata options of the launch template.
+
+    Once, and around what stands there by then: EC2's own rules (`local.capacity`) may.
+    """
+    backend: Any = InstanceBackend
+    before = backend.run_instances
+
+    def run_instances(self: Any, *args: Any, **kwargs: Any) -> Any:
+        reservation = before(self, *args, **kwargs)
+        if kwargs.get("launch_template"):
+            _follow_template(self, reservation, kwargs["launch_template"])
         return reservation
-    data = self._get_template_from_args(kwargs["launch_template"]).data
+
+    backend.run_instances = run_instances
+
+
+def _follow_template(backend: Any, reservation: Any, template: Any) -> None:
+    data = backend._get_template_from_args(template).data
     profile = data.get("IamInstanceProfile") or {}
     for instance in reservation.instances:
         if options := data.get("MetadataOptions"):
             instance.metadata_options = MetadataOptions(options)
-        if profile and instance.id not in self.iam_instance_profile_associations:
-            self.associate_iam_instance_profile(
+        if profile and instance.id not in backend.iam_instance_profile_associations:
+            backend.associate_iam_instance_profile(
                 instance_id=instance.id,
                 iam_instance_profile_name=profile.get("Name"),
                 iam_instance_profile_arn=profile.get("Arn"),
             )
-    return reservation
 
 
 def _delete_route_table(self: Any, account_id: str, region_name: str) -> None:
@@ -154,11 +166,10 @@ class PlacementGroup(Resource):
 
 def install() -> None:
     instance: Any = Instance
-    backend: Any = InstanceBackend
     table: Any = RouteTable
     instance.create_from_cloudformation_json = staticmethod(_create)
     instance.update_from_cloudformation_json = staticmethod(_update)
-    backend.run_instances = _run
+    _install_run()
     table.delete = _delete_route_table
     # moto gives these no id at all, which is what a resource looks like that was never made.
     ids: tuple[tuple[Any, Any], ...] = (
