@@ -6,6 +6,7 @@ import pytest
 
 from tests.make import NOW_S, instance, job, node, record
 from tests.service.conftest import World
+from tidegate.core.interruption.save import with_learnt
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.core.model.events import SpotInterruption
@@ -121,10 +122,11 @@ def test_the_replacement_is_bought_elsewhere_before_the_node_dies() -> None:
 def test_the_next_snapshot_knows_the_hazard_of_what_ec2_took_back() -> None:
     world = running_world()
     taken = world.ledger.all_nodes["i-1"].offering
-    before = world.look().rounds[0].snapshot.cluster.hazard_per_hour(taken)
     world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
-    assert (before, world.look().rounds[0].snapshot.cluster.hazard_per_hour(taken)) == (0.05, 1.0)
+    seen = world.look().rounds[0].snapshot
+    learnt = with_learnt(seen.cluster, seen.resting)
+    assert [each.hazard_per_hour(taken) for each in (seen.cluster, learnt)] == [0.05, 1.0]
 
 
 def test_a_repeated_notice_repeats_the_same_orders() -> None:

@@ -148,6 +148,21 @@ def test_a_gang_that_loses_one_node_keeps_the_others() -> None:
     assert job.requeues == 1
 
 
+def test_a_gang_that_spot_suits_no_more_once_it_was_requeued_moves() -> None:
+    w = world()
+    long = replace(gang(duration_s=LONG_S), time_limit_s=5_400.0)
+    job = w.slurm.jobs[w.slurm.submit(long)]
+    run(w, 100)
+    first = set(job.node_names)
+    w.notice(job.node_names[0])
+
+    run(w, 400)
+
+    assert job.state == "RUNNING"
+    assert first.isdisjoint(job.node_names)
+    assert is_done(w, job, 6)
+
+
 def test_a_gang_that_loses_two_nodes_one_after_the_other_is_signalled_once() -> None:
     w = world()
     job = w.slurm.jobs[w.slurm.submit(gang(duration_s=LONG_S))]

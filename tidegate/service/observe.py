@@ -1,16 +1,14 @@
 """Gathering one snapshot from ledger, digest and EC2."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from tidegate.core.fleet.templates import in_force, in_use
-from tidegate.core.interruption.save import learnt_hazards
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.errors import BadEvent
-from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
@@ -38,7 +36,7 @@ def observe(
     now_s = clock.now_s()
     snapshot = Snapshot(
         now_s=now_s,
-        cluster=with_learnt(cluster, view.resting),
+        cluster=cluster,
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
@@ -57,15 +55,6 @@ def observe(
     )
     rests, learnt = in_force(snapshot, templates), in_use(snapshot)
     return replace(snapshot, resting=rests, learnt=learnt), notes
-
-
-def with_learnt(cluster: Cluster, resting: Iterable[Resting]) -> Cluster:
-    """The cluster with the hazards of offerings that EC2 took nodes back from lately."""
-    learnt = {
-        offering: max(hazard, cluster.hazard_per_hour(offering))
-        for offering, hazard in learnt_hazards(resting).items()
-    }
-    return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
 
 
 def _digest(

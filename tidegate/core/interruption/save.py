@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.model.cluster import Pool, Rebalance, Timings
+from tidegate.core.model.cluster import Cluster, Pool, Rebalance, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
@@ -132,6 +132,19 @@ def learnt_hazards(resting: Iterable[Resting]) -> dict[Offering, float]:
     A loss is remembered for about an hour after the rest that it caused.
     """
     return {one.offering: float(one.failures) for one in resting if one.code == TAKEN_BACK}
+
+
+def with_learnt(cluster: Cluster, resting: Iterable[Resting]) -> Cluster:
+    """The cluster with the hazards of offerings that EC2 took nodes back from lately.
+
+    To choose what to buy by, for the next hour. One loss is too little to refuse spot for, or to
+    give up nodes that are there: a job's own requeues tell that (`tidegate.core.offers.loss`).
+    """
+    learnt = {
+        offering: max(hazard, cluster.hazard_per_hour(offering))
+        for offering, hazard in learnt_hazards(resting).items()
+    }
+    return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
 
 
 def after_loss(

@@ -9,6 +9,7 @@ from math import log
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
+from tidegate.core.interruption.save import with_learnt
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
@@ -230,7 +231,7 @@ class Shelves:
     def _shelves(self, pool: Pool) -> Iterator[Shelf]:
         if self._snapshot.cluster.reservations:
             yield from self._prepaid_shelves(pool)
-        paid = _range_of(self._snapshot.cluster, self._resting)
+        paid = _range_of(with_learnt(self._snapshot.cluster, self._snapshot.resting), self._resting)
         for market in pool.markets:
             if not market.is_prepaid:
                 yield from paid.shelves(pool, market)

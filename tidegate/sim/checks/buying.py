@@ -14,7 +14,6 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Association, Job, Reading
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
-from tidegate.service.observe import with_learnt
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check, Witness
@@ -198,8 +197,7 @@ class NoDoubleBuy(Check):
 
     def _spare(self, reading: Reading) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
-        view = self.witness.view()
-        cluster = with_learnt(self.world.cluster, view.resting if view else ())
+        cluster = self.world.cluster
         needs, _ = demand(reading, cluster, frozenset())
         self._needs = {need.job_id: need for need in needs}
         self._losses = Losses(cluster)
