@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders
-from tests.make import T4, cluster, instance, job, node, offering, pool, record, snapshot
+from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
@@ -68,6 +68,21 @@ def test_a_gang_that_a_limit_keeps_from_on_demand_waits_and_is_told_what_spot_wo
     assert "Comment=tidegate:ckpt" in told
     assert "checkpoint_s" in told
     assert "limits raised" in told
+
+
+def test_lossy_spot_of_one_type_is_told_beside_another_that_a_limit_refuses() -> None:
+    of = cluster(pool(types=(T4, T4_BIG)))
+    t4, big = (of.prices[offering(each, Market.ON_DEMAND)] for each in (T4, T4_BIG))
+    prices = {**of.prices, offering(T4): 0.8 * t4, offering(T4_BIG): 0.3 * big}
+    limits = Limits(usd_per_hour=0.9 * t4)
+    of = replace(of, prices=prices, limits=limits)
+
+    unmet = refused(plan(snapshot([job(2, time_limit_s=8 * HOUR_S)], of=of)), "2")
+
+    lossy = [each for each in unmet.why_nots if each.kind is Why.LOSSY]
+    assert [each.offering for each in lossy] == [str(offering(T4))]
+    assert str(offering(T4_BIG)) in {e.offering for e in unmet.why_nots if e.kind is Why.LIMIT}
+    assert f"{offering(T4)} counts" in unmet.reason
 
 
 def test_what_it_loses_decides_the_market() -> None:

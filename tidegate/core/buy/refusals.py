@@ -188,7 +188,9 @@ class Refusals:
                 yield from self._blocks(need, shelf)
 
     def _lossy(self, need: Need, pool: Pool) -> WhyNot | None:
-        """What spot of the pool would cost the job, where that is more than it saves."""
+        """What spot of the pool would cost the job, where that is more than it saves: of what
+        limits and rests might allow, some may be kept from it, and the rest not.
+        """
         spot = [
             offering
             for each, offering in pool.offerings()
@@ -198,10 +200,12 @@ class Refusals:
             and not lacks(need.shape, each)
             and satisfies(need.constraint, pool.features(each.name, Market.SPOT))
         ]
-        ratios = [(self._shelves.losses.ratio(need, pool, each), each) for each in spot]
-        if not ratios or min(ratios)[0] < 1.0:
+        losses = self._shelves.losses
+        kept = [each for each in spot if losses.is_lossy(pool, each, need)]
+        if not kept:
             return None
-        return lossy(self._shelves.losses, need, pool, offering=min(ratios)[1])
+        best = min(kept, key=lambda each: (losses.ratio(need, pool, each), each))
+        return lossy(losses, need, pool, offering=best)
 
     def _reserved(self, offering: Offering, pool: str) -> Iterator[WhyNot]:
         """What is paid for later, and what is full or over."""
