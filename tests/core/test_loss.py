@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.buy.steering import Worth
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
@@ -16,6 +17,7 @@ from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
+from tidegate.core.offers.offers import Shelves
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -83,6 +85,20 @@ def test_lossy_spot_of_one_type_is_told_beside_another_that_a_limit_refuses() ->
     assert [each.offering for each in lossy] == [str(offering(T4))]
     assert str(offering(T4_BIG)) in {e.offering for e in unmet.why_nots if e.kind is Why.LIMIT}
     assert f"{offering(T4)} counts" in unmet.reason
+
+
+@pytest.mark.parametrize("is_lossy_first", [False, True])
+def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
+    is_lossy_first: bool,
+) -> None:
+    """Each is a kind of its own, whichever Slurm lists first."""
+    jobs = [short(1, on=("i-1",)), long(2, is_requeueable=False, on=("i-1",))]
+    seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
+    worth = Worth(seen, Shelves(seen))
+
+    sold = {each.need.job_id: worth._own_usd(each.need, Market.SPOT) for each in worth.about}
+
+    assert sold == {"1": seen.cluster.prices[offering(T4)], "2": None}
 
 
 def test_what_it_loses_decides_the_market() -> None:

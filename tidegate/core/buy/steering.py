@@ -21,6 +21,7 @@ from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
 from tidegate.core.offers.cost import UNKNOWN_S, run_s
+from tidegate.core.offers.loss import asked
 from tidegate.core.offers.offers import Shelves
 
 # Ends are guesses: of what a node's jobs are said to run on, so much is counted on. Too little
@@ -36,7 +37,7 @@ KINDS_MAX = 50
 
 @dataclass(slots=True)
 class Kind:
-    """Jobs of equal needs that wait or run, and how long they run in all."""
+    """Jobs of like needs, for which the same is sold, that wait or run; and how long in all."""
 
     need: Need
     total_s: float = 0.0
@@ -166,15 +167,24 @@ class Worth:
         counts = Counter(need.kind for need in needs)
         found: dict[tuple[object, ...], Kind] = {}
         for number, count in counts.items():
-            _add(found, firsts[number], run_s(firsts[number]) * count, count)
+            self._add(found, firsts[number], run_s(firsts[number]) * count, count)
         digest, cluster = self.snapshot.digest, self.snapshot.cluster
         for need, jobs in kinds_running(digest.reading, cluster) if digest else ():
             expected = (cluster.expected_s(job.time_limit_s, job.account) for job in jobs)
-            _add(found, need, sum(each or UNKNOWN_S for each in expected), len(jobs))
+            self._add(found, need, sum(each or UNKNOWN_S for each in expected), len(jobs))
         if len(found) < 2:
             return list(found.values())
         ordered = sorted(found.items(), key=lambda item: (-item[1].count, repr(item[0])))
         return [kind for _, kind in ordered[:KINDS_MAX]]
+
+    def _add(
+        self, found: dict[tuple[object, ...], Kind], need: Need, total_s: float, count: int
+    ) -> None:
+        """Whichever comes first stands for all of its kind: what is sold for each is the same."""
+        sold = tuple(self._own_usd(need, market) for market in Market)
+        kind = found.setdefault((need.pools, need.shape, need.constraint, sold), Kind(need))
+        kind.total_s += total_s
+        kind.count += count
 
     def lives_s(self, name: str) -> float:
         """How long the node's jobs are counted on to run on after one more has found room."""
@@ -187,7 +197,7 @@ class Worth:
 
     def _own_usd(self, need: Need, market: Market) -> float | None:
         """The price of the cheapest node that this market sells for the job; None: nothing."""
-        key = need.pools, need.shape, need.constraint, need.time_limit_s, market
+        key = asked(need), need.deadline_s, need.shortest_s, need.where, market
         if key not in self._own:
             prices = [
                 shelf.catalogue.entries[lowest(mask)].usd_per_hour
@@ -222,12 +232,6 @@ class Worth:
                 for name in job.node_names:
                     found.setdefault(name, []).append(ends_s)
         return found
-
-
-def _add(found: dict[tuple[object, ...], Kind], need: Need, total_s: float, count: int) -> None:
-    kind = found.setdefault((need.pools, need.shape, need.constraint), Kind(need))
-    kind.total_s += total_s
-    kind.count += count
 
 
 def usd_per_hour(snapshot: Snapshot, member: Member) -> float:

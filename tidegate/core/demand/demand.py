@@ -133,15 +133,16 @@ def demand(
 
 
 def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[Job]]]:
-    """The running jobs by what they asked for when they waited; time limits apart."""
-    alike: dict[tuple[object, ...], list[Job]] = {}
-    for job in reading.jobs:
-        if job.node_names and not job.is_pending:
-            alike.setdefault((job.partitions, job.shape, job.constraint), []).append(job)
-    if not alike:
+    """The running jobs by what they asked for when they waited."""
+    running = [job for job in reading.jobs if job.node_names and not job.is_pending]
+    if not running:
         return []
     read = _Demand(reading, cluster, 0.0, {})
-    return [(read.need(jobs[0], 1), jobs) for jobs in alike.values()]
+    alike: dict[int, tuple[Need, list[Job]]] = {}
+    for job in running:
+        need = read.need(job, 1)
+        alike.setdefault(need.kind, (need, []))[1].append(job)
+    return list(alike.values())
 
 
 class _Demand:

@@ -36,7 +36,7 @@ class Losses:
         """What the job is expected to cost on such spot nodes, by its cost elsewhere: on the same
         nodes on demand, or where none of its pools sells these, on the cheapest that hold it.
         """
-        key = _asked(need), pool.name, offering
+        key = asked(need), pool.name, offering
         if key not in self._ratios:
             cluster, boot_s = self.cluster, pool.boot_s
             steady = billed_hours(need, boot_s=boot_s, hazard_per_hour=0.0, checkpoint_s=None)
@@ -76,7 +76,7 @@ class Losses:
                         yield usd, each.name
 
 
-def _asked(need: Need) -> tuple[object, ...]:
+def asked(need: Need) -> tuple[object, ...]:
     """What its cost depends on. Waiting and running jobs number their kinds apart."""
     return (
         need.pools,
