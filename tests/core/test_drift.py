@@ -9,7 +9,6 @@ from tests.core.reading import launches, orders
 from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.templates import chosen
-from tidegate.core.interruption.save import TAKEN_BACK
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override, Template
@@ -17,7 +16,7 @@ from tidegate.core.model.learnt import FailedLaunch, Learnt
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan, Rest
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan

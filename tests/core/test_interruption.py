@@ -7,12 +7,10 @@ import pytest
 from tests.make import NOW_S, digest, job, offering, record
 from tidegate.core.interruption.save import (
     NAMES_MAX,
-    TAKEN_BACK,
     Checkpoint,
     Notice,
     after_loss,
     checkpoint,
-    learnt_hazards,
     orders_for,
     reclaim_at_s,
     saves,
@@ -21,8 +19,9 @@ from tidegate.core.model.cluster import Timings
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.model.slurm import Job, Reading
+from tidegate.core.offers.hazards import learnt_hazards
 from tidegate.wire.orders import encode_order
 
 RECLAIM_AT_S = NOW_S + 120

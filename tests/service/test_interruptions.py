@@ -6,7 +6,6 @@ import pytest
 
 from tests.make import cluster, instance, job, node, pool, record
 from tests.service.conftest import World
-from tidegate.core.interruption.save import TAKEN_BACK
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.errors import Throttled
@@ -19,6 +18,7 @@ from tidegate.core.model.events import (
 )
 from tidegate.core.model.ledger import Launch, Losses, Phase, Toll
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.resting import TAKEN_BACK
 
 CODE = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
 ENDS = StateChange("i-1", InstanceState.SHUTTING_DOWN)

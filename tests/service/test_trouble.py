@@ -6,12 +6,12 @@ import pytest
 
 from tests.make import NOW_S, instance, job, node, record
 from tests.service.conftest import World
-from tidegate.core.interruption.save import with_learnt
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.core.model.events import SpotInterruption
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.offers.hazards import with_learnt
 
 
 def test_an_older_digest_is_ignored(world: World) -> None:

@@ -7,13 +7,14 @@ from enum import Enum, auto
 
 from tidegate.core.fleet.drains import OUR_REASON, Hand, hand, told_by
 from tidegate.core.fleet.members import Member
-from tidegate.core.interruption.save import TAKEN_BACK, is_announced, reclaim_at_s
+from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Adopt, Mark, Rest, Terminate
+from tidegate.core.model.resting import TAKEN_BACK
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s

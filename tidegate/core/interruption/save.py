@@ -1,17 +1,17 @@
 """How the jobs on nodes that AWS takes away are saved, decided from the last digest alone."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import batched
 
-from tidegate.core.model.cluster import Cluster, Pool, Rebalance, Timings
+from tidegate.core.model.cluster import Pool, Rebalance, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.model.slurm import RUNNING_STATES, Job, Reading
 
 # `sbatch --comment=tidegate:ckpt=USR1@20`: send USR1 at once, requeue 20 s later. "B:" before
@@ -39,8 +39,6 @@ SERVICE_SAVES = "tidegate: EC2 reclaims"
 NODE_WATCHES = "tidegate: spot reclaim at"
 NODE_SAVES = "tidegate: the node saves its jobs"
 
-# The code of an offering's rest after EC2 took a node back.
-TAKEN_BACK = "spot interruption"
 
 # So long before a maintenance that AWS Health announced the jobs are moved.
 NEAR_S = 600.0
@@ -124,27 +122,6 @@ def is_announced(record: NodeRecord, pool: Pool | None, seen_at_s: float) -> boo
     if pool and pool.rebalance is Rebalance.DRAIN and record.offering.market is Market.SPOT:
         return False
     return record.reclaim_at_s is None or seen_at_s <= record.reclaim_at_s + OUTLIVED_S
-
-
-def learnt_hazards(resting: Iterable[Resting]) -> dict[Offering, float]:
-    """Interruptions per hour of the offerings that EC2 took nodes back from within the last.
-
-    A loss is remembered for about an hour after the rest that it caused.
-    """
-    return {one.offering: float(one.failures) for one in resting if one.code == TAKEN_BACK}
-
-
-def with_learnt(cluster: Cluster, resting: Iterable[Resting]) -> Cluster:
-    """The cluster with the hazards of offerings that EC2 took nodes back from lately.
-
-    To choose what to buy by, for the next hour. One loss is too little to refuse spot for, or to
-    give up nodes that are there: a job's own requeues tell that (`tidegate.core.offers.loss`).
-    """
-    learnt = {
-        offering: max(hazard, cluster.hazard_per_hour(offering))
-        for offering, hazard in learnt_hazards(resting).items()
-    }
-    return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
 
 
 def after_loss(

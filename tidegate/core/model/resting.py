@@ -3,6 +3,9 @@
 from tidegate.core.model.ec2 import Cure, Offering
 from tidegate.core.model.frozen import frozen
 
+# The code of an offering's rest after EC2 took a node back.
+TAKEN_BACK = "spot interruption"
+
 
 @frozen
 class Resting:

@@ -9,13 +9,13 @@ from math import log
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
-from tidegate.core.interruption.save import with_learnt
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import Catalogue, Entry, bits, entry, gres, vector
 from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
+from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.reservations import Stock
 
