@@ -14,7 +14,7 @@ help:
 	@echo "             the replays: what two weeks of public histories would cost"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
-	@echo "make screens  the documentation's screenshots and the reference of the cluster file"
+	@echo "make screens  the documentation's screenshots, the reference of the cluster file, the glossary"
 	@echo "make setup   what the others need; they call it themselves"
 	@echo "make clean   delete what setup and tests made"
 
@@ -45,6 +45,7 @@ rights:
 screens:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.cli.screens
 	@.venv/bin/tidegate schema cluster --markdown > docs/cluster-file.md
+	@.venv/bin/python -m bench.glossary > docs/glossary.md
 
 clean:
 	rm -rf .venv .tools node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis

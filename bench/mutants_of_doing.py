@@ -62,8 +62,9 @@ FAULTS_OF_DOING = (
         "a notice is not remembered",
         (
             "service/interruptions.py",
-            "        self.ledger.interrupt_nodes("
-            "reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)",
+            "        self.ledger.interrupt_nodes(\n"
+            "            reclaim_at_s | dict.fromkeys(found.dead, now_s), interruption_losses\n"
+            "        )",
             "        pass",
         ),
     ),

@@ -48,7 +48,7 @@ FAULTS_OF_PLANS = (
         "limits are debited by the cheapest of the offerings",
         (
             "core/buy/launches.py",
-            "if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):",
+            "if self._usage.widen(pool.name, pending.count, pending.each, wider):",
             "if True:",
         ),
     ),
@@ -141,9 +141,9 @@ FAULTS_OF_PLANS = (
     mutant(
         "a gang's launch takes a part of it",
         (
-            "core/buy/launches.py",
-            "        min_count=draft.min_count,",
-            "        min_count=1,",
+            "core/buy/pending_launch.py",
+            "            min_count=self.min_count,",
+            "            min_count=1,",
         ),
     ),
     mutant(
@@ -158,7 +158,7 @@ FAULTS_OF_PLANS = (
         "a gang is spread over zones",
         (
             "core/buy/launches.py",
-            '            if draft.zone not in ("", offering.zone):\n                continue\n',
+            '            if pending.zone not in ("", offering.zone):\n                continue\n',
             "",
         ),
     ),

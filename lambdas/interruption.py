@@ -61,8 +61,8 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
         "DeadNodes": len(fresh.intersection(done.dead)),
         "ForeignNotices": done.foreign,
         "BootFailed": done.boot_failed,
-        "SavedJobs": done.toll.saved_jobs,
-        "LostGpuHours": done.toll.lost_gpu_hours,
+        "SavedJobs": done.interruption_loss.saved_jobs,
+        "LostGpuHours": done.interruption_loss.lost_gpu_hours,
     }
     # Other people's instances change their state all day; a metric costs by the hour.
     made.count(**{name: value for name, value in figures.items() if value})
@@ -74,8 +74,8 @@ def _handle(made: Function[Interruptions], news: list[events.News]) -> None:
             "dead": done.dead,
             "ignored": done.ignored,
             "foreign": done.foreign,
-            "saved_jobs": done.toll.saved_jobs,
-            "lost_gpu_hours": done.toll.lost_gpu_hours,
+            "saved_jobs": done.interruption_loss.saved_jobs,
+            "lost_gpu_hours": done.interruption_loss.lost_gpu_hours,
             "trouble": done.trouble,
             "plan_ids": done.plan_ids,
         }

@@ -10,6 +10,7 @@ import pytest
 import typer
 import typer.main
 
+from bench import glossary
 from tests.doc_commands import PAGES, ROOT, Command, commands, spans
 from tidegate.cli.main import app
 
@@ -74,3 +75,7 @@ def test_pages_that_are_named_are_there(page: Path) -> None:
     missing = [each for each in named if not {ROOT / each, ROOT / "docs" / each} & set(PAGES)]
 
     assert not missing
+
+
+def test_the_glossary_says_what_the_docstrings_say() -> None:
+    assert (ROOT / "docs/glossary.md").read_text() == glossary.text(), "make screens"

@@ -15,19 +15,19 @@ from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.ledger import (
     Charge,
     Cordon,
+    InterruptionLoss,
     LaunchRecord,
     LaunchStatus,
     Losses,
     NodeRecord,
     Phase,
     Stretch,
-    Toll,
 )
 from tidegate.core.model.orders import Order, PendingOrder
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Epoch
@@ -108,7 +108,7 @@ class Compute(Protocol):
 # DynamoDB takes 100 items in a transaction; the epoch is one of them.
 COMMIT_MAX = 99
 NO_ORDERS: Mapping[str, PendingOrder] = MappingProxyType({})
-NO_TOLLS: Mapping[str, Toll] = MappingProxyType({})
+NO_LOSSES: Mapping[str, InterruptionLoss] = MappingProxyType({})
 
 
 @frozen
@@ -138,7 +138,7 @@ class LedgerView:
     overrides: tuple[ScheduleOverride, ...] = ()
     spent: tuple[Charge, ...] = ()
     losses: tuple[Losses, ...] = ()
-    learnt: tuple[Learnt, ...] = ()
+    pool_history: tuple[PoolHistory, ...] = ()
 
 
 class Ledger(Protocol):
@@ -180,7 +180,7 @@ class Ledger(Protocol):
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         """Note when nodes stopped to cost or what they cost from now on; add what they have cost
-        and the tolls of those that ended to the counters.
+        and the interruption losses of those that ended to the counters.
 
         Each stretch counts once, however often this is repeated; those of unknown and ended nodes
         do not count. Where another planner has noted another price since the record was read, a
@@ -189,11 +189,13 @@ class Ledger(Protocol):
         ...
 
     def interrupt_nodes(
-        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+        self,
+        reclaim_at_s: Mapping[str, float],
+        interruption_losses: Mapping[str, InterruptionLoss] = NO_LOSSES,
     ) -> frozenset[str]:
         """Note when EC2 reclaims these nodes; those that are known and not past that.
 
-        The first toll of a node stays, also one of nothing.
+        The first interruption loss of a node stays, also one of nothing.
         """
         ...
 
@@ -229,7 +231,7 @@ class Ledger(Protocol):
         """Remember what a person wants, or that it ends earlier; for a day after its end."""
         ...
 
-    def learn(self, learnt: Learnt) -> None:
+    def learn(self, pool_history: PoolHistory) -> None:
         """Remember how a pool's launches fared."""
         ...
 

@@ -6,7 +6,7 @@ from tests.cli.conftest import Town
 from tests.make import job
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Cure, Market
-from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.ports import Ledger
 from tidegate.wire.config import load_cluster
@@ -57,12 +57,12 @@ def test_what_rests_of_a_pool_is_asked_for_at_once(town: Town) -> None:
 def test_a_pool_that_failed_launches_had_closed_is_open(town: Town) -> None:
     ledger, now_s = ledger_of(town), time.time()
     failed = tuple(FailedLaunch(f"l-{n}", now_s - 300, now_s - 60) for n in range(3))
-    ledger.learn(Learnt("t4", failed))
+    ledger.learn(PoolHistory("t4", failed))
 
     result = town.ask("retry", "t4")
 
     assert "3 launches that gave no good node count no more" in result.output
-    assert ledger.view().learnt == (Learnt("t4"),)
+    assert ledger.view().pool_history == (PoolHistory("t4"),)
 
 
 def test_where_nothing_rests_nobody_is_woken(town: Town) -> None:

@@ -11,7 +11,7 @@ from tests.cli.conftest import Town
 from tests.make import job, node
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import Market, Offering
-from tidegate.core.model.ledger import Toll
+from tidegate.core.model.ledger import InterruptionLoss
 
 
 def bought(town: Town) -> str:
@@ -57,7 +57,7 @@ def test_status_tells_what_aws_took_back_this_month(town: Town) -> None:
     assert "taken back" not in town.ask("status").output
 
     ledger = town.planner.work.control.ledger
-    ledger.interrupt_nodes({name: time.time() + 120}, {name: Toll(2.54, 3)})
+    ledger.interrupt_nodes({name: time.time() + 120}, {name: InterruptionLoss(2.54, 3)})
 
     said = "taken back by AWS this month: 1 node; 3 jobs saved, 2.5 GPU-hours lost"
     assert said in town.ask("status").output

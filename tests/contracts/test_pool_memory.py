@@ -3,22 +3,22 @@
 from tests.contracts.test_ledger_contract import HOUR_S, node
 from tests.make import NOW_S
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.learnt import FailedLaunch, Learnt
 from tidegate.core.model.ledger import LaunchStatus, Phase
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.ports import Finished, Ledger
 from tidegate.sim.clock import SimClock
 
 
 def test_what_was_learnt_of_a_pool_is_remembered_for_good(ledger: Ledger, clock: SimClock) -> None:
     failed = FailedLaunch("l-1", NOW_S - 900, NOW_S, "aa-1")
-    ledger.learn(Learnt("t4", (failed,)))
-    ledger.learn(Learnt("a10g"))
-    ledger.learn(Learnt("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")))
+    ledger.learn(PoolHistory("t4", (failed,)))
+    ledger.learn(PoolHistory("a10g"))
+    ledger.learn(PoolHistory("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")))
 
     clock.advance(1000 * HOUR_S)
-    assert sorted(ledger.view().learnt, key=lambda each: each.pool) == [
-        Learnt("a10g"),
-        Learnt("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")),
+    assert sorted(ledger.view().pool_history, key=lambda each: each.pool) == [
+        PoolHistory("a10g"),
+        PoolHistory("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")),
     ]
 
 

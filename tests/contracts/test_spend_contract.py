@@ -7,7 +7,14 @@ import pytest
 from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.ledger import Charge, LaunchStatus, Losses, Phase, Stretch, Toll
+from tidegate.core.model.ledger import (
+    Charge,
+    InterruptionLoss,
+    LaunchStatus,
+    Losses,
+    Phase,
+    Stretch,
+)
 from tidegate.ports import Finished, Ledger
 
 TODAY, MONTH = "2027-01-15", "2027-01"
@@ -63,22 +70,22 @@ def test_counters_stay_when_their_nodes_are_gone(ledger: Ledger) -> None:
 
 def test_the_first_toll_of_a_node_stays(ledger: Ledger) -> None:
     with_node(ledger)
-    before = ledger.nodes(["i-1"])[0].toll
+    before = ledger.nodes(["i-1"])[0].interruption_loss
 
-    ledger.interrupt_nodes({"i-1": NOW_S + 120}, {"i-1": Toll(1.5, 2)})
-    ledger.interrupt_nodes({"i-1": NOW_S + 60}, {"i-1": Toll(7.0, 7)})
+    ledger.interrupt_nodes({"i-1": NOW_S + 120}, {"i-1": InterruptionLoss(1.5, 2)})
+    ledger.interrupt_nodes({"i-1": NOW_S + 60}, {"i-1": InterruptionLoss(7.0, 7)})
 
     assert before is None
-    assert ledger.nodes(["i-1"])[0].toll == Toll(1.5, 2)
+    assert ledger.nodes(["i-1"])[0].interruption_loss == InterruptionLoss(1.5, 2)
 
 
 def test_a_node_without_jobs_has_a_toll_of_nothing(ledger: Ledger) -> None:
     with_node(ledger)
 
     ledger.interrupt_nodes({"i-1": NOW_S + 120})
-    ledger.interrupt_nodes({"i-1": NOW_S + 120}, {"i-1": Toll(7.0, 7)})
+    ledger.interrupt_nodes({"i-1": NOW_S + 120}, {"i-1": InterruptionLoss(7.0, 7)})
 
-    assert ledger.nodes(["i-1"])[0].toll == Toll()
+    assert ledger.nodes(["i-1"])[0].interruption_loss == InterruptionLoss()
 
 
 def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
@@ -86,9 +93,9 @@ def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
     ledger.commit(ledger.view().epoch, [launch()])
     ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
     after = [
-        replace(ended("i-1"), toll=Toll(1.25, 2)),
-        replace(ended("i-2"), toll=Toll()),
-        replace(ended("i-3"), toll=Toll(is_taken=False)),
+        replace(ended("i-1"), interruption_loss=InterruptionLoss(1.25, 2)),
+        replace(ended("i-2"), interruption_loss=InterruptionLoss()),
+        replace(ended("i-3"), interruption_loss=InterruptionLoss(is_taken=False)),
     ]
 
     for _ in range(2):

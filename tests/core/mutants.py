@@ -96,20 +96,20 @@ MUTANTS = (
     ),
     Mutant(
         "buy/launches.py",
-        "if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):",
+        "if self._usage.widen(pool.name, pending.count, pending.each, wider):",
         "if True:",
         "test_pools.py::test_an_alternative_never_passes_a_limit",
     ),
     Mutant(
         "buy/launches.py",
-        "self._usage.debit(pool, -draft.count, draft.each, draft.usd_per_hour)",
+        "self._usage.debit(pool, -pending.count, pending.each, pending.usd_per_hour)",
         "pass",
         "test_packing.py::test_what_a_refused_gang_gave_back_serves_the_next_job",
     ),
     Mutant(
         "buy/launches.py",
-        "draft.mask &= config.mask",
-        "draft.mask |= config.mask",
+        "pending.mask &= config.mask",
+        "pending.mask |= config.mask",
         "test_mixed.py::test_an_alternative_holds_every_job_of_its_launch",
     ),
     Mutant(
@@ -133,7 +133,7 @@ MUTANTS = (
     ),
     Mutant(
         "passes/gangs.py",
-        "        work.shop.undo(before)\n",
+        "        work.launch_builder.undo(before)\n",
         "",
         "test_packing.py::test_components_of_a_heterogeneous_job_come_together_or_not_at_all",
     ),
@@ -181,7 +181,7 @@ MUTANTS = (
     ),
     Mutant(
         "passes/serve.py",
-        "        if self._work.shop.has_room_for(configs):",
+        "        if self._work.launch_builder.has_room_for(configs):",
         "        if True:",
         "test_pools.py::test_a_limit_goes_to_the_first_in_the_queue",
     ),
@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "buy/blueprint.py",
-        "if shelf.hazard_per_hour > other.hazard_max:",
+        "if offer_group.hazard_per_hour > other.hazard_max:",
         "if False:",
         "test_mixed.py::test_a_job_that_must_not_be_interrupted_does_not_fill_up_a_spot_node",
     ),
@@ -291,7 +291,7 @@ MUTANTS = (
     ),
     Mutant(
         "passes/kinds.py",
-        "        work.shop.undo(before)\n",
+        "        work.launch_builder.undo(before)\n",
         "",
         "test_kinds.py::test_a_gang_that_cannot_be_completed_where_it_began_is_bought_whole_elsewhere",
     ),

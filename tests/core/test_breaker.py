@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.core.reading import launches, why
 from tests.make import NOW_S, cluster, instance, job, pool, record, snapshot
-from tidegate.core.model.learnt import FAILED_MAX, FailedLaunch, Learnt
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.pool_history import FAILED_MAX, FailedLaunch, PoolHistory
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
@@ -23,8 +23,8 @@ def failed(number: int, launched_min: float, failed_min: float) -> FailedLaunch:
 
 def seen(*failures: FailedLaunch, joined_min: float | None = None) -> Snapshot:
     joined_s = 0.0 if joined_min is None else NOW_S - joined_min * MINUTE_S
-    learnt = Learnt("t4", failures, joined_s)
-    return replace(snapshot([job(1)], of=cluster(pool())), learnt=(learnt,))
+    pool_history = PoolHistory("t4", failures, joined_s)
+    return replace(snapshot([job(1)], of=cluster(pool())), pool_history=(pool_history,))
 
 
 def bought(of: Snapshot) -> int:
@@ -65,7 +65,7 @@ def test_after_two_failures_one_launch_is_tried_at_a_time():
         digest=snapshot([job(2, gpus=4)]).digest,
     )
 
-    assert [each.count for each in launches(plan(replace(of, learnt=())))] == [4]
+    assert [each.count for each in launches(plan(replace(of, pool_history=())))] == [4]
     assert [each.count for each in launches(plan(of))] == [2]
     assert launches(plan(flies)) == []
     assert "one is tried at a time" in why(plan(flies), "2")
@@ -83,16 +83,16 @@ def test_the_failure_that_is_seen_now_counts_in_the_same_plan():
 
 
 def test_what_is_remembered_is_bounded():
-    learnt = Learnt("t4")
+    pool_history = PoolHistory("t4")
     for number in range(3 * FAILED_MAX):
-        learnt = learnt.after_failure(failed(number, 10, 5))
+        pool_history = pool_history.after_failure(failed(number, 10, 5))
 
-    assert [each.launch_id for each in learnt.failed] == [f"l-{n}" for n in range(16, 24)]
+    assert [each.launch_id for each in pool_history.failed] == [f"l-{n}" for n in range(16, 24)]
 
 
 def test_jobs_go_to_another_pool_while_theirs_is_closed():
     closed = seen(failed(1, 25, 20), failed(2, 18, 12), failed(3, 10, 1))
     of = replace(closed, cluster=cluster(replace(pool(), weight=10), pool("spare")))
 
-    assert [launch.pool for launch in launches(plan(replace(of, learnt=())))] == ["t4"]
+    assert [launch.pool for launch in launches(plan(replace(of, pool_history=())))] == ["t4"]
     assert [launch.pool for launch in launches(plan(of))] == ["spare"]

@@ -12,10 +12,10 @@ from tidegate.core.fleet.templates import chosen
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.ec2 import FleetRequest, Instance, Market, Override, Template
-from tidegate.core.model.learnt import FailedLaunch, Learnt
 from tidegate.core.model.ledger import Launch, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan, Rest
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import TAKEN_BACK, Resting
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
@@ -43,7 +43,7 @@ def seen(
     records: Sequence[NodeRecord],
     *,
     jobs: Sequence[Job] = (),
-    learnt: Learnt | None = None,
+    pool_history: PoolHistory | None = None,
     newest: Template = NEW,
 ) -> Snapshot:
     made = snapshot(
@@ -53,7 +53,9 @@ def seen(
         instances=[_instance(each) for each in records],
         records=records,
     )
-    return replace(made, templates=(("t4", newest),), learnt=(learnt,) if learnt else ())
+    return replace(
+        made, templates=(("t4", newest),), pool_history=(pool_history,) if pool_history else ()
+    )
 
 
 def _instance(of: NodeRecord) -> Instance:
@@ -73,26 +75,26 @@ def going(made: Plan) -> list[str]:
     return sorted(name for order in sent for name in order.names)
 
 
-def learns(made: Plan) -> list[Learnt]:
-    return [action.learnt for action in made.actions if isinstance(action, Learn)]
+def learns(made: Plan) -> list[PoolHistory]:
+    return [action.pool_history for action in made.actions if isinstance(action, Learn)]
 
 
-PROVEN = Learnt("t4", good=NEW)
+PROVEN = PoolHistory("t4", good=NEW)
 
 
 def failed(number: int = 1, of: Template = NEW, ago_s: float = 300.0) -> FailedLaunch:
     return FailedLaunch(f"l-{number}", NOW_S - ago_s - 900, NOW_S - ago_s, of.digest)
 
 
-def two(*, learnt: Learnt | None = None, **more: object) -> Snapshot:
+def two(*, pool_history: PoolHistory | None = None, **more: object) -> Snapshot:
     """A busy node from the old template, an idle one from the new."""
     records = made_from({"i-1": OLD, "i-2": NEW})
     nodes = [busy("i-1"), node("i-2")]
-    return seen(t4(**more), nodes, records, jobs=running("i-1"), learnt=learnt)
+    return seen(t4(**more), nodes, records, jobs=running("i-1"), pool_history=pool_history)
 
 
 def test_a_node_from_another_template_is_drained_once_the_new_one_is_proven():
-    made = plan(two(learnt=PROVEN))
+    made = plan(two(pool_history=PROVEN))
 
     assert going(made) == ["i-1"]
     assert orders(made, OrderKind.DRAIN)[0].text == (
@@ -101,8 +103,8 @@ def test_a_node_from_another_template_is_drained_once_the_new_one_is_proven():
 
 
 def test_nobody_drifts_whose_template_is_not_known():
-    unknown = seen(t4(), [busy("i-1")], [record("i-1")], jobs=running("i-1"), learnt=PROVEN)
-    undeployed = replace(two(learnt=PROVEN), templates=())
+    unknown = seen(t4(), [busy("i-1")], [record("i-1")], jobs=running("i-1"), pool_history=PROVEN)
+    undeployed = replace(two(pool_history=PROVEN), templates=())
 
     assert going(plan(unknown)) + going(plan(undeployed)) == []
 
@@ -152,34 +154,34 @@ def test_an_old_node_makes_room_for_the_first_new_one_where_a_limit_asks_for_it(
 
 
 def test_a_first_failure_stops_the_roll_until_another_try_succeeds():
-    made = plan(two(learnt=replace(PROVEN, failed=(failed(),))))
+    made = plan(two(pool_history=replace(PROVEN, failed=(failed(),))))
 
     assert going(made) == []
     assert [launch.count for launch in launches(made)] == [1]
 
 
 def test_at_the_threshold_the_last_good_template_is_used_again_and_the_roll_turns_back():
-    bad = Learnt("t4", (failed(1), failed(2)), good=OLD)
+    bad = PoolHistory("t4", (failed(1), failed(2)), good=OLD)
 
-    assert chosen(two(learnt=bad), "t4") == OLD
+    assert chosen(two(pool_history=bad), "t4") == OLD
     calm = replace(bad, failed=tuple(replace(f, failed_at_s=0.0) for f in bad.failed))
-    assert going(plan(two(learnt=calm))) == ["i-2"]
+    assert going(plan(two(pool_history=calm))) == ["i-2"]
 
 
 def test_with_no_good_template_the_roll_stops_for_good():
-    bad = Learnt("t4", (failed(1, ago_s=7200), failed(2, ago_s=7200)))
+    bad = PoolHistory("t4", (failed(1, ago_s=7200), failed(2, ago_s=7200)))
 
-    made = plan(two(learnt=bad))
+    made = plan(two(pool_history=bad))
 
-    assert chosen(two(learnt=bad), "t4") == NEW
+    assert chosen(two(pool_history=bad), "t4") == NEW
     assert (launches(made), going(made)) == ([], [])
 
 
 def test_the_next_deployment_is_tried_anew():
-    bad = Learnt("t4", (failed(1, ago_s=7200), failed(2, ago_s=7200)), good=OLD)
+    bad = PoolHistory("t4", (failed(1, ago_s=7200), failed(2, ago_s=7200)), good=OLD)
     third = Template("lt-t4", "3", "third-3")
 
-    of = replace(two(learnt=bad), templates=(("t4", third),))
+    of = replace(two(pool_history=bad), templates=(("t4", third),))
 
     assert chosen(of, "t4") == third
     assert [launch.count for launch in launches(plan(of))] == [1]
@@ -202,10 +204,10 @@ def test_a_launch_whose_node_is_no_good_is_noted_once(how):
     if not is_shown:
         one = replace(one, instances=())
 
-    (learnt,) = learns(plan(one))
+    (pool_history,) = learns(plan(one))
 
-    assert [(f.launch_id, f.template) for f in learnt.failed] == [("l-0", "new-2")]
-    assert learns(plan(replace(one, learnt=(learnt,)))) == []
+    assert [(f.launch_id, f.template) for f in pool_history.failed] == [("l-0", "new-2")]
+    assert learns(plan(replace(one, pool_history=(pool_history,)))) == []
 
 
 def test_a_spot_instance_that_ec2_takes_back_while_it_boots_is_no_failure():
@@ -218,16 +220,16 @@ def test_a_spot_instance_that_ec2_takes_back_while_it_boots_is_no_failure():
 @pytest.mark.parametrize(("good", "rests"), [(OLD, False), (NEW, True), (None, True)])
 def test_an_offering_does_not_rest_for_what_a_new_template_did(good, rests):
     of = replace(record("i-1", phase=Phase.LAUNCHED, age_s=1000), template="new-2")
-    made = plan(seen(t4(), [], [of], learnt=Learnt("t4", good=good)))
+    made = plan(seen(t4(), [], [of], pool_history=PoolHistory("t4", good=good)))
 
     assert any(isinstance(action, Rest) for action in made.actions) is rests
 
 
 def test_a_good_join_forgets_the_failures_of_its_template_only():
-    before = Learnt("t4", (failed(1, NEW), failed(2, OLD)))
+    before = PoolHistory("t4", (failed(1, NEW), failed(2, OLD)))
     joins = replace(record("i-1", phase=Phase.LAUNCHED, age_s=60), template="new-2")
 
-    (after,) = learns(plan(seen(t4(), [node("i-1")], [joins], learnt=before)))
+    (after,) = learns(plan(seen(t4(), [node("i-1")], [joins], pool_history=before)))
 
     assert ([f.launch_id for f in after.failed], after.good) == (["l-2"], NEW)
     assert after.recent(NOW_S) == []
@@ -242,7 +244,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("failures", "says"), TOLD)
 def test_status_tells_of_a_template_that_fails(failures, says):
-    found = overview(two(learnt=Learnt("t4", failures, good=OLD)), None).needs_a_look
+    found = overview(two(pool_history=PoolHistory("t4", failures, good=OLD)), None).needs_a_look
 
     assert [each.startswith("pool t4: template new-2") for each in found] == [True] * bool(says)
     assert not says or says in found[0]
@@ -251,6 +253,6 @@ def test_status_tells_of_a_template_that_fails(failures, says):
 def test_status_tells_when_a_pool_that_is_closed_opens_again():
     failures = tuple(replace(failed(n, OLD), launched_at_s=NOW_S - 1500) for n in (1, 2, 3))
 
-    assert overview(two(learnt=Learnt("t4", failures)), None).needs_a_look == (
+    assert overview(two(pool_history=PoolHistory("t4", failures)), None).needs_a_look == (
         "pool t4: the last 3 launches gave no good node, nothing is bought until 08:05:00 UTC",
     )

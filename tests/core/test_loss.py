@@ -17,7 +17,7 @@ from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
-from tidegate.core.offers.offers import Shelves
+from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -94,7 +94,7 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     """Each is a kind of its own, whichever Slurm lists first."""
     jobs = [short(1, on=("i-1",)), long(2, is_requeueable=False, on=("i-1",))]
     seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
-    worth = Worth(seen, Shelves(seen))
+    worth = Worth(seen, OfferGroups(seen))
 
     sold = {each.need.job_id: worth._own_usd(each.need, Market.SPOT) for each in worth.about}
 

@@ -7,19 +7,19 @@ import pytest
 from tests.core.reading import orders
 from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
 from tidegate.core.fleet.idle_time import SEEN_MAX, idle_s
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.planner import plan
 
 AUTO = replace(pool(), is_idle_auto=True, boot_s=300.0)
 
 
-def seen(*waits_s: float, every_s: float = 10_000.0) -> Learnt:
+def seen(*waits_s: float, every_s: float = 10_000.0) -> PoolHistory:
     """A node became free now and then, and a job came so long after each time."""
     freed = [NOW_S - (len(waits_s) - number) * every_s for number in range(len(waits_s))]
     taken = [at_s + wait_s for at_s, wait_s in zip(freed, waits_s, strict=True)]
-    return Learnt("t4", taken_at_s=tuple(taken), freed_at_s=tuple(freed))
+    return PoolHistory("t4", taken_at_s=tuple(taken), freed_at_s=tuple(freed))
 
 
 @pytest.mark.parametrize(
@@ -37,35 +37,35 @@ def test_a_node_is_kept_while_that_costs_less_than_another_boot(waits_s, kept_s)
 
 
 def test_the_cost_of_the_chosen_time_is_the_least_of_all():
-    learnt = seen(20, 60, 150, 280, 310, 700, 900, 2000)
-    waits = [t - f for t, f in zip(learnt.taken_at_s, learnt.freed_at_s, strict=True)]
+    pool_history = seen(20, 60, 150, 280, 310, 700, 900, 2000)
+    waits = [t - f for t, f in zip(pool_history.taken_at_s, pool_history.freed_at_s, strict=True)]
 
     def cost(time_s: float) -> float:
         return sum(wait if wait <= time_s else time_s + 300 for wait in waits)
 
-    chosen = idle_s(AUTO, learnt, 0, NOW_S)
+    chosen = idle_s(AUTO, pool_history, 0, NOW_S)
     assert cost(chosen) == min(cost(time_s) for time_s in range(3000))
 
 
 def test_a_second_idle_node_waits_for_the_second_job():
-    learnt = seen(*(100.0,) * 10, every_s=400.0)
+    pool_history = seen(*(100.0,) * 10, every_s=400.0)
 
-    assert idle_s(AUTO, learnt, 0, NOW_S) == pytest.approx(100.0)
-    assert idle_s(AUTO, learnt, 1, NOW_S) == 0.0
+    assert idle_s(AUTO, pool_history, 0, NOW_S) == pytest.approx(100.0)
+    assert idle_s(AUTO, pool_history, 1, NOW_S) == 0.0
 
 
 def test_a_node_that_nobody_took_for_long_was_never_taken():
     freed = tuple(NOW_S - 10_000 + 100 * number for number in range(8))
 
-    assert idle_s(AUTO, Learnt("t4", freed_at_s=freed), 0, NOW_S) == 0.0
+    assert idle_s(AUTO, PoolHistory("t4", freed_at_s=freed), 0, NOW_S) == 0.0
 
 
 def test_a_fixed_time_stays_what_it_is():
     assert idle_s(pool(idle_s=77.0), seen(*(200.0,) * 10), 0, NOW_S) == 77.0
 
 
-def learnt_from(made: Plan) -> list[Learnt]:
-    return [each.learnt for each in made.actions if isinstance(each, Learn)]
+def learnt_from(made: Plan) -> list[PoolHistory]:
+    return [each.pool_history for each in made.actions if isinstance(each, Learn)]
 
 
 def test_what_is_seen_is_noted_once_and_only_where_it_counts():
@@ -83,12 +83,12 @@ def test_what_is_seen_is_noted_once_and_only_where_it_counts():
         records=[record("i-1", age_s=340), *(record(name, age_s=5000) for name in names[1:])],
     )
 
-    (learnt,) = learnt_from(plan(of))
+    (pool_history,) = learnt_from(plan(of))
 
     # Job 1 came when its node was launched.
-    assert learnt.taken_at_s == (NOW_S - 340, NOW_S - 30)
-    assert learnt.freed_at_s == (NOW_S - 50,)
-    assert learnt_from(plan(replace(of, learnt=(learnt,)))) == []
+    assert pool_history.taken_at_s == (NOW_S - 340, NOW_S - 30)
+    assert pool_history.freed_at_s == (NOW_S - 50,)
+    assert learnt_from(plan(replace(of, pool_history=(pool_history,)))) == []
     assert learnt_from(plan(replace(of, cluster=cluster(pool())))) == []
 
 
@@ -102,10 +102,10 @@ def test_what_is_remembered_is_bounded():
         records=[record(age_s=5000)],
     )
 
-    (learnt,) = learnt_from(plan(replace(of, learnt=(known,))))
+    (pool_history,) = learnt_from(plan(replace(of, pool_history=(known,))))
 
-    assert len(learnt.taken_at_s) == SEEN_MAX
-    assert learnt.taken_at_s[-1] == NOW_S - 1
+    assert len(pool_history.taken_at_s) == SEEN_MAX
+    assert pool_history.taken_at_s[-1] == NOW_S - 1
 
 
 @pytest.mark.parametrize(("idle_for_s", "goes"), [(150.0, False), (250.0, True)])
@@ -118,6 +118,6 @@ def test_an_idle_node_goes_when_its_time_is_over(idle_for_s, goes):
         records=[record(age_s=5000)],
     )
 
-    made = plan(replace(of, learnt=(seen(*(200.0,) * 10),)))
+    made = plan(replace(of, pool_history=(seen(*(200.0,) * 10),)))
 
     assert bool(orders(made, OrderKind.RELEASE)) is goes

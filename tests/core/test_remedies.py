@@ -20,8 +20,8 @@ from tidegate.core.explain.answer import Answer, Status, answer
 from tidegate.core.explain.overview import overview
 from tidegate.core.explain.verdicts import verdicts_of
 from tidegate.core.model.cluster import Limits
-from tidegate.core.model.learnt import FailedLaunch, Learnt
 from tidegate.core.model.ledger import Phase
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
@@ -46,7 +46,7 @@ def booting(failures: int, *, joined_at_s: float = 0.0) -> Snapshot:
         instances=[instance()],
         resting=[rest] if failures else [],
     )
-    return replace(seen, learnt=(Learnt("t4", tuple(failed), joined_at_s),))
+    return replace(seen, pool_history=(PoolHistory("t4", tuple(failed), joined_at_s),))
 
 
 def test_a_job_hears_after_the_first_failure_that_nodes_of_its_pool_do_not_come_up() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.make import NOW_S, digest, job, record, snapshot
 from tidegate.core.explain.lives import lives
-from tidegate.core.interruption.loss import losses, tolls
-from tidegate.core.model.ledger import Losses, Phase, Toll
+from tidegate.core.interruption.loss import interruption_losses, losses
+from tidegate.core.model.ledger import InterruptionLoss, Losses, Phase
 from tidegate.core.model.slurm import Job, Reading
 
 HOUR_AGO_S = NOW_S - 3600
@@ -32,56 +32,60 @@ def running(*on: str, gpus: int = 1, comment: str = "", is_requeueable: bool = T
 @pytest.mark.parametrize(
     ("comment", "is_requeueable", "warned", "died"),
     [
-        ("", True, Toll(4.0, 1), Toll(4.0, 0)),
-        ("", False, Toll(4.0, 0), Toll(4.0, 0)),
-        (CHECKPOINT, True, Toll(0.0, 1), Toll(4.0, 0)),
-        (CHECKPOINT, False, Toll(0.0, 1), Toll(4.0, 0)),
+        ("", True, InterruptionLoss(4.0, 1), InterruptionLoss(4.0, 0)),
+        ("", False, InterruptionLoss(4.0, 0), InterruptionLoss(4.0, 0)),
+        (CHECKPOINT, True, InterruptionLoss(0.0, 1), InterruptionLoss(4.0, 0)),
+        (CHECKPOINT, False, InterruptionLoss(0.0, 1), InterruptionLoss(4.0, 0)),
     ],
 )
 def test_a_job_loses_what_it_computed_unless_there_is_time_to_save_it(
-    comment: str, is_requeueable: bool, warned: Toll, died: Toll
+    comment: str, is_requeueable: bool, warned: InterruptionLoss, died: InterruptionLoss
 ) -> None:
     jobs = reading(running("i-1", gpus=4, comment=comment, is_requeueable=is_requeueable))
 
-    assert tolls(["i-1"], [], jobs, NOW_S) == {"i-1": warned}
-    assert tolls([], ["i-1"], jobs, NOW_S) == {"i-1": died}
+    assert interruption_losses(["i-1"], [], jobs, NOW_S) == {"i-1": warned}
+    assert interruption_losses([], ["i-1"], jobs, NOW_S) == {"i-1": died}
 
 
 def test_a_gang_counts_at_the_first_of_its_nodes_with_all_its_gpus() -> None:
     jobs = reading(running("i-3", "i-2", "i-1", gpus=2))
 
-    found = tolls(["i-3", "i-2"], [], jobs, NOW_S)
+    found = interruption_losses(["i-3", "i-2"], [], jobs, NOW_S)
 
-    assert found == {"i-2": Toll(6.0, 1), "i-3": Toll()}
+    assert found == {"i-2": InterruptionLoss(6.0, 1), "i-3": InterruptionLoss()}
 
 
 def test_a_gang_does_not_count_again_with_its_next_node() -> None:
     jobs = reading(running("i-1", "i-2"), running("i-2"))
 
-    assert tolls(["i-2"], [], jobs, NOW_S, announced=["i-1"]) == {"i-2": Toll(1.0, 1)}
+    assert interruption_losses(["i-2"], [], jobs, NOW_S, announced=["i-1"]) == {
+        "i-2": InterruptionLoss(1.0, 1)
+    }
 
 
 def test_jobs_elsewhere_and_those_that_wait_lose_nothing() -> None:
     jobs = reading(running("i-9"), job(5), job(6, on=["i-1"]))
 
-    assert tolls(["i-1"], [], jobs, NOW_S)["i-1"].lost_gpu_hours == 0
-    assert tolls(["i-1"], [], None, NOW_S) == {"i-1": Toll()}
+    assert interruption_losses(["i-1"], [], jobs, NOW_S)["i-1"].lost_gpu_hours == 0
+    assert interruption_losses(["i-1"], [], None, NOW_S) == {"i-1": InterruptionLoss()}
 
 
 def test_a_job_that_has_ended_and_one_that_starts_later_than_now_lose_nothing() -> None:
     ended = replace(running("i-1"), state="COMPLETING")
     ahead = replace(running("i-2"), started_at_s=NOW_S + 60)
 
-    found = tolls(["i-1", "i-2"], [], reading(ended, ahead), NOW_S)
+    found = interruption_losses(["i-1", "i-2"], [], reading(ended, ahead), NOW_S)
 
-    assert found == {"i-1": Toll(), "i-2": Toll(0.0, 1)}
+    assert found == {"i-1": InterruptionLoss(), "i-2": InterruptionLoss(0.0, 1)}
 
 
 def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
     nodes = [
-        replace(leaving, toll=Toll(1.5, 2)),
-        replace(leaving, instance_id="i-2", toll=Toll(9.0, 9), ended_at_s=NOW_S),
+        replace(leaving, interruption_loss=InterruptionLoss(1.5, 2)),
+        replace(
+            leaving, instance_id="i-2", interruption_loss=InterruptionLoss(9.0, 9), ended_at_s=NOW_S
+        ),
         record("i-3"),
     ]
     seen = replace(
@@ -94,7 +98,7 @@ def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end(
 
 def test_nodes_tells_what_a_reclaim_costs() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
-    leaving = replace(leaving, reclaim_at_s=NOW_S + 60, toll=Toll(1.5, 2))
+    leaving = replace(leaving, reclaim_at_s=NOW_S + 60, interruption_loss=InterruptionLoss(1.5, 2))
 
     (life,) = lives(snapshot(records=[leaving]))
 

@@ -9,7 +9,7 @@ from tests.service.conftest import World
 from tidegate.core.model.cluster import Partition
 from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.errors import NotAuthorized
-from tidegate.core.model.learnt import FailedLaunch, Learnt
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.service.control import Control, Looked
 
@@ -119,7 +119,7 @@ def failed(number: int) -> FailedLaunch:
 @pytest.mark.parametrize(("digest", "buys"), [("digest-1", False), ("digest-2", True)])
 def test_a_new_image_opens_the_breaker_of_its_pool(digest: str, buys: bool) -> None:
     world = World(cluster(pool("only", (T4,))))
-    world.ledger.learn(Learnt("only", tuple(map(failed, range(3)))))
+    world.ledger.learn(PoolHistory("only", tuple(map(failed, range(3)))))
     world.report([job(1)])
 
     look(world, only=Template("lt-only", "2", digest))

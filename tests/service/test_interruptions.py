@@ -16,7 +16,7 @@ from tidegate.core.model.events import (
     SpotInterruption,
     StateChange,
 )
-from tidegate.core.model.ledger import Launch, Losses, Phase, Toll
+from tidegate.core.model.ledger import InterruptionLoss, Launch, Losses, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.resting import TAKEN_BACK
 
@@ -197,9 +197,16 @@ def test_a_gangs_loss_counts_once_however_its_nodes_are_announced() -> None:
     other = control.interrupt([warning(world, "i-2")])
     died = control.interrupt([ENDS])
 
-    assert first.toll == Toll(2.0, 1)
-    assert (again.toll, other.toll, died.toll) == (Toll(), Toll(), Toll())
-    assert [each.toll for each in world.ledger.all_nodes.values()] == [Toll(2.0, 1), Toll()]
+    assert first.interruption_loss == InterruptionLoss(2.0, 1)
+    assert (again.interruption_loss, other.interruption_loss, died.interruption_loss) == (
+        InterruptionLoss(),
+        InterruptionLoss(),
+        InterruptionLoss(),
+    )
+    assert [each.interruption_loss for each in world.ledger.all_nodes.values()] == [
+        InterruptionLoss(2.0, 1),
+        InterruptionLoss(),
+    ]
 
 
 def test_what_a_reclaim_cost_is_in_the_months_sum_when_its_node_has_ended() -> None:
@@ -231,7 +238,7 @@ def test_a_ledger_that_tells_nothing_of_a_gangs_other_nodes_puts_no_notice_off()
     done = world.control().interrupt([warning(world)])
 
     assert asked.count("before nodes") == 2
-    assert done.toll == Toll(2.0, 1)
+    assert done.interruption_loss == InterruptionLoss(2.0, 1)
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
 
 
@@ -281,7 +288,7 @@ def test_a_digest_that_cannot_be_had_puts_no_notice_off_and_is_told() -> None:
     assert done.trouble == "the digest cannot be read: slow down"
     assert [order.kind for order in world.bus.orders] == [OrderKind.DRAIN]
     assert world.ledger.all_nodes["i-1"].phase is Phase.INTERRUPTED
-    assert world.ledger.all_nodes["i-1"].toll == Toll()
+    assert world.ledger.all_nodes["i-1"].interruption_loss == InterruptionLoss()
 
 
 def test_what_cannot_be_remembered_of_a_failed_boot_puts_no_notice_off() -> None:

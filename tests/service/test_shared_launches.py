@@ -67,7 +67,9 @@ def test_what_went_back_is_no_failed_boot_and_is_forgotten() -> None:
     assert [each.phase for each in left] == [Phase.TERMINATED] * 2
     assert all(each.ended_at_s is not None for each in left)
     assert [rest.code for rest in world.ledger.view().resting] == ["InsufficientInstanceCapacity"]
-    assert all(each.good is not None or not each.failed for each in world.ledger.view().learnt)
+    assert all(
+        each.good is not None or not each.failed for each in world.ledger.view().pool_history
+    )
 
 
 def test_less_than_one_gang_is_not_bought_at_all() -> None:

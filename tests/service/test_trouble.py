@@ -125,8 +125,8 @@ def test_the_next_snapshot_knows_the_hazard_of_what_ec2_took_back() -> None:
     world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
     seen = world.look().rounds[0].snapshot
-    learnt = with_learnt(seen.cluster, seen.resting)
-    assert [each.hazard_per_hour(taken) for each in (seen.cluster, learnt)] == [0.05, 1.0]
+    pool_history = with_learnt(seen.cluster, seen.resting)
+    assert [each.hazard_per_hour(taken) for each in (seen.cluster, pool_history)] == [0.05, 1.0]
 
 
 def test_a_repeated_notice_repeats_the_same_orders() -> None:

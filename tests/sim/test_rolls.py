@@ -10,10 +10,10 @@ from tidegate.core.explain.plan import sentence
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Cluster, Limits, Timings
 from tidegate.core.model.ec2 import Instance, Market, Template
-from tidegate.core.model.learnt import BREAKER_S
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Send
+from tidegate.core.model.pool_history import BREAKER_S
 from tidegate.core.model.slurm import Shape
 from tidegate.core.planner import plan
 from tidegate.service.control import Looked

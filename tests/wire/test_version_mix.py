@@ -27,8 +27,8 @@ RECORDS: dict[str, Kind[Any]] = {
     "Resting": records.RESTING,
     "Stuck": records.STUCK,
     "ScheduleOverride": records.OVERRIDE,
-    "Toll": records.TOLL,
-    "Learnt": records.LEARNT,
+    "InterruptionLoss": records.INTERRUPTION_LOSS,
+    "PoolHistory": records.POOL_HISTORY,
 }
 BEFORE = json.loads(PREVIOUS.read_text())
 NOW = samples()

@@ -16,7 +16,7 @@ from typing import Any, TypeAliasType, Union, get_args, get_origin, get_type_hin
 
 from pydantic import TypeAdapter
 
-from tidegate.core.model import calendar, learnt, ledger, orders, resting, stuck
+from tidegate.core.model import calendar, ledger, orders, pool_history, resting, stuck
 from tidegate.core.model.digest import Digest
 
 PREVIOUS = Path(__file__).parent / "previous_version.json"
@@ -30,9 +30,9 @@ def kinds() -> dict[str, type]:
     found: dict[str, type] = {"Digest": Digest}
     for module, names in (
         (orders, records),
-        (ledger, (*records, "Toll")),
+        (ledger, (*records, "InterruptionLoss")),
         (calendar, ("ScheduleOverride",)),
-        (learnt, ("Learnt",)),
+        (pool_history, ("PoolHistory",)),
         (resting, ("Resting",)),
         (stuck, ("Stuck",)),
     ):

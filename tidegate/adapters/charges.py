@@ -24,7 +24,7 @@ from tidegate.adapters.aws_errors import (
 )
 from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.ledger import Stretch, Toll
+from tidegate.core.model.ledger import InterruptionLoss, Stretch
 from tidegate.core.offers.spend import kept_until_s, month_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretc
     writes = [
         *(_end_or_new_price(table, each) for each in stretches),
         *_counters(table, stretches),
-        *_tolls(table, stretches),
+        *_interruption_losses(table, stretches),
     ]
     with aws_call():
         failed = tolerating(lambda: client.transact_write_items(TransactItems=writes), is_lost_race)
@@ -103,14 +103,19 @@ def _counters(table: str, stretches: Sequence[Stretch]) -> list["TransactWriteIt
     return [_counter(table, period, scopes) for period, scopes in sorted(sums.items())]
 
 
-def _tolls(table: str, stretches: Sequence[Stretch]) -> Iterator["TransactWriteItemTypeDef"]:
+def _interruption_losses(
+    table: str, stretches: Sequence[Stretch]
+) -> Iterator["TransactWriteItemTypeDef"]:
     """One write per month in which AWS took nodes back."""
-    sums: defaultdict[str, list[Toll]] = defaultdict(list)
+    sums: defaultdict[str, list[InterruptionLoss]] = defaultdict(list)
     for each in stretches:
-        if each.toll and each.toll.is_taken:
-            sums[month_of(each.until_s).name].append(each.toll)
-    for month, tolls in sorted(sums.items()):
-        lost_gpu_hours = round(sum(toll.lost_gpu_hours for toll in tolls), DIGITS)
+        if each.interruption_loss and each.interruption_loss.is_taken:
+            sums[month_of(each.until_s).name].append(each.interruption_loss)
+    for month, interruption_losses in sorted(sums.items()):
+        lost_gpu_hours = round(
+            sum(interruption_loss.lost_gpu_hours for interruption_loss in interruption_losses),
+            DIGITS,
+        )
         yield {
             "Update": {
                 "TableName": table,
@@ -122,9 +127,12 @@ def _tolls(table: str, stretches: Sequence[Stretch]) -> Iterator["TransactWriteI
                     {
                         ":open": 1,
                         ":expires_at": int(kept_until_s(month)),
-                        ":nodes": len(tolls),
+                        ":nodes": len(interruption_losses),
                         ":lost_gpu_hours": number(lost_gpu_hours),
-                        ":saved_jobs": sum(toll.saved_jobs for toll in tolls),
+                        ":saved_jobs": sum(
+                            interruption_loss.saved_jobs
+                            for interruption_loss in interruption_losses
+                        ),
                     }
                 ),
             }

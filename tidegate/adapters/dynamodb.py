@@ -5,7 +5,7 @@
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
-                                toll
+                                interruption loss
     resting#<offering>, resting#<offering>#<pool>
     stuck#<job id>
     override#<id>
@@ -65,26 +65,26 @@ from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.ledger import (
     Cordon,
+    InterruptionLoss,
     LaunchRecord,
     LaunchStatus,
     NodeRecord,
     Phase,
     Stretch,
-    Toll,
 )
 from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
-from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_LOSSES, NO_ORDERS, Clock, Finished, LedgerView
 from tidegate.wire.records import (
     CORDON,
-    LEARNT,
     OPEN_INDEX,
     OVERRIDE,
+    POOL_HISTORY,
     RESTING,
     STUCK,
     decode,
@@ -142,7 +142,9 @@ class DynamoLedger:
             overrides=tuple(one for one in overrides if now_s < one.until_s + OVERRIDE_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
             losses=tuple(losses(item) for item in by_kind.get("lost", ())),
-            learnt=tuple(decode(LEARNT, one["body"]) for one in by_kind.get("learnt", ())),
+            pool_history=tuple(
+                decode(POOL_HISTORY, one["body"]) for one in by_kind.get("learnt", ())
+            ),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -214,9 +216,11 @@ class DynamoLedger:
         charge(self.client, self.table, stretches)
 
     def interrupt_nodes(
-        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+        self,
+        reclaim_at_s: Mapping[str, float],
+        interruption_losses: Mapping[str, InterruptionLoss] = NO_LOSSES,
     ) -> frozenset[str]:
-        return interrupt(self.client, self.table, reclaim_at_s, tolls)
+        return interrupt(self.client, self.table, reclaim_at_s, interruption_losses)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():
@@ -271,8 +275,8 @@ class DynamoLedger:
             override.until_s + OVERRIDE_KEPT_S,
         )
 
-    def learn(self, learnt: Learnt) -> None:
-        self._remember(f"learnt#{learnt.pool}", encode(LEARNT, learnt), None)
+    def learn(self, pool_history: PoolHistory) -> None:
+        self._remember(f"learnt#{pool_history.pool}", encode(POOL_HISTORY, pool_history), None)
 
     def _remember(self, sk: str, body: str, until_s: float | None) -> None:
         item = open_key(sk) | {"body": body}

@@ -8,8 +8,8 @@ from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
 from tidegate.adapters.ledger_items import key, number, packed
-from tidegate.core.model.ledger import Phase, Toll
-from tidegate.wire.records import TOLL, encode
+from tidegate.core.model.ledger import InterruptionLoss, Phase
+from tidegate.wire.records import INTERRUPTION_LOSS, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -23,7 +23,7 @@ def interrupt(
     client: "DynamoDBClient",
     table: str,
     reclaim_at_s: Mapping[str, float],
-    tolls: Mapping[str, Toll],
+    interruption_losses: Mapping[str, InterruptionLoss],
 ) -> frozenset[str]:
     """Note when EC2 takes these nodes back; those that could be noted. Errors: as `aws_call`.
 
@@ -33,7 +33,8 @@ def interrupt(
     noted: set[str] = set()
     for chunk in batched(sorted(reclaim_at_s.items()), CHUNK, strict=False):
         updates = {
-            name: _update(table, name, at_s, tolls.get(name, Toll())) for name, at_s in chunk
+            name: _update(table, name, at_s, interruption_losses.get(name, InterruptionLoss()))
+            for name, at_s in chunk
         }
         with aws_call():
             if _together(client, updates.values()):
@@ -54,7 +55,9 @@ def _alone(client: "DynamoDBClient", update: "UpdateTypeDef") -> bool:
     return not isinstance(answer, ClientError)
 
 
-def _update(table: str, instance_id: str, reclaim_at_s: float, toll: Toll) -> "UpdateTypeDef":
+def _update(
+    table: str, instance_id: str, reclaim_at_s: float, interruption_loss: InterruptionLoss
+) -> "UpdateTypeDef":
     return {
         "TableName": table,
         "Key": packed(key(f"node#{instance_id}")),
@@ -66,7 +69,7 @@ def _update(table: str, instance_id: str, reclaim_at_s: float, toll: Toll) -> "U
             {
                 ":phase": int(Phase.INTERRUPTED),
                 ":reclaim_at_s": number(reclaim_at_s),
-                ":toll": encode(TOLL, toll),
+                ":toll": encode(INTERRUPTION_LOSS, interruption_loss),
             }
         ),
     }

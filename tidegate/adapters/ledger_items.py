@@ -15,7 +15,16 @@ from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losse
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.snapshot import Epoch
 from tidegate.ports import Finished
-from tidegate.wire.records import CORDON, LAUNCH, NODE, OPEN, ORDER, TOLL, decode, encode
+from tidegate.wire.records import (
+    CORDON,
+    INTERRUPTION_LOSS,
+    LAUNCH,
+    NODE,
+    OPEN,
+    ORDER,
+    decode,
+    encode,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef, UpdateTypeDef
@@ -77,8 +86,8 @@ def node_item(node: NodeRecord) -> Item:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:
         item["interrupted_in"] = int(node.interrupted_in)
-    if node.toll is not None:
-        item["toll"] = encode(TOLL, node.toll)
+    if node.interruption_loss is not None:
+        item["toll"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
     return item
 
 
@@ -110,7 +119,7 @@ def node(item: Item) -> NodeRecord:
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
-        toll=decode(TOLL, item["toll"]) if "toll" in item else None,
+        interruption_loss=decode(INTERRUPTION_LOSS, item["toll"]) if "toll" in item else None,
     )
 
 

@@ -180,9 +180,9 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
     )
     ledger.lift(*lifted)
     failures = 0
-    for learnt in view.learnt:
-        if learnt.pool == pool and (failures := len(learnt.failed)):
-            ledger.learn(replace(learnt, failed=()))
+    for pool_history in view.pool_history:
+        if pool_history.pool == pool and (failures := len(pool_history.failed)):
+            ledger.learn(replace(pool_history, failed=()))
     if lifted or failures:
         planner_bus(file.cluster.name, resources_of(settings), make).look(f"retry of pool {pool}")
     return Retried(lifted, failures)

@@ -103,12 +103,14 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         work.actions.extend(replacements(snapshot, fleet, launches_max))
         return Plan(work.sorted_actions(), (), (), (stale,))
     work = considered(snapshot, launches_max)
-    work.actions.extend(owned(work.shop.launches(str(snapshot.epoch)), work.digest.reading.jobs))
+    work.actions.extend(
+        owned(work.launch_builder.launches(str(snapshot.epoch)), work.digest.reading.jobs)
+    )
     return Plan(
         work.sorted_actions(),
         tuple(work.served[key] for key in sorted(work.served)),
         tuple(work.unmet[key] for key in sorted(work.unmet)),
-        is_cut=work.shop.is_cut,
+        is_cut=work.launch_builder.is_cut,
         usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
     )
 
@@ -138,7 +140,7 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
         reading = work.digest.reading
         has_caps = bool(reading.associations or reading.licences)
         is_capped = has_caps and len(work.unmet) > len(refused)
-        if is_last or not refused or not is_capped or work.shop.is_full:
+        if is_last or not refused or not is_capped or work.launch_builder.is_full:
             break
         passed_over |= refused | _alike(refused, work)
     return work

@@ -72,7 +72,7 @@ class Applier:
         self._adopt([each for each in plan.actions if isinstance(each, Adopt)])
         for action in plan.actions:
             if isinstance(action, Learn):  # before the record that it was learnt from is closed
-                self.ledger.learn(action.learnt)
+                self.ledger.learn(action.pool_history)
             elif isinstance(action, Watch):  # before the nodes leave that it was seen by
                 self.ledger.watch(action.stuck)
         self._send(plan.actions, going)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from tidegate.core.interruption.loss import tolls
+from tidegate.core.interruption.loss import interruption_losses
 from tidegate.core.interruption.policy import (
     Answer,
     Dead,
@@ -25,14 +25,14 @@ from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, RebalanceRecommendation, subjects
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Cordon, NodeRecord, Phase, Toll
+from tidegate.core.model.ledger import Cordon, InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
 from tidegate.core.model.slurm import Reading
 from tidegate.ports import Bus, Clock, Ledger
 from tidegate.service.boot_failures import boot_failures, rest_failed
 
-NO_TOLL = Toll()
-NOT_TAKEN = Toll(is_taken=False)
+NO_LOSS = InterruptionLoss()
+NOT_TAKEN = InterruptionLoss(is_taken=False)
 
 
 @frozen
@@ -41,7 +41,8 @@ class Interrupted:
 
     `lifted`: AWS took back why they were cordoned; the next look opens them. `boot_failed`: how
     many offerings rest now because a node of them did not boot.
-    `fresh`: those that go or are dead, and of which nobody had heard before; `toll`: theirs.
+    `fresh`: those that go or are dead, and of which nobody had heard before;
+    `interruption_loss`: theirs.
     `trouble`: why jobs could not be saved at once.
     `plan_ids`: the plans that bought the nodes. `ignored`: those that EC2 recommends to leave,
     where the pool (`rebalance: ignore`) or an earlier notice says not to.
@@ -54,7 +55,7 @@ class Interrupted:
     foreign: int = 0
     boot_failed: int = 0
     fresh: tuple[str, ...] = ()
-    toll: Toll = NO_TOLL
+    interruption_loss: InterruptionLoss = NO_LOSS
     trouble: str = ""
     plan_ids: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -102,7 +103,7 @@ class Interruptions:
         reading, trouble = self._reading()
         saving = saves(found.notices, reading, self.clock.now_s(), self.cluster.timings)
         self.bus.send_orders(saving)
-        each = self._tolls(found, records, reading)
+        each = self._interruption_losses(found, records, reading)
         gave_up = found.dead.keys() - each.keys()
         self._mark(found, records, orders, dict.fromkeys(gave_up, NOT_TAKEN) | each)
         self.bus.look("EC2 or AWS Health takes nodes away")
@@ -115,7 +116,7 @@ class Interruptions:
             boot_failed=failed,
             ignored=tuple(found.ignored),
             fresh=tuple(sorted(each)),
-            toll=reduce(Toll.plus, each.values(), NO_TOLL),
+            interruption_loss=reduce(InterruptionLoss.plus, each.values(), NO_LOSS),
             trouble=trouble,
             plan_ids=tuple(sorted({plan_of(one.launch_id) for one in records.values()} - {""})),
         )
@@ -202,14 +203,16 @@ class Interruptions:
         found: _Sorted,
         records: Mapping[str, NodeRecord],
         orders: Sequence[Order],
-        tolls: Mapping[str, Toll],
+        interruption_losses: Mapping[str, InterruptionLoss],
     ) -> None:
         now_s = self.clock.now_s()
         reclaim_at_s = {notice.instance_id: notice.reclaim_at_s for notice in found.notices}
         # First: by it the planner tells a node that was taken from one that gave up, and one that
         # is marked may be gone before the queue delivers this again.
         self._rest([records[name] for name in reclaim_at_s])
-        self.ledger.interrupt_nodes(reclaim_at_s | dict.fromkeys(found.dead, now_s), tolls)
+        self.ledger.interrupt_nodes(
+            reclaim_at_s | dict.fromkeys(found.dead, now_s), interruption_losses
+        )
         self._cordon(found.cordons | found.lifted | found.over)
         going = {
             name: PendingOrder(order.order_id, order.kind, order.not_after_s)
@@ -232,7 +235,7 @@ class Interruptions:
                 self.ledger.rest(resting)
 
     def _known(self, names: Collection[str]) -> tuple[NodeRecord, ...]:
-        """A toll that is counted twice is better than a notice that is put off."""
+        """A interruption loss that is counted twice is better than a notice that is put off."""
         try:
             return self.ledger.nodes(sorted(names)) if names else ()
         except TidegateError:
@@ -242,9 +245,9 @@ class Interruptions:
         for name, cordon in cordons.items():
             self.ledger.cordon_node(name, cordon)
 
-    def _tolls(
+    def _interruption_losses(
         self, found: _Sorted, records: Mapping[str, NodeRecord], reading: Reading | None
-    ) -> dict[str, Toll]:
+    ) -> dict[str, InterruptionLoss]:
         """Of the nodes that are announced for the first time.
 
         A gang that lost another node before was counted with that one. A node that ended while it
@@ -259,7 +262,9 @@ class Interruptions:
         known = (*records.values(), *self._known(beside - records.keys()))
         announced = {each.instance_id for each in known if each.phase >= Phase.INTERRUPTED}
         dead = fresh & found.dead.keys()
-        return tolls(fresh - dead, dead, reading, self.clock.now_s(), announced=announced)
+        return interruption_losses(
+            fresh - dead, dead, reading, self.clock.now_s(), announced=announced
+        )
 
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:

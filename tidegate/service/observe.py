@@ -50,11 +50,11 @@ def observe(
         templates=tuple(
             (pool.name, templates[pool.name]) for pool in cluster.pools if pool.name in templates
         ),
-        learnt=view.learnt,
+        pool_history=view.pool_history,
         wanted=calendar.wanted(now_s, view.overrides),
     )
-    rests, learnt = in_force(snapshot, templates), in_use(snapshot)
-    return replace(snapshot, resting=rests, learnt=learnt), notes
+    rests, pool_history = in_force(snapshot, templates), in_use(snapshot)
+    return replace(snapshot, resting=rests, pool_history=pool_history), notes
 
 
 def _digest(

@@ -8,24 +8,24 @@ from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.ledger import (
     Charge,
     Cordon,
+    InterruptionLoss,
     LaunchRecord,
     LaunchStatus,
     Losses,
     NodeRecord,
     Phase,
     Stretch,
-    Toll,
 )
 from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import month_of
-from tidegate.ports import COMMIT_MAX, NO_ORDERS, NO_TOLLS, Clock, Finished, LedgerView
+from tidegate.ports import COMMIT_MAX, NO_LOSSES, NO_ORDERS, Clock, Finished, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 
 # A refusal is remembered this long after its time, so that the next one rests longer.
@@ -56,8 +56,8 @@ class SimLedger:
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
     all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    all_tolls: dict[str, tuple[int, Toll]] = field(default_factory=dict)
-    all_learnt: dict[str, Learnt] = field(default_factory=dict)
+    all_interruption_losses: dict[str, tuple[int, InterruptionLoss]] = field(default_factory=dict)
+    all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
     on_commit: list[Callable[[bool], None]] = field(default_factory=list)
 
@@ -83,11 +83,19 @@ class SimLedger:
                 spent=tuple(self.all_spent.values()),
                 losses=tuple(
                     [
-                        Losses(month, nodes, toll.lost_gpu_hours, toll.saved_jobs)
-                        for month, (nodes, toll) in self.all_tolls.items()
+                        Losses(
+                            month,
+                            nodes,
+                            interruption_loss.lost_gpu_hours,
+                            interruption_loss.saved_jobs,
+                        )
+                        for month, (
+                            nodes,
+                            interruption_loss,
+                        ) in self.all_interruption_losses.items()
                     ]
                 ),
-                learnt=tuple(self.all_learnt.values()),
+                pool_history=tuple(self.all_pool_history.values()),
             )
         for tell in self.on_view:
             tell(view)
@@ -176,14 +184,19 @@ class SimLedger:
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
-                if each.toll and each.toll.is_taken:
-                    nodes, toll = self.all_tolls.get(
-                        month := month_of(each.until_s).name, (0, Toll())
+                if each.interruption_loss and each.interruption_loss.is_taken:
+                    nodes, interruption_loss = self.all_interruption_losses.get(
+                        month := month_of(each.until_s).name, (0, InterruptionLoss())
                     )
-                    self.all_tolls[month] = (nodes + 1, toll.plus(each.toll))
+                    self.all_interruption_losses[month] = (
+                        nodes + 1,
+                        interruption_loss.plus(each.interruption_loss),
+                    )
 
     def interrupt_nodes(
-        self, reclaim_at_s: Mapping[str, float], tolls: Mapping[str, Toll] = NO_TOLLS
+        self,
+        reclaim_at_s: Mapping[str, float],
+        interruption_losses: Mapping[str, InterruptionLoss] = NO_LOSSES,
     ) -> frozenset[str]:
         with effect(self.faults, "interrupt_nodes"):
             known = {name: self.all_nodes.get(name) for name in reclaim_at_s}
@@ -199,7 +212,8 @@ class SimLedger:
                     phase=Phase.INTERRUPTED,
                     reclaim_at_s=reclaim_at_s[name],
                     interrupted_in=first_in,
-                    toll=node.toll or tolls.get(name, Toll()),
+                    interruption_loss=node.interruption_loss
+                    or interruption_losses.get(name, InterruptionLoss()),
                 )
         return frozenset(noted)
 
@@ -249,9 +263,9 @@ class SimLedger:
         with effect(self.faults, "override_hours"):
             self.all_overrides[override.override_id] = override
 
-    def learn(self, learnt: Learnt) -> None:
+    def learn(self, pool_history: PoolHistory) -> None:
         with effect(self.faults, "learn"):
-            self.all_learnt[learnt.pool] = learnt
+            self.all_pool_history[pool_history.pool] = pool_history
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

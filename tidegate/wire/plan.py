@@ -209,7 +209,7 @@ def _action(action: Action, snapshot: Snapshot) -> ActionModel:
         case Watch():
             return NoteModel(action="watch", sentence=said, of=action.stuck.job_id)
         case Learn():
-            return NoteModel(action="learn", sentence=said, of=action.learnt.pool)
+            return NoteModel(action="learn", sentence=said, of=action.pool_history.pool)
         case _:
             assert_never(action)
 

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from tidegate.core.model.calendar import ScheduleOverride
 from tidegate.core.model.errors import BadEvent
-from tidegate.core.model.learnt import Learnt
-from tidegate.core.model.ledger import Cordon, LaunchRecord, NodeRecord, Toll
+from tidegate.core.model.ledger import Cordon, InterruptionLoss, LaunchRecord, NodeRecord
 from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.stuck import Stuck
 from tidegate.wire.kind import Kind
@@ -17,12 +17,12 @@ from tidegate.wire.kind import Kind
 LAUNCH = Kind(LaunchRecord)
 CORDON = Kind(Cordon)
 NODE = Kind(NodeRecord)
-TOLL = Kind(Toll)
+INTERRUPTION_LOSS = Kind(InterruptionLoss)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)
 OVERRIDE = Kind(ScheduleOverride)
-LEARNT = Kind(Learnt)
+POOL_HISTORY = Kind(PoolHistory)
 
 # The ledger's sparse index of what a look reads: an item is in it for as long as it has this
 # attribute. It is a local one, which alone can be read consistently.

@@ -153,10 +153,10 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "ended_at_s": "when it stopped to cost",
         "template": "digest of what it is made from; empty: not known",
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
-        "toll": "what that did to running jobs, if AWS took it away",
+        "interruption_loss": "what that did to running jobs, if AWS took it away",
         "priced_at_s": "since when it costs that, if not since its launch",
     },
-    "Toll": {
+    "InterruptionLoss": {
         "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
         "saved_jobs": "jobs that were signalled or requeued in time",
         "is_taken": "AWS took it back; false: it ended by itself while it booted",
@@ -254,14 +254,14 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "spent": "what nodes that ended have cost in this day and month",
         "losses": "what jobs lost with nodes that AWS took back",
         "templates": "what new nodes of each pool are made from",
-        "learnt": "how launches of each pool fared",
+        "pool_history": "how launches of each pool fared",
     },
     "Template": {
         "template_id": "launch template",
         "version": "its version, a number",
         "digest": "names what nodes are made from; empty: not known",
     },
-    "Learnt": {
+    "PoolHistory": {
         "pool": "the pool",
         "failed": "launches of which a node did not join, or joined broken",
         "joined_at_s": "when a node last joined well while failures were known",

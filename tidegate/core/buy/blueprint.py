@@ -14,7 +14,7 @@ from tidegate.core.buy.groups import Group
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.offers.catalogue import Entry, Vector, balance, bits, gres, holds, lowest
 from tidegate.core.offers.limits import Usage
-from tidegate.core.offers.offers import Fitting, Shelf, Shelves
+from tidegate.core.offers.offers import Fitting, OfferGroup, OfferGroups
 
 CHOICES_MAX = 5
 ROOMY_MAX = 2
@@ -27,10 +27,10 @@ NEW_TYPE_FACTOR = 1.01
 @dataclass(slots=True, eq=False)
 class Config:
     """A node's content, to be bought `times` times. `parts`: how many jobs of each group;
-    `mask`: the entries of the shelf on which all of them may run.
+    `mask`: the entries of the offer group on which all of them may run.
     """
 
-    shelf: Shelf
+    offer_group: OfferGroup
     number: int
     parts: tuple[tuple[Group, int], ...]
     mask: int
@@ -39,7 +39,7 @@ class Config:
 
     @property
     def entry(self) -> Entry:
-        return self.shelf.catalogue.entries[self.number]
+        return self.offer_group.catalogue.entries[self.number]
 
     @property
     def size(self) -> Vector:
@@ -52,7 +52,7 @@ class Config:
 @dataclass(slots=True, eq=False)
 class _Draw:
     cost_per_worth: float
-    shelf: Shelf
+    offer_group: OfferGroup
     number: int
     parts: list[tuple[Lot, int]]
 
@@ -60,22 +60,22 @@ class _Draw:
 class Blueprint:
     """Draws configs for groups; `usage` keeps types out of which not one node is allowed."""
 
-    def __init__(self, shelves: Shelves, usage: Usage) -> None:
-        self._shelves = shelves
+    def __init__(self, offer_groups: OfferGroups, usage: Usage) -> None:
+        self._offer_groups = offer_groups
         self._usage = usage
-        self._allowed: dict[Shelf, int] = {}
-        self._stock: dict[Offering, int] = {}
-        self._used: set[tuple[Shelf, int]] = set()
+        self._allowed: dict[OfferGroup, int] = {}
+        self._reserved_capacity: dict[Offering, int] = {}
+        self._used: set[tuple[OfferGroup, int]] = set()
         self._with_gpus = LargestFirst([])
         self._without = BestFit([])
         self._spare: tuple[float, float] = (0.0, 0.0)
-        self._roomy: dict[tuple[Shelf, int, int], list[int]] = {}
+        self._roomy: dict[tuple[OfferGroup, int, int], list[int]] = {}
         self._by_memory = ByMemory([])
 
     def draw(self, groups: Sequence[Group]) -> None:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
         self._allowed.clear()
-        self._stock.clear()
+        self._reserved_capacity.clear()
         loads = [self._load(group, left) for group in groups if (left := group.unplanned) > 0]
         for group in groups:
             for config in group.configs:
@@ -95,8 +95,10 @@ class Blueprint:
     def _load(self, group: Group, left: int) -> Lot:
         """What the group may choose from: of the first tier that has anything for it."""
         load = Lot(group, left, [], (), 0.0, 0.0)
-        for tier in self._shelves.fitting(group.need):
-            allowed = ((shelf, mask & self._affordable(shelf)) for shelf, mask in tier)
+        for tier in self._offer_groups.fitting(group.need):
+            allowed = (
+                (offer_group, mask & self._affordable(offer_group)) for offer_group, mask in tier
+            )
             load.fitting = _distinct(load, allowed)
             if load.fitting:
                 load.masks = dict(tier)
@@ -105,38 +107,40 @@ class Blueprint:
         return load
 
     def _choose(self, load: Lot) -> None:
-        found: list[tuple[float, int, Shelf, int]] = []
-        for order, (shelf, mask) in enumerate(load.fitting):
-            catalogue, hours = shelf.catalogue, load.hours_on(shelf)
+        found: list[tuple[float, int, OfferGroup, int]] = []
+        for order, (offer_group, mask) in enumerate(load.fitting):
+            catalogue, hours = offer_group.catalogue, load.hours_on(offer_group)
             if load.group.need.shape.is_exclusive:
                 first = lowest(mask)
                 near = [(catalogue.entries[first].usd_per_hour, first)]
             else:
                 near = catalogue.nearest(load.group.size, mask)
-            found.extend((price * hours, order, shelf, number) for price, number in near)
+            found.extend((price * hours, order, offer_group, number) for price, number in near)
         found.sort(key=lambda each: (each[0], each[1], each[3]))
-        load.choices = [(cost, shelf, number) for cost, _, shelf, number in found[:CHOICES_MAX]]
+        load.choices = [
+            (cost, offer_group, number) for cost, _, offer_group, number in found[:CHOICES_MAX]
+        ]
         load.worth_usd = load.choices[0][0]
         load.hazard_max = load.choices[0][1].hazard_per_hour
 
-    def _affordable(self, shelf: Shelf) -> int:
+    def _affordable(self, offer_group: OfferGroup) -> int:
         """The entries of which one more node is within every limit and reservation."""
-        if shelf not in self._allowed:
-            left = self._usage.left(shelf.pool.name)
-            allowed = shelf.catalogue.all
+        if offer_group not in self._allowed:
+            left = self._usage.left(offer_group.pool.name)
+            allowed = offer_group.catalogue.all
             if left is not None:
-                allowed = shelf.catalogue.within(left[1]) if left[0] >= 1 else 0
-            if shelf.market.is_prepaid:
-                for number, each in enumerate(shelf.catalogue.entries):
+                allowed = offer_group.catalogue.within(left[1]) if left[0] >= 1 else 0
+            if offer_group.market.is_prepaid:
+                for number, each in enumerate(offer_group.catalogue.entries):
                     if self._left(each.offering) <= 0:
                         allowed &= ~(1 << number)
-            self._allowed[shelf] = allowed
-        return self._allowed[shelf]
+            self._allowed[offer_group] = allowed
+        return self._allowed[offer_group]
 
     def _left(self, offering: Offering) -> int:
-        if offering not in self._stock:
-            self._stock[offering] = self._shelves.stock.left(offering)
-        return self._stock[offering]
+        if offering not in self._reserved_capacity:
+            self._reserved_capacity[offering] = self._offer_groups.reserved_capacity.left(offering)
+        return self._reserved_capacity[offering]
 
     def _index(self, loads: list[Lot]) -> None:
         """Who may fill the rest of a node."""
@@ -149,20 +153,22 @@ class Blueprint:
 
     def _best(self, load: Lot) -> _Draw | None:
         best: _Draw | None = None
-        for shelf, number in self._candidates(load):
-            for start in self._starts(load, shelf, number):
-                drawn = self._fill(shelf, number, start)
+        for offer_group, number in self._candidates(load):
+            for start in self._starts(load, offer_group, number):
+                drawn = self._fill(offer_group, number, start)
                 if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
                     best = drawn
         return best
 
-    def _starts(self, load: Lot, shelf: Shelf, number: int) -> Iterator[list[tuple[Lot, int]]]:
+    def _starts(
+        self, load: Lot, offer_group: OfferGroup, number: int
+    ) -> Iterator[list[tuple[Lot, int]]]:
         """What to begin a node with: as many of the group as fit, or a balance of two groups.
 
         Two shapes of which one wants more memory and the other less than the type has per CPU
         use up both: what a linear program would do with each type.
         """
-        size, need = shelf.catalogue.entries[number].size, load.group.size
+        size, need = offer_group.catalogue.entries[number].size, load.group.size
         if load.group.need.shape.is_exclusive:
             yield [(load, 1)]
             return
@@ -171,42 +177,42 @@ class Blueprint:
             return
         is_memory_short = need[2] * size[1] > need[1] * size[2]
         for other in self._by_memory.ends(is_least=is_memory_short):
-            if other is not load and self._fitting(other, shelf, number, list(size)):
+            if other is not load and self._fitting(other, offer_group, number, list(size)):
                 pair = balance(size, need, other.group.size)
                 first, second = min(pair[0], load.left), min(pair[1], other.left)
                 if first and second:
                     yield [(load, first), (other, second)]
 
-    def _candidates(self, load: Lot) -> list[tuple[Shelf, int]]:
+    def _candidates(self, load: Lot) -> list[tuple[OfferGroup, int]]:
         """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
-        found = {(shelf, number): None for _, shelf, number in load.choices}
+        found = {(offer_group, number): None for _, offer_group, number in load.choices}
         size, devices = load.group.size, gres(load.group.need.shape)
         whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
         if not load.group.need.shape.is_exclusive:
-            for shelf, mask in load.fitting:
-                if not shelf.market.is_prepaid:
-                    more = self._with_room(shelf, mask, size[0]) if size[0] else None
-                    more = shelf.catalogue.efficient(mask) if more is None else more
-                    found.update(((shelf, number), None) for number in more)
-                mask &= shelf.catalogue.fit(whole, devices)
+            for offer_group, mask in load.fitting:
+                if not offer_group.market.is_prepaid:
+                    more = self._with_room(offer_group, mask, size[0]) if size[0] else None
+                    more = offer_group.catalogue.efficient(mask) if more is None else more
+                    found.update(((offer_group, number), None) for number in more)
+                mask &= offer_group.catalogue.fit(whole, devices)
                 if mask:
-                    found[shelf, lowest(mask)] = None
+                    found[offer_group, lowest(mask)] = None
         available = [
-            (shelf, number)
-            for shelf, number in found
-            if not shelf.market.is_prepaid
-            or self._left(shelf.catalogue.entries[number].offering) > 0
+            (offer_group, number)
+            for offer_group, number in found
+            if not offer_group.market.is_prepaid
+            or self._left(offer_group.catalogue.entries[number].offering) > 0
         ]
         if not available:
             available = self._without_stock(load)
         return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
 
-    def _with_room(self, shelf: Shelf, mask: int, gpus: int) -> list[int]:
+    def _with_room(self, offer_group: OfferGroup, mask: int, gpus: int) -> list[int]:
         """The types on which so many GPUs are cheapest when jobs without GPUs pay for the rest."""
-        key = shelf, mask, gpus
+        key = offer_group, mask, gpus
         if key not in self._roomy:
             cpu_usd, mib_usd = self._spare
-            entries = shelf.catalogue.entries
+            entries = offer_group.catalogue.entries
             net = (
                 (
                     (e.usd_per_hour - cpu_usd * e.size[1] - mib_usd * e.size[2])
@@ -220,11 +226,11 @@ class Blueprint:
             self._roomy[key] = [number for _, number in found]
         return self._roomy[key]
 
-    def _without_stock(self, load: Lot) -> list[tuple[Shelf, int]]:
+    def _without_stock(self, load: Lot) -> list[tuple[OfferGroup, int]]:
         """When the reservations are used up: what is paid for by the hour."""
         load.fitting = tuple(each for each in load.fitting if not each[0].market.is_prepaid)
         if not load.fitting:
-            for tier in self._shelves.fitting(load.group.need):
+            for tier in self._offer_groups.fitting(load.group.need):
                 paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
                 load.fitting = _distinct(load, paid)
                 if load.fitting:
@@ -233,15 +239,15 @@ class Blueprint:
         if not load.fitting:
             return []
         self._choose(load)
-        return [(shelf, number) for _, shelf, number in load.choices]
+        return [(offer_group, number) for _, offer_group, number in load.choices]
 
-    def _fill(self, shelf: Shelf, number: int, start: list[tuple[Lot, int]]) -> _Draw:
+    def _fill(self, offer_group: OfferGroup, number: int, start: list[tuple[Lot, int]]) -> _Draw:
         """A node of this entry that begins with `start`, and what fits beside it."""
-        each, load = shelf.catalogue.entries[number], start[0][0]
+        each, load = offer_group.catalogue.entries[number], start[0][0]
         room = list(each.size)
         worth = hours = 0.0
         for one, count in start:
-            hours = max(hours, one.hours_on(shelf))
+            hours = max(hours, one.hours_on(offer_group))
             worth += count * one.worth_usd
             for d in range(3):
                 room[d] -= count * one.group.size[d]
@@ -256,10 +262,10 @@ class Blueprint:
                     break
                 if other in present:
                     continue
-                fitting = self._fitting(other, shelf, number, room)
+                fitting = self._fitting(other, offer_group, number, room)
                 if not fitting:
                     continue
-                longer = other.hours_on(shelf) - hours
+                longer = other.hours_on(offer_group) - hours
                 if longer > 0:
                     if longer * each.usd_per_hour > fitting * other.worth_usd:
                         continue
@@ -270,24 +276,24 @@ class Blueprint:
                 present.add(other)  # who fills up offers some twice
                 worth += fitting * other.worth_usd
         cost = hours * each.usd_per_hour
-        drawn = _Draw(0.0, shelf, number, parts)
-        if shelf.is_strict and self._mask(drawn).bit_count() < shelf.pool.min_types:
-            return _Draw(cost / load.worth_usd, shelf, number, [(load, 1)])
-        if (shelf, number) not in self._used:  # one more CreateFleet call
+        drawn = _Draw(0.0, offer_group, number, parts)
+        if offer_group.is_strict and self._mask(drawn).bit_count() < offer_group.pool.min_types:
+            return _Draw(cost / load.worth_usd, offer_group, number, [(load, 1)])
+        if (offer_group, number) not in self._used:  # one more CreateFleet call
             cost *= NEW_TYPE_FACTOR
         drawn.cost_per_worth = cost / worth if worth else 0.0
         return drawn
 
-    def _fitting(self, other: Lot, shelf: Shelf, number: int, room: list[int]) -> int:
+    def _fitting(self, other: Lot, offer_group: OfferGroup, number: int, room: list[int]) -> int:
         """How many jobs of another group fit beside, when they may be on such a node at all."""
         gpus, cpus, memory_mib = other.group.size
         if gpus > room[0] or cpus > room[1] or memory_mib > room[2]:
             return 0
-        if shelf.hazard_per_hour > other.hazard_max:
+        if offer_group.hazard_per_hour > other.hazard_max:
             return 0
-        mask = other.masks.get(shelf)
+        mask = other.masks.get(offer_group)
         if mask is None:
-            mask = other.masks[shelf] = self._shelves.mask(other.group.need, shelf)
+            mask = other.masks[offer_group] = self._offer_groups.mask(other.group.need, offer_group)
         if not mask >> number & 1:
             return 0
         free = (room[0], room[1], room[2])
@@ -295,23 +301,23 @@ class Blueprint:
 
     def _mask(self, drawn: _Draw) -> int:
         """The entries on which a whole draw may run and that hold it."""
-        mask = drawn.shelf.catalogue.all
+        mask = drawn.offer_group.catalogue.all
         for load, _ in drawn.parts:
-            mask &= load.masks[drawn.shelf]
+            mask &= load.masks[drawn.offer_group]
         sizes = [(load.group.size, count) for load, count in drawn.parts]
         gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
-        return mask & drawn.shelf.catalogue.fit((gpus, cpus, memory_mib))
+        return mask & drawn.offer_group.catalogue.fit((gpus, cpus, memory_mib))
 
     def _keep(self, drawn: _Draw) -> None:
         times = min(load.left // count for load, count in drawn.parts)
-        if drawn.shelf.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
-            offering = drawn.shelf.catalogue.entries[drawn.number].offering
+        if drawn.offer_group.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
+            offering = drawn.offer_group.catalogue.entries[drawn.number].offering
             times = min(times, self._left(offering))
-            self._stock[offering] -= times
-        self._used.add((drawn.shelf, drawn.number))
+            self._reserved_capacity[offering] -= times
+        self._used.add((drawn.offer_group, drawn.number))
         parts = tuple((load.group, count) for load, count in drawn.parts)
         mask = self._mask(drawn)
-        config = Config(drawn.shelf, drawn.number, parts, mask, times, times)
+        config = Config(drawn.offer_group, drawn.number, parts, mask, times, times)
         for load, count in drawn.parts:
             load.left -= count * times
             load.group.configs.append(config)
@@ -320,8 +326,8 @@ class Blueprint:
 def _distinct(load: Lot, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
     """Of pools that sell the same things at the same cost only the first."""
     found: dict[tuple[int, int, float], Fitting] = {}
-    for shelf, mask in fitting:
+    for offer_group, mask in fitting:
         if mask:
-            key = id(shelf.catalogue), mask, load.hours_on(shelf)
-            found.setdefault(key, (shelf, mask))
+            key = id(offer_group.catalogue), mask, load.hours_on(offer_group)
+            found.setdefault(key, (offer_group, mask))
     return tuple(found.values())

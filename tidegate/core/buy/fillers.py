@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tidegate.core.buy.groups import Group
-from tidegate.core.offers.offers import Fitting, Shelf
+from tidegate.core.offers.offers import Fitting, OfferGroup
 
 # How many groups are tried for the room that the first leaves on a node.
 FILLERS_MAX = 48
@@ -22,17 +22,17 @@ class Lot:
 
     group: Group
     left: int
-    choices: list[tuple[float, Shelf, int]]
+    choices: list[tuple[float, OfferGroup, int]]
     fitting: tuple[Fitting, ...]
     worth_usd: float
     hazard_max: float
     hours: dict[tuple[float, float, float | None], float] = field(default_factory=dict)
-    masks: dict[Shelf, int] = field(default_factory=dict)
+    masks: dict[OfferGroup, int] = field(default_factory=dict)
 
-    def hours_on(self, shelf: Shelf) -> float:
-        key = shelf.pool.boot_s, shelf.hazard_per_hour, shelf.pool.checkpoint_s
+    def hours_on(self, offer_group: OfferGroup) -> float:
+        key = offer_group.pool.boot_s, offer_group.hazard_per_hour, offer_group.pool.checkpoint_s
         if key not in self.hours:
-            self.hours[key] = shelf.hours(self.group.need)
+            self.hours[key] = offer_group.hours(self.group.need)
         return self.hours[key]
 
 
@@ -140,9 +140,11 @@ def spare_usd(loads: Sequence[Lot]) -> tuple[float, float]:
 
     What a mix of the two best types for them costs, as a linear program would have it.
     """
-    shelf = next((e.choices[0][1] for e in loads if not e.choices[0][1].market.is_prepaid), None)
-    if shelf is None:
+    offer_group = next(
+        (e.choices[0][1] for e in loads if not e.choices[0][1].market.is_prepaid), None
+    )
+    if offer_group is None:
         return 0.0, 0.0
     cpus = sum(load.left * load.group.size[1] for load in loads)
     mib = sum(load.left * load.group.size[2] for load in loads)
-    return shelf.catalogue.mix(mib / cpus)
+    return offer_group.catalogue.mix(mib / cpus)

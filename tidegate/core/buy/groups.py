@@ -11,7 +11,7 @@ from tidegate.core.offers.catalogue import Vector, vector
 
 if TYPE_CHECKING:
     from tidegate.core.buy.blueprint import Config
-    from tidegate.core.buy.launches import Draft
+    from tidegate.core.buy.pending_launch import PendingLaunch
 
 
 @dataclass(slots=True, eq=False)
@@ -21,7 +21,7 @@ class Slot:
     Nodes of a plan are numbered; `first` is the number of the first of these.
     """
 
-    draft: "Draft"
+    pending_launch: "PendingLaunch"
     first: int
     nodes: int
     each: int
@@ -36,7 +36,7 @@ class Slot:
         """The node for one more job."""
         if self.used % self.each == 0:
             number = self.first + self.used // self.each
-            self.node = (f"new {self.draft.offering.instance_type} {number}",)
+            self.node = (f"new {self.pending_launch.offering.instance_type} {number}",)
         self.used += 1
         return self.node
 

@@ -2,11 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tidegate.core.buy.bins import Place
 from tidegate.core.buy.blueprint import Config
 from tidegate.core.buy.groups import Slot
+from tidegate.core.buy.pending_launch import PendingLaunch
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Offering
@@ -14,7 +15,7 @@ from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import Vector, bits, vector
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
-from tidegate.core.offers.offers import Option, Shelf, Shelves
+from tidegate.core.offers.offers import OfferGroup, OfferGroups, Option
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
 LAUNCHES_MAX = 20
@@ -29,54 +30,20 @@ OVERRIDES_MAX = 100
 # Source: CreateFleet, MinTargetCapacity is at most 1,000.
 MIN_CAPACITY_MAX = 1000
 
-type _KindOfGang = tuple[Shelf, int, int, Offering, int]
+type _KindOfGang = tuple[OfferGroup, int, int, Offering, int]
 """What may share a launch: the same kind of need, to be bought as the same thing."""
 
 
-@dataclass(slots=True, eq=False)
-class Draft:
-    """A launch in the making.
-
-    `each`: what a node of it counts against the limits. `mask`: the entries of the shelf on
-    which all its jobs may run; `size`: what the fullest of its nodes holds. `zone` "": any.
-    """
-
-    shelf: Shelf
-    number: int
-    offering: Offering
-    each: Load
-    mask: int
-    size: Vector = (0, 0, 0)
-    count: int = 0
-    gated_for: str = ""
-    zone: str = ""
-    kept: str = ""
-    for_jobs: list[str] = field(default_factory=list)
-    gangs: list[str] = field(default_factory=list)
-    share: int = 0
-
-    @property
-    def min_count(self) -> int:
-        """With fewer none of it is of use."""
-        return (self.share or self.count) if self.gated_for else 1
-
-    @property
-    def usd_per_hour(self) -> float:
-        """The price of its first offering."""
-        prices = self.shelf.catalogue.entries[self.number].zones
-        return next(usd for usd, offering in prices if offering == self.offering)
-
-
-class Shop:
+class LaunchBuilder:
     """Collects the launches of one plan. `is_cut`: more could be bought by a further plan."""
 
-    def __init__(self, shelves: Shelves, usage: Usage, launches_max: int) -> None:
-        self._shelves = shelves
+    def __init__(self, offer_groups: OfferGroups, usage: Usage, launches_max: int) -> None:
+        self._offer_groups = offer_groups
         self._usage = usage
         self._launches_max = launches_max
-        self._drafts: list[Draft] = []
-        self._shared: dict[tuple[Shelf, int, str], Draft] = {}
-        self._of_gangs: dict[_KindOfGang, Draft] = {}
+        self._pending_launches: list[PendingLaunch] = []
+        self._shared: dict[tuple[OfferGroup, int, str], PendingLaunch] = {}
+        self._of_gangs: dict[_KindOfGang, PendingLaunch] = {}
         self._bounds: dict[str, int] = {}
         self._num_nodes = 0
         self.is_cut = False
@@ -87,28 +54,33 @@ class Shop:
         self._bounds[pool] = launches
 
     def _may_begin(self, pool: str, launches: int) -> bool:
-        begun = sum(each.shelf.pool.name == pool for each in self._drafts)
+        begun = sum(each.offer_group.pool.name == pool for each in self._pending_launches)
         return pool not in self._bounds or begun + launches <= self._bounds[pool]
 
     def has_room_for(self, configs: Sequence[Config]) -> bool:
         """Whether all nodes of all of them may be bought, so that their order does not matter."""
-        nodes: Counter[tuple[Shelf, int]] = Counter()
+        nodes: Counter[tuple[OfferGroup, int]] = Counter()
         loads: dict[str, Load] = defaultdict(Load)
         counts: Counter[str] = Counter()
         for config in configs:
-            each = self._load(config.shelf, config.number, config.mask, config.entry.usd_per_hour)
-            nodes[config.shelf, config.number] += config.left
-            for scope in (config.shelf.pool.name, CLUSTER):
+            each = self._load(
+                config.offer_group, config.number, config.mask, config.entry.usd_per_hour
+            )
+            nodes[config.offer_group, config.number] += config.left
+            for scope in (config.offer_group.pool.name, CLUSTER):
                 loads[scope] = loads[scope].plus(each, config.left)
                 counts[scope] += config.left
-        for (shelf, number), count in nodes.items():
-            if shelf.pool.name in self._bounds:
+        for (offer_group, number), count in nodes.items():
+            if offer_group.pool.name in self._bounds:
                 return False
-            offering = shelf.catalogue.entries[number].offering
-            if shelf.market.is_prepaid and self._shelves.stock.left(offering) < count:
+            offering = offer_group.catalogue.entries[number].offering
+            if (
+                offer_group.market.is_prepaid
+                and self._offer_groups.reserved_capacity.left(offering) < count
+            ):
                 return False
-        new = sum((shelf, number, "") not in self._shared for shelf, number in nodes)
-        return len(self._drafts) + new <= self._launches_max and all(
+        new = sum((offer_group, number, "") not in self._shared for offer_group, number in nodes)
+        return len(self._pending_launches) + new <= self._launches_max and all(
             self._usage.holds(scope, counts[scope], load) for scope, load in loads.items()
         )
 
@@ -116,106 +88,126 @@ class Shop:
         """Buy nodes of the config and give its groups their slots; False: a limit is in the
         way, or the plan holds as many launches as it may, and then `is_full` is set.
         """
-        draft = self._draft_for(config.shelf, config.number, config.entry.offering, config.mask)
-        if draft is None:
+        pending = self._pending_launch_for(
+            config.offer_group, config.number, config.entry.offering, config.mask
+        )
+        if pending is None:
             return False
         if config.left == config.times:  # its first node
-            draft.mask &= config.mask
-            draft.size = _most(draft.size, config.size)
+            pending.mask &= config.mask
+            pending.size = _most(pending.size, config.size)
         config.left -= nodes
-        first = self._take(draft, nodes)
+        first = self._take(pending, nodes)
         for group, count in config.parts:
-            group.slots.append(Slot(draft, first, nodes, count))
+            group.slots.append(Slot(pending, first, nodes, count))
         return True
 
     def keep(self, pool: Pool, why: str) -> bool:
         """Buy the cheapest node of the pool for no job in particular, when there may be one."""
-        shelves = [shelf for tier in self._shelves.tiers for shelf in tier if shelf.pool is pool]
-        entries = [
-            (each.usd_per_hour, each.offering, shelf, number)
-            for shelf in shelves
-            for number, each in enumerate(shelf.catalogue.entries)
+        offer_groups = [
+            offer_group
+            for tier in self._offer_groups.tiers
+            for offer_group in tier
+            if offer_group.pool is pool
         ]
-        for _, offering, shelf, number in sorted(entries, key=lambda each: each[:2]):
-            draft = self._draft_for(shelf, number, offering, shelf.catalogue.all, kept=why)
-            if draft is not None:
-                self._take(draft, 1)
+        entries = [
+            (each.usd_per_hour, each.offering, offer_group, number)
+            for offer_group in offer_groups
+            for number, each in enumerate(offer_group.catalogue.entries)
+        ]
+        for _, offering, offer_group, number in sorted(entries, key=lambda each: each[:2]):
+            pending = self._pending_launch_for(
+                offer_group, number, offering, offer_group.catalogue.all, kept=why
+            )
+            if pending is not None:
+                self._take(pending, 1)
                 return True
         return False
 
     @property
     def bought(self) -> set[tuple[str, Offering]]:
         """What is being bought, by pool; what EC2 may give instead is not in it."""
-        return {(each.shelf.pool.name, each.offering) for each in self._drafts}
+        return {(each.offer_group.pool.name, each.offering) for each in self._pending_launches}
 
     @property
     def num_launches(self) -> int:
-        return len(self._drafts)
+        return len(self._pending_launches)
 
     def num_nodes(self, pool: str) -> int:
         """How many nodes of the pool are being bought."""
-        return sum(each.count for each in self._drafts if each.shelf.pool.name == pool)
+        return sum(
+            each.count for each in self._pending_launches if each.offer_group.pool.name == pool
+        )
 
     def undo(self, num_launches: int) -> None:
         """Take back the launches after the first so many; all of them are of one gang."""
-        for draft in self._drafts[num_launches:]:
-            if draft.shelf.market.is_prepaid:
-                self._shelves.stock.take(draft.offering, -draft.count)
-            pool = draft.shelf.pool.name
-            self._usage.debit(pool, -draft.count, draft.each, draft.usd_per_hour)
-        del self._drafts[num_launches:]
+        for pending in self._pending_launches[num_launches:]:
+            if pending.offer_group.market.is_prepaid:
+                self._offer_groups.reserved_capacity.take(pending.offering, -pending.count)
+            pool = pending.offer_group.pool.name
+            self._usage.debit(pool, -pending.count, pending.each, pending.usd_per_hour)
+        del self._pending_launches[num_launches:]
 
     def buy_gang(self, need: Need, nodes: int, within: Place | None = None) -> list[str]:
         """Buy all of `nodes`, or none; their names. `within`: only there."""
         self.is_full = False
-        for option in self._shelves.options(need):
-            place = (option.shelf.pool.name, option.offering.zone)
+        for option in self._offer_groups.options(need):
+            place = (option.offer_group.pool.name, option.offering.zone)
             if within not in (None, place, ("", option.offering.zone)):
                 continue
-            each = self._load(option.shelf, option.number, option.mask, option.usd_per_hour)
-            if not self._has_room(option.shelf, option.offering, nodes, each):
+            each = self._load(option.offer_group, option.number, option.mask, option.usd_per_hour)
+            if not self._has_room(option.offer_group, option.offering, nodes, each):
                 continue
             shared = self._shared_by(need, option, nodes) if within is None else None
             if shared is not None:
                 return list(self._take_share(shared, need))
             chunks = -(-nodes // MIN_CAPACITY_MAX)
-            if not self._may_begin(option.shelf.pool.name, chunks):
+            if not self._may_begin(option.offer_group.pool.name, chunks):
                 continue
-            if len(self._drafts) + chunks > self._launches_max:
+            if len(self._pending_launches) + chunks > self._launches_max:
                 self.is_cut = self.is_full = True
                 return []
             return list(self._buy_chunks(need, nodes, option, each, is_in_place=within is not None))
         return []
 
-    def _shared_by(self, need: Need, option: Option, nodes: int) -> Draft | None:
+    def _shared_by(self, need: Need, option: Option, nodes: int) -> PendingLaunch | None:
         """The launch of equal gangs that has room for one more; None: it needs one of its own.
 
         What is a part of something larger stands alone: it may have to be taken back. So does
         each gang where the circuit breaker counts launches.
         """
-        if need.kind < 0 or need.gang_id or need.beside or option.shelf.pool.name in self._bounds:
+        if (
+            need.kind < 0
+            or need.gang_id
+            or need.beside
+            or option.offer_group.pool.name in self._bounds
+        ):
             return None
-        draft = self._of_gangs.get(_kind_of(need, option))
-        if draft is not None and draft.share == nodes and draft.count + nodes <= MIN_CAPACITY_MAX:
-            return draft
+        pending = self._of_gangs.get(_kind_of(need, option))
+        if (
+            pending is not None
+            and pending.share == nodes
+            and pending.count + nodes <= MIN_CAPACITY_MAX
+        ):
+            return pending
         return None
 
-    def _take_share(self, draft: Draft, need: Need) -> Iterator[str]:
-        draft.gangs.append(need.gang)
-        draft.for_jobs.append(need.job_id)
-        first = self._take(draft, draft.share)
-        for number in range(first, first + draft.share):
-            yield f"new {draft.offering.instance_type} {number}"
+    def _take_share(self, pending: PendingLaunch, need: Need) -> Iterator[str]:
+        pending.gangs.append(need.gang)
+        pending.for_jobs.append(need.job_id)
+        first = self._take(pending, pending.share)
+        for number in range(first, first + pending.share):
+            yield f"new {pending.offering.instance_type} {number}"
 
     def _buy_chunks(
         self, need: Need, nodes: int, option: Option, each: Load, *, is_in_place: bool
     ) -> Iterator[str]:
         """One request can bring all or none of at most 1,000; more have to share a zone."""
         is_whole = nodes <= MIN_CAPACITY_MAX
-        is_one_zone = is_in_place or not is_whole or option.shelf.pool.placement_group
+        is_one_zone = is_in_place or not is_whole or option.offer_group.pool.placement_group
         for start in range(0, nodes, MIN_CAPACITY_MAX):
-            draft = Draft(
-                option.shelf,
+            pending = PendingLaunch(
+                option.offer_group,
                 option.number,
                 option.offering,
                 each,
@@ -225,12 +217,12 @@ class Shop:
                 zone=option.offering.zone if is_one_zone else "",
                 for_jobs=[need.job_id],
             )
-            self._drafts.append(draft)
+            self._pending_launches.append(pending)
             if is_whole and not is_in_place:
-                draft.share, draft.gangs = nodes, [need.gang]
-                self._of_gangs[_kind_of(need, option)] = draft
+                pending.share, pending.gangs = nodes, [need.gang]
+                self._of_gangs[_kind_of(need, option)] = pending
             count = min(nodes - start, MIN_CAPACITY_MAX)
-            first = self._take(draft, count)
+            first = self._take(pending, count)
             for number in range(first, first + count):
                 yield f"new {option.offering.instance_type} {number}"
 
@@ -242,78 +234,86 @@ class Shop:
         advance comes first: EC2 takes any node that it fits into an open reservation.
         """
         made: list[Launch] = []
-        for number, draft in enumerate(self._drafts):
-            offerings = self._offerings(draft)
-            made.append(_launch(draft, offerings, f"{id_prefix}-{number}"))
+        for number, pending in enumerate(self._pending_launches):
+            offerings = self._offerings(pending)
+            made.append(pending.launch(offerings, f"{id_prefix}-{number}"))
         return tuple(sorted(made, key=_is_paid_by_the_hour))
 
-    def _draft_for(
-        self, shelf: Shelf, number: int, offering: Offering, mask: int, *, kept: str = ""
-    ) -> Draft | None:
+    def _pending_launch_for(
+        self, offer_group: OfferGroup, number: int, offering: Offering, mask: int, *, kept: str = ""
+    ) -> PendingLaunch | None:
         """The launch that one more such node goes to; None when there may be none."""
         self.is_full = False
-        key = (shelf, number, kept)
-        draft = self._shared.get(key)
-        usd = shelf.catalogue.entries[number].usd_per_hour
-        each = draft.each if draft else self._load(shelf, number, mask, usd)
-        if not self._has_room(shelf, offering, 1, each):
+        key = (offer_group, number, kept)
+        pending = self._shared.get(key)
+        usd = offer_group.catalogue.entries[number].usd_per_hour
+        each = pending.each if pending else self._load(offer_group, number, mask, usd)
+        if not self._has_room(offer_group, offering, 1, each):
             return None
-        if draft is None:
-            if not self._may_begin(shelf.pool.name, 1):
+        if pending is None:
+            if not self._may_begin(offer_group.pool.name, 1):
                 return None
-            if len(self._drafts) >= self._launches_max:
+            if len(self._pending_launches) >= self._launches_max:
                 self.is_cut = self.is_full = True
                 return None
-            draft = self._shared[key] = Draft(shelf, number, offering, each, mask, kept=kept)
-            self._drafts.append(draft)
-        return draft
+            pending = self._shared[key] = PendingLaunch(
+                offer_group, number, offering, each, mask, kept=kept
+            )
+            self._pending_launches.append(pending)
+        return pending
 
-    def _has_room(self, shelf: Shelf, offering: Offering, nodes: int, each: Load) -> bool:
-        if shelf.market.is_prepaid and self._shelves.stock.left(offering) < nodes:
+    def _has_room(
+        self, offer_group: OfferGroup, offering: Offering, nodes: int, each: Load
+    ) -> bool:
+        if (
+            offer_group.market.is_prepaid
+            and self._offer_groups.reserved_capacity.left(offering) < nodes
+        ):
             return False
-        return self._usage.room(shelf.pool.name, nodes, each)[0] >= nodes
+        return self._usage.room(offer_group.pool.name, nodes, each)[0] >= nodes
 
-    def _load(self, shelf: Shelf, number: int, mask: int, usd_per_hour: float) -> Load:
+    def _load(self, offer_group: OfferGroup, number: int, mask: int, usd_per_hour: float) -> Load:
         """What a node counts; where several types are demanded, the largest of them counts."""
-        entries = shelf.catalogue.entries
+        entries = offer_group.catalogue.entries
         load = Load.of(entries[number].instance_type, usd_per_hour)
-        if shelf.is_strict:
-            for _, other in zip(range(shelf.pool.min_types), bits(mask), strict=False):
+        if offer_group.is_strict:
+            for _, other in zip(range(offer_group.pool.min_types), bits(mask), strict=False):
                 each = entries[other]
                 load = load.most(Load.of(each.instance_type, each.usd_per_hour))
         return load
 
-    def _take(self, draft: Draft, nodes: int) -> int:
+    def _take(self, pending: PendingLaunch, nodes: int) -> int:
         """The number of the first of the nodes."""
-        if draft.shelf.market.is_prepaid:
-            self._shelves.stock.take(draft.offering, nodes)
-        self._usage.debit(draft.shelf.pool.name, nodes, draft.each, draft.usd_per_hour)
-        draft.count += nodes
+        if pending.offer_group.market.is_prepaid:
+            self._offer_groups.reserved_capacity.take(pending.offering, nodes)
+        pool = pending.offer_group.pool.name
+        self._usage.debit(pool, nodes, pending.each, pending.usd_per_hour)
+        pending.count += nodes
         first = self._num_nodes + 1
         self._num_nodes += nodes
         return first
 
-    def _offerings(self, draft: Draft) -> tuple[Offering, ...]:
+    def _offerings(self, pending: PendingLaunch) -> tuple[Offering, ...]:
         """The first offering and what may stand beside it: same pool and market, like price.
 
         Beyond a like price only as many types as the pool wants at least.
         """
-        if draft.shelf.market.is_prepaid:
-            return (draft.offering,)
-        catalogue = draft.shelf.catalogue
-        mask = draft.mask & catalogue.fit(draft.size) | 1 << draft.number
-        found, types = [draft.offering], {draft.number}
+        if pending.offer_group.market.is_prepaid:
+            return (pending.offering,)
+        pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
+        mask = pending.mask & catalogue.fit(pending.size) | 1 << pending.number
+        found, types = [pending.offering], {pending.number}
         for usd, number, offering in catalogue.by_zone():
-            if offering == draft.offering or not mask >> number & 1:
+            if offering == pending.offering or not mask >> number & 1:
                 continue
-            if draft.zone not in ("", offering.zone):
+            if pending.zone not in ("", offering.zone):
                 continue
-            is_like = usd <= draft.usd_per_hour * OVERRIDE_PRICE_FACTOR
-            if not is_like and (number in types or len(types) >= draft.shelf.pool.min_types):
+            is_like = usd <= pending.usd_per_hour * OVERRIDE_PRICE_FACTOR
+            if not is_like and (number in types or len(types) >= pool.min_types):
                 continue
-            wider = draft.each.most(Load.of(catalogue.entries[number].instance_type, usd))
-            if self._usage.widen(draft.shelf.pool.name, draft.count, draft.each, wider):
-                draft.each = wider
+            wider = pending.each.most(Load.of(catalogue.entries[number].instance_type, usd))
+            if self._usage.widen(pool.name, pending.count, pending.each, wider):
+                pending.each = wider
                 found.append(offering)
                 types.add(number)
             if len(found) == OVERRIDES_MAX:
@@ -339,45 +339,4 @@ def _most(one: Vector, other: Vector) -> Vector:
 
 
 def _kind_of(need: Need, option: Option) -> _KindOfGang:
-    return option.shelf, option.number, option.mask, option.offering, need.kind
-
-
-def _relaxed(draft: Draft, offerings: tuple[Offering, ...]) -> str:
-    """What became of the pool's `flexibility`, where there is too little to choose from."""
-    pool, named = draft.shelf.pool, len({each.instance_type for each in offerings})
-    if named >= pool.min_types or draft.shelf.market.is_prepaid:
-        return ""
-    return (
-        f"; it names {named} of the {pool.min_types} instance types that the pool wants at least "
-        "(flexibility), since no other fits the jobs and the limits and is to be had"
-    )
-
-
-def _launch(draft: Draft, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
-    jobs = tuple(dict.fromkeys(draft.for_jobs))
-    named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
-    gang = ", all or none" if draft.gated_for else ""
-    if len(draft.gangs) > 1:
-        gang = f", {draft.share} each or none"
-    pool = draft.shelf.pool.name
-    what = f"{draft.count} x {draft.offering} at {draft.usd_per_hour:.3f} USD per hour"
-    if draft.kept:
-        reason = f"{what}: {draft.kept}"
-    else:
-        reason = (
-            f"{what} for job {named}{gang}: nothing that exists or boots fits, and this is the "
-            f"cheapest in pool {pool}"
-        )
-    reason += _relaxed(draft, offerings)
-    return Launch(
-        launch_id=launch_id,
-        pool=pool,
-        offerings=offerings,
-        count=draft.count,
-        min_count=draft.min_count,
-        for_jobs=jobs,
-        usd_per_hour_each=draft.each.usd_per_hour,
-        gated_for=draft.gated_for,
-        reason=reason,
-        gangs=tuple(draft.gangs) if len(draft.gangs) > 1 else (),
-    )
+    return option.offer_group, option.number, option.mask, option.offering, need.kind

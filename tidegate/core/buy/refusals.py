@@ -11,7 +11,7 @@ from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
-from tidegate.core.model.learnt import DOUBT_AFTER
+from tidegate.core.model.pool_history import DOUBT_AFTER
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Shape
 from tidegate.core.model.snapshot import Snapshot
@@ -20,19 +20,19 @@ from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.cost import allows_time
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import lossy
-from tidegate.core.offers.offers import Shelf, Shelves, is_dear, late_s
+from tidegate.core.offers.offers import OfferGroup, OfferGroups, is_dear, late_s
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 
-# Entries of a shelf that are tried against the limits; the sentences of others are the same.
+# Entries of a offer group that are tried against the limits; the sentences of others are the same.
 TRIED_MAX = 3
 
 
 class Refusals:
     """Answers for one plan; what is the same for many jobs is found once."""
 
-    def __init__(self, snapshot: Snapshot, shelves: Shelves, usage: Usage) -> None:
+    def __init__(self, snapshot: Snapshot, offer_groups: OfferGroups, usage: Usage) -> None:
         self._snapshot = snapshot
-        self._shelves = shelves
+        self._offer_groups = offer_groups
         self._usage = usage
         self._unfit: dict[tuple[str, Shape], WhyNot | None] = {}
 
@@ -75,12 +75,12 @@ class Refusals:
         if failing := self._failing(pool):
             yield failing
             return
-        shelves = [s for tier in self._shelves.tiers for s in tier if s.pool is pool]
-        fitting = [(s, mask) for s in shelves if (mask := self._shelves.mask(need, s))]
-        for shelf, mask in fitting:
-            yield from self._limits(shelf, mask, nodes)
+        offer_groups = [s for tier in self._offer_groups.tiers for s in tier if s.pool is pool]
+        fitting = [(s, mask) for s in offer_groups if (mask := self._offer_groups.mask(need, s))]
+        for offer_group, mask in fitting:
+            yield from self._limits(offer_group, mask, nodes)
         yield from self._rests(need, pool)
-        yield from self._others(need, pool, shelves)
+        yield from self._others(need, pool, offer_groups)
 
     def _too_small(self, pool: Pool, shape: Shape) -> WhyNot | None:
         key = pool.name, shape
@@ -94,11 +94,13 @@ class Refusals:
     def _failing(self, pool: Pool) -> WhyNot | None:
         """The circuit breaker: nodes of the pool that were launched lately are no good."""
         now_s = self._snapshot.now_s
-        learnt = next((each for each in self._snapshot.learnt if each.pool == pool.name), None)
-        failures = len(learnt.recent(now_s)) if learnt else 0
-        if learnt is None or failures < DOUBT_AFTER:
+        pool_history = next(
+            (each for each in self._snapshot.pool_history if each.pool == pool.name), None
+        )
+        failures = len(pool_history.recent(now_s)) if pool_history else 0
+        if pool_history is None or failures < DOUBT_AFTER:
             return None
-        until_s = learnt.closed_until_s(now_s)
+        until_s = pool_history.closed_until_s(now_s)
         said = f"pool {pool.name}: the last {failures} launches gave no good node, "
         said += f"nothing is bought until {clock(until_s)}" if until_s else "one is tried at a time"
         names = {each.name for each in pool.instance_types}
@@ -115,19 +117,22 @@ class Refusals:
             does = remedy(last, self._snapshot.cluster.name, pool.name)
         return WhyNot(Why.FAILING, said, pool.name, until_s=until_s, remedy=does)
 
-    def _limits(self, shelf: Shelf, mask: int, nodes: int) -> Iterator[WhyNot]:
-        pool = shelf.pool.name
+    def _limits(self, offer_group: OfferGroup, mask: int, nodes: int) -> Iterator[WhyNot]:
+        pool = offer_group.pool.name
         for tried, number in enumerate(bits(mask)):
             if tried == TRIED_MAX:
                 return
-            each = shelf.catalogue.entries[number]
+            each = offer_group.catalogue.entries[number]
             load = Load.of(each.instance_type, each.usd_per_hour)
             room, sentence = self._usage.room(pool, nodes, load)
             if room < nodes:
                 more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
                 yield WhyNot(Why.LIMIT, f"{sentence} and {more}", pool, str(each.offering))
-            elif shelf.market.is_prepaid and self._shelves.stock.left(each.offering) < nodes:
-                left = self._shelves.stock.left(each.offering)
+            elif (
+                offer_group.market.is_prepaid
+                and self._offer_groups.reserved_capacity.left(each.offering) < nodes
+            ):
+                left = self._offer_groups.reserved_capacity.left(each.offering)
                 said = f"the reservation of {each.offering} has {left} left and {nodes} are needed"
                 yield WhyNot(Why.LIMIT, said, pool, str(each.offering))
 
@@ -143,7 +148,7 @@ class Refusals:
             ):
                 yield _rest(resting, pool.name, self._snapshot)
 
-    def _others(self, need: Need, pool: Pool, shelves: list[Shelf]) -> Iterator[WhyNot]:
+    def _others(self, need: Need, pool: Pool, offer_groups: list[OfferGroup]) -> Iterator[WhyNot]:
         """What does not pass by itself: features, prices, flexibility, the end of a block."""
         resting = {each.offering for each in self._resting if each.stops(pool.name)}
         for market in pool.markets:
@@ -183,9 +188,9 @@ class Refusals:
                 yield WhyNot(Why.MIN_TYPES, said, pool.name)
         if lossy := self._lossy(need, pool):
             yield lossy
-        for shelf in shelves:
-            if shelf.market.is_prepaid:
-                yield from self._blocks(need, shelf)
+        for offer_group in offer_groups:
+            if offer_group.market.is_prepaid:
+                yield from self._blocks(need, offer_group)
 
     def _lossy(self, need: Need, pool: Pool) -> WhyNot | None:
         """What spot of the pool would cost the job, where that is more than it saves: of what
@@ -200,7 +205,7 @@ class Refusals:
             and not lacks(need.shape, each)
             and satisfies(need.constraint, pool.features(each.name, Market.SPOT))
         ]
-        losses = self._shelves.losses
+        losses = self._offer_groups.losses
         kept = [each for each in spot if losses.is_lossy(pool, each, need)]
         if not kept:
             return None
@@ -218,17 +223,19 @@ class Refusals:
         for each in to_come:
             said = f"reservation {each.id} of {offering} begins at {clock(each.starts_at_s)}"
             yield WhyNot(Why.NOT_BEGUN, said, pool, name, each.starts_at_s)
-        if not to_come and not self._shelves.stock.left(offering):
+        if not to_come and not self._offer_groups.reserved_capacity.left(offering):
             yield WhyNot(Why.LIMIT, f"no reservation of {offering} has a place left", pool, name)
 
-    def _blocks(self, need: Need, shelf: Shelf) -> Iterator[WhyNot]:
-        for each in shelf.catalogue.entries:
-            if not self._shelves.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+    def _blocks(self, need: Need, offer_group: OfferGroup) -> Iterator[WhyNot]:
+        for each in offer_group.catalogue.entries:
+            if not self._offer_groups.reserved_capacity.outlasts(
+                each.offering, need, offer_group.pool.boot_s
+            ):
                 said = (
                     f"the capacity block of {each.offering} ends before the job would "
                     f"({BLOCK_DRAIN_S / 60:.0f} min before its end its nodes are drained)"
                 )
-                yield WhyNot(Why.JOB_TIME, said, shelf.pool.name, str(each.offering))
+                yield WhyNot(Why.JOB_TIME, said, offer_group.pool.name, str(each.offering))
 
 
 def too_small(types: tuple[InstanceType, ...], shape: Shape) -> WhyNot | None:

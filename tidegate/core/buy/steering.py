@@ -22,7 +22,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
 from tidegate.core.offers.cost import UNKNOWN_S, run_s
 from tidegate.core.offers.loss import asked
-from tidegate.core.offers.offers import Shelves
+from tidegate.core.offers.offers import OfferGroups
 
 # Ends are guesses: of what a node's jobs are said to run on, so much is counted on. Too little
 # costs a cheap node for a while, too much a dear one.
@@ -50,14 +50,14 @@ class Kind:
 
 @dataclass
 class Worth:
-    """What one plan knows of it. Nothing of it outlives the plan.
+    """What starting jobs on each open node is worth in one plan; nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
     which jobs start now; `needs`: what waits; `pending`: one of each kind of these.
     """
 
     snapshot: Snapshot
-    shelves: Shelves
+    offer_groups: OfferGroups
     closed: list[Bin] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
     pending: Sequence[Need] = ()
@@ -200,10 +200,11 @@ class Worth:
         key = asked(need), need.deadline_s, need.shortest_s, need.where, market
         if key not in self._own:
             prices = [
-                shelf.catalogue.entries[lowest(mask)].usd_per_hour
-                for tier in self.shelves.tiers
-                for shelf in tier
-                if shelf.market is market and (mask := self.shelves.mask(need, shelf))
+                offer_group.catalogue.entries[lowest(mask)].usd_per_hour
+                for tier in self.offer_groups.tiers
+                for offer_group in tier
+                if offer_group.market is market
+                and (mask := self.offer_groups.mask(need, offer_group))
             ]
             self._own[key] = min(prices, default=None)
         return self._own[key]

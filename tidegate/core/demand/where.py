@@ -20,8 +20,10 @@ NO_NAMES: frozenset[str] = frozenset()
 
 @frozen
 class Where:
-    """`only`: on no other nodes, None: on any. `closed`: on none of these. `required`: it starts
-    only when it has all of these. `why`: what it waits for while nothing is bought for it.
+    """On which nodes a job may start.
+
+    `only`: on no other nodes, None: on any. `closed`: on none of these. `required`: it starts only
+    when it has all of these. `why`: what it waits for while nothing is bought for it.
     """
 
     only: frozenset[str] | None = None
@@ -39,7 +41,10 @@ class Where:
 
 
 class Places:
-    """The answers for one reading. `head_now_s`: on the head's clock, 0: unknown."""
+    """On which nodes each job of one reading may start.
+
+    `head_now_s`: on the head's clock, 0: unknown.
+    """
 
     def __init__(self, reading: Reading, head_now_s: float) -> None:
         self._reading = reading

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tidegate.core.fleet.cures import remedy, words
 from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.templates import learnt_of
+from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 
@@ -23,7 +23,7 @@ def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
     if not ours or any(each.node is not None for each in ours):
         return None
     for name in sorted({each.pool for each in ours}):
-        failures = len(learnt_of(seen, name).recent(seen.now_s))
+        failures = len(history_of(seen, name).recent(seen.now_s))
         pool = seen.cluster.pool(name)
         if not failures or pool is None:
             continue

@@ -7,7 +7,7 @@ from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import NodeRecord, Toll
+from tidegate.core.model.ledger import InterruptionLoss, NodeRecord
 from tidegate.core.model.snapshot import Snapshot
 
 SECONDS_PER_HOUR = 3600.0
@@ -18,7 +18,9 @@ BOOTING = "booting"
 
 @frozen
 class Life:
-    """`usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
+    """What a node is, what it costs and what becomes of it.
+
+    `usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
     `held`: what holds it, "": nothing.
     """
 
@@ -66,7 +68,7 @@ def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot, ahead: Prospect
 def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     record, pool = member.record, seen.cluster.pool(member.pool)
     if record and record.reclaim_at_s is not None:
-        return f"EC2 takes it back at {clock(record.reclaim_at_s)}{_toll(record)}"
+        return f"EC2 takes it back at {clock(record.reclaim_at_s)}{_interruption_loss(record)}"
     if record and not record.phase.is_alive:
         return "released by Slurm: it is being terminated"
     if record and record.cordon and record.cordon.holds(seen.now_s):
@@ -88,10 +90,11 @@ def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     return f"{_patience(pool)} idle, when no job needs it and pool {pool.name} has its minimum"
 
 
-def _toll(record: NodeRecord) -> str:
-    if record.toll is None or record.toll == Toll():
+def _interruption_loss(record: NodeRecord) -> str:
+    loss = record.interruption_loss
+    if loss is None or loss == InterruptionLoss():
         return ""
-    return f"; {record.toll.saved_jobs} jobs saved, {record.toll.lost_gpu_hours:.1f} GPU-hours lost"
+    return f"; {loss.saved_jobs} jobs saved, {loss.lost_gpu_hours:.1f} GPU-hours lost"
 
 
 def _patience(pool: Pool) -> str:

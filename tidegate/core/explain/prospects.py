@@ -16,7 +16,10 @@ from tidegate.core.planner import considered
 
 @frozen
 class Prospect:
-    """`goes`: why it should go, or does. `held`: what holds it. "": nothing."""
+    """Whether a node is to go.
+
+    `goes`: why it should go, or does. `held`: what holds it. "": nothing.
+    """
 
     goes: str = ""
     held: str = ""

@@ -14,7 +14,9 @@ ORDER_LASTS_S = 30.0
 
 
 class Allowance:
-    """Debited node by node. Nodes that leave already count, whyever they leave.
+    """How many nodes budgets still let go, debited node by node.
+
+    A node that is leaving counts, whatever it leaves for.
 
     Unhealthy nodes that Slurm has drained are of no use and count for every other reason; which
     of them may go is still undecided.

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.learnt import Learnt
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.slurm import Job, Node
 
 # Each is a number in the ledger's item of the pool.
@@ -26,11 +26,11 @@ FRESH_BOOTS = 2.0
 GIVEN_UP_BOOTS = 4.0
 
 
-def idle_s(pool: Pool, learnt: Learnt, place: int, now_s: float) -> float:
+def idle_s(pool: Pool, pool_history: PoolHistory, place: int, now_s: float) -> float:
     """How long the `place`-th idle node of the pool (0: the first to be taken) is kept."""
     if not pool.is_idle_auto:
         return pool.idle_s
-    waits = _waits(learnt, place, now_s - GIVEN_UP_BOOTS * pool.boot_s)
+    waits = _waits(pool_history, place, now_s - GIVEN_UP_BOOTS * pool.boot_s)
     if len(waits) < SAMPLES_MIN:
         return pool.boot_s
     times = [0.0, *sorted(wait for wait in waits if wait <= pool.boot_s * len(waits))]
@@ -41,11 +41,11 @@ def _cost_s(waits: Sequence[float], time_s: float, boot_s: float) -> float:
     return sum(wait if wait <= time_s else time_s + boot_s for wait in waits) / len(waits)
 
 
-def _waits(learnt: Learnt, place: int, given_up_s: float) -> list[float]:
+def _waits(pool_history: PoolHistory, place: int, given_up_s: float) -> list[float]:
     """From each time that a node became free to the arrival that would have taken it."""
-    taken = sorted(learnt.taken_at_s)
+    taken = sorted(pool_history.taken_at_s)
     found: list[float] = []
-    for freed_s in learnt.freed_at_s:
+    for freed_s in pool_history.freed_at_s:
         position = bisect_left(taken, freed_s) + place
         if position < len(taken):
             found.append(taken[position] - freed_s)

@@ -10,9 +10,9 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.learnt import FailedLaunch, Learnt
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.plan import Learn
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
@@ -23,11 +23,11 @@ def newest(snapshot: Snapshot, pool: str) -> Template | None:
     return next((template for name, template in snapshot.templates if name == pool), None)
 
 
-def learnt_of(snapshot: Snapshot, pool: str) -> Learnt:
-    for each in snapshot.learnt:
+def history_of(snapshot: Snapshot, pool: str) -> PoolHistory:
+    for each in snapshot.pool_history:
         if each.pool == pool:
             return each
-    return Learnt(pool)
+    return PoolHistory(pool)
 
 
 def chosen(snapshot: Snapshot, pool: str) -> Template | None:
@@ -35,14 +35,14 @@ def chosen(snapshot: Snapshot, pool: str) -> Template | None:
 
     After its pool's threshold of failed launches the last good template is used again.
     """
-    template, learnt = newest(snapshot, pool), learnt_of(snapshot, pool)
-    if template is None or not learnt.failed or not template.digest:
+    template, pool_history = newest(snapshot, pool), history_of(snapshot, pool)
+    if template is None or not pool_history.failed or not template.digest:
         return template
     found = snapshot.cluster.pool(pool)
     if found is None:
         return template
-    is_bad = learnt.failures(template) >= found.disruption.roll_back_after
-    return learnt.good if is_bad and learnt.good else template
+    is_bad = pool_history.failures(template) >= found.disruption.roll_back_after
+    return pool_history.good if is_bad and pool_history.good else template
 
 
 def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Resting, ...]:
@@ -63,17 +63,19 @@ def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Res
     )
 
 
-def in_use(snapshot: Snapshot) -> tuple[Learnt, ...]:
+def in_use(snapshot: Snapshot) -> tuple[PoolHistory, ...]:
     """What was learnt, without failures of templates that their pools do not use any more."""
-    return tuple(_in_use(each, snapshot) for each in snapshot.learnt)
+    return tuple(_in_use(each, snapshot) for each in snapshot.pool_history)
 
 
-def _in_use(learnt: Learnt, snapshot: Snapshot) -> Learnt:
-    used = (newest(snapshot, learnt.pool), chosen(snapshot, learnt.pool))
+def _in_use(pool_history: PoolHistory, snapshot: Snapshot) -> PoolHistory:
+    used = (newest(snapshot, pool_history.pool), chosen(snapshot, pool_history.pool))
     digests = {"", *(template.digest for template in used if template)}
-    if digests == {""} or all(each.template in digests for each in learnt.failed):
-        return learnt
-    return replace(learnt, failed=tuple(e for e in learnt.failed if e.template in digests))
+    if digests == {""} or all(each.template in digests for each in pool_history.failed):
+        return pool_history
+    return replace(
+        pool_history, failed=tuple(e for e in pool_history.failed if e.template in digests)
+    )
 
 
 class Roll(Enum):
@@ -87,13 +89,17 @@ class Roll(Enum):
 
 def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
     """Errors: none; a pool without a known template has nothing to roll."""
-    template, learnt = chosen(snapshot, pool.name), learnt_of(snapshot, pool.name)
+    template, pool_history = chosen(snapshot, pool.name), history_of(snapshot, pool.name)
     if template is None:
         return Roll.STOPPED
-    failures = learnt.failures(template)
+    failures = pool_history.failures(template)
     if failures >= pool.disruption.roll_back_after:
         return Roll.STOPPED
-    if learnt.good is not None and learnt.good.digest == template.digest and not failures:
+    if (
+        pool_history.good is not None
+        and pool_history.good.digest == template.digest
+        and not failures
+    ):
         return Roll.PROVEN
     ours = (j for j in judged if j.member.pool == pool.name and j.use is Use.IN_FLIGHT)
     is_tried = any(each.member.template == template.digest for each in ours)
@@ -105,15 +111,15 @@ def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
 def troubles(snapshot: Snapshot) -> Iterator[str]:
     """What people should know of launches that give no good node."""
     for pool in snapshot.cluster.pools:
-        learnt, template = learnt_of(snapshot, pool.name), newest(snapshot, pool.name)
-        until_s = learnt.closed_until_s(snapshot.now_s)
+        pool_history, template = history_of(snapshot, pool.name), newest(snapshot, pool.name)
+        until_s = pool_history.closed_until_s(snapshot.now_s)
         if until_s:
-            failures = len(learnt.recent(snapshot.now_s))
+            failures = len(pool_history.recent(snapshot.now_s))
             said = f"the last {failures} launches gave no good node"
             yield f"pool {pool.name}: {said}, nothing is bought until {clock(until_s)}"
         used, failures = chosen(snapshot, pool.name), 0
         if template and template.digest:
-            failures = learnt.failures(template)
+            failures = pool_history.failures(template)
         if template and used and used != template:
             said = f"template {template.digest} gave no good node in {failures} launches"
             yield f"pool {pool.name}: {said}, nodes come from {used.digest} again"
@@ -142,7 +148,7 @@ def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
     """A node that is no good, made from a template that has brought no good one: while another
     has, the fault is the template's and not the offering's.
     """
-    good, made_from = learnt_of(snapshot, judged.member.pool).good, judged.member.template
+    good, made_from = history_of(snapshot, judged.member.pool).good, judged.member.template
     return judged.is_good is False and good is not None and made_from not in ("", good.digest)
 
 
@@ -157,7 +163,7 @@ def lessons(snapshot: Snapshot, fleet: Iterable[Member]) -> tuple[Learn, ...]:
     for pool in snapshot.cluster.pools:
         if not news and not pool.is_idle_auto:
             continue
-        before = after = learnt_of(snapshot, pool.name)
+        before = after = history_of(snapshot, pool.name)
         for each in news:
             if each.member.pool == pool.name:
                 after = _after(after, each, snapshot)
@@ -172,36 +178,40 @@ def with_lessons(snapshot: Snapshot, learns: Sequence[Learn]) -> Snapshot:
     """The snapshot as if they had been noted before."""
     if not learns:
         return snapshot
-    learnt = {each.pool: each for each in snapshot.learnt}
-    learnt.update({each.learnt.pool: each.learnt for each in learns})
-    return replace(snapshot, learnt=tuple(learnt[pool] for pool in sorted(learnt)))
+    pool_history = {each.pool: each for each in snapshot.pool_history}
+    pool_history.update({each.pool_history.pool: each.pool_history for each in learns})
+    return replace(
+        snapshot, pool_history=tuple(pool_history[pool] for pool in sorted(pool_history))
+    )
 
 
-def _after(learnt: Learnt, judged: Judged, snapshot: Snapshot) -> Learnt:
+def _after(pool_history: PoolHistory, judged: Judged, snapshot: Snapshot) -> PoolHistory:
     member, now_s = judged.member, snapshot.now_s
     if not judged.is_good:
         launch_id = member.record.launch_id if member.record else member.instance_id
         failed = FailedLaunch(launch_id, member.launched_at_s, now_s, member.template)
-        return learnt.after_failure(failed)
-    template = newest(snapshot, learnt.pool)
-    return learnt.after_join(member.template, template, now_s)
+        return pool_history.after_failure(failed)
+    template = newest(snapshot, pool_history.pool)
+    return pool_history.after_join(member.template, template, now_s)
 
 
-def _after_use(learnt: Learnt, pool: Pool, snapshot: Snapshot, reading: Reading) -> Learnt:
+def _after_use(
+    pool_history: PoolHistory, pool: Pool, snapshot: Snapshot, reading: Reading
+) -> PoolHistory:
     """When jobs came and nodes became free."""
     ours = {
         each.instance_id: each.launched_at_s for each in snapshot.nodes if each.pool == pool.name
     }
     return replace(
-        learnt,
+        pool_history,
         taken_at_s=idle_time.newest(
-            learnt.taken_at_s, idle_time.arrivals(pool, ours, reading.jobs)
+            pool_history.taken_at_s, idle_time.arrivals(pool, ours, reading.jobs)
         ),
-        freed_at_s=idle_time.newest(learnt.freed_at_s, idle_time.frees(reading.nodes, ours)),
+        freed_at_s=idle_time.newest(pool_history.freed_at_s, idle_time.frees(reading.nodes, ours)),
     )
 
 
-def _told(before: Learnt, after: Learnt) -> str:
+def _told(before: PoolHistory, after: PoolHistory) -> str:
     if len(after.failed) > len(before.failed):
         last = after.failed[-1]
         return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"

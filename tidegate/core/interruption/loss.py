@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from tidegate.core.interruption.save import checkpoint
-from tidegate.core.model.ledger import Losses, Toll
+from tidegate.core.model.ledger import InterruptionLoss, Losses
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import month_of
@@ -11,20 +11,20 @@ from tidegate.core.offers.spend import month_of
 SECONDS_PER_HOUR = 3600.0
 
 
-def tolls(
+def interruption_losses(
     reclaimed: Collection[str],
     dead: Collection[str],
     reading: Reading | None,
     now_s: float,
     *,
     announced: Collection[str] = (),
-) -> dict[str, Toll]:
-    """The toll of each of these nodes, by the last digest.
+) -> dict[str, InterruptionLoss]:
+    """The interruption loss of each of these nodes, by the last digest.
 
     A job counts at the first of them, and not again after one of its nodes was `announced`
     before. One that asked for a checkpoint loses nothing where there is time for it.
     """
-    found = dict.fromkeys((*reclaimed, *dead), Toll())
+    found = dict.fromkeys((*reclaimed, *dead), InterruptionLoss())
     for job in reading.jobs if reading else ():
         on = sorted(found.keys() & set(job.node_names))
         if on and job.is_running and set(announced).isdisjoint(job.node_names):
@@ -33,22 +33,26 @@ def tolls(
     return found
 
 
-def _of_job(job: Job, now_s: float, *, is_dead: bool) -> Toll:
+def _of_job(job: Job, now_s: float, *, is_dead: bool) -> InterruptionLoss:
     request = checkpoint(job)
     is_saved = not is_dead and (request is not None or job.is_requeueable)
     loses = is_dead or request is None
     if not loses or job.started_at_s is None:
-        return Toll(saved_jobs=int(is_saved))
+        return InterruptionLoss(saved_jobs=int(is_saved))
     gpus = job.shape.gpus * len(job.node_names)
     hours = max(0.0, now_s - job.started_at_s) / SECONDS_PER_HOUR
-    return Toll(gpus * hours, int(is_saved))
+    return InterruptionLoss(gpus * hours, int(is_saved))
 
 
 def losses(seen: Snapshot) -> Losses:
     """Of the present month (UTC): what the ledger counted, and nodes that still end."""
     month = month_of(seen.now_s).name
-    going = (each.toll for each in seen.nodes if each.ended_at_s is None)
-    ending = [toll for toll in going if toll and toll.is_taken]
+    going = (each.interruption_loss for each in seen.nodes if each.ended_at_s is None)
+    ending = [
+        interruption_loss
+        for interruption_loss in going
+        if interruption_loss and interruption_loss.is_taken
+    ]
     counted = [each for each in seen.losses if each.month == month]
     return Losses(
         month,

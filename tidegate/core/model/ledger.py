@@ -43,15 +43,17 @@ class Cordon:
 
 
 @frozen
-class Toll:
+class InterruptionLoss:
     """What running jobs lost with a node that AWS took back, and how many were saved in time."""
 
     lost_gpu_hours: float = 0.0
     saved_jobs: int = 0
     is_taken: bool = True  # False: it ended by itself while it booted, AWS took nothing back
 
-    def plus(self, other: "Toll") -> "Toll":
-        return Toll(self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs)
+    def plus(self, other: "InterruptionLoss") -> "InterruptionLoss":
+        return InterruptionLoss(
+            self.lost_gpu_hours + other.lost_gpu_hours, self.saved_jobs + other.saved_jobs
+        )
 
 
 @frozen
@@ -62,7 +64,8 @@ class NodeRecord:
     not since its launch, `ended_at_s`: when it stopped to cost; what it has cost until then is in
     the ledger's counters.
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
-    it away or it ended by itself; `toll`: what that did to jobs, counted when AWS first said so.
+    it away or it ended by itself; `interruption_loss`: what that did to jobs, counted when AWS
+    first said so.
     `for_jobs`: those that it was bought for, of many some.
     """
 
@@ -81,7 +84,7 @@ class NodeRecord:
     ended_at_s: float | None = None
     template: str = ""
     interrupted_in: Phase | None = None
-    toll: Toll | None = None
+    interruption_loss: InterruptionLoss | None = None
     priced_at_s: float | None = None
     for_jobs: tuple[str, ...] = ()
 
@@ -100,7 +103,7 @@ class Charge:
 
 @frozen
 class Losses:
-    """The tolls of all nodes that AWS took back in a month ("2026-11")."""
+    """The interruption losses of all nodes that AWS took back in a month ("2026-11")."""
 
     month: str
     nodes: int
@@ -112,7 +115,8 @@ class Losses:
 class Stretch:
     """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
 
-    `next_usd_per_hour`: its price from then on; None: it has ended. `toll`: if AWS took it back.
+    `next_usd_per_hour`: its price from then on; None: it has ended. `interruption_loss`: if AWS
+    took it back.
     """
 
     instance_id: str
@@ -120,7 +124,7 @@ class Stretch:
     charges: tuple[Charge, ...]
     priced_at_s: float | None = None
     next_usd_per_hour: float | None = None
-    toll: Toll | None = None
+    interruption_loss: InterruptionLoss | None = None
 
 
 @frozen

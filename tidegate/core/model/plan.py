@@ -2,9 +2,9 @@
 
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.ledger import Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import WhyNot
 
@@ -86,7 +86,7 @@ class Watch:
 class Learn:
     """Remember how launches of a pool fare."""
 
-    learnt: Learnt
+    pool_history: PoolHistory
     reason: str
 
 

@@ -5,8 +5,8 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.learnt import Learnt
 from tidegate.core.model.ledger import Charge, LaunchRecord, Losses, NodeRecord
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.stuck import Stuck
 
@@ -48,7 +48,7 @@ class Snapshot:
     spent: tuple[Charge, ...] = ()
     losses: tuple[Losses, ...] = ()
     templates: tuple[tuple[str, Template], ...] = ()
-    learnt: tuple[Learnt, ...] = ()
+    pool_history: tuple[PoolHistory, ...] = ()
 
     @property
     def staleness(self) -> str:

@@ -22,8 +22,8 @@ def with_learnt(cluster: Cluster, resting: Iterable[Resting]) -> Cluster:
     To choose what to buy by, for the next hour. One loss is too little to refuse spot for, or to
     give up nodes that are there: a job's own requeues tell that (`tidegate.core.offers.loss`).
     """
-    learnt = {
+    shown = {
         offering: max(hazard, cluster.hazard_per_hour(offering))
         for offering, hazard in learnt_hazards(resting).items()
     }
-    return replace(cluster, hazards={**cluster.hazards, **learnt}) if learnt else cluster
+    return replace(cluster, hazards={**cluster.hazards, **shown}) if shown else cluster

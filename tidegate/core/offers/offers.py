@@ -17,7 +17,7 @@ from tidegate.core.offers.catalogue import Catalogue, Entry, bits, entry, gres, 
 from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
-from tidegate.core.offers.reservations import Stock
+from tidegate.core.offers.reservations import ReservedCapacity
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
 HAZARD_STEP = 4.0
@@ -30,7 +30,7 @@ CATALOGUES_KEPT = 200
 
 
 @dataclass(slots=True, eq=False)
-class Shelf:
+class OfferGroup:
     """What one pool sells in one market at about one hazard."""
 
     pool: Pool
@@ -45,7 +45,7 @@ class Shelf:
         return self.pool.is_min_types_strict and not self.market.is_prepaid
 
     def hours(self, need: Need) -> float:
-        """The hours that a node of this shelf is expected to be paid for, for this job."""
+        """The hours that a node of this offer group is expected to be paid for, for this job."""
         return billed_hours(
             need,
             boot_s=self.pool.boot_s,
@@ -68,19 +68,19 @@ class Shelf:
 @frozen
 class Option:
     """One offering for one gang. `cost_usd`: what a node is expected to cost until its end;
-    `mask`: all entries of the shelf that would do.
+    `mask`: all entries of the offer group that would do.
     """
 
     cost_usd: float
-    shelf: Shelf
+    offer_group: OfferGroup
     number: int
     usd_per_hour: float
     offering: Offering
     mask: int
 
 
-type Fitting = tuple[Shelf, int]
-"""A shelf and the mask of its entries that hold one node's share of a job."""
+type Fitting = tuple[OfferGroup, int]
+"""A offer group and the mask of its entries that hold one node's share of a job."""
 
 type Rested = tuple[str, Offering]
 """What is not bought now, and for which pool; "": for none."""
@@ -97,17 +97,17 @@ class _Range:
     def __init__(self, cluster: Cluster, resting: frozenset[Rested], like: "_Range | None") -> None:
         self.cluster = cluster
         self.resting = resting
-        self._shelves: dict[tuple[str, Market], tuple[Shelf, ...]] = {}
+        self._offer_groups: dict[tuple[str, Market], tuple[OfferGroup, ...]] = {}
         self._shared: dict[tuple[object, ...], dict[float, Catalogue]] = {}
         if like is not None and len(like._shared) < CATALOGUES_KEPT:
             self._shared = like._shared
 
-    def shelves(self, pool: Pool, market: Market) -> tuple[Shelf, ...]:
+    def offer_groups(self, pool: Pool, market: Market) -> tuple[OfferGroup, ...]:
         key = pool.name, market
-        if key not in self._shelves:
+        if key not in self._offer_groups:
             by_hazard = sorted(self._catalogues(pool, market).items())
-            self._shelves[key] = tuple(Shelf(pool, market, *each) for each in by_hazard)
-        return self._shelves[key]
+            self._offer_groups[key] = tuple(OfferGroup(pool, market, *each) for each in by_hazard)
+        return self._offer_groups[key]
 
     def _catalogues(self, pool: Pool, market: Market) -> dict[float, Catalogue]:
         """Catalogues by hazard."""
@@ -151,32 +151,34 @@ def _range_of(cluster: Cluster, resting: frozenset[Rested]) -> _Range:
     return _RANGES[0]
 
 
-class Shelves:
-    """All shelves of a plan, in tiers of equal pool weight, the highest first."""
+class OfferGroups:
+    """All offer groups of a plan, in tiers of equal pool weight, the highest first."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._resting = frozenset(
             (r.pool, r.offering) for r in snapshot.resting if r.until_s > snapshot.now_s
         )
-        self.stock = Stock(snapshot)
+        self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
 
     @cached_property
-    def tiers(self) -> tuple[tuple[Shelf, ...], ...]:
+    def tiers(self) -> tuple[tuple[OfferGroup, ...], ...]:
         """Stocked when somebody comes to buy: most plans buy nothing."""
-        tiers: dict[int, list[Shelf]] = {}
+        tiers: dict[int, list[OfferGroup]] = {}
         closed = {
-            each.pool for each in self._snapshot.learnt if each.closed_until_s(self._snapshot.now_s)
+            each.pool
+            for each in self._snapshot.pool_history
+            if each.closed_until_s(self._snapshot.now_s)
         }
         open_pools = [pool for pool in self._snapshot.cluster.pools if pool.name not in closed]
         for pool in sorted(open_pools, key=lambda p: (-p.weight, p.name)):
-            tiers.setdefault(pool.weight, []).extend(self._shelves(pool))
-        return tuple(tuple(shelves) for shelves in tiers.values())
+            tiers.setdefault(pool.weight, []).extend(self._offer_groups(pool))
+        return tuple(tuple(offer_groups) for offer_groups in tiers.values())
 
     def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
-        """Tier by tier, the shelves that have something for the job."""
+        """Tier by tier, the offer groups that have something for the job."""
         is_patient = may_be_interrupted(need, now_s=self._snapshot.now_s, boot_s=self._boot_s(need))
         tiers = [tuple(f for s in tier if (f := (s, self.mask(need, s)))[1]) for tier in self.tiers]
         if not is_patient:
@@ -185,30 +187,30 @@ class Shelves:
             tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
         yield from (tier for tier in tiers if tier)
 
-    def mask(self, need: Need, shelf: Shelf) -> int:
-        """The entries of the shelf that hold one node's share of the job."""
-        pool = shelf.pool
+    def mask(self, need: Need, offer_group: OfferGroup) -> int:
+        """The entries of the offer group that hold one node's share of the job."""
+        pool = offer_group.pool
         if pool.name not in need.pools or not allows_time(pool, need):
             return 0
         if need.deadline_s is not None and late_s(pool, need, self._snapshot.now_s) > 0:
             return 0
         shape = need.shape
-        found = shelf.catalogue.fit(vector(shape), gres(shape))
+        found = offer_group.catalogue.fit(vector(shape), gres(shape))
         if found and need.constraint:
-            found &= shelf.meets(need.constraint)
-        if found and shelf.market is Market.CAPACITY_BLOCK:
-            found = self._outlasting(need, shelf, found)
-        elif shelf.is_strict and found.bit_count() < pool.min_types:
+            found &= offer_group.meets(need.constraint)
+        if found and offer_group.market is Market.CAPACITY_BLOCK:
+            found = self._outlasting(need, offer_group, found)
+        elif offer_group.is_strict and found.bit_count() < pool.min_types:
             return 0
-        if found and shelf.market is Market.SPOT:
-            found = self._paying(need, shelf, found)
+        if found and offer_group.market is Market.SPOT:
+            found = self._paying(need, offer_group, found)
         return found
 
-    def _paying(self, need: Need, shelf: Shelf, mask: int) -> int:
+    def _paying(self, need: Need, offer_group: OfferGroup, mask: int) -> int:
         """Without the entries on which the job would lose more than they save."""
         for number in bits(mask):
-            offering = shelf.catalogue.entries[number].offering
-            if self.losses.is_lossy(shelf.pool, offering, need):
+            offering = offer_group.catalogue.entries[number].offering
+            if self.losses.is_lossy(offer_group.pool, offering, need):
                 mask &= ~(1 << number)
         return mask
 
@@ -221,22 +223,22 @@ class Shelves:
         pools = self._snapshot.cluster.pools
         return max((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
 
-    def _outlasting(self, need: Need, shelf: Shelf, mask: int) -> int:
+    def _outlasting(self, need: Need, offer_group: OfferGroup, mask: int) -> int:
         """Without the entries whose reservation ends before the job would."""
-        for number, each in enumerate(shelf.catalogue.entries):
-            if not self.stock.outlasts(each.offering, need, shelf.pool.boot_s):
+        for number, each in enumerate(offer_group.catalogue.entries):
+            if not self.reserved_capacity.outlasts(each.offering, need, offer_group.pool.boot_s):
                 mask &= ~(1 << number)
         return mask
 
-    def _shelves(self, pool: Pool) -> Iterator[Shelf]:
+    def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations:
             yield from self._prepaid_shelves(pool)
         paid = _range_of(with_learnt(self._snapshot.cluster, self._snapshot.resting), self._resting)
         for market in pool.markets:
             if not market.is_prepaid:
-                yield from paid.shelves(pool, market)
+                yield from paid.offer_groups(pool, market)
 
-    def _prepaid_shelves(self, pool: Pool) -> Iterator[Shelf]:
+    def _prepaid_shelves(self, pool: Pool) -> Iterator[OfferGroup]:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
             if market not in pool.markets:
                 continue
@@ -245,11 +247,11 @@ class Shelves:
             if key not in self._prepaid_by:
                 self._prepaid_by[key] = Catalogue(tuple(self._prepaid(pool, market, resting)))
             if self._prepaid_by[key].entries:
-                yield Shelf(pool, market, 0.0, self._prepaid_by[key])
+                yield OfferGroup(pool, market, 0.0, self._prepaid_by[key])
 
     def _prepaid(self, pool: Pool, market: Market, resting: frozenset[Offering]) -> Iterator[Entry]:
         types = {each.name: each for each in pool.instance_types}
-        for offering in self.stock.offerings(market):
+        for offering in self.reserved_capacity.offerings(market):
             is_ours = offering.instance_type in types and offering.zone in pool.zones
             if is_ours and offering not in resting:
                 yield entry(types[offering.instance_type], [(0.0, offering)])
@@ -273,15 +275,15 @@ def late_s(pool: Pool, need: Need, now_s: float) -> float:
     return max(now_s + pool.boot_s + need.shortest_s - need.deadline_s, 0.0)
 
 
-def _options(need: Need, shelf: Shelf, mask: int) -> Iterator[Option]:
-    hours = shelf.hours(need)
-    for usd, number, offering in shelf.catalogue.by_zone():
+def _options(need: Need, offer_group: OfferGroup, mask: int) -> Iterator[Option]:
+    hours = offer_group.hours(need)
+    for usd, number, offering in offer_group.catalogue.by_zone():
         if mask >> number & 1:
-            yield Option(usd * hours, shelf, number, usd, offering, mask)
+            yield Option(usd * hours, offer_group, number, usd, offering, mask)
 
 
 def _by_cost(option: Option) -> tuple[float, str, Offering]:
-    return option.cost_usd, option.shelf.pool.name, option.offering
+    return option.cost_usd, option.offer_group.pool.name, option.offering
 
 
 def _by_price(each: Entry) -> tuple[float, Offering]:

@@ -85,7 +85,7 @@ def _next_block(
     return (blocks[0] if blocks else None), 0
 
 
-class Stock:
+class ReservedCapacity:
     """How many instances each reservation still holds for us in this plan."""
 
     def __init__(self, snapshot: Snapshot) -> None:

@@ -103,7 +103,13 @@ def ended(record: NodeRecord, now_s: float) -> Stretch:
     """The last stretch of a node that is gone: until its reclaim, if that has come, or now."""
     at_s = now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
     found = charges(record, at_s)
-    return Stretch(record.instance_id, at_s, found, record.priced_at_s, toll=record.toll)
+    return Stretch(
+        record.instance_id,
+        at_s,
+        found,
+        record.priced_at_s,
+        interruption_loss=record.interruption_loss,
+    )
 
 
 def repriced(record: NodeRecord, usd_per_hour: float, seen: Snapshot) -> Stretch:

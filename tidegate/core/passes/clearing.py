@@ -103,12 +103,15 @@ def _ways(
     lacks = max(need.nodes - free, 1) if need.is_gang else 1
     if not any(_is_within(usage, pool, lacks, least) for pool in need.pools):
         return
-    for option in islice(work.shelves.options(need), OPTIONS_MAX):
-        pool, offering = option.shelf.pool.name, option.offering
+    for option in islice(work.offer_groups.options(need), OPTIONS_MAX):
+        pool, offering = option.offer_group.pool.name, option.offering
         place = (pool, offering.zone)
         held = gang_members(work.bins.for_gang(need), need, place) if need.is_gang else []
         lacks = need.nodes - len(held) if need.is_gang else 1
-        if option.shelf.market.is_prepaid and work.shelves.stock.left(offering) < lacks:
+        if (
+            option.offer_group.market.is_prepaid
+            and work.offer_groups.reserved_capacity.left(offering) < lacks
+        ):
             continue
         load = work.load_of(offering.instance_type, option.usd_per_hour)
         if (pool, lacks, load) in in_vain:

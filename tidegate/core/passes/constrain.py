@@ -48,7 +48,7 @@ def keep_off_spot(work: Work) -> None:
 def _spots(work: Work) -> set[Spot]:
     """What is there on spot, boots, or is being bought."""
     there = {(each.pool, each.offering) for each in work.bins.all}
-    return {each for each in there | work.shop.bought if each[1].market is Market.SPOT}
+    return {each for each in there | work.launch_builder.bought if each[1].market is Market.SPOT}
 
 
 def _is_to_go(work: Work, job: Job, need: Need, spots: Collection[Spot]) -> bool:
@@ -56,7 +56,7 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Collection[Spot]) -> bool
     constraint, cluster = with_feature(job.constraint, STEADY), work.snapshot.cluster
     if constraint is None or constraint == job.constraint:
         return False
-    if not work.shelves.losses.elsewhere(need):
+    if not work.offer_groups.losses.elsewhere(need):
         return False
     pools = {pool.name: pool for pool in cluster.pools if pool.name in need.pools}
     for name, offering in spots:
@@ -64,6 +64,6 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Collection[Spot]) -> bool
         if pool is None or of is None or lacks(need.shape, of):
             continue
         is_open = satisfies(need.constraint, pool.features(of.name, Market.SPOT))
-        if is_open and work.shelves.losses.is_lossy(pool, offering, need):
+        if is_open and work.offer_groups.losses.is_lossy(pool, offering, need):
             return True
     return False

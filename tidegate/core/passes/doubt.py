@@ -49,7 +49,7 @@ def finish_launches(work: Work) -> None:
 def _is_held(work: Work, launch: Launch) -> bool:
     """Not bought from a reservation, or from one that still has a place for all of it."""
     first = launch.offerings[0]
-    return not first.market.is_prepaid or work.shelves.stock.has_all(first)
+    return not first.market.is_prepaid or work.offer_groups.reserved_capacity.has_all(first)
 
 
 def _count_in_doubt(work: Work, record: LaunchRecord) -> None:

@@ -73,14 +73,14 @@ def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
 
 def complete(work: Work, gang: Gang) -> bool:
     """Buy what a gang lacks; otherwise give back what it held."""
-    before = work.shop.num_launches
+    before = work.launch_builder.num_launches
     if not gang.is_of_kinds:
         _hold_again(work, gang)
     part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
     if part:
         named = lacks_named(part)
         why_nots = (named,) if named else work.refuse_reasons(part.need, max(part.missing, 1))
-        work.shop.undo(before)
+        work.launch_builder.undo(before)
         give_back(work, gang)
         for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
             work.refuse(job_id, why_nots, told(why_nots))
@@ -123,7 +123,7 @@ def _complete(work: Work, part: Part) -> bool:
     if not work.snapshot.wanted.is_up or work.barred(need.account):
         return False
     within = part.place or place_of(work, need.beside)
-    part.bought = work.shop.buy_gang(need, part.missing, within)
+    part.bought = work.launch_builder.buy_gang(need, part.missing, within)
     if part.bought or within is None or (need.where and need.where.required):
         return bool(part.bought)
     return _goes_elsewhere(work, part, within)
@@ -140,7 +140,7 @@ def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
     for place in (*sorted(places), None):
         held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
         lacks = whole.nodes - len(held)
-        bought = work.shop.buy_gang(whole, lacks, place) if lacks else []
+        bought = work.launch_builder.buy_gang(whole, lacks, place) if lacks else []
         if bought or not lacks:
             part.give_back(work.bins)
             part.need, part.bought = whole, bought

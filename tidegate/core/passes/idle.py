@@ -7,7 +7,7 @@ from tidegate.core.fleet import idle_time
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.templates import learnt_of
+from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.orders import OrderKind
@@ -39,7 +39,7 @@ def keep_warm(work: Work) -> None:
         surplus = max(-lacking, 0)  # replacements that are on their way
         for each in going[surplus:]:
             bought += _buy(work, pool, 1, f"it comes before {each.node.name} goes ({each.why})")
-        if pool.name in work.tries and not work.shop.num_nodes(pool.name):
+        if pool.name in work.tries and not work.launch_builder.num_nodes(pool.name):
             waits = work.tries[pool.name]
             why = f"the first node of its new template, before others go ({waits.why})"
             bought += _buy(work, pool, 1, why)
@@ -50,7 +50,7 @@ def keep_warm(work: Work) -> None:
 
 def _num_nodes(work: Work, pool: str) -> int:
     """Nodes of the pool that are there to stay, on their way or being bought."""
-    return sum(each.pool == pool for each in work.bins.all) + work.shop.num_nodes(pool)
+    return sum(each.pool == pool for each in work.bins.all) + work.launch_builder.num_nodes(pool)
 
 
 def _returning(work: Work, pool: Pool) -> int:
@@ -58,7 +58,7 @@ def _returning(work: Work, pool: Pool) -> int:
     return sum(
         each.use is Use.LEAVING
         and each.member.pool == pool.name
-        and work.shelves.stock.holds(each.member.offering)
+        and work.offer_groups.reserved_capacity.holds(each.member.offering)
         for each in work.judged
     )
 
@@ -75,7 +75,7 @@ def _is_unused(each: Bin) -> bool:
 def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
     """Buy up to `count` of the cheapest nodes that the limits allow; how many it were."""
     for bought in range(count):
-        if not work.shop.keep(pool, why):
+        if not work.launch_builder.keep(pool, why):
             return bought
     return max(count, 0)
 
@@ -110,7 +110,7 @@ def release_idle(work: Work) -> None:
         if pool and node.name in unused:
             places[pool.name] -= 1
             kept_s = idle_time.idle_s(
-                pool, learnt_of(work.snapshot, pool.name), places[pool.name], work.snapshot.now_s
+                pool, history_of(work.snapshot, pool.name), places[pool.name], work.snapshot.now_s
             )
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"

@@ -8,7 +8,7 @@ from math import inf
 
 from tidegate.core.buy.bins import Bin, Place, gang_members
 from tidegate.core.model.why import Why, WhyNot
-from tidegate.core.offers.offers import Shelves
+from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.passes.work import Gang, Part, Work
 
 type Members = list[list[Bin]]
@@ -53,14 +53,14 @@ def complete_kinds(work: Work, gang: Gang) -> Part | None:
         return next(part for part in gang.parts if part.missing)
     first: Part | None = None
     for zone in _zones(work, gang):
-        before = work.shop.num_launches
+        before = work.launch_builder.num_launches
         for part in gang.parts:
             part.give_back(work.bins)
         _hold(gang, _members(gang, list(work.bins.for_gang(gang.parts[0].need)), zone))
         incomplete = next((part for part in gang.parts if not _buy(work, part, zone)), None)
         if incomplete is None:
             return None
-        work.shop.undo(before)
+        work.launch_builder.undo(before)
         for part in gang.parts:
             part.bought = []
         first = first or incomplete
@@ -71,7 +71,9 @@ def _buy(work: Work, part: Part, zone: str) -> bool:
     if part.missing and lacks_named(part):
         return False
     if part.missing:
-        part.bought = work.shop.buy_gang(part.need, part.missing, part.place or ("", zone))
+        part.bought = work.launch_builder.buy_gang(
+            part.need, part.missing, part.place or ("", zone)
+        )
     return not part.missing or bool(part.bought)
 
 
@@ -106,15 +108,15 @@ def _zones(work: Work, gang: Gang) -> list[str]:
     if beside:
         return [beside[1]]
     held = {part.place[1] for part in gang.parts if part.place}
-    costs = [_by_zone(work.shelves, part) for part in gang.parts]
+    costs = [_by_zone(work.offer_groups, part) for part in gang.parts]
     zones = held.union(*costs)
     total = {zone: sum(cost.get(zone, inf) for cost in costs) for zone in zones}
     return sorted(zones, key=lambda zone: (zone not in held, total[zone], zone))
 
 
-def _by_zone(shelves: Shelves, part: Part) -> dict[str, float]:
+def _by_zone(offer_groups: OfferGroups, part: Part) -> dict[str, float]:
     """What the nodes of one part cost in each zone, at the offering to be bought first."""
     found: dict[str, float] = {}
-    for option in shelves.options(part.need):
+    for option in offer_groups.options(part.need):
         found.setdefault(option.offering.zone, option.cost_usd * part.need.nodes)
     return found

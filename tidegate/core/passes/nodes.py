@@ -85,10 +85,12 @@ def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
             flying.setdefault(record.pool, set()).add(record.launch_id)
     for launch in (r.launch for r in work.snapshot.launches if r.launch.launch_id in in_doubt):
         flying.setdefault(launch.pool, set()).add(launch.launch_id)
-    for learnt in work.snapshot.learnt:
-        left = learnt.launches_left(work.snapshot.now_s, len(flying.get(learnt.pool, ())))
+    for pool_history in work.snapshot.pool_history:
+        left = pool_history.launches_left(
+            work.snapshot.now_s, len(flying.get(pool_history.pool, ()))
+        )
         if left is not None:
-            work.shop.bound(learnt.pool, left)
+            work.launch_builder.bound(pool_history.pool, left)
 
 
 def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
@@ -144,7 +146,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
 
 
 def _lossy(work: Work, pool: Pool, offering: Offering) -> Callable[[Need], bool]:
-    return partial(work.shelves.losses.is_lossy, pool, offering)
+    return partial(work.offer_groups.losses.is_lossy, pool, offering)
 
 
 def save_jobs(work: Work) -> None:

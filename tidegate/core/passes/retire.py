@@ -14,7 +14,7 @@ from dataclasses import replace
 from tidegate.core.buy.bins import BinKind
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.judge import Judged, Use
-from tidegate.core.fleet.templates import Roll, drifted, learnt_of, roll
+from tidegate.core.fleet.templates import Roll, drifted, history_of, roll
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import span
@@ -75,8 +75,8 @@ def how_far(work: Work, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
         return roll(work.snapshot, each.pool, work.judged)
-    learnt = learnt_of(work.snapshot, each.pool.name)
-    return Roll.STOPPED if learnt.recent(work.snapshot.now_s) else Roll.PROVEN
+    pool_history = history_of(work.snapshot, each.pool.name)
+    return Roll.STOPPED if pool_history.recent(work.snapshot.now_s) else Roll.PROVEN
 
 
 def _try(work: Work, each: Outdated) -> bool:
@@ -187,12 +187,12 @@ def _forget(work: Work, each: Outdated) -> None:
 
 def _has_room(work: Work, each: Outdated) -> bool:
     """Whether limits and reservations allow a new node beside this one; a rest will pass."""
-    stock = work.shelves.stock
+    reserved_capacity = work.offer_groups.reserved_capacity
     if each.judged.member.offering.market.is_prepaid:
-        return stock.left(each.judged.member.offering) > 0
+        return reserved_capacity.left(each.judged.member.offering) > 0
     for kind, offering in each.pool.offerings():
         usd = work.snapshot.cluster.prices.get(offering, 0.0)
-        is_sold = stock.left(offering) > 0 if offering.market.is_prepaid else usd > 0
+        is_sold = reserved_capacity.left(offering) > 0 if offering.market.is_prepaid else usd > 0
         if is_sold and work.usage.room(each.pool.name, 1, Load.of(kind, usd))[0]:
             return True
     return False

@@ -139,7 +139,7 @@ class _Purchase:
 
     @cached_property
     def _blueprint(self) -> Blueprint:
-        return Blueprint(self._work.shelves, self._work.usage)
+        return Blueprint(self._work.offer_groups, self._work.usage)
 
     def complete(self, gangs: Sequence[Gang]) -> None:
         """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""
@@ -162,14 +162,14 @@ class _Purchase:
         while count and (slots or self._open(group, count)):
             slot = slots[0]
             by.append(slot.take())
-            slot.draft.for_jobs.append(need.job_id)
+            slot.pending_launch.for_jobs.append(need.job_id)
             count -= 1
             if not slot.left:
                 slots.popleft()
         if by:
             names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
             work.note_served(need.job_id, names, BUYING)
-        if count and not work.shop.is_full:
+        if count and not work.launch_builder.is_full:
             count = self._fill_closed(need, count)
         if count:
             work.refuse(need.job_id, group.refused, group.refused_because)
@@ -190,9 +190,9 @@ class _Purchase:
     def _open_all(self) -> None:
         """When no limit is in the way of anybody, nobody has to wait for his turn."""
         configs = list(dict.fromkeys(c for group in self._groups for c in group.configs))
-        if self._work.shop.has_room_for(configs):
+        if self._work.launch_builder.has_room_for(configs):
             for config in configs:
-                self._work.shop.open(config, config.left)
+                self._work.launch_builder.open(config, config.left)
 
     def _open(self, group: Group, count: int) -> bool:
         """Buy the next node of the group's; False: there is none for it in this plan."""
@@ -213,9 +213,9 @@ class _Purchase:
         for is_last in (False, True):
             while group.configs and not group.configs[0].left:
                 group.configs.popleft()
-            if group.configs and self._work.shop.open(group.configs[0]):
+            if group.configs and self._work.launch_builder.open(group.configs[0]):
                 return True
-            if is_last or self._work.shop.is_full:
+            if is_last or self._work.launch_builder.is_full:
                 return False
             self._redraws += 1
             is_whole = self._redraws <= REDRAWS_MAX

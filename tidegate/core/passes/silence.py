@@ -31,7 +31,7 @@ def replacements(
     work = Work(seen, launches_max, fleet)
     for run in (count_doubt, judge_nodes, serve_queue):
         run(work)  # what else they would do waits for the head
-    return tuple(owned(work.shop.launches(str(snapshot.epoch)), jobs))
+    return tuple(owned(work.launch_builder.launches(str(snapshot.epoch)), jobs))
 
 
 def _taken(snapshot: Snapshot) -> set[str]:

@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import dataclass, field
 
 from tidegate.core.buy.bins import Bin, BinKind, Bins, Place
-from tidegate.core.buy.launches import Shop
+from tidegate.core.buy.launches import LaunchBuilder
 from tidegate.core.buy.refusals import Refusals
 from tidegate.core.buy.steering import Worth
 from tidegate.core.demand.demand import Need
@@ -23,7 +23,7 @@ from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.limits import Load, Usage
-from tidegate.core.offers.offers import Shelves
+from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.offers.spend import used_up
 
 # In whatever state, as long as it is not DOWN. A drain with a guard does not outlive its node, and
@@ -124,7 +124,7 @@ class Outdated:
 
 @dataclass(slots=True)
 class Work:
-    """Nothing of it outlives the plan.
+    """What the passes of one plan share; nothing of it outlives the plan.
 
     `fleet`: every node that is ours. `passed_over`: jobs that an earlier attempt at this plan
     could not serve. `hoped`: nodes in doubt, with what each is likely to be. `needed`: jobs that
@@ -138,8 +138,8 @@ class Work:
     fleet: Sequence[Member]
     passed_over: dict[str, Unmet] = field(default_factory=dict)
     usage: Usage = field(init=False)
-    shelves: Shelves = field(init=False)
-    shop: Shop = field(init=False)
+    offer_groups: OfferGroups = field(init=False)
+    launch_builder: LaunchBuilder = field(init=False)
     refusals: Refusals = field(init=False)
     allowance: Allowance = field(init=False)
     bins: Bins = field(default_factory=Bins)
@@ -160,10 +160,10 @@ class Work:
 
     def __post_init__(self) -> None:
         self.usage = Usage(self.snapshot.cluster, used_up(self.snapshot))
-        self.shelves = Shelves(self.snapshot)
-        self.shop = Shop(self.shelves, self.usage, self.launches_max)
-        self.refusals = Refusals(self.snapshot, self.shelves, self.usage)
-        self.worth = Worth(self.snapshot, self.shelves)
+        self.offer_groups = OfferGroups(self.snapshot)
+        self.launch_builder = LaunchBuilder(self.offer_groups, self.usage, self.launches_max)
+        self.refusals = Refusals(self.snapshot, self.offer_groups, self.usage)
+        self.worth = Worth(self.snapshot, self.offer_groups)
 
     @property
     def digest(self) -> Digest:
@@ -238,7 +238,7 @@ class Work:
             return (WhyNot(Why.STOPPED, self.snapshot.wanted.reason),)
         if barred := self.barred(need.account):
             return (barred,)
-        if self.shop.is_full:
+        if self.launch_builder.is_full:
             said = f"a plan holds {self.launches_max} launches, it is in the next one"
             return (WhyNot(Why.NEXT_PLAN, said),)
         return self.refusals.of(need, nodes)

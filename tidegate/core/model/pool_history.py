@@ -26,7 +26,7 @@ class FailedLaunch:
 
 
 @frozen
-class Learnt:
+class PoolHistory:
     """One pool's past, as far as it decides what comes.
 
     `failed`: the newest failures; those of a template are forgotten when a node made from it
@@ -65,12 +65,12 @@ class Learnt:
             return None
         return max(BREAKER_LAUNCHES - recent - in_flight, 0)
 
-    def after_failure(self, failed: FailedLaunch) -> "Learnt":
+    def after_failure(self, failed: FailedLaunch) -> "PoolHistory":
         if any(each.launch_id == failed.launch_id for each in self.failed):
             return self
         return replace(self, failed=(*self.failed, failed)[-FAILED_MAX:])
 
-    def after_join(self, made_from: str, newest: Template | None, now_s: float) -> "Learnt":
+    def after_join(self, made_from: str, newest: Template | None, now_s: float) -> "PoolHistory":
         """A node joined well. `made_from`: the digest of its template."""
         found = self
         if made_from:

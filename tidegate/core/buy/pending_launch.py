@@ -1,0 +1,84 @@
+"""A launch in the making, and what EC2 is asked for in the end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ledger import Launch
+from tidegate.core.offers.catalogue import Vector
+from tidegate.core.offers.limits import Load
+from tidegate.core.offers.offers import OfferGroup
+
+
+@dataclass(slots=True, eq=False)
+class PendingLaunch:
+    """A launch in the making.
+
+    `each`: what a node of it counts against the limits. `mask`: the entries of the offer group on
+    which all its jobs may run; `size`: what the fullest of its nodes holds. `zone` "": any.
+    """
+
+    offer_group: OfferGroup
+    number: int
+    offering: Offering
+    each: Load
+    mask: int
+    size: Vector = (0, 0, 0)
+    count: int = 0
+    gated_for: str = ""
+    zone: str = ""
+    kept: str = ""
+    for_jobs: list[str] = field(default_factory=list)
+    gangs: list[str] = field(default_factory=list)
+    share: int = 0
+
+    @property
+    def min_count(self) -> int:
+        """With fewer none of it is of use."""
+        return (self.share or self.count) if self.gated_for else 1
+
+    @property
+    def usd_per_hour(self) -> float:
+        """The price of its first offering."""
+        prices = self.offer_group.catalogue.entries[self.number].zones
+        return next(usd for usd, offering in prices if offering == self.offering)
+
+    def launch(self, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
+        """What EC2 is asked for, any of these offerings, and the sentence that says why."""
+        jobs = tuple(dict.fromkeys(self.for_jobs))
+        pool = self.offer_group.pool.name
+        what = f"{self.count} x {self.offering} at {self.usd_per_hour:.3f} USD per hour"
+        reason = (
+            f"{what} for job {self._named(jobs)}: nothing that exists or boots fits, and this is "
+            f"the cheapest in pool {pool}"
+        )
+        if self.kept:
+            reason = f"{what}: {self.kept}"
+        return Launch(
+            launch_id=launch_id,
+            pool=pool,
+            offerings=offerings,
+            count=self.count,
+            min_count=self.min_count,
+            for_jobs=jobs,
+            usd_per_hour_each=self.each.usd_per_hour,
+            gated_for=self.gated_for,
+            reason=reason + self._relaxed(offerings),
+            gangs=tuple(self.gangs) if len(self.gangs) > 1 else (),
+        )
+
+    def _named(self, jobs: Sequence[str]) -> str:
+        named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")
+        if len(self.gangs) > 1:
+            return f"{named}, {self.share} each or none"
+        return f"{named}, all or none" if self.gated_for else named
+
+    def _relaxed(self, offerings: tuple[Offering, ...]) -> str:
+        """What became of the pool's `flexibility`, where there is too little to choose from."""
+        pool, named = self.offer_group.pool, len({each.instance_type for each in offerings})
+        if named >= pool.min_types or self.offer_group.market.is_prepaid:
+            return ""
+        return (
+            f"; it names {named} of the {pool.min_types} instance types that the pool wants at "
+            "least (flexibility), since no other fits the jobs and the limits and is to be had"
+        )
