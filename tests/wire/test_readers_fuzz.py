@@ -97,3 +97,12 @@ def test_what_is_nested_deeply(depth, old):
     check_digest(nest)
     check_snapshot(nest)
     check_snapshot(TEXT.replace("{", f'{{"extra":{nest},', 1))
+
+
+@pytest.mark.parametrize("count", [-1, 10_001, int("9" * 400)])
+def test_a_launch_of_more_nodes_than_a_fleet_has_is_refused(count):
+    place = ("launches", 0, "launch", "count")
+    text = changed(TEXT, place, int(HUGE)).replace(HUGE, str(count))
+
+    with pytest.raises(BadConfig, match=r"launches\[?.?0.*count"):
+        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")

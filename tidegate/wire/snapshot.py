@@ -32,6 +32,8 @@ _make = Describer(TEXTS)
 _OFFERING: Any = _make.model(Offering)
 
 Instant = Annotated[float, Field(ge=0)]
+# Source: EC2 user guide, "Quotas for EC2 Fleet": target capacity per fleet.
+FLEET_NODES_MAX = 10_000
 
 
 class PriceModel(Section):
@@ -161,6 +163,10 @@ def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     yield from _twice(("nodes",), "instance_id", (n.instance_id for n in snapshot.nodes))
     launches = (each.launch.launch_id for each in snapshot.launches)
     yield from _twice(("launches",), "launch", launches)
+    for number, record in enumerate(snapshot.launches):
+        if not 0 <= record.launch.count <= FLEET_NODES_MAX:
+            at = ("launches", number, "launch", "count")
+            yield Problem(at, f"must be 0 to {FLEET_NODES_MAX}, what a fleet may have")
     rests = (f"{r.offering} {r.pool}".rstrip() for r in snapshot.resting)
     yield from _twice(("resting",), "offering", rests)
     for index, node in enumerate(reading.nodes):
