@@ -1,15 +1,21 @@
 """What a world still waits for once nothing goes wrong any more; written without the planner."""
 
+from tidegate.core.demand.demand import demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Limits, Pool
-from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.plan import Served, Unmet
+from tidegate.core.model.slurm import Reading
 from tidegate.core.model.why import Why
+from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.slurm_table import caps_over
 from tidegate.sim.world import SimWorld
+
+type Spared = frozenset[tuple[str, Offering]]
+"""Names of pools, and what of each a job is not bought."""
 
 
 def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
@@ -76,9 +82,9 @@ def _lacking(world: SimWorld, kept: dict[str, str]) -> str | None:
     return None
 
 
-def never_runs(asked: Submit, world: SimWorld, *, is_steady: bool = False) -> bool:
-    """Whether no empty cluster within all limits could ever start this job; `is_steady`: on nodes
-    that nobody takes back.
+def never_runs(asked: Submit, world: SimWorld, kept_from: Spared = frozenset()) -> bool:
+    """Whether no empty cluster within all limits could ever start this job, without the offerings
+    of pools that it is `kept_from`.
 
     Nodes that a pool keeps may stand within a limit for ever, and a budget may be spent, so that
     it says yes there as well.
@@ -96,7 +102,7 @@ def never_runs(asked: Submit, world: SimWorld, *, is_steady: bool = False) -> bo
         _holds(asked, pool, kind, offering, world.cluster)
         for pool in pools
         for kind, offering in pool.offerings()
-        if not (is_steady and offering.market is Market.SPOT)
+        if (pool.name, offering) not in kept_from
     )
 
 
@@ -109,13 +115,31 @@ def _may_never_run(job: SimJob, world: SimWorld) -> bool:
 
 
 def _is_spared(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
-    """Whether spot would lose its work again and again, as the plan says, and limits keep it from
-    what nobody takes back.
+    """Whether some spot would lose its work again and again, as the plan says, and limits keep it
+    from all the rest: other spot too.
     """
-    plans = [done.plan for done in last.rounds[-1:]] if last else []
-    unmet = [each for made in plans for each in made.unmet if each.job_id in _names(job)]
+    done = last.rounds[-1] if last and last.rounds else None
+    if done is None or done.snapshot.digest is None:
+        return False
+    unmet = [each for each in done.plan.unmet if each.job_id in _names(job)]
     is_spared = any(why.kind is Why.LOSSY for each in unmet for why in each.why_nots)
-    return is_spared and never_runs(job.submit, world, is_steady=True)
+    return is_spared and never_runs(
+        job.submit, world, _lossy(job, world, done.snapshot.digest.reading)
+    )
+
+
+def _lossy(job: SimJob, world: SimWorld, reading: Reading) -> Spared:
+    """The spot that would, by the planner's own formula (`tidegate.core.offers.loss`)."""
+    needs, _ = demand(reading, world.cluster, frozenset())
+    losses = Losses(world.cluster)
+    return frozenset(
+        (pool.name, offering)
+        for need in needs
+        if need.job_id in _names(job)
+        for pool in world.cluster.pools
+        for _, offering in pool.offerings()
+        if losses.is_lossy(pool, offering, need)
+    )
 
 
 def _keeps_within_limits(cluster: Cluster) -> bool:
