@@ -106,3 +106,33 @@ def test_a_launch_of_more_nodes_than_a_fleet_has_is_refused(count):
 
     with pytest.raises(BadConfig, match=r"launches\[?.?0.*count"):
         decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("launch", "offerings"), []),
+        (("request", "overrides"), []),
+        (("request", "min_count"), 10_000),
+    ],
+)
+def test_a_launch_that_none_of_ours_can_be_is_refused(place, value):
+    text = changed(TEXT, ("launches", 0, *place), value)
+
+    with pytest.raises(BadConfig, match=rf"launches\[?.?0.*{place[-1]}  must"):
+        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+
+
+NODES_ASKED = ("digest", "reading", "jobs", 2, "nodes")
+
+
+def test_a_job_of_as_many_nodes_as_a_number_may_have_is_planned():
+    check_snapshot(changed(TEXT, NODES_ASKED, 2**53))
+
+
+@pytest.mark.parametrize("digits", [19, 400])
+def test_a_whole_number_that_sums_could_not_hold_is_refused(digits):
+    text = changed(TEXT, NODES_ASKED, int(HUGE)).replace(HUGE, "9" * digits)
+
+    with pytest.raises(BadConfig, match=r"jobs\[?.?2.*nodes"):
+        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")

@@ -117,7 +117,11 @@ def test_prices_and_hazards_seen_count_before_the_cluster_files() -> None:
 
 FAULTS = [
     ("now_s", -1, "now_s must be at least 0, is -1"),
-    ("digest.reading.jobs.0.nodes", -2, "digest.reading.jobs[0].nodes must be at least 0, is -2"),
+    (
+        "digest.reading.jobs.0.nodes",
+        -2,
+        "digest.reading.jobs[0].nodes must be 0-9,007,199,254,740,992, is -2",
+    ),
     (
         "digest.reading.jobs.0.nodes",
         "2",

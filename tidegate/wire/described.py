@@ -16,8 +16,11 @@ from pydantic import Field, TypeAdapter, create_model
 from tidegate.core.model.slurm import NodeState
 from tidegate.wire.section import Section
 
+# The largest that every reader of JSON has exactly (RFC 8259, section 6); far beyond any count,
+# and small enough that the planner's sums and products stay numbers.
+INTEGER_MAX = 2**53
 _NUMBERS = {
-    int: Annotated[int, Field(ge=0)],
+    int: Annotated[int, Field(ge=0, le=INTEGER_MAX)],
     float: Annotated[float, Field(ge=0)],
 }
 _STATE = Annotated[str, Field(pattern=r"^[A-Za-z_]+[*]?(\+[A-Za-z_]+[*]?)*$")]

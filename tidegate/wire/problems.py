@@ -157,11 +157,16 @@ def _expected(wanted: Schema, kind: str) -> str:
 def _bounds(wanted: Schema) -> str:
     low, high = wanted.get("minimum"), wanted.get("maximum")
     if low is not None and high is not None:
-        return f"{low:g}-{high:g}"
+        return f"{_number(low)}-{_number(high)}"
     if low is not None:
-        return f"at least {low:g}"
+        return f"at least {_number(low)}"
     above = wanted.get("exclusiveMinimum", 0)
-    return f"more than {above:g}" + (f", at most {high:g}" if high is not None else "")
+    at_most = f", at most {_number(high)}" if high is not None else ""
+    return f"more than {_number(above)}{at_most}"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if abs(value) < 1e6 else f"{value:,.0f}"
 
 
 def _at(root: Schema, place: Place) -> Schema:

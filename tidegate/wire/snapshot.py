@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, create_model
 
 from tidegate.core.model.calendar import ALWAYS_UP
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import OVERRIDES_MAX, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Node, Reading
 from tidegate.core.model.snapshot import Epoch, Snapshot
@@ -126,6 +126,8 @@ def decode_snapshot(text: str, cluster: Cluster, name: str) -> ReadSnapshot:
     except ValidationError as error:
         problems = problems_of(error, SnapshotModel)
         raise refusal(name, [_told(each) for each in problems]) from error
+    if broken := list(_broken_launches(model)):
+        raise refusal(name, broken)
     snapshot = _snapshot(model, cluster)
     if found := list(_problems(snapshot, model)):
         raise refusal(name, found)
@@ -151,6 +153,23 @@ def _snapshot(model: Any, cluster: Cluster) -> Snapshot:
     )
 
 
+def _broken_launches(model: Any) -> Iterator[Problem]:
+    """What no launch of ours can be."""
+    for number, record in enumerate(model.launches):
+        at: Place = ("launches", number)
+        if record.launch.count > FLEET_NODES_MAX:
+            text = f"must be 0 to {FLEET_NODES_MAX}, what a fleet may have"
+            yield Problem((*at, "launch", "count"), text)
+        if not record.launch.offerings:
+            yield Problem((*at, "launch", "offerings"), "must name at least one offering")
+        if not 0 < len(record.request.overrides) <= OVERRIDES_MAX:
+            text = f"must be 1 to {OVERRIDES_MAX}, what a fleet request may have"
+            yield Problem((*at, "request", "overrides"), text)
+        if record.request.min_count > record.request.count:
+            text = f"must be at most the count, {record.request.count}"
+            yield Problem((*at, "request", "min_count"), text)
+
+
 def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     digest, cluster = snapshot.digest, snapshot.cluster
     if digest and digest.cluster != cluster.name:
@@ -163,10 +182,6 @@ def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     yield from _twice(("nodes",), "instance_id", (n.instance_id for n in snapshot.nodes))
     launches = (each.launch.launch_id for each in snapshot.launches)
     yield from _twice(("launches",), "launch", launches)
-    for number, record in enumerate(snapshot.launches):
-        if not 0 <= record.launch.count <= FLEET_NODES_MAX:
-            at = ("launches", number, "launch", "count")
-            yield Problem(at, f"must be 0 to {FLEET_NODES_MAX}, what a fleet may have")
     rests = (f"{r.offering} {r.pool}".rstrip() for r in snapshot.resting)
     yield from _twice(("resting",), "offering", rests)
     for index, node in enumerate(reading.nodes):

@@ -10,7 +10,7 @@ from tidegate.core.buy.groups import Slot
 from tidegate.core.buy.pending_launch import PendingLaunch
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import OVERRIDES_MAX, Offering
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import Vector, bits, vector
@@ -23,9 +23,6 @@ LAUNCHES_MAX = 20
 # EC2 weighs capacity above our order on spot, so a much dearer type in the same request
 # could come although the cheap one is to be had.
 OVERRIDE_PRICE_FACTOR = 1.5
-
-# Source: CreateFleet, at most 100 overrides in a request of type instant.
-OVERRIDES_MAX = 100
 
 # Source: CreateFleet, MinTargetCapacity is at most 1,000.
 MIN_CAPACITY_MAX = 1000

@@ -171,6 +171,10 @@ def client_token(cluster: str, launch_id: str) -> str:
     return f"{cluster}-{launch_id}"
 
 
+# Source: CreateFleet, at most this many overrides in a request of type instant.
+OVERRIDES_MAX = 100
+
+
 @frozen
 class FleetRequest:
     """A whole CreateFleet call of type `instant`, kept byte for byte in the ledger.
@@ -189,7 +193,7 @@ class FleetRequest:
     tags: tuple[tuple[str, str], ...]
 
     def __post_init__(self) -> None:
-        assert 0 < len(self.overrides) <= 100, "EC2 takes at most 100 overrides in a fleet request"
+        assert 0 < len(self.overrides) <= OVERRIDES_MAX, "more than EC2 takes in a request"
         assert 0 <= self.min_count <= self.count
 
 
