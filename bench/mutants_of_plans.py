@@ -258,8 +258,16 @@ FAULTS_OF_PLANS = (
         "a refused offering is forgotten",
         (
             "service/launching.py",
-            "for key, refusal in {(each.pool, each.offering): each for each in told}.items():",
+            "for key, refusal in {each.key: each for each in told}.items():",
             "for key, refusal in ():",
+        ),
+    ),
+    mutant(
+        "a node that does not boot rests its offering for every pool",
+        (
+            "core/fleet/judge.py",
+            "return Rest(record.offering, record.pool, record.template, code, reason)",
+            'return Rest(record.offering, "", "", code, reason)',
         ),
     ),
     mutant(

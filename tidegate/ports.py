@@ -12,7 +12,7 @@ from tidegate.core.explain.history import Event
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.digest import Digest, Stamp
-from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceState, Offering
+from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, InstanceState
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -28,7 +28,7 @@ from tidegate.core.model.ledger import (
 )
 from tidegate.core.model.orders import Order, PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
@@ -211,8 +211,8 @@ class Ledger(Protocol):
         """These nodes wait for no gang any more."""
         ...
 
-    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
-        """The rests of these offerings that hold for every pool, as in `view`."""
+    def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
+        """Those of these rests that there are, as in `view`."""
         ...
 
     def rest(self, *resting: Resting) -> None:

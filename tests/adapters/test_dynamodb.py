@@ -1,5 +1,6 @@
 """The ledger's commit where planners share a table: whose commit was it?"""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -8,10 +9,13 @@ from bench.ledger import Counting, Read, write_day
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
-from tests.make import NOW_S
+from tests.make import NOW_S, offering
 from tidegate.adapters.dynamodb import DynamoLedger
+from tidegate.adapters.ledger_items import open_key, packed
+from tidegate.core.model.resting import Resting
 from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
+from tidegate.wire.records import RESTING, encode
 
 # Spent: two days and a month.
 COUNTERS = 3
@@ -98,3 +102,21 @@ def test_what_has_ended_costs_a_look_nothing(cloud: LocalCloud, names: CloudName
 
     assert (len(seen.nodes), seen.launches) == (20, ())
     assert client.read.items == 20 + len(seen.resting) + COUNTERS
+
+
+def test_a_rest_that_version_0_1_wrote_is_read_replaced_and_lifted(
+    planners: Planners, cloud: LocalCloud, names: CloudNames
+) -> None:
+    """Its key had no template; the newer of two counts."""
+    one, _ = planners
+    before = Resting(offering(), NOW_S + 60, 1, "x", "", pool="t4", template="lt-t4:1")
+    after = replace(before, until_s=NOW_S + 600, failures=2)
+    item = open_key(f"resting#{before.offering}#t4") | {"body": encode(RESTING, before)}
+    cloud.client("dynamodb").put_item(TableName=names.table, Item=packed(item))
+    read = one.view().resting
+    one.rest(after)
+    replaced = one.view().resting
+
+    one.lift(after)
+
+    assert (read, replaced, one.view().resting) == ((before,), (after,), ())

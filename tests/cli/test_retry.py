@@ -54,6 +54,21 @@ def test_what_rests_of_a_pool_is_asked_for_at_once(town: Town) -> None:
     assert looks(town) == before + 1
 
 
+def test_what_did_not_boot_is_lifted_for_its_pool_and_called_failed(town: Town) -> None:
+    ledger, on = ledger_of(town), pool_of(town, "t4").offerings()
+    (_, first), *_ = on
+    made = [
+        Resting(first, time.time() + 600, 2, "NodeTooSmall", "no GPUs", pool=each, template="d-1")
+        for each in ("t4", "other")
+    ]
+    ledger.rest(*made)
+
+    result = town.ask("retry", "t4")
+
+    assert f"{first} rests no more (it failed 2x)" in result.output
+    assert ledger.view().resting == (made[1],)
+
+
 def test_a_pool_that_failed_launches_had_closed_is_open(town: Town) -> None:
     ledger, now_s = ledger_of(town), time.time()
     failed = tuple(FailedLaunch(f"l-{n}", now_s - 300, now_s - 60) for n in range(3))

@@ -24,11 +24,13 @@ def test_a_refusal_replaces_the_one_before(ledger: Ledger) -> None:
 def test_a_rest_of_one_pool_stands_beside_that_of_all(ledger: Ledger) -> None:
     of_all = Resting(offering(), NOW_S + 180, 1, "Code", "words")
     of_one = replace(of_all, pool="t4", template="lt-t4:1")
+    of_its_nodes = replace(of_all, pool="t4", template="digest-1")
 
-    ledger.rest(of_all, of_one)
+    ledger.rest(of_all, of_one, of_its_nodes)
 
-    assert set(ledger.view().resting) == {of_all, of_one}
-    assert ledger.resting([offering()]) == (of_all,)
+    assert set(ledger.view().resting) == {of_all, of_one, of_its_nodes}
+    for each in (of_all, of_one, of_its_nodes):
+        assert ledger.resting([each.key]) == (each,)
 
 
 def test_a_rest_that_is_lifted_is_gone_and_may_be_lifted_twice(ledger: Ledger) -> None:
@@ -131,6 +133,6 @@ def test_the_rests_of_some_offerings_can_be_asked_for(ledger: Ledger, clock: Sim
     for each in (spot, on_demand):
         ledger.rest(Resting(each, NOW_S + 180, 1, "spot interruption", "gone"))
 
-    assert [one.offering for one in ledger.resting([spot])] == [spot]
+    assert [one.offering for one in ledger.resting([(spot, "", "")])] == [spot]
     clock.advance(180 + HOUR_S + 1)
-    assert ledger.resting([spot]) == ()
+    assert ledger.resting([(spot, "", "")]) == ()

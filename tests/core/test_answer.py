@@ -80,6 +80,21 @@ def test_a_job_behind_a_resting_offering_hears_ec2_s_words_and_the_next_try():
     assert found.pools[1] == "t4: g4dn.12xlarge has t4 GPUs, not a10g"
 
 
+def test_a_shortage_and_a_broken_image_of_one_offering_are_both_told():
+    every = [each for _, each in pool("a10g", (A10G,)).offerings()]
+    short = [Resting(each, NOW_S + 60, 2, "Insufficient", "We have none.") for each in every]
+    broken = [
+        Resting(*(each, NOW_S + 900, 1, "NodeTooSmall", "no GPUs"), pool="a10g", template="d-1")
+        for each in every
+    ]
+
+    found = asked("1", snapshot([job(1, gpu_type="a10g")], resting=[*short, *broken]))
+
+    assert "EC2 said Insufficient: We have none; so these rest: " in found.pools[0]
+    assert "the last nodes of it failed, NodeTooSmall: no GPUs; so these rest: " in found.pools[0]
+    assert "until 08:15:00 UTC (failed 1x)" in found.pools[0]
+
+
 def test_a_job_for_which_a_node_boots_hears_when_it_comes():
     seen = snapshot(
         [job(1)],

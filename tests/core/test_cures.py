@@ -95,6 +95,15 @@ def test_a_node_that_did_not_come_up_needs_somebody(code: str, message: str) -> 
     assert f": the last node of it did not come up: {code}: {message}; " in line
 
 
+def test_what_rests_for_one_pool_names_it() -> None:
+    of_one = replace(resting(Cure.NONE, "NodeTooSmall", "no GPUs"), pool="t4", template="digest-1")
+
+    (line,) = needed(snapshot(resting=[of_one]))
+
+    assert line.startswith("g4dn.xlarge/us-east-1a/spot of pool t4: the last node of it did not")
+    assert line.endswith("tidegate retry t4")
+
+
 @pytest.mark.parametrize(
     ("name", "market", "code"),
     [

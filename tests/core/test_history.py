@@ -55,8 +55,8 @@ def test_a_launch_for_many_jobs_is_about_each_of_them_and_about_no_other() -> No
         (Terminate(("i-12",), "for job 7:"), "terminate", {"node": "i-12"}, True),
         (Terminate(("i-12",), "for job 7:"), "terminate", {"job": "7"}, False),
         (Watch(Stuck("7", "digest", NOW_S), "job 8"), "watch", {"job": "7"}, True),
-        (Rest(SPOT, "NodeTooSmall", "of pool a10g"), "rest", {"pool": "t4"}, True),
-        (Rest(SPOT, "NodeTooSmall", "of pool a10g"), "rest", {"pool": "a10g"}, False),
+        (Rest(SPOT, "t4", "", "NodeTooSmall", "of pool a10g"), "rest", {"pool": "t4"}, True),
+        (Rest(SPOT, "t4", "", "NodeTooSmall", "of pool a10g"), "rest", {"pool": "a10g"}, False),
     ],
 )
 def test_a_decision_is_about_whom_it_names(

@@ -300,10 +300,11 @@ def test_a_busy_node_that_ec2_does_not_show_keeps_its_job_and_gets_no_new_one() 
 
 
 def test_an_instance_without_a_record_counts_and_is_taken_into_the_ledger() -> None:
-    made = plan(snapshot([job()], instances=[instance()]))
+    made = plan(snapshot([job()], instances=[replace(instance(), template="digest-1")]))
 
     assert launches(made) == []
-    assert [a.record.instance_id for a in made.actions if isinstance(a, Adopt)] == ["i-1"]
+    (adopted,) = (a.record for a in made.actions if isinstance(a, Adopt))
+    assert (adopted.instance_id, adopted.pool, adopted.template) == ("i-1", "t4", "digest-1")
 
 
 def test_a_node_drained_without_a_reason_is_a_forgotten_gate_and_is_released() -> None:

@@ -1,13 +1,14 @@
 """A small simulated world around the real control loop."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tests.make import cluster, digest, placement
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import Digest
+from tidegate.core.model.ec2 import Template
 from tidegate.core.model.slurm import Job, Node
 from tidegate.service.control import Control, Looked
 from tidegate.sim.bus import SimBus
@@ -37,11 +38,14 @@ class World:
         self.bus.put_digest(sent)
         return sent
 
-    def control(self) -> Control:
-        return Control(self.of, self.compute, self.ledger, self.bus, self.clock, placement(self.of))
+    def control(self, **newer: Template) -> Control:
+        """`newer`: what newer deployments made, by pool."""
+        placed = placement(self.of)
+        placed = replace(placed, templates={**placed.templates, **newer})
+        return Control(self.of, self.compute, self.ledger, self.bus, self.clock, placed)
 
-    def look(self) -> Looked:
-        return self.control().look()
+    def look(self, **newer: Template) -> Looked:
+        return self.control(**newer).look()
 
     def break_with(self, faults: Faults) -> None:
         for port in (self.compute, self.ledger, self.bus):

@@ -1,10 +1,13 @@
 """A node that ends while it boots is not bought again at once, and people hear what it said."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from tests.make import job, record
+import pytest
+
+from tests.make import T4, cluster, job, node, offering, pool, record
 from tests.service.conftest import World
-from tidegate.core.model.ec2 import InstanceState
+from tidegate.core.model.ec2 import InstanceState, Market, Template
 from tidegate.core.model.events import BootFailed, StateChange
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.resting import Resting
@@ -76,3 +79,124 @@ def test_nodes_that_joined_or_that_we_ended_are_no_boot_failures() -> None:
     )
 
     assert rests(world) == []
+
+
+# -- whose it is ---------------------------------------------------------------------------
+
+OLD, NEW = Template("lt-first", "1", "old-1"), Template("lt-first", "2", "new-2")
+
+
+def said(world: World, name: str) -> None:
+    world.control().interrupt([BootFailed(name, "gpu", SAID)])
+
+
+def ended(world: World, name: str) -> None:
+    world.compute.ending_s = 60.0
+    world.compute.end(name)
+
+
+def never_came(world: World, name: str) -> None:
+    world.clock.advance(world.of.timings.boot_bound_s + 1)
+    world.report([job(7)])
+
+
+def joined_down(world: World, name: str) -> None:
+    world.report([job(7)], [node(name, state="DOWN+DYNAMIC_NORM")])
+
+
+def joined_small(world: World, name: str) -> None:
+    world.report([job(7)], [replace(node(name), cpus=1)])
+
+
+HOW = [said, ended, never_came, joined_down, joined_small]
+
+
+def of_first() -> tuple[World, str]:
+    """A node boots for pool `first`, of its old template; `second` sells the same, and no more."""
+    world = World(
+        cluster(
+            pool("first", (T4,), weight=2, markets=(Market.SPOT,)),
+            pool("second", (T4,), markets=(Market.SPOT,)),
+        )
+    )
+    world.report([job(7)])
+    world.look(first=OLD)
+    (one,) = world.compute.live()
+    assert one.pool == "first"
+    return world, one.instance_id
+
+
+def bought(world: World, template: Template = OLD) -> set[str]:
+    """The pools of which a look buys for more jobs than what is on its way holds."""
+    before = {one.instance_id for one in world.compute.live()}
+    world.report([job(number) for number in range(7, 11)])
+    world.look(first=template)
+    return {one.pool for one in world.compute.live() if one.instance_id not in before}
+
+
+@pytest.mark.parametrize("fails", HOW)
+def test_a_boot_failure_of_one_pool_rests_nothing_of_another(
+    fails: Callable[[World, str], None],
+) -> None:
+    world, name = of_first()
+    fails(world, name)
+    world.look(first=OLD)
+
+    assert {(each.offering, each.pool, each.template) for each in rests(world)} == {
+        (offering(), "first", "old-1")
+    }
+    assert bought(world) == {"second"}
+
+
+@pytest.mark.parametrize("fails", HOW)
+def test_a_new_template_of_the_pool_lifts_them(fails: Callable[[World, str], None]) -> None:
+    world, name = of_first()
+    fails(world, name)
+    world.look(first=OLD)
+
+    assert bought(world, NEW) == {"first"}
+
+
+@pytest.mark.parametrize("fails", HOW)
+def test_what_a_node_of_an_old_template_does_says_nothing_of_the_new(
+    fails: Callable[[World, str], None],
+) -> None:
+    world, name = of_first()
+    fails(world, name)
+    world.look(first=NEW)
+
+    assert bought(world, NEW) == {"first"}
+
+
+def test_the_failure_of_an_old_template_takes_no_place_of_a_refusal_of_the_new() -> None:
+    world, name = of_first()
+    ours = Resting(offering(), world.clock.now_s() + 600, 1, "x", "", pool="first")
+    world.ledger.rest(replace(ours, template="lt-first:2"))
+
+    said(world, name)
+
+    assert len(rests(world)) == 2
+    assert bought(world, NEW) == {"second"}
+
+
+def test_a_shortage_after_a_boot_failure_rests_for_all_and_leaves_what_the_node_said() -> None:
+    world, name = of_first()
+    said(world, name)
+    world.compute.shortages = {offering(): 0}
+
+    bought(world)
+
+    codes = {(each.pool, each.template): each.code for each in rests(world)}
+    assert codes[("first", "old-1")] == "BootstrapFailed"
+    assert codes[("", "")] == "InsufficientInstanceCapacity"
+
+
+def test_failures_of_one_pool_count_for_it_alone() -> None:
+    world, name = of_first()
+    other = record("i-2", pool="second", phase=Phase.LAUNCHED)
+    world.ledger.all_nodes["i-2"] = other
+
+    said(world, name)
+    said(world, "i-2")
+
+    assert {each.pool: each.failures for each in rests(world)} == {"first": 1, "second": 1}

@@ -6,7 +6,7 @@
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
                                 interruption loss
-    resting#<offering>, resting#<offering>#<pool>
+    resting#<offering>, resting#<offering>#<pool>#<template>
     stuck#<job id>
     override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
@@ -62,7 +62,6 @@ from tidegate.adapters.ledger_items import (
 )
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
-from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -76,7 +75,7 @@ from tidegate.core.model.ledger import (
 )
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
 from tidegate.ports import COMMIT_MAX, NO_LOSSES, NO_ORDERS, Clock, Finished, LedgerView
@@ -240,17 +239,18 @@ class DynamoLedger:
     def _write_each(self, updates: Iterable["UpdateTypeDef"]) -> None:
         write(self.client, ({"Update": update} for update in updates))
 
-    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
-        keys = [packed(key(f"resting#{each}")) for each in sorted(set(offerings))]
+    def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
+        packed_keys = [packed(key(_resting_sk(each))) for each in sorted(set(keys))]
         with aws_call():
-            chunks = batched(keys, GET_CHUNK, strict=False)
+            chunks = batched(packed_keys, GET_CHUNK, strict=False)
             return self._remembered([item for chunk in chunks for item in self._get(chunk)])
 
     def _remembered(self, items: Iterable[Item]) -> tuple[Resting, ...]:
         # DynamoDB deletes expired items when it finds the time, up to days later.
         now_s = self.clock.now_s()
-        found = (decode(RESTING, item["body"]) for item in items)
-        return tuple(one for one in found if now_s < one.until_s + RESTING_KEPT_S)
+        found = [decode(RESTING, item["body"]) for item in items]
+        known = {one.key: one for one in sorted(found, key=lambda one: (one.key, one.until_s))}
+        return tuple(one for one in known.values() if now_s < one.until_s + RESTING_KEPT_S)
 
     def rest(self, *resting: Resting) -> None:
         write(self.client, ({"Put": self._resting_put(each)} for each in resting))
@@ -258,12 +258,13 @@ class DynamoLedger:
     def _resting_put(self, resting: Resting) -> "PutTypeDef":
         expires_at = int(resting.until_s + RESTING_KEPT_S)
         body = {"body": encode(RESTING, resting), "expires_at": expires_at}
-        return {"TableName": self.table, "Item": packed(open_key(_resting_sk(resting)) | body)}
+        return {"TableName": self.table, "Item": packed(open_key(_resting_sk(resting.key)) | body)}
 
     def lift(self, *resting: Resting) -> None:
         for each in resting:
-            with aws_call():
-                self.client.delete_item(TableName=self.table, Key=packed(key(_resting_sk(each))))
+            for sk in {_resting_sk(each.key), _resting_sk((each.offering, each.pool, ""))}:
+                with aws_call():
+                    self.client.delete_item(TableName=self.table, Key=packed(key(sk)))
 
     def watch(self, stuck: Stuck) -> None:
         self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
@@ -384,5 +385,7 @@ class DynamoLedger:
         return int(self.clock.now_s() + after_s)
 
 
-def _resting_sk(resting: Resting) -> str:
-    return f"resting#{resting.offering}" + (f"#{resting.pool}" if resting.pool else "")
+def _resting_sk(rest: RestKey) -> str:
+    """Version 0.1 wrote no template here: such items are gone six hours after a deployment."""
+    offering, *whose = rest
+    return "#".join(("resting", str(offering), *filter(None, whose)))

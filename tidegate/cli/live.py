@@ -175,7 +175,7 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
     sold = {on for each in file.cluster.pools if each.name == pool for _, on in each.offerings()}
     lifted = tuple(
         each
-        for each in sorted(view.resting, key=lambda each: (each.offering, each.pool))
+        for each in sorted(view.resting, key=lambda each: each.key)
         if each.until_s > now_s and each.stops(pool) and each.offering in sold
     )
     ledger.lift(*lifted)

@@ -15,6 +15,7 @@ def retry(
 ) -> None:
     """Lift the rests of what a pool sells, after what EC2 refused it for was put right."""
     from tidegate.cli.live import retried, told
+    from tidegate.core.fleet.judge import BOOT_FAILURES
     from tidegate.wire.config import load_cluster
     from tidegate.wire.problems import did_you_mean
 
@@ -26,7 +27,8 @@ def retry(
             raise typer.BadParameter(f"the cluster file has no pool {pool}{hint}")
         found = retried(file, pool, context.obj)
         for each in found.lifted:
-            typer.echo(f"{each.offering} rests no more (it was refused {each.failures}x)")
+            did = "failed" if each.code in BOOT_FAILURES else "was refused"
+            typer.echo(f"{each.offering} rests no more (it {did} {each.failures}x)")
         if found.failures:
             typer.echo(f"{found.failures} launches that gave no good node count no more")
         rested = found.lifted or found.failures

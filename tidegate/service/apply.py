@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
 from tidegate.core.fleet.templates import chosen
-from tidegate.core.model.ec2 import Offering, Refusal, RefusalKind
+from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
     Launch,
@@ -32,7 +32,7 @@ from tidegate.core.model.plan import (
     Terminate,
     Watch,
 )
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_of
@@ -183,16 +183,19 @@ class Applier:
 
     def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
         """What came and was no good."""
-        before = {resting.offering: resting for resting in snapshot.resting}
+        before = {resting.key: resting for resting in snapshot.resting}
         timings, factor = snapshot.cluster.timings, BROKEN_REST_FACTOR
-        broken: dict[Offering, Resting] = {}
+        broken: dict[RestKey, Resting] = {}
         for action in actions:
             if isinstance(action, Rest):
-                one = action.offering
-                refusal = Refusal(one, RefusalKind.OTHER, action.code, action.reason)
-                broken[one] = rested(
-                    refusal, before.get(one), snapshot.now_s, timings, factor=factor
+                offering, pool, template = action.key
+                refusal = Refusal(
+                    *(offering, RefusalKind.OTHER, action.code, action.reason),
+                    pool=pool,
+                    template=template,
                 )
+                known = before.get(action.key)
+                broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
         if broken:
             self.ledger.rest(*broken.values())
 

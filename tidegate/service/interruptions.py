@@ -228,7 +228,8 @@ class Interruptions:
         if not taken:
             return
         offerings = {record.offering for record in taken}
-        known = {resting.offering: resting for resting in self.ledger.resting(offerings)}
+        keys = [(offering, "", "") for offering in offerings]
+        known = {resting.offering: resting for resting in self.ledger.resting(keys)}
         now_s, timings = self.clock.now_s(), self.cluster.timings
         for offering in sorted(offerings):
             if resting := after_loss(offering, known.get(offering), now_s, timings):

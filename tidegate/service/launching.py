@@ -202,10 +202,10 @@ class Launching:
                 self.outcome.trouble.append(f"{len(spare)} nodes of no gang end later: {trouble}")
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
-        known = {(resting.pool, resting.offering): resting for resting in self.snapshot.resting}
+        known = {resting.key: resting for resting in self.snapshot.resting}
         timings, now_s = self.snapshot.cluster.timings, self.snapshot.now_s
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
-        for key, refusal in {(each.pool, each.offering): each for each in told}.items():
+        for key, refusal in {each.key: each for each in told}.items():
             yield rested(refusal, known.get(key), now_s, timings)
 
 

@@ -6,7 +6,6 @@ from itertools import batched
 
 from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
-from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import (
     Charge,
@@ -21,7 +20,7 @@ from tidegate.core.model.ledger import (
 )
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
-from tidegate.core.model.resting import Resting
+from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.offers.spend import month_of
@@ -51,7 +50,7 @@ class SimLedger:
     digest_seen: tuple[Stamp, float] | None = None
     all_nodes: dict[str, NodeRecord] = field(default_factory=dict)
     all_launches: dict[str, LaunchRecord] = field(default_factory=dict)
-    all_resting: dict[tuple[Offering, str], Resting] = field(default_factory=dict)
+    all_resting: dict[RestKey, Resting] = field(default_factory=dict)
     all_stuck: dict[str, Stuck] = field(default_factory=dict)
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
@@ -239,21 +238,19 @@ class SimLedger:
             with effect(self.faults, method):
                 yield from (self.all_nodes[one] for one in chunk if one in self.all_nodes)
 
-    def resting(self, offerings: Collection[Offering]) -> tuple[Resting, ...]:
+    def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
         with effect(self.faults, "resting"):
-            return tuple(
-                one for one in self._resting() if one.offering in offerings and not one.pool
-            )
+            return tuple(one for one in self._resting() if one.key in keys)
 
     def rest(self, *resting: Resting) -> None:
         for chunk in batched(resting, WRITES_MAX, strict=False):
             with effect(self.faults, "rest"):
-                self.all_resting.update(((each.offering, each.pool), each) for each in chunk)
+                self.all_resting.update((each.key, each) for each in chunk)
 
     def lift(self, *resting: Resting) -> None:
         with effect(self.faults, "lift"):
             for each in resting:
-                self.all_resting.pop((each.offering, each.pool), None)
+                self.all_resting.pop(each.key, None)
 
     def watch(self, stuck: Stuck) -> None:
         with effect(self.faults, "watch"):

@@ -182,7 +182,7 @@ def _problems(snapshot: Snapshot, model: Any) -> Iterator[Problem]:
     yield from _twice(("nodes",), "instance_id", (n.instance_id for n in snapshot.nodes))
     launches = (each.launch.launch_id for each in snapshot.launches)
     yield from _twice(("launches",), "launch", launches)
-    rests = (f"{r.offering} {r.pool}".rstrip() for r in snapshot.resting)
+    rests = (" ".join(filter(None, map(str, r.key))) for r in snapshot.resting)
     yield from _twice(("resting",), "offering", rests)
     for index, node in enumerate(reading.nodes):
         yield from _overfull(("digest", "reading", "nodes", index), node)

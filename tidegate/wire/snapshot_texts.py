@@ -229,7 +229,10 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "message": "EC2's message",
         "cure": "what it needs that waiting does not bring; empty: nothing",
         "pool": "the one that does not try it; empty: all",
-        "template": "`id:version` of what was refused to the pool; another one may be tried",
+        "template": (
+            "what the pool may not try: `id:version` of what was refused, the digest of what did "
+            "not boot; empty: any"
+        ),
     },
     "Wanted": {
         "is_up": "the calendar wants the cluster up",
@@ -248,7 +251,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "instances": "what EC2 shows of the cluster",
         "nodes": "the ledger's nodes",
         "launches": "the ledger's launches",
-        "resting": "offerings that EC2 refused",
+        "resting": "offerings that EC2 refused, or whose nodes did not boot",
         "wanted": "what the calendar says",
         "stuck": "jobs that Slurm does not start beside idle nodes",
         "spent": "what nodes that ended have cost in this day and month",

@@ -39,7 +39,7 @@ class Refusals:
     @cached_property
     def _resting(self) -> list[Resting]:
         found = (r for r in self._snapshot.resting if r.until_s > self._snapshot.now_s)
-        return sorted(found, key=lambda each: each.offering)
+        return sorted(found, key=lambda each: each.key)
 
     def of(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
         """Every obstacle; those that pass (limits, rests) before those that do not."""

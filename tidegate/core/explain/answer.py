@@ -274,15 +274,17 @@ def _fit(job: Job, pool: Pool) -> str:
 
 def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     """The sentences; resting offerings together, with EC2's words and the times of next tries."""
-    resting = {(each.pool, str(each.offering)): each for each in seen.resting}
+    resting = {(each.pool, str(each.offering), each.until_s): each for each in seen.resting}
     told: list[str] = []
     by_words: dict[tuple[bool, str], list[str]] = {}
     for each in why_nots:
-        rest = resting.get((each.pool, each.offering)) or resting.get(("", each.offering))
+        keys = ((pool, each.offering, each.until_s) for pool in (each.pool, ""))
+        rest = next((resting[key] for key in keys if key in resting), None)
         if each.kind not in (Why.RESTING, Why.BROKEN, Why.REFUSED) or rest is None:
             told.append(each.sentence)
             continue
-        until = f"{rest.offering} until {clock(rest.until_s)} (refused {rest.failures}x)"
+        did = "failed" if rest.code in BOOT_FAILURES else "refused"
+        until = f"{rest.offering} until {clock(rest.until_s)} ({did} {rest.failures}x)"
         by_words.setdefault((rest.code in BOOT_FAILURES, words(rest)), []).append(until)
     for (is_ours, its_words), rests in by_words.items():
         more = f" and {len(rests) - SHOWN_MAX} more" if len(rests) > SHOWN_MAX else ""

@@ -39,6 +39,6 @@ def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
         said = f"{many} of pool {name} gave no good node"
         if not broken:
             return Doubt(said, "")
-        last = max(broken, key=lambda each: (each.until_s, each.offering))
+        last = max(broken, key=lambda each: (each.until_s, each.key))
         return Doubt(f"{said}: {words(last)}", remedy(last, seen.cluster.name, name))
     return None

@@ -129,7 +129,7 @@ class Narrator:
                 return self._decision("adopt", action, nodes=(name,), pools=(pool,))
             case Rest():
                 on = (action.offering,)
-                return self._decision("rest", action, pools=self._sold_by(on[0]), on=on)
+                return self._decision("rest", action, pools=(action.pool,), on=on)
             case Watch():
                 until_s = action.stuck.until_s or None
                 return self._decision("watch", action, (action.stuck.job_id,), until_s=until_s)

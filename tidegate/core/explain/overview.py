@@ -226,7 +226,7 @@ def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
         RestingNow(
             *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
         )
-        for each in sorted(found, key=lambda each: (each.until_s, each.offering, each.pool))
+        for each in sorted(found, key=lambda each: (each.until_s, each.key))
     )
 
 

@@ -36,7 +36,7 @@ def sentence(action: Action) -> str:
         case Adopt():
             return f"adopt {action.record.instance_id}: {action.reason}"
         case Rest():
-            return f"rest {action.offering}: {action.reason}"
+            return f"rest {action.offering} of pool {action.pool}: {action.reason}"
         case Watch():
             return f"watch {action.reason}"
         case Learn():

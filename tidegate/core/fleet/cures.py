@@ -130,7 +130,7 @@ def remedy(resting: Resting, cluster: str, pool: str = "POOL") -> str:
 def needed(seen: Snapshot) -> Iterator[str]:
     """What somebody has to put right before these offerings can be bought: cause and remedy."""
     groups: dict[str, list[Resting]] = {}
-    for each in sorted(seen.resting, key=lambda each: each.offering):
+    for each in sorted(seen.resting, key=lambda each: each.key):
         if each.until_s > seen.now_s and (does := remedy(each, seen.cluster.name)):
             groups.setdefault(does, []).append(each)
     for does, ours in groups.items():
@@ -138,7 +138,8 @@ def needed(seen: Snapshot) -> Iterator[str]:
         more = f" and {len(ours) - SHOWN_MAX} more" if len(ours) > SHOWN_MAX else ""
         is_broken = ours[0].code in BOOT_FAILURES
         said = "the last node of it did not come up" if is_broken else "EC2 refuses it"
-        yield f"{names}{more}: {said}: {words(ours[0])}; {does}"
+        of = f" of pool {ours[0].pool}" if ours[0].pool else ""
+        yield f"{names}{more}{of}: {said}: {words(ours[0])}; {does}"
 
 
 def _quota(offering: Offering) -> str:

@@ -156,7 +156,7 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
         why = f"did not register within {timings.boot_bound_s:.0f} s"
-        return _end(member, why, Rest(member.offering, "BootBoundExceeded", f"a node {why}"))
+        return _end(member, why, _rest(member.record, "BootBoundExceeded", f"a node {why}"))
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
@@ -174,6 +174,7 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
         instance.offering,
         instance.launched_at_s,
         usd,
+        template=instance.template,
     )
     adopted = (Adopt(record, "it carries our tags and no record knows it"),)
     if member.node is not None and member.node.state.takes_jobs and snapshot.wanted.is_up:
@@ -214,10 +215,16 @@ def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ..
     record = member.record
     if record is None or record.phase is not Phase.LAUNCHED or record.ended_at_s is not None:
         return ()
-    known = (each for each in snapshot.resting if each.offering == record.offering)
+    rest = _rest(record, ENDED_WHILE_BOOTING, "a node ended while it booted")
+    known = (each for each in snapshot.resting if each.key == rest.key)
     if any(each.until_s > snapshot.now_s and each.code in BOOT_FAILURES for each in known):
         return ()
-    return (Rest(record.offering, ENDED_WHILE_BOOTING, "a node ended while it booted"),)
+    return (rest,)
+
+
+def _rest(record: NodeRecord, code: str, reason: str) -> Rest:
+    """What was asked of EC2; what other pools make of the same may come up all the same."""
+    return Rest(record.offering, record.pool, record.template, code, reason)
 
 
 def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
@@ -241,7 +248,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if record.phase is Phase.LAUNCHED:
         joined = (
             Mark(member.instance_id, Phase.JOINED, "registered with Slurm"),
-            *_disappoints(node, member, snapshot.cluster),
+            *_disappoints(node, record, snapshot.cluster),
         )
     if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
         reason = "AWS takes it away"
@@ -360,19 +367,19 @@ def _judge_kept(
     return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
 
 
-def _disappoints(node: Node, member: Member, cluster: Cluster) -> tuple[Action, ...]:
+def _disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Action, ...]:
     """A node that joins DOWN or smaller than its type would be bought again and again."""
-    expected = cluster.instance_type(member.offering.instance_type)
+    expected = cluster.instance_type(record.offering.instance_type)
     if node.state.is_down:
         what = f"a node joined {node.state}: {node.reason or 'no reason given'}"
-        return (Rest(member.offering, "NodeJoinedDown", what),)
+        return (_rest(record, "NodeJoinedDown", what),)
     if expected and (
         node.memory_mib < expected.slurm_memory_mib
         or node.gpus < expected.gpus
         or node.cpus < expected.vcpus
     ):
         what = f"a node joined with {node.gpus} GPUs, {node.cpus} CPUs, {node.memory_mib} MiB"
-        return (Rest(member.offering, "NodeTooSmall", what),)
+        return (_rest(record, "NodeTooSmall", what),)
     return ()
 
 

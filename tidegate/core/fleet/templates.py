@@ -53,9 +53,10 @@ def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Res
     if not any(each.template for each in snapshot.resting):
         return snapshot.resting
     used = {name.partition("/")[0]: set[str]() for name in templates}
-    for name, template in templates.items():
+    for name, deployed in templates.items():
         pool, slash, _ = name.partition("/")
-        used[pool].add(template.name if slash else (chosen(snapshot, pool) or template).name)
+        template = deployed if slash else chosen(snapshot, pool) or deployed
+        used[pool].update((template.name, template.digest))
     return tuple(
         each
         for each in snapshot.resting

@@ -248,6 +248,11 @@ class Refusal:
     pool: str = ""
     template: str = ""
 
+    @property
+    def key(self) -> tuple[Offering, str, str]:
+        """What rests after it (`RestKey`)."""
+        return self.offering, self.pool, self.template
+
 
 @frozen
 class FleetResult:

@@ -5,6 +5,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order
 from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.resting import RestKey
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import WhyNot
 
@@ -67,11 +68,20 @@ class Adopt:
 
 @frozen
 class Rest:
-    """Do not buy this offering for a while: what came of it was of no use."""
+    """Do not buy this offering for a pool for a while: what came of it was of no use.
+
+    `template`: the digest of what came; another one may be tried. "": nobody knows.
+    """
 
     offering: Offering
+    pool: str
+    template: str
     code: str
     reason: str
+
+    @property
+    def key(self) -> RestKey:
+        return self.offering, self.pool, self.template
 
 
 @frozen

@@ -7,8 +7,6 @@ from tidegate.sim.checks.buying import (
     NothingBeforeItsTime,
     NothingWhileBlind,
     RecordedFirst,
-    RefusalsRemembered,
-    RestingNotTried,
 )
 from tidegate.sim.checks.ending import (
     DrainedInTime,
@@ -42,6 +40,11 @@ from tidegate.sim.checks.plans import (
     TogetherOrNotAtAll,
 )
 from tidegate.sim.checks.prepaid import BlocksLeftInTime, PrepaidFirst, ReservationsNotOverrun
+from tidegate.sim.checks.resting import (
+    BootFailuresRestTheirPool,
+    RefusalsRemembered,
+    RestingNotTried,
+)
 from tidegate.sim.checks.sickness import SickNeedsWait
 from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
@@ -72,6 +75,7 @@ CHECKS: tuple[type[Check], ...] = (
     SameInAnyOrder,
     LooksEndInTime,
     RestingNotTried,
+    BootFailuresRestTheirPool,
     RefusalsRemembered,
     NoFutileLaunches,
     NothingForBoundJobs,

@@ -7,16 +7,15 @@ from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Limits, Pool
-from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, Offering
+from tidegate.core.model.ec2 import FleetRequest, Instance, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Association, Job, Reading
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
-from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
-from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.checks.witness import Check
 from tidegate.sim.slurm_parts import SimJob
 
 SLACK_USD = 0.002
@@ -225,55 +224,6 @@ class NoDoubleBuy(Check):
     def _joins_closed(self, node: NodeRecord) -> bool:
         """It was told to take no small job once it has booted: nobody needs it any more."""
         return node.order is not None and node.order.kind is OrderKind.DRAIN
-
-
-class RestingNotTried(Check):
-    """An offering that rested when the planner looked is in no new request."""
-
-    def requested(self, request: FleetRequest) -> None:
-        view = self.witness.view()
-        if view is None or not self.witness.is_new(request):
-            return
-        resting = {r.offering for r in view.resting if r.until_s > self.witness.now_s}
-        tried = sorted(resting.intersection(_offerings(request)))
-        if tried:
-            raise self.broken(f"{request.client_token} asks for {tried[0]}, which rests")
-
-
-class RefusalsRemembered(Check):
-    """What EC2 refused is not asked for again by later plans before the shortest rest is over."""
-
-    def __init__(self, witness: Witness) -> None:
-        super().__init__(witness)
-        self.heard: dict[int, list[Offering]] = {}
-        self.refused_at_s: dict[Offering, float] = {}
-
-    def begun(self) -> None:
-        self.heard[self.witness.depth] = []
-
-    def answered(self, result: FleetResult) -> None:
-        refused = [each.offering for each in result.refusals]
-        self.heard[self.witness.depth].extend(refused)
-
-    def looked(self, looked: Looked) -> None:
-        heard = self.heard[self.witness.depth]
-        if not looked.trouble:
-            self.refused_at_s.update(dict.fromkeys(heard, self.witness.now_s))
-
-    def requested(self, request: FleetRequest) -> None:
-        record = self.witness.record_of(request)
-        if record is None or not self.witness.is_new(request):
-            return
-        heard = self.heard[self.witness.depth]
-        offerings = set(_offerings(request))
-        if offerings.issubset(heard):
-            raise self.broken(f"{request.client_token} asks only for what was refused just now")
-        # A rest begins when its planner looked, which may have stood still since.
-        rest_s = self.world.cluster.timings.rest_min_s - PAUSE_MAX_S
-        for offering in sorted(offerings):
-            ago_s = record.created_at_s - self.refused_at_s.get(offering, -rest_s)
-            if 0 < ago_s < rest_s:
-                raise self.broken(f"{offering} was refused {ago_s:.0f} s ago and is tried again")
 
 
 class NothingBeforeItsTime(Check):

@@ -106,7 +106,8 @@ class PrepaidFirst(Check):
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
             is_ready = is_ready and each.offering not in self.unseen
             is_ready = is_ready and not self._comes_later(each, record)
-            if is_ready and not self._rests(each.offering) and self._takes(each, record, pool):
+            is_ready = is_ready and not self._rests(each.offering, pool)
+            if is_ready and self._takes(each, record, pool):
                 yield each
 
     def _comes_later(self, each: Reservation, record: LaunchRecord) -> bool:
@@ -143,9 +144,12 @@ class PrepaidFirst(Check):
             if record.status is LaunchStatus.RECORDED and offering in record.launch.offerings
         )
 
-    def _rests(self, offering: Offering) -> bool:
-        resting = self.world.ledger.all_resting.get((offering, ""))
-        return resting is not None and resting.until_s > self.witness.now_s - PAUSE_MAX_S
+    def _rests(self, offering: Offering, pool: Pool) -> bool:
+        until_s = self.witness.now_s - PAUSE_MAX_S
+        return any(
+            each.offering == offering and each.stops(pool.name) and each.until_s > until_s
+            for each in self.world.ledger.all_resting.values()
+        )
 
     def _takes(self, each: Reservation, record: LaunchRecord, pool: Pool) -> bool:
         """The jobs want no other market, and a block lasts until they have ended."""
