@@ -15,6 +15,7 @@ from local.iam.authorizer import Authorizer
 from local.iam.gate import Gate
 from local.iam.managed import install_managed_policies
 from local.iam.requests import body_of, is_s3_head, signer_of
+from local.iam.simulator import install_simulator
 from local.trouble import App, ConnectionLost, Environ, Fault, Trouble, Troubles
 
 # The access key of clients that only watch, such as the demo's screen.
@@ -48,6 +49,7 @@ class Front:
         self.troubles = Troubles()
         self.gate = Gate(self.authorizer, ADMINISTRATORS)
         install_managed_policies()
+        install_simulator()
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         name = call_name(environ)

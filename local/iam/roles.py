@@ -56,16 +56,33 @@ def role_arns(resources: Mapping[str, tuple[str, str]]) -> dict[str, str]:
 def role_policies(role_arn: str) -> list[Policy]:
     """The inline and attached policies of a role; empty when there is no such role."""
     role = _role(role_arn)
-    if role is None:
-        return []
-    if role.permissions_boundary_arn:
+    if role and role.permissions_boundary_arn:
         raise NotModelledError(f"the permissions boundary of {role_arn}")
+    return identity_policies(role_arn) or []
+
+
+def identity_policies(role_arn: str) -> list[Policy] | None:
+    """The same, whatever bounds them; None when there is no such role."""
+    role = _role(role_arn)
+    if role is None:
+        return None
     inline = [Policy(name, _document(text)) for name, text in role.policies.items()]
     attached = [
         Policy(policy.name, _document(_default_version(policy)))
         for policy in role.managed_policies.values()
     ]
     return inline + attached
+
+
+def boundary_of(role_arn: str) -> list[Policy] | None:
+    """The policy that bounds what a role may do; None when there is none."""
+    role = _role(role_arn)
+    arn = role.permissions_boundary_arn if role else None
+    if not arn:
+        return None
+    _, partition, _, _, account, _ = role_arn.split(":", 5)
+    policy = iam_backends[account][partition].managed_policies[arn]
+    return [Policy(policy.name, _document(_default_version(policy)))]
 
 
 def trust_policy(role_arn: str) -> Mapping[str, Any] | None:

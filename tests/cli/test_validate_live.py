@@ -1,142 +1,21 @@
 """`tidegate validate --live`: what the account lacks, all at once, before anything is deployed."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from botocore.exceptions import NoCredentialsError
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from local.cloud import LocalCloud
-from tests.cloud_resources import CloudNames, create_resources
+from tests.cli.region import ARM_IMAGE, LARGE_IMAGE, TRUST, Region, gateway, lead, names, region
+from tests.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
-from tidegate.adapters.account import EBS_AWS_KEY
 from tidegate.cli.main import app
 from tidegate.core.model.ec2 import SPOT_ROLE
-from tidegate.core.model.errors import NotAuthorized
 
-__all__ = ["cloud"]
-
-ENOUGH = {
-    "All G and VT Spot Instance Requests": 1000.0,
-    "Running On-Demand G and VT instances": 1000.0,
-}
-ARM_IMAGE = "ami-0a1b2c3d4e5f60718"
-LARGE_IMAGE = "ami-0b2c3d4e5f6071829"  # its root volume is of 120 GiB, another disk of 500
-TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
-
-
-@dataclass
-class Region:
-    """The local cloud's region, and what it does not know: quotas and the key of volumes.
-
-    It is the client of EC2 and of Service Quotas.
-    """
-
-    cloud: LocalCloud
-    names: CloudNames
-    file: Path
-    quotas: dict[str, float] = field(default_factory=lambda: dict(ENOUGH))
-    may_ask_quotas: bool = True
-    ebs_key: str = EBS_AWS_KEY
-
-    def client(self, service: str) -> Any:
-        return self if service in ("service-quotas", "ec2") else self.cloud.client(service)
-
-    def __getattr__(self, operation: str) -> Any:
-        return getattr(self.cloud.client("ec2"), operation)
-
-    def get_paginator(self, operation: str) -> Any:
-        if operation.endswith("service_quotas"):
-            return self
-        return self.cloud.client("ec2").get_paginator(operation)
-
-    def paginate(self, *, ServiceCode: str) -> Iterator[dict[str, Any]]:  # noqa: N803
-        assert ServiceCode == "ec2"
-        if not self.may_ask_quotas:
-            raise NotAuthorized("AccessDeniedException: no servicequotas:ListServiceQuotas")
-        yield {"Quotas": [{"QuotaName": k, "Value": v} for k, v in self.quotas.items()]}
-
-    def get_ebs_default_kms_key_id(self) -> dict[str, str]:
-        return {"KmsKeyId": self.ebs_key}
-
-    def describe_images(self, *, ImageIds: list[str]) -> Any:  # noqa: N803
-        if ImageIds == [ARM_IMAGE]:
-            return {"Images": [{"Architecture": "arm64", "State": "pending"}]}
-        if ImageIds == [LARGE_IMAGE]:
-            sizes = {"/dev/sdb": 500, "/dev/sda1": 120}
-            return {
-                "Images": [
-                    {
-                        "Architecture": "x86_64",
-                        "State": "available",
-                        "RootDeviceName": "/dev/sda1",
-                        "BlockDeviceMappings": [
-                            {"DeviceName": "/dev/sdc", "VirtualName": "ephemeral0"},
-                            *(
-                                {"DeviceName": name, "Ebs": {"VolumeSize": gib}}
-                                for name, gib in sizes.items()
-                            ),
-                        ],
-                    }
-                ]
-            }
-        return self.cloud.client("ec2").describe_images(ImageIds=ImageIds)
-
-    def ask(self, changes: dict[str, Any] | None = None) -> Result:
-        self.file.write_text(yaml.safe_dump(good(changes or {})))
-        return CliRunner().invoke(app, ["validate", "--live", str(self.file)], obj=self.client)
-
-    def told(self, changes: dict[str, Any] | None = None) -> list[str]:
-        """The problems, without headlines and what is told of every Slurm of this release.
-
-        Other tests leave networks that a note is about.
-        """
-        lines = [line for line in self.ask(changes).output.splitlines() if line.startswith("  ")]
-        left_out = ("network.cidr: ", " R21: ")
-        return [
-            " ".join(line.split()) for line in lines if not any(each in line for each in left_out)
-        ]
-
-
-@pytest.fixture(scope="module")
-def names(cloud: LocalCloud) -> CloudNames:
-    """Its VPC is a default one, with public subnets; moto's has no way out."""
-    cloud.client("iam").create_role(RoleName=SPOT_ROLE, AssumeRolePolicyDocument=TRUST)
-    made = create_resources(cloud, "live")
-    lead(cloud, main_table(cloud, made.vpc_id), gateway(cloud, made.vpc_id))
-    return made
-
-
-def main_table(cloud: LocalCloud, vpc_id: str) -> str:
-    of = [
-        {"Name": "vpc-id", "Values": [vpc_id]},
-        {"Name": "association.main", "Values": ["true"]},
-    ]
-    (table,) = cloud.client("ec2").describe_route_tables(Filters=of)["RouteTables"]
-    return str(table["RouteTableId"])
-
-
-def gateway(cloud: LocalCloud, vpc_id: str) -> str:
-    made = cloud.client("ec2").create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
-    cloud.client("ec2").attach_internet_gateway(InternetGatewayId=made, VpcId=vpc_id)
-    return str(made)
-
-
-def lead(cloud: LocalCloud, table: str, gateway_id: str) -> None:
-    cloud.client("ec2").create_route(
-        RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway_id
-    )
-
-
-@pytest.fixture
-def region(cloud: LocalCloud, names: CloudNames, tmp_path: Path) -> Region:
-    return Region(cloud, names, tmp_path / "cluster.yaml")
+__all__ = ["cloud", "names", "region"]
 
 
 def in_network(names: CloudNames, **more: Any) -> dict[str, Any]:
@@ -208,9 +87,11 @@ def test_what_may_not_be_asked_is_said_and_hides_nothing_else(region: Region):
 def test_what_could_not_be_asked_is_not_called_good(region: Region):
     region.may_ask_quotas = False
 
-    last = region.ask().output.splitlines()[-1]
+    result = region.ask()
 
-    assert last.endswith(": nothing missing in us-east-1, but 1 check could not ask")
+    last = result.output.splitlines()[-1]
+    assert last.endswith(": nothing missing in us-east-1, but 2 checks could not ask")
+    assert result.exit_code == 3
 
 
 def test_without_credentials_it_fails_with_one_sentence_that_says_why(region: Region):
@@ -248,6 +129,35 @@ def test_an_image_that_is_larger_than_a_root_volume_is_refused(region: Region):
     assert region.told({**enough, "head.root_gib": 120}) == []
     head = {"head.image": LARGE_IMAGE, "head.root_gib": 119}
     assert region.told(head) == [f"head.root_gib 119 GiB, {large}"]
+
+
+def test_the_newest_image_of_aws_is_held_against_the_root_volumes_as_well(region: Region):
+    region.root_gib = 101
+
+    nodes, head = region.told()
+
+    assert nodes.startswith("pools.t4.root_gib 100 GiB, the root volume of ami-")
+    assert head.startswith("head.root_gib 30 GiB, the root volume of ami-")
+
+
+@pytest.mark.parametrize(
+    ("quota", "changes", "words"),
+    [
+        ({"vpcs": 1.0}, {}, "network.cidr the quota `VPCs per Region` is 1, and "),
+        ({}, {"network.nat": "one"}, "network.nat the quota `EC2-VPC Elastic IPs` is 0, and 0 are"),
+        ({}, {}, ""),
+    ],
+    ids=["a VPC too many", "no address for the NAT gateway", "no NAT gateway"],
+)
+def test_a_network_of_its_own_needs_a_place_in_the_quotas(
+    region: Region, quota: dict[str, float], changes: dict[str, Any], words: str
+):
+    region.vpcs = quota.get("vpcs", 1000.0)
+    region.quotas["EC2-VPC Elastic IPs"] = 0.0
+
+    told = region.told(changes)
+
+    assert [line.startswith(words) for line in told] == [True] * bool(words), told
 
 
 def test_a_key_of_ones_own_needs_a_grant_for_spot(region: Region):

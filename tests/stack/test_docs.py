@@ -46,6 +46,7 @@ NOT_RUN = {
     "sbatch ": "as above, and the user's job runs",
     "journalctl ": "the head's journal is needed",
     "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
+    "tidegate probe": "as above: tests/cli/test_probe.py",
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
 }
 

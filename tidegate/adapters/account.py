@@ -87,13 +87,39 @@ class Account:
                 found.setdefault(each["InstanceType"], set()).add(each["Location"])
         return {name: frozenset(zones) for name, zones in found.items()}
 
-    def quotas(self) -> Mapping[str, float]:
-        """EC2's quotas by name; what was never changed has AWS's default."""
+    def quotas(self, service: str = "ec2") -> Mapping[str, float]:
+        """A service's quotas by name; what was never changed has AWS's default."""
         found: dict[str, float] = {}
         for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
-            for each in self._pages("service-quotas", operation, "Quotas", ServiceCode="ec2"):
+            for each in self._pages("service-quotas", operation, "Quotas", ServiceCode=service):
                 found[each["QuotaName"]] = each["Value"]
         return found
+
+    def num_addresses(self) -> int:
+        """How many Elastic IP addresses the region has; one call tells them all."""
+        answer = self._ask(lambda: self.clients("ec2").describe_addresses()) or {}
+        return len(answer.get("Addresses", ()))
+
+    def parameter(self, name: str) -> str | None:
+        """The value of an SSM parameter."""
+        answer = self._ask(lambda: self.clients("ssm").get_parameter(Name=name))
+        return str(answer["Parameter"]["Value"]) if answer else None
+
+    def tagged(self, cluster: str) -> tuple[str, ...]:
+        """The ARNs of what carries a cluster's tag; instances that have ended do so for a while."""
+        filters = [{"Key": CLUSTER_TAG, "Values": [cluster]}]
+        pages = self._pages(
+            "resourcegroupstaggingapi",
+            "get_resources",
+            "ResourceTagMappingList",
+            TagFilters=filters,
+        )
+        return tuple(sorted(each["ResourceARN"] for each in pages))
+
+    def log_groups(self, prefix: str) -> tuple[str, ...]:
+        """The names of log groups that begin so."""
+        pages = self._pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
+        return tuple(each["logGroupName"] for each in pages)
 
     def has_role(self, name: str) -> bool:
         return self._ask(lambda: self.clients("iam").get_role(RoleName=name)) is not None

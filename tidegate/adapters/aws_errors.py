@@ -152,8 +152,13 @@ MISSING = frozenset(
         "InvalidVpcID.NotFound",
         "NoSuchEntity",
         "NotFoundException",
+        "ParameterNotFound",
         "ResourceNotFoundException",
     }
+)
+# Source: "Error codes for the Amazon EC2 API".
+NO_DEFAULT_NETWORK = frozenset(
+    {"DefaultSubnetDoesNotExistInAZ", "DefaultVpcDoesNotExist", "MissingInput", "VPCIdNotSpecified"}
 )
 IDEMPOTENCY_MISMATCH = frozenset(
     {"IdempotentParameterMismatch", "IdempotentParameterMismatchException"}
@@ -205,6 +210,28 @@ def is_refusal(error: ClientError) -> bool:
 def is_dry_run_passed(error: ClientError) -> bool:
     """EC2's way to say that the call would have succeeded."""
     return code_of(error) == "DryRunOperation"
+
+
+def is_answer_of_dry_run(error: ClientError) -> bool:
+    """All but that EC2 was too busy to say."""
+    return refusal_kind(code_of(error)) is not RefusalKind.THROTTLED
+
+
+def is_denied(error: ClientError) -> bool:
+    return code_of(error) in ACCESS_DENIED
+
+
+def is_by_organization(error: ClientError) -> bool:
+    """Whether a policy of the organization denied it: then it denies everybody here.
+
+    Source: IAM user guide, "Troubleshoot access denied error messages".
+    """
+    return "service control policy" in message_of(error)
+
+
+def is_without_network(error: ClientError) -> bool:
+    """EC2 found no default VPC or subnet, and none was named."""
+    return code_of(error) in NO_DEFAULT_NETWORK
 
 
 def is_stack_not_found(error: ClientError) -> bool:

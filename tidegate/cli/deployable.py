@@ -12,6 +12,9 @@ from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.deployment import Existing, Nat
+from tidegate.wire.image_names import parent_image
+from tidegate.wire.node_models import OWN_IMAGE
 from tidegate.wire.problems import Place, Problem
 
 
@@ -20,6 +23,35 @@ class Note:
     """Something to know that hinders nothing."""
 
     problem: Problem
+
+
+@frozen
+class Unasked:
+    """A part of a question that got no answer, and why."""
+
+    text: str
+
+
+@frozen
+class Needless:
+    """Why a question is none for this file."""
+
+    text: str
+
+
+@frozen
+class Answer:
+    """What AWS said to one question. `claim`: what holds when there is no problem.
+
+    `unasked`: what could not be asked, and why. `needless`: why there is nothing to ask, or "".
+    """
+
+    code: str
+    claim: str
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
+    unasked: tuple[str, ...] = ()
+    needless: str = ""
 
 
 @dataclass(slots=True)
@@ -31,7 +63,7 @@ class Findings:
     unknown: list[str] = field(default_factory=list)
 
 
-type Found = Iterator[Problem | Note]
+type Found = Iterator[Problem | Note | Unasked | Needless]
 type Check = Callable[[ClusterFile, Account], Found]
 
 
@@ -39,15 +71,29 @@ def findings(file: ClusterFile, account: Account) -> Findings:
     """Everything at once: a check that may not ask does not keep the others from asking."""
     found = Findings()
     for check in CHECKS:
-        try:
-            for each in check(file, account):
-                if isinstance(each, Note):
-                    found.notes.append(each.problem)
-                else:
-                    found.problems.append(each)
-        except TidegateError as trouble:
-            found.unknown.append(f"{check.__doc__} {type(trouble).__name__}: {trouble}")
+        one = answer(check, file, account)
+        found.problems += one.problems
+        found.notes += one.notes
+        found.unknown += (f"{one.claim} {text}" for text in one.unasked)
     return found
+
+
+def answer(check: Check, file: ClusterFile, account: Account) -> Answer:
+    """What one check found, up to where it was refused an answer."""
+    found: list[Problem | Note | Unasked | Needless] = []
+    try:
+        for each in check(file, account):
+            found.append(each)
+    except TidegateError as trouble:
+        found.append(Unasked(f"{type(trouble).__name__}: {trouble}"))
+    return Answer(
+        code=check.__name__.strip("_").replace("_", "-"),
+        claim=(check.__doc__ or "").strip(),
+        problems=tuple(each for each in found if isinstance(each, Problem)),
+        notes=tuple(each.problem for each in found if isinstance(each, Note)),
+        unasked=tuple(each.text for each in found if isinstance(each, Unasked)),
+        needless="; ".join(each.text for each in found if isinstance(each, Needless)),
+    )
 
 
 def _offerings(file: ClusterFile, account: Account) -> Found:
@@ -87,9 +133,27 @@ def _quotas(file: ClusterFile, account: Account) -> Found:
     yield from quotas.problems(file.cluster.pools, account.quotas())
 
 
+def _addresses(file: ClusterFile, account: Account) -> Found:
+    """The network that the stack makes is within the quotas of VPCs and Elastic IP addresses."""
+    if file.network.vpc_id:
+        yield Needless("the file names a network that exists")
+        return
+    own = [each for each in account.vpcs().values() if each.cluster == file.cluster.name]
+    if own:
+        yield Needless(f"{own[0].vpc_id} of this cluster is there already")
+        return
+    yield from quotas.network_problems(
+        vpcs=(len(account.vpcs()), account.quotas("vpc")),
+        addresses=(account.num_addresses(), account.quotas()),
+        needed_addresses=int(file.network.nat is Nat.ONE),
+    )
+
+
 def _spot_role(file: ClusterFile, account: Account) -> Found:
-    """The service-linked role of spot instances exists."""
+    """Spot instances have their service-linked role, or get it at the first launch."""
     place = _first_spot(file)
+    if place is None:
+        yield Needless("no pool buys spot instances")
     if place and not account.has_role(SPOT_ROLE):
         command = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
         text = f"the account has no role {SPOT_ROLE} yet: EC2 makes it at the first launch, with a "
@@ -108,17 +172,13 @@ def _first_spot(file: ClusterFile) -> Place | None:
 
 def _images(file: ClusterFile, account: Account) -> Found:
     """Machine images exist, for the processors of head and nodes, and fit their root volumes."""
-    node_arch = file.cluster.pools[0].instance_types[0].arch  # a rule: an image is of one
-    wanted: list[tuple[Place, str, str]] = []
-    if file.image_id:
-        wanted.append((("image",), file.image_id, node_arch))
-    if file.head.image_id and not file.existing.head:
-        wanted.append((("head", "image"), file.head.image_id, USUAL_ARCH))
-    for place, image_id, arch in wanted:
-        image = account.image(image_id)
-        if image is None:
-            text = f"{image_id} is not there, or not shared with this account"
-            yield Problem(place, text)
+    for place, named, arch in _wanted_images(file):
+        image_id = named if named.startswith(OWN_IMAGE) else account.parameter(named)
+        image = account.image(image_id) if image_id else None
+        if image is None or image_id is None:
+            text = "is not there, or not shared with this account"
+            where = "" if image_id else "; AWS names the images of this region there"
+            yield Problem(place, f"{image_id or named} {text}{where}")
             continue
         if image.arch != arch:
             text = f"{image_id} is for {image.arch}, what boots from it is {arch}"
@@ -127,18 +187,30 @@ def _images(file: ClusterFile, account: Account) -> Found:
             yield Problem(place, f"{image_id} is {image.state}, not available")
         for key_id in image.keys:
             yield from _key(place, key_id, file, account)
-        for volume, gib in _root_volumes(file, image_id).items():
+        for volume, gib in _root_volumes(file, place).items():
             if gib < image.root_gib:
                 text = f"{gib} GiB, the root volume of {image_id} has {image.root_gib}"
                 yield Problem(volume, f"{text}: EC2 would refuse every launch")
 
 
-def _root_volumes(file: ClusterFile, image_id: str) -> Mapping[Place, int]:
+def _wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
+    """Where the file says it, an image's id or the SSM parameter that has it, and for what."""
+    node_arch = file.cluster.pools[0].instance_types[0].arch  # a rule: an image is of one
+    newest = parent_image(node_arch, file.os, installs_driver=file.installs_driver)
+    yield ("image",), file.image_id or newest, node_arch
+    if file.existing.head:
+        return
+    if file.head.image_id or not file.image_id:
+        yield ("head", "image"), file.head.image_id or parent_image(USUAL_ARCH), USUAL_ARCH
+
+
+def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
     """Where the file says how large the root volumes from an image are, and what: GiB."""
     sizes: dict[Place, int] = {}
-    if image_id == file.image_id:
+    if of == ("image",):
         sizes |= {("pools", name, "root_gib"): gib for name, gib in file.root_gib.items()}
-    if image_id == (file.head.image_id or file.image_id) and not file.existing.head:
+    is_shared = bool(file.image_id) and not file.head.image_id
+    if not file.existing.head and (is_shared or of != ("image",)):
         sizes["head", "root_gib"] = file.head.root_gib
     return sizes
 
@@ -180,6 +252,7 @@ def _existing_network(file: ClusterFile, account: Account) -> Found:
     """An existing network is as the file says."""
     wanted = file.network.vpc_id
     if wanted is None:
+        yield Needless("the stack makes a network of its own")
         return
     vpc = account.vpcs().get(wanted)
     if vpc is None:
@@ -213,11 +286,15 @@ def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
 
 def _ways_out(file: ClusterFile, account: Account) -> Found:
     """Machines in existing subnets reach what is outside them."""
+    if file.network.vpc_id is None:
+        yield Needless("the stack makes subnets of its own, with the way out that the file says")
     yield from ways_out.problems(file, account)
 
 
 def _existing_parts(file: ClusterFile, account: Account) -> Found:
     """Head, file system and secret that exist are there, in the network of the file."""
+    if file.existing == Existing():
+        yield Needless("the file names none")
     existing, vpc_id = file.existing, file.network.vpc_id
     in_vpc: list[tuple[Place, str, str | None]] = []
     if head := existing.head:
@@ -260,6 +337,6 @@ def _some(names: list[str]) -> str:
 
 
 CHECKS: tuple[Check, ...] = (
-    *(_offerings, _quotas, _spot_role, _images, _disk_key),
+    *(_offerings, _quotas, _addresses, _spot_role, _images, _disk_key),
     *(_own_network, _existing_network, _ways_out, _existing_parts),
 )

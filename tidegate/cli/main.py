@@ -21,6 +21,8 @@ from tidegate.cli.overrides import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, sto
 from tidegate.cli.pcluster_command import importing
 from tidegate.cli.plan import EXAMPLES as PLAN
 from tidegate.cli.plan import plan
+from tidegate.cli.probe.command import EXAMPLES as PROBE
+from tidegate.cli.probe.command import probe
 from tidegate.cli.replay import EXAMPLES as REPLAY
 from tidegate.cli.replay import replay
 from tidegate.cli.retry import EXAMPLES as RETRY
@@ -46,6 +48,7 @@ app = typer.Typer(
 app.command(epilog=SIMULATE)(simulate)
 app.command(epilog=REPLAY)(replay)
 app.command(epilog=VALIDATE)(validate)
+app.command(epilog=PROBE)(probe)
 
 
 class SchemaName(StrEnum):

@@ -1,4 +1,4 @@
-"""Whether EC2's vCPU quotas let a pool reach its limits."""
+"""Whether the account's quotas let a pool reach its limits, and a network be made."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +15,9 @@ _NAMES = {
     Market.ON_DEMAND: re.compile(r"Running On-Demand (?:Standard \()?(.+?)\)? instances"),
     Market.SPOT: re.compile(r"All (?:Standard \()?(.+?)\)? Spot Instance Requests"),
 }
+# Names as Service Quotas gives them, of the services `vpc` and `ec2` (VPC user guide, "Quotas").
+_VPCS = "VPCs per Region"
+_ADDRESSES = "EC2-VPC Elastic IPs"
 _FAMILY = re.compile(r"([a-z]+)([0-9]*)")
 
 type Quotas = Mapping[str, float]
@@ -89,3 +92,17 @@ def needed_vcpus(limits: Limits, types: list[InstanceType]) -> tuple[int, str] |
         least = min(each.vcpus / each.gpus for each in with_gpus)
         needs.append((ceil(limits.gpus * least), "gpus"))
     return min(needs, default=None)
+
+
+def network_problems(
+    *, vpcs: tuple[int, Quotas], addresses: tuple[int, Quotas], needed_addresses: int
+) -> Iterator[Problem]:
+    """Whether a VPC and its NAT gateway's addresses can be made; each: how many there are, quotas.
+
+    Of fleets Service Quotas names none that could be asked; EC2 says MaxFleetCountExceeded itself.
+    """
+    asked = (("cidr", 1, vpcs, _VPCS), ("nat", needed_addresses, addresses, _ADDRESSES))
+    for place, needed, (used, quotas), name in asked:
+        if name in quotas and needed and used + needed > quotas[name]:
+            text = f"the quota `{name}` is {quotas[name]:g}, and {used} are there already"
+            yield Problem(("network", place), f"{text}: raise it, or name a network that exists")

@@ -46,7 +46,10 @@ def validate(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Check cluster files; show every problem. Exit code 1 if any file has one."""
+    """Check cluster files; show every problem.
+
+    Exit codes: 0 all are good, 1 a file has a problem, 3 AWS did not answer everything.
+    """
     from rich.console import Console
 
     from tidegate.cli.shown import as_json
@@ -58,6 +61,8 @@ def validate(
         typer.echo(as_json(verdicts))
     if not all(each.is_good for each in verdicts):
         raise typer.Exit(code=1)
+    if any(each.not_checked for each in verdicts):
+        raise typer.Exit(code=3)
 
 
 def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
@@ -110,11 +115,12 @@ def _asked(
 
     from tidegate.adapters.account import Account
     from tidegate.adapters.clients import client
-    from tidegate.cli.deployable import findings
-    from tidegate.wire.problems import render
+    from tidegate.cli.deployable import Findings, findings
+    from tidegate.wire.problems import Problem, render
 
     make = clients or cache(lambda name: client(name, read.region))
-    found = _nobody_asks(make) or findings(read, Account(make))
+    nobody = nobody_asks(make)
+    found = Findings([Problem((), nobody)]) if nobody else findings(read, Account(make))
     if found.problems:
         console.print(render(f"{file} in {read.region}", found.problems), style="red")
     for each in found.notes:
@@ -130,13 +136,11 @@ def _asked(
     return found
 
 
-def _nobody_asks(clients: "Clients") -> "Findings | None":
-    """That AWS does not know who asks, so that no other question has an answer."""
+def nobody_asks(clients: "Clients") -> str:
+    """That AWS does not know who asks, so that no other question has an answer; "": it does."""
     from tidegate.adapters.aws_errors import aws_call
     from tidegate.adapters.person import who
-    from tidegate.cli.deployable import Findings
     from tidegate.core.model.errors import TidegateError
-    from tidegate.wire.problems import Problem
 
     try:
         with aws_call():
@@ -144,5 +148,5 @@ def _nobody_asks(clients: "Clients") -> "Findings | None":
         who(sts)
     except TidegateError as trouble:
         text = f"AWS was not asked, it does not know who asks: {trouble}"
-        return Findings([Problem((), f"{text}; log in first (try: aws sts get-caller-identity)")])
-    return None
+        return f"{text}; log in first (try: aws sts get-caller-identity)"
+    return ""

@@ -1,0 +1,226 @@
+"""Whether who asks may deploy and use a cluster, and the roles that do it for them may do theirs.
+
+Sources: CDK developer guide, "Bootstrap your environment" (`cdk deploy` assumes roles of the
+bootstrap stack, CloudFormation acts as another of them); the Service Authorization Reference for
+the actions; IAM user guide, "Permissions boundaries for IAM entities".
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tidegate.adapters.account import Account
+from tidegate.adapters.principals import Principals, Simulated
+from tidegate.cli.deployable import Found, Needless, Unasked
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.problems import Problem
+
+# What `cdk bootstrap` makes without a qualifier; the CDK asks for at least this version.
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
+BOOTSTRAP_VERSION = 6
+_ROLE = "cdk-hnb659fds-{}-role-{}-{}"
+ASSUMED = ("deploy", "file-publishing")
+EXECUTION = "cfn-exec"
+
+# CloudFormation makes each kind of resource of our templates by this, among others.
+CREATES = {
+    "AWS::Backup::BackupPlan": "backup:CreateBackupPlan",
+    "AWS::Backup::BackupSelection": "backup:CreateBackupSelection",
+    "AWS::Backup::BackupVault": "backup:CreateBackupVault",
+    "AWS::Budgets::Budget": "budgets:ModifyBudget",
+    "AWS::CloudWatch::Alarm": "cloudwatch:PutMetricAlarm",
+    "AWS::CloudWatch::Dashboard": "cloudwatch:PutDashboard",
+    "AWS::DynamoDB::Table": "dynamodb:CreateTable",
+    "AWS::EC2::EIP": "ec2:AllocateAddress",
+    "AWS::EC2::FlowLog": "ec2:CreateFlowLogs",
+    "AWS::EC2::Instance": "ec2:RunInstances",
+    "AWS::EC2::InternetGateway": "ec2:CreateInternetGateway",
+    "AWS::EC2::LaunchTemplate": "ec2:CreateLaunchTemplate",
+    "AWS::EC2::NatGateway": "ec2:CreateNatGateway",
+    "AWS::EC2::PlacementGroup": "ec2:CreatePlacementGroup",
+    "AWS::EC2::Route": "ec2:CreateRoute",
+    "AWS::EC2::RouteTable": "ec2:CreateRouteTable",
+    "AWS::EC2::SecurityGroup": "ec2:CreateSecurityGroup",
+    "AWS::EC2::SecurityGroupEgress": "ec2:AuthorizeSecurityGroupEgress",
+    "AWS::EC2::SecurityGroupIngress": "ec2:AuthorizeSecurityGroupIngress",
+    "AWS::EC2::Subnet": "ec2:CreateSubnet",
+    "AWS::EC2::SubnetRouteTableAssociation": "ec2:AssociateRouteTable",
+    "AWS::EC2::VPC": "ec2:CreateVpc",
+    "AWS::EC2::VPCEndpoint": "ec2:CreateVpcEndpoint",
+    "AWS::EC2::VPCGatewayAttachment": "ec2:AttachInternetGateway",
+    "AWS::EC2::Volume": "ec2:CreateVolume",
+    "AWS::EC2::VolumeAttachment": "ec2:AttachVolume",
+    "AWS::EFS::FileSystem": "elasticfilesystem:CreateFileSystem",
+    "AWS::EFS::MountTarget": "elasticfilesystem:CreateMountTarget",
+    "AWS::Events::EventBus": "events:CreateEventBus",
+    "AWS::Events::Rule": "events:PutRule",
+    "AWS::FSx::FileSystem": "fsx:CreateFileSystem",
+    "AWS::IAM::InstanceProfile": "iam:CreateInstanceProfile",
+    "AWS::IAM::Policy": "iam:PutRolePolicy",
+    "AWS::IAM::Role": "iam:CreateRole",
+    "AWS::Lambda::EventSourceMapping": "lambda:CreateEventSourceMapping",
+    "AWS::Lambda::Function": "lambda:CreateFunction",
+    "AWS::Lambda::Permission": "lambda:AddPermission",
+    "AWS::Logs::LogGroup": "logs:CreateLogGroup",
+    "AWS::Route53::HostedZone": "route53:CreateHostedZone",
+    "AWS::Route53::RecordSet": "route53:ChangeResourceRecordSets",
+    "AWS::S3::Bucket": "s3:CreateBucket",
+    "AWS::S3::BucketPolicy": "s3:PutBucketPolicy",
+    "AWS::SNS::Subscription": "sns:Subscribe",
+    "AWS::SNS::Topic": "sns:CreateTopic",
+    "AWS::SNS::TopicPolicy": "sns:SetTopicAttributes",
+    "AWS::SQS::Queue": "sqs:CreateQueue",
+    "AWS::SQS::QueuePolicy": "sqs:SetQueueAttributes",
+    "AWS::SSM::Parameter": "ssm:PutParameter",
+    "AWS::Scheduler::Schedule": "scheduler:CreateSchedule",
+    "AWS::Scheduler::ScheduleGroup": "scheduler:CreateScheduleGroup",
+    "AWS::SecretsManager::Secret": "secretsmanager:CreateSecret",
+}
+# Roles are handed to functions and machines; EFS and AWS Backup have service-linked roles made for
+# them at their first use in an account.
+ALSO = ("iam:PassRole", "iam:CreateServiceLinkedRole")
+DEPLOYS = tuple(sorted({*CREATES.values(), *ALSO}))
+
+# The commands that ask a cluster (docs/commands.md), and a launch by `tidegate probe`.
+ASKS = (
+    "cloudwatch:DescribeAlarms",
+    "dynamodb:GetItem",
+    "dynamodb:Query",
+    "ec2:DescribeInstances",
+    "ec2:GetConsoleOutput",
+    "lambda:GetFunctionConfiguration",
+    "s3:GetObject",
+    "s3:ListBucket",
+)
+LAUNCHES = (
+    "cloudwatch:SetAlarmState",
+    "ec2:TerminateInstances",
+    "lambda:InvokeFunction",
+    "sns:ListSubscriptionsByTopic",
+    "ssm:StartSession",
+)
+
+# What the roles of functions and machines do; a boundary may take any of it from them.
+ROLES_DO = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
+    "ec2:CreateFleet",
+    "ec2:CreateTags",
+    "ec2:DescribeInstances",
+    "ec2:RunInstances",
+    "ec2:StartInstances",
+    "ec2:StopInstances",
+    "ec2:TerminateInstances",
+    "elasticfilesystem:ClientMount",
+    "elasticfilesystem:ClientRootAccess",
+    "elasticfilesystem:ClientWrite",
+    "events:PutEvents",
+    "iam:CreateServiceLinkedRole",
+    "iam:PassRole",
+    "lambda:InvokeFunction",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "s3:GetObject",
+    "s3:ListBucket",
+    "s3:PutObject",
+    "secretsmanager:GetSecretValue",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+    "sqs:SendMessage",
+    "ssm:GetParameter",
+    "ssm:UpdateInstanceInformation",
+    "ssmmessages:CreateControlChannel",
+    "ssmmessages:CreateDataChannel",
+    "ssmmessages:OpenControlChannel",
+    "ssmmessages:OpenDataChannel",
+)
+
+# Not by name: a report is shown to others.
+WHO_ASKS = "who asks"
+
+
+def bootstrapped(file: ClusterFile, account: Account) -> Found:
+    """The account and region are bootstrapped for the CDK."""
+    del file
+    version = account.parameter(BOOTSTRAP)
+    command = "run `npx cdk bootstrap` (docs/deploying.md)"
+    if version is None:
+        yield Problem((), f"there is no parameter {BOOTSTRAP}: {command}")
+    elif not version.isdecimal() or int(version) < BOOTSTRAP_VERSION:
+        text = f"the bootstrap stack has version {version}, {BOOTSTRAP_VERSION} is needed"
+        yield Problem((), f"{text}: {command} again")
+
+
+def rights_to_deploy(file: ClusterFile, account: Account) -> Found:
+    """Who asks may assume the roles under which `cdk deploy` works."""
+    principals = Principals(account.clients)
+    caller = principals.caller()
+    if not caller.principal:
+        yield _root_user()
+        return
+    for kind in ASSUMED:
+        role = caller.role(_ROLE.format(kind, caller.account, file.region))
+        found = principals.of_principal(caller.principal, ["sts:AssumeRole"], role)
+        yield from _told(found, WHO_ASKS, f" {_name(role)}")
+
+
+def rights_of_cloudformation(file: ClusterFile, account: Account) -> Found:
+    """CloudFormation's role may make what the stacks hold."""
+    principals = Principals(account.clients)
+    caller = principals.caller()
+    role = caller.role(_ROLE.format(EXECUTION, caller.account, file.region))
+    yield from _told(principals.of_principal(role, DEPLOYS), _name(role))
+
+
+def rights_to_ask(file: ClusterFile, account: Account) -> Found:
+    """Who asks may use the other commands and a launch of this one."""
+    del file
+    principals = Principals(account.clients)
+    caller = principals.caller()
+    if not caller.principal:
+        yield _root_user()
+        return
+    found = principals.of_principal(caller.principal, (*ASKS, *LAUNCHES))
+    yield from _told(found, WHO_ASKS)
+
+
+def permissions_boundary(file: ClusterFile, account: Account) -> Found:
+    """The boundary of the file lets the roles of functions and machines do their work."""
+    if file.permissions_boundary is None:
+        yield Needless("the file names no permissions_boundary")
+        return
+    name = file.permissions_boundary
+    found = Principals(account.clients).of_boundary(name, ROLES_DO)
+    if found.denied:
+        text = f"{_name(name)} does not allow {', '.join(found.denied)}"
+        yield Problem(("permissions_boundary",), f"{text}: roles that have it may not either")
+    yield from _unsure(found)
+
+
+def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:
+    """One line for all actions that are denied for the same reason."""
+    for why in dict.fromkeys(found.denied.values()):
+        actions = [action for action, said in found.denied.items() if said == why]
+        yield Problem((), f"{who} may not {_listed(actions)}{on}: {why}")
+    yield from _unsure(found)
+
+
+def _unsure(found: Simulated) -> Iterator[Unasked]:
+    if found.unsure:
+        text = f"{_listed(found.unsure)}: the answer hangs on conditions of the policies"
+        yield Unasked(f"{text}, which a simulation does not know")
+
+
+def _root_user() -> Unasked:
+    return Unasked("IAM simulates no root user; ask as a user or role")
+
+
+def _listed(actions: Sequence[str]) -> str:
+    return ", ".join(actions)
+
+
+def _name(arn: str) -> str:
+    """`role/cdk-...` of an ARN."""
+    return arn.split(":", 5)[-1]
