@@ -12,6 +12,7 @@ from tidegate.wire.events import (
     DIGEST_DETAIL_TYPE,
     DIGEST_SOURCE,
     HEALTH_DETAIL_TYPE,
+    NODE_ORPHANED_DETAIL_TYPE,
     REBALANCE_DETAIL_TYPE,
     RESERVATION_DETAIL_TYPES,
     SPOT_DETAIL_TYPE,
@@ -60,7 +61,12 @@ class Events(Construct):
             "Boot",
             queues,
             events.EventPattern(
-                source=[NODE_SOURCE], detail_type=[BOOT_FAILED_DETAIL_TYPE, BOOT_READY_DETAIL_TYPE]
+                source=[NODE_SOURCE],
+                detail_type=[
+                    BOOT_FAILED_DETAIL_TYPE,
+                    BOOT_READY_DETAIL_TYPE,
+                    NODE_ORPHANED_DETAIL_TYPE,
+                ],
             ),
             bus=self.bus,
         )

@@ -199,6 +199,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def note_orphan(self, instance_id: str, silent_s: float) -> None:
+        """Note that a node which is known heard nothing of its head for so long and ends itself."""
+        ...
+
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         """Note that a node shall leave when it is empty; False when unknown or leaving anyway."""
         ...

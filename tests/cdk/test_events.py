@@ -104,6 +104,13 @@ def test_rule_sends_its_events_into_one_queue_and_the_undelivered_to_the_dead(de
     assert target["RetryPolicy"]["MaximumRetryAttempts"] == 20
 
 
+def test_nodes_tell_of_boots_and_of_a_silent_head(dev: Stack):
+    rule = dev.named("EventsBoot", "AWS::Events::Rule")
+
+    told = ["BootstrapFailed", "NodeReady", "NodeOrphaned"]
+    assert rule["EventPattern"]["detail-type"] == told
+
+
 def test_interruptible_reservations_are_known_by_both_names(dev: Stack):
     rule = dev.named("EventsReservation", "AWS::Events::Rule")
 

@@ -63,6 +63,19 @@ def test_status_tells_what_aws_took_back_this_month(town: Town) -> None:
     assert said in town.ask("status").output
 
 
+def test_status_counts_nodes_that_ended_themselves_apart(town: Town) -> None:
+    name = bought(town)
+    ledger = town.planner.work.control.ledger
+    ledger.interrupt_nodes({name: time.time()}, {name: InterruptionLoss()})
+
+    ledger.note_orphan(name, 1860.0)
+
+    shown = town.ask("status").output
+    assert "ended themselves this month, having heard nothing of their head: 1 node" in shown
+    assert "taken back" not in shown
+    assert town.ask_json("status")["losses"]["orphans"] == 1
+
+
 def test_a_head_that_never_reported_needs_a_look(town: Town) -> None:
     result = town.ask("status")
 

@@ -104,6 +104,32 @@ def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
     assert ledger.view().losses == (Losses(MONTH, 2, 1.25, 2),)
 
 
+def test_nodes_that_ended_themselves_are_counted_apart(ledger: Ledger) -> None:
+    names = ["i-1", "i-2"]
+    ledger.commit(ledger.view().epoch, [launch()])
+    ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))
+    loss = InterruptionLoss(1.25, 2)
+    after = [
+        replace(ended("i-1"), interruption_loss=loss, is_orphan=True),
+        replace(ended("i-2"), interruption_loss=loss),
+    ]
+
+    for _ in range(2):
+        ledger.charge(after)
+
+    assert ledger.view().losses == (Losses(MONTH, 1, 1.25, 2, orphans=1),)
+
+
+def test_what_a_node_says_of_its_head_is_noted_of_nodes_that_are_known(ledger: Ledger) -> None:
+    with_node(ledger)
+
+    for name in ("i-1", "i-1", "i-foreign"):
+        ledger.note_orphan(name, 1860.0)
+
+    assert [(one.instance_id, one.silent_s) for one in ledger.view().nodes] == [("i-1", 1860.0)]
+    assert ledger.nodes(["i-foreign"]) == ()
+
+
 def repriced(usd_per_hour: float, until_s: float = NOW_S, was_at_s: float | None = None) -> Stretch:
     """A node has cost 0.1 USD to each scope, and has another price from then on."""
     return replace(ended(), until_s=until_s, priced_at_s=was_at_s, next_usd_per_hour=usd_per_hour)

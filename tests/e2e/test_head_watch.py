@@ -16,7 +16,10 @@ __all__ = ["cluster"]
 
 USERDATA = Path("userdata")
 AFTER_S, POLL_S = 4, 1
-LIB = 'RUN_DIR={run}\nconsole() {{ echo "$*" >>{run}/console; }}\n'
+LIB = (
+    'RUN_DIR={run}\nconsole() {{ echo "$*" >>{run}/console; }}\n'
+    'put_event() {{ [[ ! -e {run}/off ]] && echo "$*" >>{run}/events; return 1; }}\n'
+)
 
 
 class Watcher:
@@ -80,6 +83,10 @@ def test_an_idle_node_ends_when_its_head_is_gone_and_no_sooner(cluster: RealSlur
     print(f"silent for {AFTER_S} s: off after {took_s:.1f} s")
     assert took_s >= AFTER_S
     assert "no step runs: powers off" in (watcher.run / "console").read_text()
+    # Told before, and off although nobody could be told.
+    kind, member, silent_s = (watcher.run / "events").read_text().splitlines()[0].split()
+    assert (kind, member) == ("NodeOrphaned", '"silent_s":')
+    assert AFTER_S <= int(silent_s) < AFTER_S + 10 * POLL_S
 
 
 def test_a_node_with_a_step_stays_until_slurmctld_knows_its_end(cluster: RealSlurm) -> None:

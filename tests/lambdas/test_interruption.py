@@ -66,6 +66,17 @@ def test_a_boot_that_succeeded_is_logged_with_its_times_and_its_plan(fleet: Depl
     assert said == {"instance_id": OURS, "plan_id": "ab-7", "stages": {"gpu": 1.9}, "s": 2.0}
 
 
+def test_a_node_that_ends_itself_is_logged_and_noted(fleet: Deployed) -> None:
+    detail = {"instance-id": OURS, "plan_id": "ab-7", "silent_s": 1860}
+    event = {"source": "tidegate.node", "detail-type": "NodeOrphaned", "detail": detail}
+
+    assert on_events(fleet.interruption, messages(event)) == DONE
+
+    said = {"instance_id": OURS, "plan_id": "ab-7", "silent_s": 1860.0}
+    assert [each["orphaned"] for each in fleet.lines() if "orphaned" in each] == [said]
+    assert fleet.world.ledger.all_nodes[OURS].silent_s == 1860.0
+
+
 def test_a_notice_is_logged_with_the_plans_that_bought_its_nodes(fleet: Deployed) -> None:
     """A launch of before plans had ids has none."""
     nodes = fleet.world.ledger.all_nodes

@@ -15,6 +15,7 @@ from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
     Look,
+    NodeOrphaned,
     NodeReady,
     RebalanceRecommendation,
     ReservationInterruption,
@@ -274,6 +275,16 @@ def test_a_node_that_is_ready_says_how_long_each_stage_took() -> None:
 
     assert read == NodeReady(OURS, "ab-1", {"identity": 0.08, "gpu": 1.9}, 2.0)
     for wrong in ({"stages": stages * 30}, {"plan_id": "x" * 101}, {"stages": [{"stage": "gpu"}]}):
+        with pytest.raises(BadEvent):
+            parse_event(json.dumps(event | {"detail": detail | wrong}))
+
+
+def test_a_node_that_ends_itself_says_for_how_long_its_head_was_silent() -> None:
+    detail = {"instance-id": OURS, "role": "node", "plan_id": "ab-1", "silent_s": 1860}
+    event = {"detail-type": "NodeOrphaned", "source": "tidegate.node", "detail": detail}
+
+    assert parse_event(json.dumps(event)) == NodeOrphaned(OURS, 1860.0, "ab-1")
+    for wrong in ({"silent_s": -1}, {"silent_s": 1e10}, {"silent_s": None}):
         with pytest.raises(BadEvent):
             parse_event(json.dumps(event | {"detail": detail | wrong}))
 

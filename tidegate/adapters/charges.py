@@ -2,7 +2,7 @@
 
     spent#2026-11-21    an attribute for each scope, in USD; DynamoDB's numbers are decimal
     spent#2026-11       the same for a month
-    lost#2026-11        nodes that AWS took back, and what that did to jobs
+    lost#2026-11        nodes that AWS took back, what that did to jobs, and orphans
 
 A node's end, or its new price, and what it adds to the counters are one transaction, on the
 condition that the node has not ended and has the price that was read: whatever is repeated counts
@@ -11,6 +11,7 @@ once.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import batched
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from tidegate.adapters.aws_errors import (
 )
 from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.ledger import InterruptionLoss, Stretch
+from tidegate.core.model.ledger import Losses, Stretch
 from tidegate.core.offers.spend import kept_until_s, month_of
 
 if TYPE_CHECKING:
@@ -106,33 +107,30 @@ def _counters(table: str, stretches: Sequence[Stretch]) -> list["TransactWriteIt
 def _interruption_losses(
     table: str, stretches: Sequence[Stretch]
 ) -> Iterator["TransactWriteItemTypeDef"]:
-    """One write per month in which AWS took nodes back."""
-    sums: defaultdict[str, list[InterruptionLoss]] = defaultdict(list)
-    for each in stretches:
-        if each.interruption_loss and each.interruption_loss.is_taken:
-            sums[month_of(each.until_s).name].append(each.interruption_loss)
-    for month, interruption_losses in sorted(sums.items()):
-        lost_gpu_hours = round(
-            sum(interruption_loss.lost_gpu_hours for interruption_loss in interruption_losses),
-            DIGITS,
-        )
+    """One write per month in which AWS took nodes back, or some ended themselves."""
+    months = {month_of(each.until_s).name for each in stretches}
+    for month in sorted(months):
+        none = Losses(month, 0, 0.0, 0)
+        ours = (each for each in stretches if month_of(each.until_s).name == month)
+        added = reduce(Losses.plus, ours, none)
+        if added == none:
+            continue
         yield {
             "Update": {
                 "TableName": table,
                 "Key": packed(key(f"lost#{month}")),
                 "UpdateExpression": "SET expires_at = :expires_at, #open = :open "
-                "ADD nodes :nodes, lost_gpu_hours :lost_gpu_hours, saved_jobs :saved_jobs",
+                "ADD nodes :nodes, lost_gpu_hours :lost_gpu_hours, saved_jobs :saved_jobs, "
+                "orphans :orphans",
                 "ExpressionAttributeNames": OPEN_NAME,
                 "ExpressionAttributeValues": packed(
                     {
                         ":open": 1,
                         ":expires_at": int(kept_until_s(month)),
-                        ":nodes": len(interruption_losses),
-                        ":lost_gpu_hours": number(lost_gpu_hours),
-                        ":saved_jobs": sum(
-                            interruption_loss.saved_jobs
-                            for interruption_loss in interruption_losses
-                        ),
+                        ":nodes": added.nodes,
+                        ":lost_gpu_hours": number(round(added.lost_gpu_hours, DIGITS)),
+                        ":saved_jobs": added.saved_jobs,
+                        ":orphans": added.orphans,
                     }
                 ),
             }

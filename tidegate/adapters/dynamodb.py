@@ -5,12 +5,12 @@
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
-                                interruption loss
+                                interruption loss, silent_s
     resting#<offering>, resting#<offering>#<pool>#<template>
     stuck#<job id>
     override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
-    lost#<month>                nodes, lost_gpu_hours, saved_jobs (`charges.py`)
+    lost#<month>                nodes, lost_gpu_hours, saved_jobs, orphans (`charges.py`)
     learnt#<pool>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
@@ -220,6 +220,10 @@ class DynamoLedger:
         interruption_losses: Mapping[str, InterruptionLoss] = NO_LOSSES,
     ) -> frozenset[str]:
         return interrupt(self.client, self.table, reclaim_at_s, interruption_losses)
+
+    def note_orphan(self, instance_id: str, silent_s: float) -> None:
+        with aws_call():
+            self._update(f"node#{instance_id}", "SET silent_s = :s", {":s": number(silent_s)})
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with aws_call():

@@ -86,6 +86,8 @@ def node_item(node: NodeRecord) -> Item:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:
         item["interrupted_in"] = int(node.interrupted_in)
+    if node.silent_s is not None:
+        item["silent_s"] = number(node.silent_s)
     if node.interruption_loss is not None:
         item["toll"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
     return item
@@ -119,6 +121,7 @@ def node(item: Item) -> NodeRecord:
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
+        silent_s=float(item["silent_s"]) if "silent_s" in item else None,
         interruption_loss=decode(INTERRUPTION_LOSS, item["toll"]) if "toll" in item else None,
     )
 
@@ -134,7 +137,8 @@ def spent(item: Item) -> Iterator[Charge]:
 def losses(item: Item) -> Losses:
     """The counters of one month."""
     month = item["sk"].removeprefix("lost#")
-    return Losses(month, int(item["nodes"]), float(item["lost_gpu_hours"]), int(item["saved_jobs"]))
+    hours, orphans = float(item["lost_gpu_hours"]), int(item.get("orphans", 0))
+    return Losses(month, int(item["nodes"]), hours, int(item["saved_jobs"]), orphans)
 
 
 def stamp_attributes(stamp: Stamp) -> Item:

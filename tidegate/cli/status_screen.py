@@ -75,6 +75,9 @@ def _tail(found: Overview) -> Iterator[str]:
         yield (
             f"taken back by AWS this month: {nodes}; {found.losses.saved_jobs} jobs saved, {hours}"
         )
+    if orphans := found.losses.orphans:
+        nodes = f"{orphans} node{'s' if orphans > 1 else ''}"
+        yield f"ended themselves this month, having heard nothing of their head: {nodes}"
     for each in found.resting[:RESTING_SHOWN]:
         is_ours = each.code in BOOT_FAILURES
         words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"

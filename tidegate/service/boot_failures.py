@@ -24,7 +24,7 @@ def boot_failures(
     booting = {
         name: record
         for name, record in records.items()
-        if record.phase is Phase.LAUNCHED and record.ended_at_s is None
+        if record.phase is Phase.LAUNCHED and record.ended_at_s is None and not record.is_orphan
     }
     ended = [
         _failure(booting[name], ENDED_WHILE_BOOTING, "a node ended itself", Cure.NONE)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.ledger import Launch
-from tidegate.core.model.plan import Action, Mark
+from tidegate.core.model.plan import NOTE, Action, Mark
 from tidegate.service.control import Looked, Round
 
 # Bytes of JSON for each list; four rounds and both verdicts stay below 220 KB in all.
@@ -84,7 +84,9 @@ def _events(done: Round) -> Iterator[Event]:
 
 
 def _decisions(done: Round) -> Iterator[Action]:
-    return (each for each in done.plan.actions if not isinstance(each, Mark))
+    for each in done.plan.actions:
+        if not (isinstance(each, Mark) and each.code == NOTE):
+            yield each
 
 
 def last_known(looked: Looked) -> Round | None:

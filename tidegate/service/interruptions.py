@@ -23,7 +23,7 @@ from tidegate.core.interruption.policy import (
 from tidegate.core.interruption.save import Notice, after_loss, order_for_nodes, orders_for, saves
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.errors import TidegateError
-from tidegate.core.model.events import News, RebalanceRecommendation, subjects
+from tidegate.core.model.events import News, NodeOrphaned, RebalanceRecommendation, subjects
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Cordon, InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind, PendingOrder, plan_of
@@ -89,12 +89,16 @@ class Interruptions:
         if not ids:
             return Interrupted()
         records = {record.instance_id: record for record in self.ledger.nodes(list(ids))}
+        orphans = _orphans(news, records)
+        records |= orphans
         foreign = len(ids) - len(records)
         found = self._sort(news, records)
         failures = boot_failures(news, found.dead, records)
         orders = self._orders(found)
         if orders:  # before anything else that may fail
             self.bus.send_orders(orders)
+        for name, record in orphans.items():
+            self.ledger.note_orphan(name, record.silent_s or 0.0)
         failed = rest_failed(self.ledger, failures, self.clock.now_s(), self.cluster.timings)
         if not (orders or found.lifted):
             self._cordon(found.over)
@@ -252,11 +256,16 @@ class Interruptions:
         """Of the nodes that are announced for the first time.
 
         A gang that lost another node before was counted with that one. A node that ended while it
-        booted gave up by itself: AWS took nothing back.
+        booted gave up by itself, and one that heard nothing of its head too: AWS took nothing back.
         """
         taken = {notice.instance_id for notice in found.notices}
         in_slurm = {node.name for node in reading.nodes} if reading else set()
-        ended = {n for n in found.dead if records[n].phase > Phase.LAUNCHED or n in in_slurm}
+        ended = {
+            name
+            for name in found.dead
+            if (records[name].phase > Phase.LAUNCHED or name in in_slurm)
+            and not records[name].is_orphan
+        }
         fresh = {n for n in taken | ended if records[n].phase < Phase.INTERRUPTED}
         jobs = reading.jobs if reading else ()
         beside = {name for job in jobs if fresh & set(job.node_names) for name in job.node_names}
@@ -266,6 +275,15 @@ class Interruptions:
         return interruption_losses(
             fresh - dead, dead, reading, self.clock.now_s(), announced=announced
         )
+
+
+def _orphans(news: Sequence[News], records: Mapping[str, NodeRecord]) -> dict[str, NodeRecord]:
+    """The records of nodes that say that they end themselves, as they are to be written down."""
+    return {
+        each.instance_id: replace(records[each.instance_id], silent_s=each.silent_s)
+        for each in news
+        if isinstance(each, NodeOrphaned) and each.instance_id in records
+    }
 
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:

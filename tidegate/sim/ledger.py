@@ -55,7 +55,7 @@ class SimLedger:
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
     all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    all_interruption_losses: dict[str, tuple[int, InterruptionLoss]] = field(default_factory=dict)
+    all_losses: dict[str, Losses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
     on_commit: list[Callable[[bool], None]] = field(default_factory=list)
@@ -80,20 +80,7 @@ class SimLedger:
                     [o for o in self.all_overrides.values() if now_s < o.until_s + OVERRIDE_KEPT_S]
                 ),
                 spent=tuple(self.all_spent.values()),
-                losses=tuple(
-                    [
-                        Losses(
-                            month,
-                            nodes,
-                            interruption_loss.lost_gpu_hours,
-                            interruption_loss.saved_jobs,
-                        )
-                        for month, (
-                            nodes,
-                            interruption_loss,
-                        ) in self.all_interruption_losses.items()
-                    ]
-                ),
+                losses=tuple(self.all_losses.values()),
                 pool_history=tuple(self.all_pool_history.values()),
             )
         for tell in self.on_view:
@@ -183,14 +170,10 @@ class SimLedger:
                     before = self.all_spent.get(key)
                     usd = one.usd + (before.usd if before else 0.0)
                     self.all_spent[key] = Charge(*key, usd)
-                if each.interruption_loss and each.interruption_loss.is_taken:
-                    nodes, interruption_loss = self.all_interruption_losses.get(
-                        month := month_of(each.until_s).name, (0, InterruptionLoss())
-                    )
-                    self.all_interruption_losses[month] = (
-                        nodes + 1,
-                        interruption_loss.plus(each.interruption_loss),
-                    )
+                none = Losses(month_of(each.until_s).name, 0, 0.0, 0)
+                before_it = self.all_losses.get(none.month, none)
+                if (after_it := before_it.plus(each)) != before_it:
+                    self.all_losses[none.month] = after_it
 
     def interrupt_nodes(
         self,
@@ -215,6 +198,10 @@ class SimLedger:
                     or interruption_losses.get(name, InterruptionLoss()),
                 )
         return frozenset(noted)
+
+    def note_orphan(self, instance_id: str, silent_s: float) -> None:
+        for node in self._known("note_orphan", [instance_id]):
+            self.all_nodes[instance_id] = replace(node, silent_s=silent_s)
 
     def cordon_node(self, instance_id: str, cordon: Cordon) -> bool:
         with effect(self.faults, "cordon_node"):

@@ -155,6 +155,9 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
         "interruption_loss": "what that did to running jobs, if AWS took it away",
         "priced_at_s": "since when it costs that, if not since its launch",
+        "silent_s": (
+            "for how long it had heard nothing of its head when it ended itself; null: it did not"
+        ),
     },
     "InterruptionLoss": {
         "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
@@ -164,6 +167,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
     "Losses": {
         "month": "a month like 2026-11, in UTC",
         "nodes": "nodes that AWS took back and that have ended",
+        "orphans": "nodes that ended themselves, having heard nothing of their head",
         "lost_gpu_hours": "GPU-hours of running jobs without a checkpoint",
         "saved_jobs": "jobs that were signalled or requeued in time",
     },

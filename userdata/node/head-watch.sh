@@ -57,6 +57,8 @@ while sleep "$POLL_S"; do
         idle=0
     elif ((++idle >= IDLE_POLLS)); then
         console "nothing heard of slurmctld for $((silence / 6000)) min, and no step runs: powers off"
+        # Else its end looks as if AWS had taken the node back.
+        put_event NodeOrphaned "\"silent_s\": $((silence / 100))" || true
         systemctl poweroff
     fi
 done

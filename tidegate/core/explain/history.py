@@ -121,9 +121,10 @@ class Narrator:
                 return self._ordered(action.order, action)
             case Terminate():
                 return self._about_nodes("terminate", action, action.instance_ids)
-            case Mark() | Reprice():
-                code = "note" if isinstance(action, Mark) else "reprice"
-                return self._about_nodes(code, action, (action.instance_id,))
+            case Mark():
+                return self._about_nodes(action.code, action, (action.instance_id,))
+            case Reprice():
+                return self._about_nodes("reprice", action, (action.instance_id,))
             case Adopt():
                 name, pool = action.record.instance_id, action.record.pool
                 return self._decision("adopt", action, nodes=(name,), pools=(pool,))

@@ -4,10 +4,11 @@ from tidegate.core.explain.answer import boots_for_s
 from tidegate.core.explain.overview import is_billed, usd_per_hour
 from tidegate.core.explain.prospects import Prospect, prospects
 from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.orphans import orphaned
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import InterruptionLoss, NodeRecord
+from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
 
 SECONDS_PER_HOUR = 3600.0
@@ -67,6 +68,8 @@ def _life(member: Member, jobs: tuple[str, ...], seen: Snapshot, ahead: Prospect
 
 def _ends(member: Member, jobs: tuple[str, ...], seen: Snapshot) -> str:
     record, pool = member.record, seen.cluster.pool(member.pool)
+    if record and record.silent_s is not None and not record.phase < Phase.INTERRUPTED:
+        return orphaned(record.silent_s)
     if record and record.reclaim_at_s is not None:
         return f"EC2 takes it back at {clock(record.reclaim_at_s)}{_interruption_loss(record)}"
     if record and not record.phase.is_alive:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from tidegate.core.fleet.drains import OUR_REASON, Hand, hand, told_by
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.orphans import ended_mark
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Cluster
@@ -103,7 +104,7 @@ def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
     if not judged.actions:
         return None
     record, rests = judged.member.record, [a for a in judged.actions if isinstance(a, Rest)]
-    if record is None or rests:
+    if record is None or rests or record.is_orphan:
         return False if rests else None
     marks = {each.phase for each in judged.actions if isinstance(each, Mark)}
     if Phase.JOINED in marks:
@@ -184,7 +185,7 @@ def _judge_unrecorded(member: Member, snapshot: Snapshot, in_doubt: frozenset[st
 
 def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.node is None:
-        mark = Mark(member.instance_id, Phase.TERMINATED, "EC2 has ended it")
+        mark = ended_mark(member)
         rest = _ended_while_booting(member, snapshot)
         return Judged(member, Use.NONE, (*_sure_end(member), *rest, mark))
     is_announced = _is_announced(member, snapshot)
@@ -214,6 +215,8 @@ def _ended_while_booting(member: Member, snapshot: Snapshot) -> tuple[Action, ..
     """A node that powers itself off would be bought again and again; its event may be lost."""
     record = member.record
     if record is None or record.phase is not Phase.LAUNCHED or record.ended_at_s is not None:
+        return ()
+    if record.is_orphan:
         return ()
     rest = _rest(record, ENDED_WHILE_BOOTING, "a node ended while it booted")
     known = (each for each in snapshot.resting if each.key == rest.key)

@@ -6,7 +6,7 @@ from tidegate.core.interruption.save import checkpoint
 from tidegate.core.model.ledger import InterruptionLoss, Losses
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.spend import month_of
+from tidegate.core.offers.spend import ended, month_of
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -47,17 +47,8 @@ def _of_job(job: Job, now_s: float, *, is_dead: bool) -> InterruptionLoss:
 def losses(seen: Snapshot) -> Losses:
     """Of the present month (UTC): what the ledger counted, and nodes that still end."""
     month = month_of(seen.now_s).name
-    going = (each.interruption_loss for each in seen.nodes if each.ended_at_s is None)
-    ending = [
-        interruption_loss
-        for interruption_loss in going
-        if interruption_loss and interruption_loss.is_taken
-    ]
-    counted = [each for each in seen.losses if each.month == month]
-    return Losses(
-        month,
-        nodes=sum(each.nodes for each in counted) + len(ending),
-        lost_gpu_hours=sum(one.lost_gpu_hours for one in counted)
-        + sum(one.lost_gpu_hours for one in ending),
-        saved_jobs=sum(one.saved_jobs for one in counted) + sum(one.saved_jobs for one in ending),
-    )
+    found = next((each for each in seen.losses if each.month == month), Losses(month, 0, 0.0, 0))
+    for each in seen.nodes:
+        if each.ended_at_s is None and each.interruption_loss is not None:
+            found = found.plus(ended(each, seen.now_s))
+    return found

@@ -10,6 +10,7 @@ from tidegate.core.model.events import (
     HealthCategory,
     HealthNotice,
     News,
+    NodeOrphaned,
     RebalanceRecommendation,
     ReservationInterruption,
     SpotInterruption,
@@ -73,8 +74,8 @@ def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings)
             return _on_state(state)
         case HealthNotice():
             return _on_health(news, now_s)
-        case BootFailed():
-            return Nothing()  # its end is an event of its own; what it is, rests
+        case BootFailed() | NodeOrphaned():
+            return Nothing()  # its end is an event of its own; why it came is written down
         case _:
             assert_never(news)
 

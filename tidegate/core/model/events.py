@@ -92,6 +92,18 @@ class BootFailed:
 
 
 @frozen
+class NodeOrphaned:
+    """A node has heard nothing of its head for `silent_s`, runs no step, and powers itself off.
+
+    A hint: whoever is root on a node can send it. Its end is an event of EC2's.
+    """
+
+    instance_id: str
+    silent_s: float
+    plan_id: str = ""
+
+
+@frozen
 class NodeReady:
     """A node has booted, all in all in `took_s`; `stages`: seconds of each. For the log only."""
 
@@ -116,6 +128,7 @@ type News = (
     | StateChange
     | HealthNotice
     | BootFailed
+    | NodeOrphaned
 )
 type Event = Look | News | NodeReady | UnknownEvent
 
@@ -131,6 +144,7 @@ def subjects(news: News) -> tuple[str, ...]:
             | RebalanceRecommendation(instance_id=instance_id)
             | StateChange(instance_id=instance_id)
             | BootFailed(instance_id=instance_id)
+            | NodeOrphaned(instance_id=instance_id)
         ):
             return (instance_id,)
         case _:

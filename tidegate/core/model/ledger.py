@@ -66,7 +66,8 @@ class NodeRecord:
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
     it away or it ended by itself; `interruption_loss`: what that did to jobs, counted when AWS
     first said so.
-    `for_jobs`: those that it was bought for, of many some.
+    `for_jobs`: those that it was bought for, of many some. `silent_s`: for how long it had heard
+    nothing of its head when it said that it ends itself; None: it did not.
     """
 
     instance_id: str
@@ -87,6 +88,12 @@ class NodeRecord:
     interruption_loss: InterruptionLoss | None = None
     priced_at_s: float | None = None
     for_jobs: tuple[str, ...] = ()
+    silent_s: float | None = None
+
+    @property
+    def is_orphan(self) -> bool:
+        """It ended itself since its head was silent: AWS took nothing back."""
+        return self.silent_s is not None
 
     def is_cordoned(self, now_s: float) -> bool:
         return self.cordon is not None and self.cordon.holds(now_s)
@@ -103,12 +110,30 @@ class Charge:
 
 @frozen
 class Losses:
-    """The interruption losses of all nodes that AWS took back in a month ("2026-11")."""
+    """The interruption losses of all nodes that AWS took back in a month ("2026-11").
+
+    `orphans`: nodes that ended themselves in it, since their head was silent.
+    """
 
     month: str
     nodes: int
     lost_gpu_hours: float
     saved_jobs: int
+    orphans: int = 0
+
+    def plus(self, stretch: "Stretch") -> "Losses":
+        """With what one more node lost."""
+        loss = stretch.interruption_loss
+        if stretch.is_orphan:
+            return replace(self, orphans=self.orphans + 1)
+        if loss is None or not loss.is_taken:
+            return self
+        return replace(
+            self,
+            nodes=self.nodes + 1,
+            lost_gpu_hours=self.lost_gpu_hours + loss.lost_gpu_hours,
+            saved_jobs=self.saved_jobs + loss.saved_jobs,
+        )
 
 
 @frozen
@@ -116,7 +141,7 @@ class Stretch:
     """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
 
     `next_usd_per_hour`: its price from then on; None: it has ended. `interruption_loss`: if AWS
-    took it back.
+    took it back. `is_orphan`: it ended itself since its head was silent.
     """
 
     instance_id: str
@@ -125,6 +150,7 @@ class Stretch:
     priced_at_s: float | None = None
     next_usd_per_hour: float | None = None
     interruption_loss: InterruptionLoss | None = None
+    is_orphan: bool = False
 
 
 @frozen

@@ -9,6 +9,9 @@ from tidegate.core.model.resting import RestKey
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import WhyNot
 
+# The codes of a `Mark`: nothing but a note; a node that ended itself since its head was silent.
+NOTE, ORPHANED = "note", "orphaned"
+
 
 @frozen
 class Resume:
@@ -41,12 +44,16 @@ class Terminate:
 
 @frozen
 class Mark:
-    """Write down what was seen: a node moved to `phase`, or its gate is open."""
+    """Write down what was seen: a node moved to `phase`, or its gate is open.
+
+    `code`: what people should hear of as well, "note": nothing.
+    """
 
     instance_id: str
     phase: Phase
     reason: str
     is_ungated: bool = False
+    code: str = NOTE
 
 
 @frozen

@@ -109,6 +109,7 @@ def ended(record: NodeRecord, now_s: float) -> Stretch:
         found,
         record.priced_at_s,
         interruption_loss=record.interruption_loss,
+        is_orphan=record.is_orphan,
     )
 
 

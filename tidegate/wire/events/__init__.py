@@ -24,6 +24,7 @@ __all__ = [
     "DIGEST_DETAIL_TYPE",
     "DIGEST_SOURCE",
     "HEALTH_DETAIL_TYPE",
+    "NODE_ORPHANED_DETAIL_TYPE",
     "REBALANCE_DETAIL_TYPE",
     "RESERVATION_DETAIL_TYPES",
     "SPOT_DETAIL_TYPE",
@@ -40,6 +41,7 @@ STATE_DETAIL_TYPE = state.DETAIL_TYPE
 HEALTH_DETAIL_TYPE = health.DETAIL_TYPE
 BOOT_FAILED_DETAIL_TYPE = boot.FAILED_DETAIL_TYPE
 BOOT_READY_DETAIL_TYPE = boot.READY_DETAIL_TYPE
+NODE_ORPHANED_DETAIL_TYPE = boot.ORPHANED_DETAIL_TYPE
 
 _PARSERS: Mapping[str, Callable[[object], Event]] = {
     DIGEST_DETAIL_TYPE: parse_digest_put,
@@ -50,6 +52,7 @@ _PARSERS: Mapping[str, Callable[[object], Event]] = {
     HEALTH_DETAIL_TYPE: health.parse,
     BOOT_FAILED_DETAIL_TYPE: boot.parse_failed,
     BOOT_READY_DETAIL_TYPE: boot.parse_ready,
+    NODE_ORPHANED_DETAIL_TYPE: boot.parse_orphaned,
 }
 
 

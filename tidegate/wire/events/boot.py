@@ -1,4 +1,4 @@
-"""A node is ready, or gave up while it booted and powers itself off.
+"""A node is ready, or powers itself off: it gave up while it booted, or its head is silent.
 
 Schema: ours, `put_event` in userdata/lib.sh. A hint: the node's own role puts it.
 """
@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tidegate.core.model.events import BootFailed, NodeReady
+from tidegate.core.model.events import BootFailed, NodeOrphaned, NodeReady
 from tidegate.wire.events.envelope import InstanceDetail, Wire
 
 FAILED_DETAIL_TYPE = "BootstrapFailed"
 READY_DETAIL_TYPE = "NodeReady"
+ORPHANED_DETAIL_TYPE = "NodeOrphaned"
 SAID_MAX_CHARS = 300
 STAGES_MAX = 50
+SILENT_MAX_S = 1e9  # the node counts in nine digits
 
 type _Word = Annotated[str, Field(max_length=100)]
 
@@ -47,6 +49,21 @@ class _ReadyDetail(_Detail):
 class _Ready(Wire):
     source: Literal["tidegate.node"]
     detail: _ReadyDetail
+
+
+class _OrphanedDetail(_Detail):
+    silent_s: float = Field(ge=0, le=SILENT_MAX_S)
+
+
+class _Orphan(Wire):
+    source: Literal["tidegate.node"]
+    detail: _OrphanedDetail
+
+
+def parse_orphaned(fields: object) -> NodeOrphaned:
+    """Errors: pydantic.ValidationError."""
+    detail = _Orphan.model_validate(fields).detail
+    return NodeOrphaned(detail.instance_id, detail.silent_s, detail.plan_id)
 
 
 def parse_failed(fields: object) -> BootFailed:
