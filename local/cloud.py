@@ -23,6 +23,7 @@ from local.clients import REGION, client_at
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
+from local.shims import costs, tables
 from local.trouble import Trouble
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 
@@ -78,6 +79,8 @@ class LocalCloud:
         self.stop()
 
     def start(self) -> None:
+        costs.install()
+        tables.install()
         if not _RUNNING:
             _forget_everything()
         _RUNNING.append(self._front)

@@ -16,12 +16,13 @@ from local.shims import (
     security_groups,
     storage,
     tables,
+    templates,
     volumes,
 )
 
 PARTS = (
     *(resources, ec2, efs, events, exports, functions, iam, parameters, queues, security_groups),
-    *(storage, tables, volumes),
+    *(storage, tables, templates, volumes),
 )
 
 

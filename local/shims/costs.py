@@ -1,0 +1,23 @@
+"""What moto does anew with every call and for every account, and need only do once.
+
+None of its answers changes, but that accounts begin without a hundred images that nobody names.
+"""
+
+from functools import cache
+from typing import Any
+
+from moto import backends, settings
+from moto.core import responses
+from moto.core.utils import method_names_from_class
+
+_modules = tuple(backends.list_of_moto_modules())
+_names_of = cache(method_names_from_class)
+
+
+def install() -> None:
+    services: Any = backends
+    services.list_of_moto_modules = lambda: _modules  # it asks the disk about two hundred folders
+    calls: Any = responses
+    calls.method_names_from_class = _names_of
+    accounts: Any = settings
+    accounts.ec2_load_default_amis = lambda: False
