@@ -1,47 +1,35 @@
-"""`tidegate init` and `tidegate import pcluster`: what they write is what `validate` takes."""
+"""`tidegate init`: what it writes is what `validate` takes, and nobody has to be there."""
 
-from pathlib import Path
+import os
+import pty
+import subprocess
+import sys
 from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from tidegate.cli.main import app
-from tidegate.cli.pcluster import translate
 from tidegate.wire.config import load_cluster
-
-PCLUSTER = """\
-Region: us-east-1
-Image: {Os: ubuntu2204}
-HeadNode:
-  InstanceType: m6i.xlarge
-  Networking: {SubnetId: subnet-0a1b2c3d}
-  Ssh: {KeyName: mine}
-Scheduling:
-  Scheduler: slurm
-  SlurmSettings: {ScaledownIdletime: 5, QueueUpdateStrategy: DRAIN}
-  SlurmQueues:
-    - Name: gpu
-      CapacityType: SPOT
-      Networking: {SubnetIds: [subnet-0a1b2c3e], PlacementGroup: {Enabled: true}}
-      ComputeResources:
-        - Name: a10
-          Instances: [{InstanceType: g5.xlarge}, {InstanceType: g5.12xlarge}]
-          MinCount: 1
-          MaxCount: 12
-        - Name: odd
-          InstanceType: zz9.large
-    - Name: train
-      ComputeResources:
-        - {Name: h100, InstanceType: p5.48xlarge, MaxCount: 4, Efa: {Enabled: true}}
-SharedStorage:
-  - {Name: data, StorageType: FsxLustre, MountDir: /fsx}
-"""
 
 
 def run(*arguments: str, answers: str | None = None) -> Any:
+    """Without a terminal. `answers`: what a pipe says."""
     return CliRunner().invoke(app, list(arguments), input=answers)
+
+
+def on_terminal(*arguments: str, answers: list[str]) -> "subprocess.CompletedProcess[str]":
+    """With somebody who types this and a new line after each."""
+    ours, theirs = pty.openpty()
+    os.write(ours, "".join(f"{each}\n" for each in answers).encode())
+    command = [sys.executable, "-m", "tidegate.cli.main", *arguments]
+    try:
+        return subprocess.run(
+            command, stdin=theirs, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_answers_become_a_good_file(tmp_path):
@@ -49,9 +37,9 @@ def test_answers_become_a_good_file(tmp_path):
     answers = ["lab", "eu-west-1", "abc", "g5.xlarge, g6.xlarge", "y", "4", "9.5"]
     answers += ["Europe/Berlin", "ops@example.org"]
 
-    done = run("init", str(file), answers="\n".join(answers) + "\n")
+    done = on_terminal("init", str(file), answers=answers)
 
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     read = load_cluster(file)
     assert (read.cluster.name, read.region) == ("lab", "eu-west-1")
     assert read.zones == ("eu-west-1a", "eu-west-1b", "eu-west-1c")
@@ -81,13 +69,120 @@ def test_options_ask_nothing(tmp_path):
     assert (read.schedules, read.alarm_email) == (None, None)
 
 
+@pytest.mark.parametrize("more", [("--yes",), ("-y",), ()])
+def test_a_script_gets_the_defaults_of_what_it_does_not_say(tmp_path, more):
+    file = tmp_path / "gpu-lab.yaml"
+
+    done = run("init", str(file), "--nodes", "3", *more)
+
+    assert done.exit_code == 0, done.output
+    assert "?" not in done.output
+    assert "AWS region" not in done.output
+    read = load_cluster(file)
+    assert (read.cluster.name, read.region, read.cluster.limits.nodes) == (
+        "gpu-lab",
+        "us-east-1",
+        3,
+    )
+    assert [each.name for each in read.cluster.pools[0].instance_types] == ["g5.xlarge"]
+
+
+def test_yes_asks_nothing_on_a_terminal_either(tmp_path):
+    done = on_terminal("init", str(tmp_path / "ci.yaml"), "--yes", answers=["other"])
+
+    assert done.returncode == 0, done.stderr
+    assert load_cluster(tmp_path / "ci.yaml").cluster.name == "ci"
+
+
+def test_without_a_terminal_the_defaults_that_are_taken_are_told(tmp_path):
+    done = run("init", str(tmp_path / "ci.yaml"), *options()[:-4])
+
+    assert "stdin is no terminal: nothing is asked; taken: --night-off '' --alarm-email ''" in (
+        done.stderr
+    )
+    assert "taken:" not in run("init", str(tmp_path / "all.yaml"), *options()).stderr
+    assert "taken:" not in run("init", str(tmp_path / "yes.yaml"), "--yes").stderr
+
+
+def test_a_pipe_that_says_nothing_is_not_waited_for(tmp_path):
+    """Who holds its other end is a job of CI that never writes and never closes."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "tidegate.cli.main", "init", str(tmp_path / "ci.yaml")]
+
+    done = subprocess.run(command, stdin=reading, capture_output=True, timeout=60, check=False)
+
+    for end in (reading, writing):
+        os.close(end)
+    assert done.returncode == 0, done.stderr
+    assert load_cluster(tmp_path / "ci.yaml").cluster.name == "ci"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--name", "Not a name", "name"),
+        ("--name", "a: [b", "name"),
+        ("--region", "us-east-9", ""),
+        ("--zones", "us-east-1a", "letters of the region's zones, like ab"),
+        ("--zones", "", "letters of the region's zones, like ab"),
+        ("--types", "g5.xlarg", "did you mean g5.xlarge"),
+        ("--types", "g5.xlarge,,", "empty"),
+        ("--types", "}", ""),
+        ("--nodes", "0", "at least 1"),
+        ("--nodes", "many", "valid int"),
+        ("--usd-per-hour", "-1", ""),
+        ("--usd-per-hour", "nan", ""),
+        ("--night-off", "Europe/Berlinn", "not an IANA time zone"),
+        ("--night-off", "a\nb", ""),
+        ("--alarm-email", "nobody", ""),
+    ],
+)
+def test_a_bad_value_names_its_option_and_nothing_is_written(tmp_path, option, value, said):
+    file = tmp_path / "ci.yaml"
+
+    done = run("init", str(file), "--yes", option, value)
+
+    assert done.exit_code == 2, done.output
+    assert option in done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert not file.exists()
+
+
+def test_every_bad_value_is_told_at_once(tmp_path):
+    done = run("init", str(tmp_path / "ci.yaml"), "--yes", "--types", "x9.z", "--alarm-email", "x")
+
+    assert done.exit_code == 2
+    assert "--types" in done.stderr
+    assert "--alarm-email" in done.stderr
+
+
+def test_every_question_has_an_option_and_its_default_in_the_help():
+    asked = run("init", "--help").output
+
+    for option in ("--name", *options()[2::2], "--spot", "--yes"):
+        assert option in asked or not option.startswith("--")
+    for default in ("us-east-1", "ab", "g5.xlarge", "8", "20", "the file's name"):
+        assert default in asked
+
+
+def test_a_bad_answer_is_asked_for_again(tmp_path):
+    answers = ["lab", "", "us-east-1a", "a", "", "", "0", "2", "", "", ""]
+
+    done = on_terminal("init", str(tmp_path / "ci.yaml"), answers=answers)
+
+    assert done.returncode == 0, done.stderr
+    read = load_cluster(tmp_path / "ci.yaml")
+    assert (read.zones, read.cluster.limits.nodes) == (("us-east-1a",), 2)
+
+
 def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):
     file = tmp_path / "ci.yaml"
-    bad = run("init", str(file), *[each.replace("g4dn.xlarge", "g4dn.xlarg") for each in options()])
+    answers = ["ci", "", "a", "g4dn.xlarg", "n", "2", "5", "", ""]
+    bad = on_terminal("init", str(file), answers=answers)
 
-    assert bad.exit_code == 1
-    assert "g4dn.xlarge" in bad.output
-    assert f"correct it there, then: tidegate validate {file}" in bad.output
+    assert bad.returncode == 1
+    assert "g4dn.xlarge" in bad.stderr
+    assert f"correct it there, then: tidegate validate {file}" in bad.stderr
     assert "instance_types: [g4dn.xlarg]" in file.read_text()
     file.write_text(file.read_text().replace("g4dn.xlarg]", "g4dn.xlarge]"))
     assert run("validate", str(file)).exit_code == 0
@@ -104,7 +199,7 @@ def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):
     ],
 )
 def test_a_cluster_is_named_after_its_file(tmp_path, file, name):
-    done = run("init", str(tmp_path / file), answers="\n" * 20)
+    done = run("init", str(tmp_path / file))
 
     assert done.exit_code == 0, done.output
     assert load_cluster(tmp_path / file).cluster.name == name
@@ -114,179 +209,8 @@ def test_a_cluster_is_named_after_its_file(tmp_path, file, name):
 def test_nothing_is_asked_where_nothing_can_be_written(tmp_path, name, code):
     (tmp_path / "ci.yaml").write_text("mine")
 
-    done = run("init", str(tmp_path / name), answers="dev\n")
+    done = on_terminal("init", str(tmp_path / name), answers=["dev"])
 
-    assert done.exit_code == code
-    assert "Name of the cluster" not in done.output
+    assert done.returncode == code
+    assert "Name of the cluster" not in done.stdout
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("ci.yaml", "mine")]
-
-
-def test_parallelcluster_s_queues_become_partitions_and_pools():
-    done = translate(yaml.safe_load(PCLUSTER), "old")
-
-    assert done.file["head"] == {"instance_type": "m6i.xlarge"}
-    assert done.file["partitions"] == {
-        "gpu": {"pools": ["gpu-a10"], "default": True},
-        "train": {"pools": ["train-h100"]},
-    }
-    assert done.file["pools"]["gpu-a10"] == {
-        "instance_types": ["g5.xlarge", "g5.12xlarge"],
-        "zones": [],
-        "capacity_types": ["spot"],
-        "limits": {"nodes": 12},
-        "idle_s": 300,
-        "min_nodes": 1,
-    }
-    assert done.file["pools"]["train-h100"]["capacity_types"] == ["on-demand"]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("HeadNode.Ssh", "SharedStorage", "Scheduling.SlurmSettings.QueueUpdateStrategy"),
-        *("Image.Os", "Scheduling.SlurmQueues.gpu.odd"),
-    ],
-)
-def test_what_has_no_equivalent_is_told(path):
-    left_out = translate(yaml.safe_load(PCLUSTER), "old").left_out
-
-    assert [line for line in left_out if line.startswith(f"{path}:")]
-
-
-def test_translation_is_a_good_file_once_the_gaps_are_filled(tmp_path):
-    source = tmp_path / "pcluster.yaml"
-    source.write_text(PCLUSTER)
-    done = run("import", "pcluster", str(source), "--name", "old")
-    assert done.exit_code == 0
-
-    written = yaml.safe_load(done.stdout)
-    for pool in written["pools"].values():
-        pool["zones"] = ["us-east-1a"]
-    target = tmp_path / "old.yaml"
-    target.write_text(yaml.safe_dump(written))
-
-    assert load_cluster(target).cluster.name == "old"
-    assert "to fill in: pools.*.zones" in done.stderr
-    assert "subnet-0a1b2c3d, subnet-0a1b2c3e" in done.stderr
-    assert "Scheduling.SlurmQueues.gpu: had a placement group; see" in done.stderr
-    assert "Scheduling.SlurmQueues.train: had" not in done.stderr
-    assert "to fill in: image" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"- a", "not a ParallelCluster 3 configuration: no Scheduling"),
-        (b"Name: x", "not a ParallelCluster 3 configuration: no Scheduling"),
-        (b"{", "not valid YAML at line 1, column 2"),
-        (b"a: 2026-13-41", "not valid YAML: month must be in 1..12"),
-        (b"a: \xff", "not UTF-8 text (line 1)"),
-        (None, "there is no such file"),
-    ],
-)
-def test_other_files_are_refused_in_a_sentence(tmp_path, content, said):
-    source: Path = tmp_path / "other.yaml"
-    if content is not None:
-        source.write_bytes(content)
-
-    done = run("import", "pcluster", str(source))
-
-    assert done.exit_code == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"{source}: {said}")
-
-
-def test_an_image_is_taken_over_and_has_to_be_built_anew():
-    text = yaml.safe_load(PCLUSTER)
-    text["Image"]["CustomAmi"] = "ami-0123456789abcdef0"
-
-    done = translate(text, "old")
-
-    assert done.file["image"] == "ami-0123456789abcdef0"
-    assert "image: ParallelCluster's own images have another Slurm; build one" in done.to_do
-
-
-def test_no_time_and_no_node_are_not_the_defaults():
-    text = yaml.safe_load(PCLUSTER)
-    text["Scheduling"]["SlurmSettings"]["ScaledownIdletime"] = 0
-    text["Scheduling"]["SlurmQueues"][1]["ComputeResources"][0]["MaxCount"] = 0
-
-    pool = translate(text, "old").file["pools"]["train-h100"]
-
-    assert (pool["idle_s"], pool["limits"]) == (0, {"nodes": 0})
-
-
-def test_a_capacity_block_becomes_on_demand_and_that_is_told():
-    text = yaml.safe_load(PCLUSTER)
-    text["Scheduling"]["SlurmQueues"][1]["CapacityType"] = "CAPACITY_BLOCK"
-
-    done = translate(text, "old")
-
-    assert done.file["pools"]["train-h100"]["capacity_types"] == ["on-demand"]
-    place = "Scheduling.SlurmQueues.train.CapacityType"
-    assert f"{place}: CAPACITY_BLOCK, see reservations" in done.left_out
-
-
-BROKEN = """\
-Scheduling:
-  SlurmSettings: {ScaledownIdletime: soon}
-  SlurmQueues:
-    - Name: a
-      Networking: {SubnetIds: subnet-1}
-      ComputeResources:
-        - Name: x
-        - {Name: y, InstanceType: g5.xlarge, MaxCount: many}
-    - gpu
-    - ComputeResources: [{Name: z, Instances: [{}]}]
-"""
-
-
-def test_a_configuration_that_parallelcluster_would_refuse_is_refused_with_places(tmp_path):
-    source = tmp_path / "pcluster.yaml"
-    source.write_text(BROKEN)
-
-    done = run("import", "pcluster", str(source))
-
-    assert done.exit_code == 1
-    head, *lines = done.stderr.splitlines()
-    assert head == f"{source}: 7 problems"
-    queues = "Scheduling.SlurmQueues"
-    assert {line.split()[0] for line in lines} == {
-        "Scheduling.SlurmSettings.ScaledownIdletime",
-        f"{queues}[0].Networking.SubnetIds",
-        f"{queues}[0].ComputeResources[0]",
-        f"{queues}[0].ComputeResources[1].MaxCount",
-        f"{queues}[1]",
-        f"{queues}[2].Name",
-        f"{queues}[2].ComputeResources[0].Instances[0].InstanceType",
-    }
-    assert "has neither InstanceType nor Instances" in done.stderr
-    assert done.stdout == ""
-
-
-def test_names_that_are_cut_stay_apart_and_empty_values_are_defaults():
-    resources: list[dict[str, Any]] = [
-        {"Name": f"resource-with-a-long-name-{letter}", "InstanceType": "g5.xlarge"}
-        for letter in "abc"
-    ]
-    queue = {"Name": "long-queue", "CapacityType": None, "ComputeResources": resources}
-    resources[0]["MaxCount"] = None
-
-    done = translate(
-        {
-            "Region": None,
-            "Scheduling": {
-                "SlurmQueues": [queue],
-                "SlurmSettings": {"ScaledownIdletime": None},
-            },
-        },
-        "old",
-    )
-
-    names = done.file["partitions"]["long-queue"]["pools"]
-    assert len(set(names)) == len(done.file["pools"]) == 3
-    assert max(map(len, names)) == 31
-    for pool in done.file["pools"].values():
-        assert (pool["limits"], pool["idle_s"]) == ({"nodes": 10}, 600)
-        assert pool["capacity_types"] == ["on-demand"]
-    assert done.file["region"] == "us-east-1"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from local.assembly import synthesize
 from tests import make
-from tests.cli.test_init import PCLUSTER
+from tests.cli.test_pcluster import PCLUSTER
 from tests.doc_commands import ROOT, Command, commands
 from tests.stack.world import StackWorld, stacked
 from tidegate.cli.main import app

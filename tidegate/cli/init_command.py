@@ -1,8 +1,12 @@
-"""`tidegate init`: a commented cluster file from a few answers."""
+"""`tidegate init`: a commented cluster file from a few answers, or from options alone."""
 
+import json
 import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +42,8 @@ pools:
     idle_s: 120 # a node without a job goes after this
 {prices}"""
 
+NO_ALARM = "# alarm_email: ops@example.org"
+
 SCHEDULES = """
 # Off at night: nodes go when their jobs have ended, then the head; what is queued waits.
 schedules: {{time_zone: {time_zone}, stop: "0 20 * * MON-FRI", start: "0 8 * * MON-FRI"}}
@@ -50,7 +56,7 @@ def _prices(region: str, types: list[str]) -> str:
 
     if region == LIST_PRICE_REGION:
         return "\n# prices_usd_per_hour: on-demand list prices hold; spot counts as much.\n"
-    known = [(each, load_list_prices().get(each)) for each in types]
+    known = [(_scalar(each), load_list_prices().get(each)) for each in types]
     lines = [f"  {name}: {{on-demand: {usd:g}, spot: {usd:g}}}" for name, usd in known if usd]
     head = (
         f"\n# List prices of {LIST_PRICE_REGION}: put in those of {region}.\nprices_usd_per_hour:\n"
@@ -58,7 +64,37 @@ def _prices(region: str, types: list[str]) -> str:
     return head + "\n".join(lines) + "\n" if lines else ""
 
 
-EXAMPLES = "Examples: tidegate init new.yaml; tidegate init new.yaml --types g5.xlarge --zones ab"
+EXAMPLES = "Examples: tidegate init new.yaml; tidegate init new.yaml --yes --types g5.xlarge"
+
+# What is asked on a terminal for what no option says, and the answer of who only presses Enter.
+# The default of `name` is made from the file's.
+QUESTIONS: Mapping[str, tuple[str, Any]] = {
+    "name": ("Name of the cluster", None),
+    "region": ("AWS region", "us-east-1"),
+    "zones": ("Availability zones: the region's letters", "ab"),
+    "types": ("Instance types, by commas", "g5.xlarge"),
+    "spot": ("Try spot first", True),
+    "nodes": ("Nodes at the same time, at most", 8),
+    "usd_per_hour": ("USD per hour, at most", 20.0),
+    "night_off": ("Time zone for nights off (empty: always up)", ""),
+    "alarm_email": ("Who hears of alarms (empty: nobody)", ""),
+}
+
+# Where in the file the answers stand, by the beginning of the place.
+_OPTION_OF: Mapping[str, str] = {
+    "name": "--name",
+    "region": "--region",
+    "limits.nodes": "--nodes",
+    "limits.usd_per_hour": "--usd-per-hour",
+    "schedules": "--night-off",
+    "alarm_email": "--alarm-email",
+    "pools.main.instance_types": "--types",
+    "prices_usd_per_hour": "--types",
+    "pools.main.zones": "--zones",
+}
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9@._/+-]*")
+_ZONES = re.compile("[a-z]+")
 
 
 def _not_there(path: Path) -> Path:
@@ -70,64 +106,140 @@ def _not_there(path: Path) -> Path:
     return path
 
 
-def _named(context: typer.Context, name: str | None) -> str:
-    """Asked before the others; a cluster is named after its file."""
-    if name is not None or context.resilient_parsing:
-        return name or DEV
-    return str(typer.prompt("Name of the cluster", default=name_after(context.params["path"])))
-
-
 def name_after(path: Path) -> str:
     """`clusters/GPU lab.yaml` -> `gpu-lab`; dev when nothing of it can be a cluster's name."""
     plain = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).lstrip("-0123456789")
     return plain[:31].rstrip("-").removesuffix("-data") or DEV
 
 
+def _answer(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+    """What the option says, else what somebody on a terminal answers, else the default."""
+    if context.resilient_parsing:
+        return value
+    name = str(parameter.name)
+    if value is not None:
+        return _checked(name, value)
+    question, default = QUESTIONS[name]
+    if default is None:
+        default = name_after(context.params["path"])
+    if context.params["yes"]:
+        return default
+    if not sys.stdin.isatty():
+        context.meta.setdefault(TAKEN, []).append(_as_option(name, default))
+        return default
+    context.meta[ASKED] = True
+    if isinstance(default, bool):
+        return typer.confirm(question, default=default)
+    return _asked(name, question, default)
+
+
+# In the context's `meta`: that somebody was asked, and the options whose defaults were taken.
+ASKED, TAKEN = "tidegate.init.asked", "tidegate.init.taken"
+
+
+def _asked(name: str, question: str, default: Any) -> Any:
+    while True:
+        try:
+            return _checked(name, typer.prompt(question, default=default, type=type(default)))
+        except typer.BadParameter as bad:
+            typer.echo(f"Error: {bad.message}", err=True)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Errors: BadParameter, for what would only be told later as a fault of something else."""
+    if name == "zones" and not _ZONES.fullmatch(value):
+        raise typer.BadParameter("letters of the region's zones, like ab")
+    if name == "nodes" and value < 1:
+        raise typer.BadParameter("at least 1")
+    return value
+
+
+def _as_option(name: str, value: Any) -> str:
+    option = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{'' if value else 'no-'}{option}"
+    return f"--{option} {shlex.quote(f'{value:g}' if isinstance(value, float) else str(value))}"
+
+
+def _scalar(text: str) -> str:
+    """The text as YAML reads it back, whatever it is."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+
+
+def _by_option(problems: Iterable[str]) -> list[str]:
+    """What is wrong, each with the option that said so."""
+    found = []
+    for each in problems:
+        options = [option for place, option in _OPTION_OF.items() if each.startswith(place)]
+        found.append(" ".join((*options[:1], each)))
+    return found
+
+
+def _option(default: str = "", **more: Any) -> Any:
+    return typer.Option(callback=_answer, show_default=default, **more)
+
+
 def init(
+    context: typer.Context,
     path: Annotated[
         Path, typer.Argument(metavar="FILE", callback=_not_there, help="Where to write it.")
     ],
-    name: Annotated[
-        str | None, typer.Option(callback=_named, show_default="asked: the file's name")
-    ] = None,
-    region: Annotated[str, typer.Option(prompt="AWS region")] = "us-east-1",
-    zones: Annotated[
-        str, typer.Option(prompt="Availability zones: the region's letters", help="like ab")
-    ] = "ab",
-    types: Annotated[str, typer.Option(prompt="Instance types, by commas")] = "g5.xlarge",
-    spot: Annotated[bool, typer.Option(prompt="Try spot first")] = True,
-    nodes: Annotated[int, typer.Option(prompt="Nodes at the same time, at most", min=1)] = 8,
-    usd_per_hour: Annotated[float, typer.Option(prompt="USD per hour, at most")] = 20.0,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", "-y", is_eager=True, help="Ask nothing: take the defaults."),
+    ] = False,
+    name: Annotated[str | None, _option("the file's name")] = None,
+    region: Annotated[str | None, _option("us-east-1")] = None,
+    zones: Annotated[str | None, _option("ab", help="The region's letters, like ab.")] = None,
+    types: Annotated[str | None, _option("g5.xlarge", help="Instance types, by commas.")] = None,
+    spot: Annotated[bool | None, _option("spot", help="Try spot first.")] = None,
+    nodes: Annotated[int | None, _option("8", help="At most at the same time.")] = None,
+    usd_per_hour: Annotated[float | None, _option("20", help="At most.")] = None,
     night_off: Annotated[
-        str, typer.Option(prompt="Time zone for nights off (empty: always up)", help="IANA name")
-    ] = "",
-    alarm_email: Annotated[str, typer.Option(prompt="Who hears of alarms (empty: nobody)")] = "",
+        str | None, _option("always up", help="IANA time zone of the nights; empty: always up.")
+    ] = None,
+    alarm_email: Annotated[
+        str | None, _option("nobody", help="Who hears of alarms; empty: nobody.")
+    ] = None,
 ) -> None:
     """Ask a few questions (or take options) and write a commented cluster file.
 
-    Exit code 1 when the file is there already, or when the answers make no good one; they are
-    kept in the file.
+    Without a terminal, or with --yes, nothing is asked: what no option says has its default.
+    Exit code 1 when the file is there already, or when answers make no good one; they are kept in
+    the file. Exit code 2 when options make no good one; each is named, and nothing is written.
     """
-    from tidegate.core.model.errors import BadConfig
-    from tidegate.wire.config import parse_cluster
-
+    assert types is not None
     names = [each.strip() for each in types.split(",")]
     text = TEMPLATE.format(
         path=path,
-        name=name,
-        region=region,
+        name=_scalar(name or ""),
+        region=_scalar(region or ""),
         nodes=nodes,
         usd_per_hour=usd_per_hour,
-        schedules=SCHEDULES.format(time_zone=night_off) if night_off else "",
-        alarm=f"alarm_email: {alarm_email}" if alarm_email else "# alarm_email: ops@example.org",
-        types=", ".join(names),
-        zones=", ".join(f"{region}{letter}" for letter in zones),
-        prices=_prices(region, names),
+        schedules=SCHEDULES.format(time_zone=_scalar(night_off)) if night_off else "",
+        alarm=f"alarm_email: {_scalar(alarm_email)}" if alarm_email else NO_ALARM,
+        types=", ".join(map(_scalar, names)),
+        zones=", ".join(_scalar(f"{region}{letter}") for letter in zones or ""),
+        prices=_prices(region or "", names),
         markets="spot, on-demand" if spot else "on-demand",
     )
+    _write(context, path, text)
+
+
+def _write(context: typer.Context, path: Path, text: str) -> None:
+    """What a person answered is kept, so that nobody has to answer again."""
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.config import parse_cluster
+
+    if taken := context.meta.get(TAKEN):
+        said = "stdin is no terminal: nothing is asked; taken:"
+        typer.echo(f"{said} {' '.join(taken)}", err=True)
     try:
         parse_cluster(text, str(path))
     except BadConfig as bad:
+        if not context.meta.get(ASKED):
+            typer.echo("\n".join(_by_option(bad.problems or (str(bad),))), err=True)
+            raise typer.Exit(2) from bad
         path.write_text(text)
         kept = f"{path} is written with your answers, but is no good cluster file yet: correct"
         typer.echo(f"{bad}\n{kept} it there, then: tidegate validate {path}", err=True)
