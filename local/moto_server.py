@@ -11,6 +11,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from werkzeug.serving import make_server
 
 from local.deploy import publish_image_parameters
+from local.shims import costs
 from local.shims.install import install_shims
 from local.shims.resource import Place
 
@@ -20,6 +21,7 @@ REGION = "us-east-1"
 
 def main(arguments: list[str]) -> None:
     """Serve until the process ends."""
+    costs.install()
     install_shims()
     publish_image_parameters(Place(ACCOUNT, REGION))
     app: Any = DomainDispatcherApplication(create_backend_app)
