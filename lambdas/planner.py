@@ -1,9 +1,12 @@
 """The planner: one look, however many messages asked for it; a look never fails its messages."""
 
+from dataclasses import asdict
+
 from tidegate.core.model.errors import BadEvent, TidegateError
 from tidegate.core.model.events import Look
 from tidegate.service.control import Looked
 from tidegate.service.describe import look_events, look_record, look_verdicts
+from tidegate.service.dry_runs import dry_runs
 from tidegate.service.figures import look_figures
 from tidegate.wire.events import parse_event
 from tidegate.wiring.function import Answer, Event, Function, entry
@@ -11,6 +14,10 @@ from tidegate.wiring.planner import Planner, planner
 
 
 def on_looks(made: Function[Planner], event: Event) -> Answer:
+    if "dry_runs" in event:  # `tidegate probe` asks what this role may launch
+        control = made.work.control
+        tried = dry_runs(control.cluster, control.placement, made.work.ec2)
+        return {"dry_runs": [asdict(each) for each in tried]}
     for message in event.get("Records", ()):
         _read(made, message)
     try:

@@ -77,6 +77,21 @@ class Answered:
     result: FleetResult | TidegateError
 
 
+class DryRuns(Protocol):
+    """EC2 asked whether it would take a launch; none of it launches anything.
+
+    Each answers why not, "" when it would. Errors: Throttled.
+    """
+
+    def dry_run(self, request: FleetRequest) -> str:
+        """The fleet, as a whole."""
+        ...
+
+    def dry_run_instance(self, request: FleetRequest) -> str:
+        """One instance of its first override, without a fleet."""
+        ...
+
+
 class Compute(Protocol):
     """EC2, limited to the instances of one cluster."""
 

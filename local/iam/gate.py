@@ -11,7 +11,16 @@ from local.iam import answers, reference, s3_rules, spot_role
 from local.iam.answers import Answer
 from local.iam.authorizer import Authorizer
 from local.iam.patterns import NotModelledError
-from local.iam.requests import Call, Check, Signer, is_s3_head, read_call, signer_of, token_of
+from local.iam.requests import (
+    Call,
+    Check,
+    Signer,
+    is_dry_run,
+    is_s3_head,
+    read_call,
+    signer_of,
+    token_of,
+)
 from local.iam.roles import Session, session_of
 from local.iam.rules import checks_of
 
@@ -50,6 +59,13 @@ class Gate:
     def _judge(self, call: Call, session: Session, *, is_head: bool) -> Answer | None:
         checks = checks_of(call)
         _assert_complete(checks)
+        if is_dry_run(call):
+            # By AWS's word it asks for the rights to this action: what the fleet calls comes later.
+            checks = [each for each in checks if not each.is_launch or call.name != "CreateFleet"]
+            refused = self._first_refused(checks, session)
+            if refused:
+                return answers.access_denied(call.service, refused[1], is_head=is_head)
+            return None
         refused = self._first_refused(checks, session)
         if refused is None and call.service == "s3":
             missing = s3_rules.check_of_missing(call)

@@ -129,6 +129,11 @@ def _query_params(service: str, form: Mapping[str, str]) -> Mapping[str, Any]:
     return params
 
 
+def is_dry_run(call: Call) -> bool:
+    """Whether EC2 is only asked what it would say."""
+    return call.service == "ec2" and str(call.params.get("DryRun", "")).lower() == "true"
+
+
 def is_s3_head(environ: Environ) -> bool:
     """Whether it is a HEAD of S3, whose answer has no body."""
     return signer_of(environ).service == "s3" and environ.get("REQUEST_METHOD") == "HEAD"

@@ -16,6 +16,7 @@ from tests.service.conftest import World
 from tidegate.core.explain.history import Event as Told
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.ec2 import FleetRequest
 from tidegate.core.model.errors import NotAuthorized
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
@@ -60,6 +61,22 @@ class Kept:
 
 
 @dataclass
+class Tried:
+    """The port of dry runs, in memory."""
+
+    fleets: list[FleetRequest] = field(default_factory=list)
+    instances: list[FleetRequest] = field(default_factory=list)
+
+    def dry_run(self, request: FleetRequest) -> str:
+        self.fleets.append(request)
+        return ""
+
+    def dry_run_instance(self, request: FleetRequest) -> str:
+        self.instances.append(request)
+        return "UnauthorizedOperation: no iam:PassRole"
+
+
+@dataclass
 class Deployed:
     """The functions of a small cluster."""
 
@@ -72,13 +89,14 @@ class Deployed:
         self.head = SimHead(self.world.clock)
         self.dead = SimDeadLooks()
         self.kept = Kept()
+        self.tried = Tried()
         self.metrics = EphemeralMetrics(namespace="Tidegate", service="test")
         self.metrics.set_default_dimensions(cluster="test")
         # Loggers of one name share a handler within a process.
         self.logger = Logger(service=f"test-{next(NUMBERS)}", stream=self.log)
         of = self.world.control()
         self.planner = self._function(
-            Planner(control=of, dead_looks=self.dead, decisions=self.kept)
+            Planner(control=of, dead_looks=self.dead, decisions=self.kept, ec2=self.tried)
         )
         self.interruption = self._function(Interruptions(of.cluster, of.ledger, of.bus, of.clock))
         self.hours = self._function(

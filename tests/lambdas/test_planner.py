@@ -141,3 +141,23 @@ def test_decisions_that_cannot_be_stored_leave_the_look_as_good(deployed: Deploy
     assert len(deployed.world.compute.requests) == 1
     assert "the decisions cannot be stored: no s3:PutObject" in str(deployed.lines()[-1])
     assert deployed.figures()["LookFailed"] == 0
+
+
+def test_who_asks_for_dry_runs_gets_them_for_each_pool_and_market_and_no_look(
+    deployed: Deployed,
+) -> None:
+    deployed.world.report([job(1)])
+
+    told = on_looks(deployed.planner, {"dry_runs": True})["dry_runs"]
+
+    assert [(each["pool"], each["market"]) for each in told] == [
+        (pool, market) for pool in ("t4", "a10g") for market in ("on-demand", "spot")
+    ]
+    assert {(each["fleet"], each["instance"]) for each in told} == {
+        ("", "UnauthorizedOperation: no iam:PassRole")
+    }
+    assert [each.overrides[0].instance_type for each in deployed.tried.fleets[:1]] == [
+        "g4dn.xlarge"
+    ]
+    assert deployed.tried.fleets == deployed.tried.instances
+    assert deployed.world.compute.requests == []

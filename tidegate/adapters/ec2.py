@@ -12,7 +12,6 @@ from tidegate.adapters.aws_errors import (
     aws_call,
     code_of,
     cure,
-    is_dry_run_passed,
     is_instance_not_found,
     is_refusal,
     message_of,
@@ -20,6 +19,7 @@ from tidegate.adapters.aws_errors import (
     tolerating,
 )
 from tidegate.adapters.clock import SystemClock, answered_at_s
+from tidegate.adapters.dry_runs import refused_by
 from tidegate.core.model.ec2 import (
     CLUSTER_TAG,
     HEAD_ROLE,
@@ -102,16 +102,16 @@ class Ec2Compute:
         )
 
     def dry_run(self, request: FleetRequest) -> str:
-        """Why EC2 would not take this request, "" when it would. It launches nothing.
-
-        EC2 answers a call with DryRun by an error in any case: DryRunOperation means yes.
-        """
+        """EC2 answers a call with DryRun by an error in any case: DryRunOperation means yes."""
         asked = fleet_arguments(request, self.cluster)
-        try:
-            self.client.create_fleet(**asked, DryRun=True)
-        except ClientError as error:
-            return "" if is_dry_run_passed(error) else f"{code_of(error)}: {message_of(error)}"
-        return ""
+        refused = refused_by(self.client.create_fleet, **asked)
+        return str(refused or "")
+
+    def dry_run_instance(self, request: FleetRequest) -> str:
+        """RunInstances, which a fleet calls as its caller, with PassRole for the nodes' role."""
+        asked = instance_arguments(request, self.cluster)
+        refused = refused_by(self.client.run_instances, **asked)
+        return str(refused or "")
 
     def instances(self) -> tuple[Instance, ...]:
         pages = self.client.get_paginator("describe_instances").paginate(
@@ -152,8 +152,6 @@ def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
 
     The cluster tag is set here: an instance without it would never be found again.
     """
-    tags = dict(request.tags) | {CLUSTER_TAG: cluster}
-    tag_list = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
     return {
         "Type": "instant",
         "ClientToken": request.client_token,
@@ -179,10 +177,42 @@ def fleet_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
             "DefaultTargetCapacityType": _PAID_AS[request.market],
         },
         "TagSpecifications": [
-            {"ResourceType": kind, "Tags": tag_list} for kind in ("fleet", "instance")
+            {"ResourceType": kind, "Tags": _tag_list(request, cluster)}
+            for kind in ("fleet", "instance")
         ],
         **_market_options(request),
     }
+
+
+def instance_arguments(request: FleetRequest, cluster: str) -> dict[str, Any]:
+    """The RunInstances call that a fleet makes for one instance of the first override.
+
+    The metadata options stand in the request too: policies with conditions on them look there and
+    not into the template (aws/karpenter-provider-aws#9256).
+    """
+    first = request.overrides[0]
+    market = {"InstanceMarketOptions": {"MarketType": _PAID_AS[request.market]}}
+    return {
+        "MinCount": 1,
+        "MaxCount": 1,
+        "LaunchTemplate": {
+            "LaunchTemplateId": request.launch_template_id,
+            "Version": request.launch_template_version,
+        },
+        "InstanceType": first.instance_type,
+        "SubnetId": first.subnet_id,
+        "MetadataOptions": {"HttpTokens": "required"},
+        "TagSpecifications": [
+            {"ResourceType": "instance", "Tags": _tag_list(request, cluster)},
+        ],
+        **(market if request.market is Market.SPOT else {}),
+        **_grouped(first),
+    }
+
+
+def _tag_list(request: FleetRequest, cluster: str) -> list[dict[str, str]]:
+    tags = dict(request.tags) | {CLUSTER_TAG: cluster}
+    return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
 
 
 def _market_options(request: FleetRequest) -> dict[str, Any]:

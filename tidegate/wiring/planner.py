@@ -8,7 +8,7 @@ from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
-from tidegate.ports import Calendar, DeadLooks, Decisions
+from tidegate.ports import Calendar, DeadLooks, Decisions, DryRuns
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
 from tidegate.wiring.function import Deployed
@@ -22,6 +22,7 @@ class Planner:
     control: Control
     dead_looks: DeadLooks
     decisions: Decisions
+    ec2: DryRuns
 
 
 def planner(deployed: Deployed) -> Planner:
@@ -37,6 +38,7 @@ def planner(deployed: Deployed) -> Planner:
         ),
         dead_looks=SqsDeadLooks(clients("sqs"), settings.dead_look_queue_url, cluster.name),
         decisions=S3Decisions(clients("s3"), settings.bucket, cluster.name),
+        ec2=Ec2Compute(clients("ec2"), cluster.name),
     )
 
 
