@@ -23,6 +23,7 @@ from tidegate.adapters.dry_runs import refused_by
 from tidegate.core.model.ec2 import (
     CLUSTER_TAG,
     HEAD_ROLE,
+    JOB_TAG,
     LAUNCH_TAG,
     POOL_TAG,
     ROLE_TAG,
@@ -43,7 +44,7 @@ from tidegate.ports import FLEETS_AT_ONCE, Answered, Clock
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
-    from mypy_boto3_ec2.type_defs import InstanceTypeDef
+    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
 
 # EC2 takes up to 1,000 ids; smaller chunks keep one unknown id from delaying many.
 TERMINATE_CHUNK = 200
@@ -114,10 +115,18 @@ class Ec2Compute:
         return str(refused or "")
 
     def instances(self) -> tuple[Instance, ...]:
+        return self._listed()
+
+    def launched_for(self, job_id: str) -> tuple[Instance, ...]:
+        """Those that this job was the first to need. Errors: Throttled, NotAuthorized."""
+        return self._listed({"Name": f"tag:{JOB_TAG}", "Values": [job_id]})
+
+    def _listed(self, *more: "FilterTypeDef") -> tuple[Instance, ...]:
         pages = self.client.get_paginator("describe_instances").paginate(
             Filters=[
                 {"Name": f"tag:{CLUSTER_TAG}", "Values": [self.cluster]},
                 {"Name": "instance-state-name", "Values": NOT_TERMINATED},
+                *more,
             ],
             PaginationConfig={"PageSize": 1000},
         )

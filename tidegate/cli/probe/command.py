@@ -8,14 +8,28 @@ import typer
 from tidegate.cli.written import new_file
 
 if TYPE_CHECKING:
-    from tidegate.cli.probe.facts import Fact, Report
+    from collections.abc import Callable
 
-EXAMPLES = "Examples: tidegate probe dev.yaml; tidegate probe dev.yaml --report probe.md"
+    from tidegate.cli.probe.facts import Fact, Report, Stage
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
+
+# 128 and the number of SIGINT.
+INTERRUPTED = 130
+
+EXAMPLES = "Examples: tidegate probe dev.yaml --report probe.md; tidegate probe dev.yaml --launch"
 
 
 def probe(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    launch: Annotated[
+        bool,
+        typer.Option(
+            "--launch", help="Launch one node too, for a job; it costs money, and asks before."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a launch.")] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -35,8 +49,8 @@ def probe(
     from tidegate.adapters.account import Account
     from tidegate.adapters.clients import client
     from tidegate.cli.live import told
-    from tidegate.cli.probe.before import answers
-    from tidegate.cli.probe.facts import fact_of, lines
+    from tidegate.cli.probe import before, deployed
+    from tidegate.cli.probe.facts import Fact, Stage, fact_of, lines
     from tidegate.cli.validate import nobody_asks
     from tidegate.wire.config import load_cluster
 
@@ -46,28 +60,72 @@ def probe(
     if nobody := nobody_asks(make):
         typer.echo(nobody, err=True)
         raise typer.Exit(1)
-    facts = []
-    for answer in answers(read, Account(make)):
-        facts.append(fact_of(answer))
+    facts: list[Fact] = []
+    stages: list[Stage] = []
+
+    def tell(fact: Fact) -> None:
+        facts.append(fact)
         if not json:
-            typer.echo("\n".join(lines(facts[-1:])))
-    _end(_reported(read.cluster.name, read.region, tuple(facts)), report, json=json)
+            typer.echo("\n".join(lines([fact])))
+
+    account = Account(make)
+    try:
+        for answers in (before.answers, deployed.answers):
+            for answer in answers(read, account):
+                tell(fact_of(answer))
+        if launch:
+            with told():
+                _launched(read, make, tell, stages, is_agreed=yes)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what was begun is gone again", err=True)
+        _end(_reported(read, facts, stages), report, json=json, is_whole=False)
+    _end(_reported(read, facts, stages), report, json=json)
 
 
-def _reported(cluster: str, region: str, facts: "tuple[Fact, ...]") -> "Report":
+def _launched(
+    file: "ClusterFile",
+    clients: "Clients",
+    tell: "Callable[[Fact], None]",
+    stages: "list[Stage]",
+    *,
+    is_agreed: bool,
+) -> None:
+    """Say what it takes, ask, and do it. Errors: BadConfig, nothing that it could launch."""
+    from tidegate.adapters.clock import SystemClock
+    from tidegate.cli.probe import launch
+    from tidegate.cli.probe.parts import bell_of, trial_of
+
+    trial = trial_of(file, clients, SystemClock(), tell)
+    typer.echo(trial.told_before(), err=True)
+    if not is_agreed:
+        typer.confirm("Launch it?", abort=True, err=True)
+    try:
+        launch.ring(bell_of(file, clients), tell)
+        trial.run()
+    finally:
+        stages += trial.stages
+
+
+def _reported(file: "ClusterFile", facts: "list[Fact]", stages: "list[Stage]") -> "Report":
     from datetime import UTC, datetime
     from importlib.metadata import version
 
     from tidegate.adapters.clock import SystemClock
     from tidegate.cli.probe.facts import Report
 
-    at = datetime.fromtimestamp(SystemClock().now_s(), UTC).isoformat(timespec="seconds")
-    return Report(cluster, region, version("tidegate"), at, facts)
+    return Report(
+        file.cluster.name,
+        file.region,
+        version("tidegate"),
+        datetime.fromtimestamp(SystemClock().now_s(), UTC).isoformat(timespec="seconds"),
+        tuple(facts),
+        tuple(stages),
+    )
 
 
-def _end(found: "Report", path: Path | None, *, json: bool) -> None:
-    """Show and write it; leave with its code."""
-    from tidegate.cli.probe.facts import as_data, as_markdown
+def _end(found: "Report", path: Path | None, *, json: bool, is_whole: bool = True) -> None:
+    """Show and write it; leave with its code, or as a shell names an interrupt."""
+    from tidegate.cli.probe.facts import as_data, as_markdown, stage_lines
 
     if path:
         path.write_text(as_markdown(found))
@@ -75,5 +133,7 @@ def _end(found: "Report", path: Path | None, *, json: bool) -> None:
     if json:
         typer.echo(as_data(found), nl=False)
     else:
+        for line in stage_lines(found.stages):
+            typer.echo(line)
         typer.echo(f"{found.cluster} in {found.region}: {found.summary()}")
-    raise typer.Exit(found.exit_code)
+    raise typer.Exit(found.exit_code if is_whole else INTERRUPTED)

@@ -94,6 +94,7 @@ LAUNCHES = (
     "cloudwatch:SetAlarmState",
     "ec2:TerminateInstances",
     "lambda:InvokeFunction",
+    "logs:FilterLogEvents",
     "sns:ListSubscriptionsByTopic",
     "ssm:StartSession",
 )

@@ -1,0 +1,43 @@
+"""What can be asked of a deployed cluster without a launch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidegate.adapters.account import Account
+from tidegate.adapters.functions import answer_of, read_environment
+from tidegate.cli.deployable import Answer, Found, Needless, answer
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.problems import Problem
+
+type Asked = Mapping[str, str]
+
+
+def planner_name(file: ClusterFile) -> str:
+    return f"tidegate-{file.cluster.name}-planner"
+
+
+def answers(file: ClusterFile, account: Account) -> Iterator[Answer]:
+    """One question after another."""
+    for check in (planner_fleets, planner_instances):
+        yield answer(check, file, account)
+
+
+def planner_fleets(file: ClusterFile, account: Account) -> Found:
+    """The planner's role may create a fleet for each pool (CreateFleet with DryRun)."""
+    yield from _tried(file, account, "fleet", "ec2:CreateFleet")
+
+
+def planner_instances(file: ClusterFile, account: Account) -> Found:
+    """It may launch from each pool's template (RunInstances with DryRun), with the nodes' role."""
+    yield from _tried(file, account, "instance", "ec2:RunInstances and iam:PassRole")
+
+
+def _tried(file: ClusterFile, account: Account, call: str, needs: str) -> Found:
+    client, name = account.clients("lambda"), planner_name(file)
+    if read_environment(client, name) is None:
+        yield Needless("the cluster is not deployed")
+        return
+    told: Sequence[Asked] = answer_of(client, name, {"dry_runs": True})["dry_runs"]
+    for each in told:
+        if each[call]:
+            text = f"{each['market']}: {each[call]}; its role needs {needs} (docs/operations.md)"
+            yield Problem(("pools", each["pool"]), text)
