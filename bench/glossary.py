@@ -32,7 +32,7 @@ ROOMS = {
     ),
     "buy": (
         "What a plan buys",
-        "bins:Bin groups:Group groups:Slot blueprint:Blueprint pending_launch:PendingLaunch "
+        "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint pending_launch:PendingLaunch "
         "launches:LaunchBuilder steering:Worth",
     ),
     "passes": ("The passes of the planner", "work:Work work:Gang work:Part"),

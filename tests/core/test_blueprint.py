@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.reading import launches
 from tests.make import T4, ZONE, cluster, job, offering, pool, snapshot
-from tidegate.core.buy.fillers import BestFit, Lot
+from tidegate.core.buy.fillers import BestFit, Item
 from tidegate.core.buy.groups import Group
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
@@ -68,14 +68,14 @@ def test_what_fills_a_node_takes_its_share_of_the_memory_first() -> None:
     """The largest would leave the others no memory, and CPUs that nobody can use."""
     sizes = [(0, 2, 9_000), (0, 2, 7_000), (0, 1, 6_000), (0, 1, 500)]
     need = Need("1", 1, 1, Shape(), "", ("t4",))
-    lots = [Lot(Group(need, size, n), 1, [], (), 0.0, 0.0) for n, size in enumerate(sizes)]
+    items = [Item(Group(need, size, n), 1, [], (), 0.0, 0.0) for n, size in enumerate(sizes)]
     room = [0, 4, 15_000]
     taken: list[int] = []
 
-    for lot in BestFit(lots).fitting(room):
-        taken.append(lot.group.size[2])
+    for item in BestFit(items).fitting(room):
+        taken.append(item.group.size[2])
         for d in range(3):
-            room[d] -= lot.group.size[d]
+            room[d] -= item.group.size[d]
 
     assert (taken, room) == ([7_000, 500, 6_000], [0, 0, 1_500])
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from tidegate.core.buy.fillers import BestFit, ByMemory, LargestFirst, Lot, spare_usd
+from tidegate.core.buy.fillers import BestFit, ByMemory, LargestFirst, Item, spare_usd
 from tidegate.core.buy.groups import Group
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.offers.catalogue import Entry, Vector, balance, bits, gres, holds, lowest
@@ -54,7 +54,7 @@ class _Draw:
     cost_per_worth: float
     offer_group: OfferGroup
     number: int
-    parts: list[tuple[Lot, int]]
+    parts: list[tuple[Item, int]]
 
 
 class Blueprint:
@@ -76,52 +76,52 @@ class Blueprint:
         """Give each group the configs that hold all of its unplanned jobs, where there are any."""
         self._allowed.clear()
         self._reserved_capacity.clear()
-        loads = [self._load(group, left) for group in groups if (left := group.unplanned) > 0]
+        items = [self._item(group, left) for group in groups if (left := group.unplanned) > 0]
         for group in groups:
             for config in group.configs:
                 config.left = 0
             group.configs.clear()
-        loads = [load for load in loads if load.choices]
+        items = [item for item in items if item.choices]
         # With GPUs first: what they leave of a node is cheap room for the others.
-        loads.sort(key=lambda load: (not load.group.size[0], -load.worth_usd, load.group.number))
-        self._index(loads)
-        for load in loads:
-            while load.left > 0:
-                drawn = self._best(load)
+        items.sort(key=lambda item: (not item.group.size[0], -item.worth_usd, item.group.number))
+        self._index(items)
+        for item in items:
+            while item.left > 0:
+                drawn = self._best(item)
                 if drawn is None:
                     break
                 self._keep(drawn)
 
-    def _load(self, group: Group, left: int) -> Lot:
+    def _item(self, group: Group, left: int) -> Item:
         """What the group may choose from: of the first tier that has anything for it."""
-        load = Lot(group, left, [], (), 0.0, 0.0)
+        item = Item(group, left, [], (), 0.0, 0.0)
         for tier in self._offer_groups.fitting(group.need):
             allowed = (
                 (offer_group, mask & self._affordable(offer_group)) for offer_group, mask in tier
             )
-            load.fitting = _distinct(load, allowed)
-            if load.fitting:
-                load.masks = dict(tier)
-                self._choose(load)
+            item.fitting = _distinct(item, allowed)
+            if item.fitting:
+                item.masks = dict(tier)
+                self._choose(item)
                 break
-        return load
+        return item
 
-    def _choose(self, load: Lot) -> None:
+    def _choose(self, item: Item) -> None:
         found: list[tuple[float, int, OfferGroup, int]] = []
-        for order, (offer_group, mask) in enumerate(load.fitting):
-            catalogue, hours = offer_group.catalogue, load.hours_on(offer_group)
-            if load.group.need.shape.is_exclusive:
+        for order, (offer_group, mask) in enumerate(item.fitting):
+            catalogue, hours = offer_group.catalogue, item.hours_on(offer_group)
+            if item.group.need.shape.is_exclusive:
                 first = lowest(mask)
                 near = [(catalogue.entries[first].usd_per_hour, first)]
             else:
-                near = catalogue.nearest(load.group.size, mask)
+                near = catalogue.nearest(item.group.size, mask)
             found.extend((price * hours, order, offer_group, number) for price, number in near)
         found.sort(key=lambda each: (each[0], each[1], each[3]))
-        load.choices = [
+        item.choices = [
             (cost, offer_group, number) for cost, _, offer_group, number in found[:CHOICES_MAX]
         ]
-        load.worth_usd = load.choices[0][0]
-        load.hazard_max = load.choices[0][1].hazard_per_hour
+        item.worth_usd = item.choices[0][0]
+        item.hazard_max = item.choices[0][1].hazard_per_hour
 
     def _affordable(self, offer_group: OfferGroup) -> int:
         """The entries of which one more node is within every limit and reservation."""
@@ -142,54 +142,54 @@ class Blueprint:
             self._reserved_capacity[offering] = self._offer_groups.reserved_capacity.left(offering)
         return self._reserved_capacity[offering]
 
-    def _index(self, loads: list[Lot]) -> None:
+    def _index(self, items: list[Item]) -> None:
         """Who may fill the rest of a node."""
-        sharing = [load for load in loads if not load.group.need.shape.is_exclusive]
-        self._with_gpus = LargestFirst([load for load in sharing if load.group.size[0]])
-        without = [load for load in sharing if not load.group.size[0]]
+        sharing = [item for item in items if not item.group.need.shape.is_exclusive]
+        self._with_gpus = LargestFirst([item for item in sharing if item.group.size[0]])
+        without = [item for item in sharing if not item.group.size[0]]
         self._without, self._by_memory = BestFit(without), ByMemory(without)
         self._spare = spare_usd(without)
         self._roomy.clear()
 
-    def _best(self, load: Lot) -> _Draw | None:
+    def _best(self, item: Item) -> _Draw | None:
         best: _Draw | None = None
-        for offer_group, number in self._candidates(load):
-            for start in self._starts(load, offer_group, number):
+        for offer_group, number in self._candidates(item):
+            for start in self._starts(item, offer_group, number):
                 drawn = self._fill(offer_group, number, start)
                 if best is None or drawn.cost_per_worth < best.cost_per_worth * WORTH:
                     best = drawn
         return best
 
     def _starts(
-        self, load: Lot, offer_group: OfferGroup, number: int
-    ) -> Iterator[list[tuple[Lot, int]]]:
+        self, item: Item, offer_group: OfferGroup, number: int
+    ) -> Iterator[list[tuple[Item, int]]]:
         """What to begin a node with: as many of the group as fit, or a balance of two groups.
 
         Two shapes of which one wants more memory and the other less than the type has per CPU
         use up both: what a linear program would do with each type.
         """
-        size, need = offer_group.catalogue.entries[number].size, load.group.size
-        if load.group.need.shape.is_exclusive:
-            yield [(load, 1)]
+        size, need = offer_group.catalogue.entries[number].size, item.group.size
+        if item.group.need.shape.is_exclusive:
+            yield [(item, 1)]
             return
-        yield [(load, min(load.left, holds(size, need)))]
+        yield [(item, min(item.left, holds(size, need)))]
         if need[0] or size[0]:
             return
         is_memory_short = need[2] * size[1] > need[1] * size[2]
         for other in self._by_memory.ends(is_least=is_memory_short):
-            if other is not load and self._fitting(other, offer_group, number, list(size)):
+            if other is not item and self._fitting(other, offer_group, number, list(size)):
                 pair = balance(size, need, other.group.size)
-                first, second = min(pair[0], load.left), min(pair[1], other.left)
+                first, second = min(pair[0], item.left), min(pair[1], other.left)
                 if first and second:
-                    yield [(load, first), (other, second)]
+                    yield [(item, first), (other, second)]
 
-    def _candidates(self, load: Lot) -> list[tuple[OfferGroup, int]]:
+    def _candidates(self, item: Item) -> list[tuple[OfferGroup, int]]:
         """The cheapest per job, and the cheapest that holds all that is left; small ones first."""
-        found = {(offer_group, number): None for _, offer_group, number in load.choices}
-        size, devices = load.group.size, gres(load.group.need.shape)
-        whole = (size[0] * load.left, size[1] * load.left, size[2] * load.left)
-        if not load.group.need.shape.is_exclusive:
-            for offer_group, mask in load.fitting:
+        found = {(offer_group, number): None for _, offer_group, number in item.choices}
+        size, devices = item.group.size, gres(item.group.need.shape)
+        whole = (size[0] * item.left, size[1] * item.left, size[2] * item.left)
+        if not item.group.need.shape.is_exclusive:
+            for offer_group, mask in item.fitting:
                 if not offer_group.market.is_prepaid:
                     more = self._with_room(offer_group, mask, size[0]) if size[0] else None
                     more = offer_group.catalogue.efficient(mask) if more is None else more
@@ -204,7 +204,7 @@ class Blueprint:
             or self._left(offer_group.catalogue.entries[number].offering) > 0
         ]
         if not available:
-            available = self._without_stock(load)
+            available = self._without_stock(item)
         return sorted(available, key=lambda e: e[0].catalogue.entries[e[1]].usd_per_hour)
 
     def _with_room(self, offer_group: OfferGroup, mask: int, gpus: int) -> list[int]:
@@ -226,24 +226,24 @@ class Blueprint:
             self._roomy[key] = [number for _, number in found]
         return self._roomy[key]
 
-    def _without_stock(self, load: Lot) -> list[tuple[OfferGroup, int]]:
+    def _without_stock(self, item: Item) -> list[tuple[OfferGroup, int]]:
         """When the reservations are used up: what is paid for by the hour."""
-        load.fitting = tuple(each for each in load.fitting if not each[0].market.is_prepaid)
-        if not load.fitting:
-            for tier in self._offer_groups.fitting(load.group.need):
+        item.fitting = tuple(each for each in item.fitting if not each[0].market.is_prepaid)
+        if not item.fitting:
+            for tier in self._offer_groups.fitting(item.group.need):
                 paid = ((s, m & self._affordable(s)) for s, m in tier if not s.market.is_prepaid)
-                load.fitting = _distinct(load, paid)
-                if load.fitting:
-                    load.masks.update(tier)
+                item.fitting = _distinct(item, paid)
+                if item.fitting:
+                    item.masks.update(tier)
                     break
-        if not load.fitting:
+        if not item.fitting:
             return []
-        self._choose(load)
-        return [(offer_group, number) for _, offer_group, number in load.choices]
+        self._choose(item)
+        return [(offer_group, number) for _, offer_group, number in item.choices]
 
-    def _fill(self, offer_group: OfferGroup, number: int, start: list[tuple[Lot, int]]) -> _Draw:
+    def _fill(self, offer_group: OfferGroup, number: int, start: list[tuple[Item, int]]) -> _Draw:
         """A node of this entry that begins with `start`, and what fits beside it."""
-        each, load = offer_group.catalogue.entries[number], start[0][0]
+        each, item = offer_group.catalogue.entries[number], start[0][0]
         room = list(each.size)
         worth = hours = 0.0
         for one, count in start:
@@ -253,7 +253,7 @@ class Blueprint:
                 room[d] -= count * one.group.size[d]
         parts = list(start)
         present = {one for one, _ in start}
-        if not load.group.need.shape.is_exclusive and room[1] > 0:
+        if not item.group.need.shape.is_exclusive and room[1] > 0:
             fillers = self._without.fitting(room)
             if room[0] > 0:
                 fillers = chain(self._with_gpus.fitting(room), fillers)
@@ -278,13 +278,13 @@ class Blueprint:
         cost = hours * each.usd_per_hour
         drawn = _Draw(0.0, offer_group, number, parts)
         if offer_group.is_strict and self._mask(drawn).bit_count() < offer_group.pool.min_types:
-            return _Draw(cost / load.worth_usd, offer_group, number, [(load, 1)])
+            return _Draw(cost / item.worth_usd, offer_group, number, [(item, 1)])
         if (offer_group, number) not in self._used:  # one more CreateFleet call
             cost *= NEW_TYPE_FACTOR
         drawn.cost_per_worth = cost / worth if worth else 0.0
         return drawn
 
-    def _fitting(self, other: Lot, offer_group: OfferGroup, number: int, room: list[int]) -> int:
+    def _fitting(self, other: Item, offer_group: OfferGroup, number: int, room: list[int]) -> int:
         """How many jobs of another group fit beside, when they may be on such a node at all."""
         gpus, cpus, memory_mib = other.group.size
         if gpus > room[0] or cpus > room[1] or memory_mib > room[2]:
@@ -302,32 +302,32 @@ class Blueprint:
     def _mask(self, drawn: _Draw) -> int:
         """The entries on which a whole draw may run and that hold it."""
         mask = drawn.offer_group.catalogue.all
-        for load, _ in drawn.parts:
-            mask &= load.masks[drawn.offer_group]
-        sizes = [(load.group.size, count) for load, count in drawn.parts]
+        for item, _ in drawn.parts:
+            mask &= item.masks[drawn.offer_group]
+        sizes = [(item.group.size, count) for item, count in drawn.parts]
         gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
         return mask & drawn.offer_group.catalogue.fit((gpus, cpus, memory_mib))
 
     def _keep(self, drawn: _Draw) -> None:
-        times = min(load.left // count for load, count in drawn.parts)
+        times = min(item.left // count for item, count in drawn.parts)
         if drawn.offer_group.market in (Market.RESERVED, Market.CAPACITY_BLOCK):
             offering = drawn.offer_group.catalogue.entries[drawn.number].offering
             times = min(times, self._left(offering))
             self._reserved_capacity[offering] -= times
         self._used.add((drawn.offer_group, drawn.number))
-        parts = tuple((load.group, count) for load, count in drawn.parts)
+        parts = tuple((item.group, count) for item, count in drawn.parts)
         mask = self._mask(drawn)
         config = Config(drawn.offer_group, drawn.number, parts, mask, times, times)
-        for load, count in drawn.parts:
-            load.left -= count * times
-            load.group.configs.append(config)
+        for item, count in drawn.parts:
+            item.left -= count * times
+            item.group.configs.append(config)
 
 
-def _distinct(load: Lot, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
+def _distinct(item: Item, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
     """Of pools that sell the same things at the same cost only the first."""
     found: dict[tuple[int, int, float], Fitting] = {}
     for offer_group, mask in fitting:
         if mask:
-            key = id(offer_group.catalogue), mask, load.hours_on(offer_group)
+            key = id(offer_group.catalogue), mask, item.hours_on(offer_group)
             found.setdefault(key, (offer_group, mask))
     return tuple(found.values())

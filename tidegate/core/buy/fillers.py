@@ -17,8 +17,11 @@ PRUNE_EVERY = 64
 
 
 @dataclass(slots=True, eq=False)
-class Lot:
-    """A group while the blueprint is drawn. `worth_usd`: the price of one job by itself."""
+class Item:
+    """The jobs of a group as bin packing sees them: its items, of which `left` have no bin yet.
+
+    `worth_usd`: the price of one of them by itself.
+    """
 
     group: Group
     left: int
@@ -39,31 +42,31 @@ class Lot:
 class LargestFirst:
     """Groups with GPUs, those with most of them first."""
 
-    def __init__(self, loads: Sequence[Lot]) -> None:
-        self._loads = sorted(loads, key=_most_first)
-        self._keys = [-load.group.size[0] for load in self._loads]
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items = sorted(items, key=_most_first)
+        self._keys = [-item.group.size[0] for item in self._items]
 
-    def fitting(self, room: Sequence[int]) -> Iterator[Lot]:
+    def fitting(self, room: Sequence[int]) -> Iterator[Item]:
         """Some that do not ask too many GPUs and have jobs left."""
         start = bisect_left(self._keys, -room[0])
         seen = empty = 0
-        for position in range(start, len(self._loads)):
-            load = self._loads[position]
-            if not load.left:
+        for position in range(start, len(self._items)):
+            item = self._items[position]
+            if not item.left:
                 empty += 1
                 continue
             seen += 1
             if seen > FILLERS_MAX:
                 break
-            yield load
+            yield item
         if empty > FILLERS_MAX:
-            self._loads = [load for load in self._loads if load.left]
-            self._keys = [-load.group.size[0] for load in self._loads]
+            self._items = [item for item in self._items if item.left]
+            self._keys = [-item.group.size[0] for item in self._items]
 
 
-def _most_first(load: Lot) -> tuple[int, int, int]:
-    gpus, cpus, _ = load.group.size
-    return -gpus, -cpus, load.group.number
+def _most_first(item: Item) -> tuple[int, int, int]:
+    gpus, cpus, _ = item.group.size
+    return -gpus, -cpus, item.group.number
 
 
 class BestFit:
@@ -72,16 +75,16 @@ class BestFit:
     What is left of a node is then used up in both.
     """
 
-    def __init__(self, loads: Sequence[Lot]) -> None:
-        self._by_cpus: dict[int, tuple[list[int], list[Lot]]] = {}
-        for load in sorted(loads, key=lambda e: (-e.group.size[2], e.group.number)):
-            keys, same = self._by_cpus.setdefault(load.group.size[1], ([], []))
-            keys.append(-load.group.size[2])
-            same.append(load)
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._by_cpus: dict[int, tuple[list[int], list[Item]]] = {}
+        for item in sorted(items, key=lambda e: (-e.group.size[2], e.group.number)):
+            keys, same = self._by_cpus.setdefault(item.group.size[1], ([], []))
+            keys.append(-item.group.size[2])
+            same.append(item)
         self._cpus = sorted(self._by_cpus, reverse=True)
         self._asked = dict.fromkeys(self._cpus, 0)
 
-    def fitting(self, room: Sequence[int]) -> Iterator[Lot]:
+    def fitting(self, room: Sequence[int]) -> Iterator[Item]:
         """Some that fit and have jobs left; `room` shrinks as they are taken.
 
         First those that take no more than their share of the memory, by the CPUs that they
@@ -92,59 +95,59 @@ class BestFit:
             for cpus in self._cpus:
                 if cpus > room[1]:
                     continue
-                keys, loads = self._with_jobs(cpus)
-                position, end = 0, len(loads)
+                keys, items = self._with_jobs(cpus)
+                position, end = 0, len(items)
                 while cpus <= room[1] and seen < FILLERS_MAX:
                     most = room[2] * cpus // room[1] if is_share else room[2]
                     position = bisect_left(keys, -most, position)
-                    while position < end and not loads[position].left:
+                    while position < end and not items[position].left:
                         position += 1
                     if position == end:
                         break
-                    yield loads[position]
+                    yield items[position]
                     position += 1
                     seen += 1
 
-    def _with_jobs(self, cpus: int) -> tuple[list[int], list[Lot]]:
+    def _with_jobs(self, cpus: int) -> tuple[list[int], list[Item]]:
         """The groups with so many CPUs; most of them have jobs left."""
-        keys, loads = self._by_cpus[cpus]
+        keys, items = self._by_cpus[cpus]
         self._asked[cpus] += 1
         if self._asked[cpus] > PRUNE_EVERY:
             self._asked[cpus] = 0
-            loads = [load for load in loads if load.left]
-            keys = [-load.group.size[2] for load in loads]
-            self._by_cpus[cpus] = keys, loads
-        return keys, loads
+            items = [item for item in items if item.left]
+            keys = [-item.group.size[2] for item in items]
+            self._by_cpus[cpus] = keys, items
+        return keys, items
 
 
 class ByMemory:
     """Groups by their memory per CPU, the least first."""
 
-    def __init__(self, loads: Sequence[Lot]) -> None:
-        def per_cpu(load: Lot) -> tuple[float, int]:
-            return load.group.size[2] / load.group.size[1], load.group.number
+    def __init__(self, items: Sequence[Item]) -> None:
+        def per_cpu(item: Item) -> tuple[float, int]:
+            return item.group.size[2] / item.group.size[1], item.group.number
 
-        self._loads = sorted(loads, key=per_cpu)
+        self._items = sorted(items, key=per_cpu)
 
-    def ends(self, *, is_least: bool) -> list[Lot]:
+    def ends(self, *, is_least: bool) -> list[Item]:
         """A few that have jobs left, with the least or with the most memory per CPU."""
-        loads = self._loads if is_least else reversed(self._loads)
-        found = list(islice((load for load in loads if load.left), PARTNERS_MAX))
+        items = self._items if is_least else reversed(self._items)
+        found = list(islice((item for item in items if item.left), PARTNERS_MAX))
         if len(found) < PARTNERS_MAX:
-            self._loads = [load for load in self._loads if load.left]
+            self._items = [item for item in self._items if item.left]
         return found
 
 
-def spare_usd(loads: Sequence[Lot]) -> tuple[float, float]:
+def spare_usd(items: Sequence[Item]) -> tuple[float, float]:
     """USD per hour of a CPU and of a MiB that jobs without GPUs would pay for elsewhere.
 
     What a mix of the two best types for them costs, as a linear program would have it.
     """
     offer_group = next(
-        (e.choices[0][1] for e in loads if not e.choices[0][1].market.is_prepaid), None
+        (e.choices[0][1] for e in items if not e.choices[0][1].market.is_prepaid), None
     )
     if offer_group is None:
         return 0.0, 0.0
-    cpus = sum(load.left * load.group.size[1] for load in loads)
-    mib = sum(load.left * load.group.size[2] for load in loads)
+    cpus = sum(item.left * item.group.size[1] for item in items)
+    mib = sum(item.left * item.group.size[2] for item in items)
     return offer_group.catalogue.mix(mib / cpus)
