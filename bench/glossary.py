@@ -32,11 +32,14 @@ ROOMS = {
     ),
     "buy": (
         "What a plan buys",
-        "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint pending_launch:PendingLaunch "
-        "launches:LaunchBuilder steering:Worth",
+        "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint "
+        "pending_launch:PendingLaunch launches:LaunchBuilder steering:Worth",
     ),
     "passes": ("The passes of the planner", "work:Work work:Gang work:Part"),
-    "explain": ("What people are told", "verdicts:Verdict lives:Life prospects:Prospect"),
+    "explain": (
+        "What people are told",
+        "verdicts:Verdict node_report:NodeReport node_report:Prospect",
+    ),
 }
 
 HEAD = """\

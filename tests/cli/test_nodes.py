@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate.cli.nodes import MAX_ASKED, with_stages
-from tidegate.core.explain.lives import Life
+from tidegate.core.explain.node_report import NodeReport
 from tidegate.core.model.errors import NotAuthorized
 from tidegate.wire.console import last_stage
 
@@ -13,8 +13,8 @@ tidegate 2026-11-21T19:38:04.100Z stage munge apply 0.4 s, try 1
 """
 
 
-def life(name: str, stage: str = "booting") -> Life:
-    return Life(name, "t4", "g4dn.xlarge/us-east-1a/spot", stage, 30, 0.01, (), "", "")
+def report_of(name: str, stage: str = "booting") -> NodeReport:
+    return NodeReport(name, "t4", "g4dn.xlarge/us-east-1a/spot", stage, 30, 0.01, (), "", "")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_last_stage_is_that_of_the_newest_line(console, stage):
 
 
 def test_a_node_that_boots_shows_how_far_it_has_come():
-    found = with_stages([life("i-1"), life("i-2", "IDLE")], {"i-1": SAID}.__getitem__)
+    found = with_stages([report_of("i-1"), report_of("i-2", "IDLE")], {"i-1": SAID}.__getitem__)
 
     assert [each.stage for each in found] == ["booting, munge done", "IDLE"]
 
@@ -45,7 +45,7 @@ def test_who_may_not_read_consoles_is_told_the_rest_and_asks_once():
         asked.append(name)
         raise NotAuthorized("no ec2:GetConsoleOutput")
 
-    assert [each.stage for each in with_stages([life("i-1"), life("i-2")], refuse)] == [
+    assert [each.stage for each in with_stages([report_of("i-1"), report_of("i-2")], refuse)] == [
         "booting",
         "booting",
     ]
@@ -53,6 +53,6 @@ def test_who_may_not_read_consoles_is_told_the_rest_and_asks_once():
 
 
 def test_not_more_nodes_are_asked_than_a_look_may_cost():
-    found = list(with_stages([life(f"i-{n}") for n in range(MAX_ASKED + 2)], lambda _: SAID))
+    found = list(with_stages([report_of(f"i-{n}") for n in range(MAX_ASKED + 2)], lambda _: SAID))
 
     assert [each.stage for each in found].count("booting") == 2

@@ -11,10 +11,10 @@ from rich.console import Console, Group, RenderableType
 
 from tidegate.cli.nodes import screen
 from tidegate.cli.shown import lines
-from tidegate.core.explain.lives import Life
+from tidegate.core.explain.node_report import NodeReport
 
 NAME, OFFERING = "i-0123456789abcdef0", "g4dn.12xlarge/us-east-1b/on-demand"
-LIFE = Life(
+REPORT = NodeReport(
     NAME,
     "t4",
     OFFERING,
@@ -35,14 +35,14 @@ def printed(what: RenderableType, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_a_node_s_id_and_offering_are_whole_at_any_width(width: int):
-    seen = printed(screen([LIFE], width), width)
+    seen = printed(screen([REPORT], width), width)
 
     words = {word for line in seen for word in line.split()}
     assert {NAME, OFFERING, "4711,", "booting,"} <= words
 
 
 def test_a_terminal_that_is_too_narrow_for_the_table_has_a_paragraph_for_each_node():
-    assert printed(screen([LIFE], 80), 80) == [
+    assert printed(screen([REPORT], 80), 80) == [
         f"{NAME} t4, {OFFERING}",
         "  booting, munge done; 2 min, 0.02 USD; jobs 4711, 4712",
         "  ends when: given up 900 s after its launch",
@@ -51,7 +51,7 @@ def test_a_terminal_that_is_too_narrow_for_the_table_has_a_paragraph_for_each_no
 
 
 def test_a_node_is_a_line_when_it_is_piped():
-    (line,) = (line for line in printed(screen([LIFE], None), 100_000) if NAME in line)
+    (line,) = (line for line in printed(screen([REPORT], None), 100_000) if NAME in line)
 
     assert "given up 900 s after its launch" in line
 

@@ -8,8 +8,8 @@ import pytest
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, cluster, instance, job, node, record, snapshot
 from tidegate.core.buy.dealing import JOBS_PER_NODE_MAX, jobs_of
+from tidegate.core.explain.node_report import prospects
 from tidegate.core.explain.overview import overview
-from tidegate.core.explain.prospects import prospects
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
 from tidegate.core.model.ledger import NodeRecord

@@ -1,4 +1,4 @@
-"""The cluster at a glance, and the life of each node."""
+"""The cluster at a glance, and the report of each node."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.explain.lives import lives
+from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import Overview, overview
 from tidegate.core.explain.verdicts import verdicts_of
 from tidegate.core.model.budgets import Budget, Disruption
@@ -136,9 +136,9 @@ def test_a_silent_head_is_something_to_see_to_unless_the_cluster_is_stopped():
 )
 def test_each_node_says_what_would_end_it(of, slurm, ends):
     nodes = [slurm] if slurm else []
-    (life,) = lives(snapshot([], nodes, records=[of], instances=[instance()]))
+    (report,) = node_reports(snapshot([], nodes, records=[of], instances=[instance()]))
 
-    assert ends in life.ends
+    assert ends in report.ends
 
 
 OLD = Disruption((Budget(nodes=0),), expire_after_s=50.0)
@@ -153,20 +153,20 @@ HELD = [
 @pytest.mark.parametrize(("disruption", "more", "held"), HELD)
 def test_each_node_says_what_holds_it(disruption, more, held):
     of = replace(pool(), disruption=disruption, **more)
-    (life,) = lives(
+    (report,) = node_reports(
         snapshot([], [node()], of=cluster(of), records=[record()], instances=[instance()])
     )
 
-    assert life.held == held
+    assert report.held == held
     if disruption.expire_after_s:
-        assert life.ends.startswith("expired: pool t4 keeps nodes for 50 s")
+        assert report.ends.startswith("expired: pool t4 keeps nodes for 50 s")
 
 
 def test_a_mark_of_a_person_is_named_as_what_holds_a_node():
     kept = replace(node(), features=("tidegate:keep=2027-01-15T09:00",))
-    (life,) = lives(snapshot([], [kept], records=[record()], instances=[instance()]))
+    (report,) = node_reports(snapshot([], [kept], records=[record()], instances=[instance()]))
 
-    assert life.held == (
+    assert report.held == (
         "the feature tidegate:keep=2027-01-15T09:00 keeps it until 2027-01-15 09:00:00 UTC"
     )
 
@@ -176,10 +176,10 @@ def test_a_node_has_cost_its_age_times_its_price_and_names_its_jobs():
         [job(1, on=["i-1"])], [node()], records=[record(age_s=1800)], instances=[instance()]
     )
 
-    (life,) = lives(seen)
+    (report,) = node_reports(seen)
 
-    assert life.usd == pytest.approx(0.1)
-    assert life.jobs == ("1",)
+    assert report.usd == pytest.approx(0.1)
+    assert report.jobs == ("1",)
 
 
 def test_times_are_read_as_people_write_them():

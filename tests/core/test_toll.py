@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import NOW_S, digest, job, record, snapshot
-from tidegate.core.explain.lives import lives
+from tidegate.core.explain.node_report import node_reports
 from tidegate.core.interruption.loss import interruption_losses, losses
 from tidegate.core.model.ledger import InterruptionLoss, Losses, Phase
 from tidegate.core.model.slurm import Job, Reading
@@ -100,6 +100,6 @@ def test_nodes_tells_what_a_reclaim_costs() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
     leaving = replace(leaving, reclaim_at_s=NOW_S + 60, interruption_loss=InterruptionLoss(1.5, 2))
 
-    (life,) = lives(snapshot(records=[leaving]))
+    (report,) = node_reports(snapshot(records=[leaving]))
 
-    assert life.ends.endswith("; 2 jobs saved, 1.5 GPU-hours lost")
+    assert report.ends.endswith("; 2 jobs saved, 1.5 GPU-hours lost")

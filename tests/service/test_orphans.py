@@ -6,7 +6,7 @@ import pytest
 
 from tests.make import instance, node, record, snapshot
 from tests.service.conftest import World
-from tidegate.core.explain.lives import lives
+from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import overview
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.events import News, NodeOrphaned, SpotInterruption, StateChange
@@ -102,7 +102,7 @@ def test_status_and_nodes_call_it_what_it_is_before_it_is_counted() -> None:
     seen = snapshot([], records=[gone])
 
     found = overview(seen, None).losses
-    (life,) = lives(seen)
+    (report,) = node_reports(seen)
 
     assert (found.nodes, found.orphans) == (0, 1)
-    assert life.ends == "it ended itself: it had heard nothing of its head for 31 min"
+    assert report.ends == "it ended itself: it had heard nothing of its head for 31 min"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tidegate.core.explain.lives import Life
+    from tidegate.core.explain.node_report import NodeReport
 
 # Between two columns of a table.
 GAP = 3
@@ -32,16 +32,16 @@ def nodes(
     from tidegate.adapters.console import console_text
     from tidegate.cli.live import live, told
     from tidegate.cli.shown import as_json, columns, show
-    from tidegate.core.explain.lives import lives
+    from tidegate.core.explain.node_report import node_reports
     from tidegate.wire.config import load_cluster
 
     with told():
         file = load_cluster(cluster)
         if pool and file.cluster.pool(pool) is None:
             raise typer.BadParameter(f"the cluster file has no pool {pool}")
-        seen = live(file, context.obj).snapshot
+        snapshot = live(file, context.obj).snapshot
         make = context.obj or (lambda service: client(service, file.region))
-        chosen = (each for each in lives(seen) if pool in ("", each.pool))
+        chosen = (each for each in node_reports(snapshot) if pool in ("", each.pool))
         found = list(with_stages(chosen, lambda name: console_text(make("ec2"), name)))
     if json:
         typer.echo(as_json(found))
@@ -49,7 +49,7 @@ def nodes(
     show(screen(found, columns()) if found else "no nodes")
 
 
-def screen(found: "Sequence[Life]", width: int | None) -> "RenderableType":
+def screen(found: "Sequence[NodeReport]", width: int | None) -> "RenderableType":
     """A table; where the terminal is too narrow for its longest words, a paragraph for each."""
     from rich.console import Group
 
@@ -64,7 +64,7 @@ def screen(found: "Sequence[Life]", width: int | None) -> "RenderableType":
     return Group(*(line for each in found for line in lines(_paragraph(each), is_wrapped=False)))
 
 
-def _cells(each: "Life") -> tuple[str, ...]:
+def _cells(each: "NodeReport") -> tuple[str, ...]:
     from tidegate.core.model.durations import span
 
     jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
@@ -72,7 +72,7 @@ def _cells(each: "Life") -> tuple[str, ...]:
     return (each.name, what, each.stage, span(each.age_s), usd, jobs, each.ends, each.held)
 
 
-def _paragraph(each: "Life") -> "Iterator[str]":
+def _paragraph(each: "NodeReport") -> "Iterator[str]":
     name, what, stage, age, usd, jobs, ends, held = _cells(each)
     yield f"{name} {what}"
     yield f"  {stage}; {age}, {usd} USD" + (f"; jobs {jobs}" if jobs else "")
@@ -82,19 +82,21 @@ def _paragraph(each: "Life") -> "Iterator[str]":
         yield f"  held by: {held}"
 
 
-def with_stages(lives: "Iterable[Life]", console: "Callable[[str], str]") -> "Iterator[Life]":
+def with_stages(
+    reports: "Iterable[NodeReport]", console: "Callable[[str], str]"
+) -> "Iterator[NodeReport]":
     """How far the boot of each has come, by its console, which lags a little behind.
 
     Who may not read it, or asks while the node has just ended, sees `booting` alone.
     """
     from dataclasses import replace
 
-    from tidegate.core.explain.lives import BOOTING
+    from tidegate.core.explain.node_report import BOOTING
     from tidegate.core.model.errors import BadConfig, NotAuthorized
     from tidegate.wire.console import last_stage
 
     left = MAX_ASKED
-    for each in lives:
+    for each in reports:
         said = ""
         if each.stage == BOOTING and left:
             left -= 1

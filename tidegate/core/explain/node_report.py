@@ -1,0 +1,177 @@
+"""Each node in a line: what it is, what it has cost, what would end it and what holds it now."""
+
+from collections.abc import Mapping
+
+from tidegate.core.explain.answer import boots_for_s
+from tidegate.core.explain.overview import is_billed, usd_per_hour
+from tidegate.core.fleet.do_not_disrupt import kept_because
+from tidegate.core.fleet.judge import Judged, Use
+from tidegate.core.fleet.members import Member, members
+from tidegate.core.fleet.orphans import orphaned
+from tidegate.core.fleet.templates import Roll, chosen
+from tidegate.core.model.budgets import DisruptionReason
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.durations import clock
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.retire import candidates, how_far, least_nodes, spare_nodes
+from tidegate.core.passes.work import Outdated, Work
+from tidegate.core.planner import considered
+
+SECONDS_PER_HOUR = 3600.0
+
+# The stage of a node that Slurm does not know yet.
+BOOTING = "booting"
+
+
+@frozen
+class NodeReport:
+    """What a node is, what it costs and what becomes of it.
+
+    `usd`: since its launch, by its price of now. `ends`: what would end it, in a sentence;
+    `held`: what holds it, "": nothing.
+    """
+
+    name: str
+    pool: str
+    offering: str
+    stage: str
+    age_s: float
+    usd: float
+    jobs: tuple[str, ...]
+    ends: str
+    held: str = ""
+
+
+@frozen
+class Prospect:
+    """Whether a node is to go.
+
+    `goes`: why it should go, or does. `held`: what holds it. "": nothing.
+    """
+
+    goes: str = ""
+    held: str = ""
+
+
+def node_reports(snapshot: Snapshot) -> tuple[NodeReport, ...]:
+    """Every node that EC2 may still bill, pool by pool, the oldest first."""
+    found = [each for each in members(snapshot) if is_billed(each)]
+    found.sort(key=lambda each: (each.pool, each.launched_at_s, each.instance_id))
+    ahead = prospects(snapshot)
+    return tuple(
+        _report(each, tuple(job.job_id for job in each.jobs), snapshot, ahead.get(each.instance_id))
+        for each in found
+    )
+
+
+def _report(
+    member: Member, jobs: tuple[str, ...], snapshot: Snapshot, ahead: Prospect | None
+) -> NodeReport:
+    ends = _ends(member, jobs, snapshot)
+    if ahead and ahead.goes and not (member.node and member.node.state.is_drain):
+        ends = f"{ahead.goes}{'; leaves when its jobs have ended' if jobs else ''}"
+    age_s = max(snapshot.now_s - member.launched_at_s, 0.0)
+    usd = age_s / SECONDS_PER_HOUR * usd_per_hour(member, snapshot)
+    return NodeReport(
+        name=member.instance_id,
+        pool=member.pool,
+        offering=str(member.offering),
+        stage=str(member.node.state) if member.node else BOOTING,
+        age_s=round(age_s, 1),
+        usd=round(usd, 4),
+        jobs=jobs,
+        ends=ends,
+        held=ahead.held if ahead else "",
+    )
+
+
+def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
+    record, pool = member.record, snapshot.cluster.pool(member.pool)
+    if record and record.silent_s is not None and not record.phase < Phase.INTERRUPTED:
+        return orphaned(record.silent_s)
+    if record and record.reclaim_at_s is not None:
+        return f"EC2 takes it back at {clock(record.reclaim_at_s)}{_interruption_loss(record)}"
+    if record and not record.phase.is_alive:
+        return "released by Slurm: it is being terminated"
+    if record and record.cordon and record.cordon.holds(snapshot.now_s):
+        lifts_at_s = record.cordon.lifts_at_s
+        until = f", or takes jobs again at {clock(lifts_at_s)}" if lifts_at_s else ""
+        return f"leaves when it is empty: {record.cordon.reason}{until}"
+    if pool is None:
+        return "leaves when it is empty: its pool is not in the cluster file"
+    if member.node is None:
+        left_s = boots_for_s(member, snapshot) or 0.0
+        bound_s = snapshot.cluster.timings.boot_bound_s
+        return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
+    if member.node.state.is_drain and not member.gated_for:
+        return f"drained: {member.node.reason or 'no reason given'}"
+    if member.gated_for:
+        return f"kept for job {member.gated_for} until all its nodes are there"
+    if member.is_busy:
+        return f"its jobs end, and {_patience(pool)} without another"
+    return f"{_patience(pool)} idle, when no job needs it and pool {pool.name} has its minimum"
+
+
+def _interruption_loss(record: NodeRecord) -> str:
+    loss = record.interruption_loss
+    if loss is None or loss == InterruptionLoss():
+        return ""
+    return f"; {loss.saved_jobs} jobs saved, {loss.lost_gpu_hours:.1f} GPU-hours lost"
+
+
+def _patience(pool: Pool) -> str:
+    return "as long as a boot costs" if pool.is_idle_auto else f"{pool.idle_s:.0f} s"
+
+
+def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
+    """By node; nothing while the head is silent, when no node is let go."""
+    if snapshot.staleness:
+        return {}
+    work = considered(snapshot)
+    should = {each.node.name: each for each in candidates(work)}
+    spare = spare_nodes(work)
+    found: dict[str, Prospect] = {}
+    for each in work.judged:
+        name, pool = each.member.instance_id, snapshot.cluster.pool(each.member.pool)
+        if pool is None or each.member.node is None:
+            continue
+        if each.disruption:
+            held = work.allowance.held(pool.name, each.disruption, besides=name)
+            found[name] = Prospect(each.reason, held)
+        elif each.use is Use.LEAVING and each.order is None:
+            found[name] = Prospect(each.reason)
+        elif each.use is Use.CAPACITY:
+            outdated = should.get(name)
+            held = kept_because(each.member, pool, work.head_now_s)
+            held = held or (_why_still(work, outdated) if outdated else "")
+            if not held and not outdated and each.member.is_idle:
+                held = _why_kept(work, each, pool, spare[pool.name])
+            found[name] = Prospect(outdated.why if outdated else "", held)
+    return found
+
+
+def _why_still(work: Work, each: Outdated) -> str:
+    """What holds a node that has had its time."""
+    pool = each.pool.name
+    if any(each.node.name == other.node.name for other in work.replacing):
+        return f"a new node of pool {pool} comes first"
+    roll = how_far(work, each)
+    template = chosen(work.snapshot, pool)
+    if roll is Roll.STOPPED:
+        return f"new nodes of pool {pool} are no good: nothing is replaced"
+    if roll is not Roll.PROVEN and template:
+        return f"a first node made from {template.digest} has to join well before"
+    return work.allowance.held(pool, each.reason) or "a pending job is about to take it"
+
+
+def _why_kept(work: Work, each: Judged, pool: Pool, spare: int) -> str:
+    """What holds a node that idles."""
+    if each.member.offering.market.is_prepaid:
+        return "its reservation is paid for"
+    if any(b.name == each.member.instance_id and b.jobs for b in work.bins.all):
+        return "a pending job is about to take it"
+    if spare <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
+        return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
+    return work.allowance.held(pool.name, DisruptionReason.EMPTY)
