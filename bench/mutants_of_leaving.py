@@ -51,8 +51,8 @@ FAULTS_OF_LEAVING = (
         "what living nodes cost is not counted as spent",
         (
             "core/offers/spend.py",
-            "    for each in (*seen.spent, *living):",
-            "    for each in seen.spent:",
+            "    for each in (*snapshot.spent, *living):",
+            "    for each in snapshot.spent:",
         ),
     ),
     mutant(

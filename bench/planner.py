@@ -92,9 +92,9 @@ def seen_as(case: Case) -> str:
     return f"{case.jobs:,} jobs, {case.shapes:,} shapes{share}"
 
 
-def _cpu_s(seen: Snapshot) -> float:
+def _cpu_s(snapshot: Snapshot) -> float:
     began_s = time.process_time()
-    made = plan(seen, launches_max=UNCUT)
+    made = plan(snapshot, launches_max=UNCUT)
     took_s = time.process_time() - began_s
     assert made.served, "a benchmark that serves nobody measures nothing"
     return took_s

@@ -37,8 +37,8 @@ def quiet(_: float, age_s: float) -> Looked:
     return looked(make.snapshot(age_s=age_s))
 
 
-def looked(seen: Snapshot, outcome: Outcome | None = None) -> Looked:
-    return Looked([Round(seen, plan(seen), outcome or Outcome())])
+def looked(snapshot: Snapshot, outcome: Outcome | None = None) -> Looked:
+    return Looked([Round(snapshot, plan(snapshot), outcome or Outcome())])
 
 
 def failing(_: float, __: float) -> Looked:

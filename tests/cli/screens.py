@@ -55,8 +55,8 @@ def screens() -> dict[str, str]:
 
 def _seen() -> tuple[Snapshot, Verdicts]:
     cluster = load_cluster(ROOT / "clusters" / "research.yaml").cluster
-    seen = decode_snapshot(SNAPSHOT.read_text(), cluster, SNAPSHOT.name).snapshot
-    return seen, verdicts_of(plan(seen), seen)
+    snapshot = decode_snapshot(SNAPSHOT.read_text(), cluster, SNAPSHOT.name).snapshot
+    return snapshot, verdicts_of(plan(snapshot), snapshot)
 
 
 def _waits(job_id: str, judged: Verdicts) -> bool:

@@ -37,7 +37,7 @@ JOB = {
 }
 
 
-def seen(*jobs: dict[str, Any]) -> dict[str, Any]:
+def snapshot_of(*jobs: dict[str, Any]) -> dict[str, Any]:
     """A snapshot of clusters/dev.yaml with these jobs in the queue and no node."""
     stamp = {"head_instance_id": "i-0", "agent_started_at_s": NOW_S, "sequence": 1}
     reading = {"version": "23.11.4", "jobs": list(jobs), "nodes": []}
@@ -51,8 +51,8 @@ def run(*arguments: str | Path) -> Result:
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    path = tmp_path / "seen.json"
-    path.write_text(json.dumps(seen(JOB, JOB | {"job_id": "8", "reason": "JobHeldUser"})))
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(snapshot_of(JOB, JOB | {"job_id": "8", "reason": "JobHeldUser"})))
     return path
 
 
@@ -75,7 +75,7 @@ def test_a_plan_as_json_is_the_same_plan(snapshot: Path) -> None:
 
 
 def test_a_bad_snapshot_lists_its_problems_and_plans_nothing(snapshot: Path) -> None:
-    snapshot.write_text(json.dumps(seen(JOB | {"nodes": -1}, JOB)))
+    snapshot.write_text(json.dumps(snapshot_of(JOB | {"nodes": -1}, JOB)))
 
     result = run("--cluster", DEV, "--snapshot", snapshot)
 
@@ -156,8 +156,8 @@ def test_ec2_is_asked_about_each_launch_of_a_plan(cloud: LocalCloud, names: Clou
     file = load_cluster(DEV)
     found = live(file, lambda name: functions if name == "lambda" else cloud.client(name))
     shape = {"gpus": 1, "gpu_type": "a10g", "cpus": 2, "memory_mib": 4000}
-    text = json.dumps(seen(JOB, JOB | {"job_id": "8", "shape": shape}))
-    snapshot = decode_snapshot(text, file.cluster, "seen").snapshot
+    text = json.dumps(snapshot_of(JOB, JOB | {"job_id": "8", "shape": shape}))
+    snapshot = decode_snapshot(text, file.cluster, "snapshot.json").snapshot
 
     answers = list(replace(found, snapshot=snapshot).dry_run(plan(snapshot)))
 

@@ -28,10 +28,10 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
 
-def asked(job_id: str, seen: Snapshot) -> Answer:
-    made = plan(seen)
+def asked(job_id: str, snapshot: Snapshot) -> Answer:
+    made = plan(snapshot)
     launches = [each for each in made.actions if isinstance(each, Launch)]
-    return answer(job_id, seen, verdicts_of(made, seen, launches))
+    return answer(job_id, snapshot, verdicts_of(made, snapshot, launches))
 
 
 def test_a_job_too_large_for_every_pool_hears_which_comes_nearest():

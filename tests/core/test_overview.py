@@ -29,8 +29,8 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
 
-def seen_as(seen: Snapshot) -> Overview:
-    return overview(seen, verdicts_of(plan(seen), seen))
+def seen_as(snapshot: Snapshot) -> Overview:
+    return overview(snapshot, verdicts_of(plan(snapshot), snapshot))
 
 
 def test_nodes_are_counted_by_what_they_do_and_cost():

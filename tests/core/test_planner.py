@@ -375,18 +375,18 @@ def test_the_order_of_the_snapshot_does_not_matter() -> None:
         assert describe(plan(shuffled(seen, seed))) == first
 
 
-def shuffled(seen: Snapshot, seed: int) -> Snapshot:
+def shuffled(snapshot: Snapshot, seed: int) -> Snapshot:
     chance = random.Random(seed)
 
     def mixed[T](values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(chance.sample(values, len(values)))
 
-    assert seen.digest is not None
-    reading = seen.digest.reading
+    assert snapshot.digest is not None
+    reading = snapshot.digest.reading
     reading = dataclasses.replace(reading, jobs=mixed(reading.jobs), nodes=mixed(reading.nodes))
     return dataclasses.replace(
-        seen,
-        digest=dataclasses.replace(seen.digest, reading=reading),
-        instances=mixed(seen.instances),
-        nodes=mixed(seen.nodes),
+        snapshot,
+        digest=dataclasses.replace(snapshot.digest, reading=reading),
+        instances=mixed(snapshot.instances),
+        nodes=mixed(snapshot.nodes),
     )

@@ -92,11 +92,11 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     )
 
 
-def used(seen: Snapshot, made: Plan, of_pool: str = "") -> Counter[str]:
+def used(snapshot: Snapshot, made: Plan, of_pool: str = "") -> Counter[str]:
     """What instances and launches take of each dimension, the dearest offering counting."""
     total: Counter[str] = Counter()
     held: list[tuple[str, tuple[Offering, ...], int, float]]
-    held = [(r.pool, (r.offering,), 1, r.usd_per_hour) for r in seen.nodes]
+    held = [(r.pool, (r.offering,), 1, r.usd_per_hour) for r in snapshot.nodes]
     held += [(x.pool, x.offerings, x.count, x.usd_per_hour_each) for x in launches(made)]
     for name, offerings, count, usd in held:
         if of_pool in ("", name):
@@ -111,18 +111,18 @@ def used(seen: Snapshot, made: Plan, of_pool: str = "") -> Counter[str]:
 
 @FEW
 @given(snapshots(), st.integers(0, 1000))
-def test_the_order_of_a_snapshot_changes_not_one_byte_of_the_plan(seen: Snapshot, seed: int):
-    assert repr(plan(shuffled(seen, seed))) == repr(plan(seen))
+def test_the_order_of_a_snapshot_changes_not_one_byte_of_the_plan(snapshot: Snapshot, seed: int):
+    assert repr(plan(shuffled(snapshot, seed))) == repr(plan(snapshot))
 
 
 @FEW
 @given(snapshots())
-def test_a_launch_passes_no_limit(seen: Snapshot):
-    made = plan(seen)
+def test_a_launch_passes_no_limit(snapshot: Snapshot):
+    made = plan(snapshot)
 
-    scopes = [("", seen.cluster.limits), *((p.name, p.limits) for p in seen.cluster.pools)]
+    scopes = [("", snapshot.cluster.limits), *((p.name, p.limits) for p in snapshot.cluster.pools)]
     for scope, limit in scopes:
-        before, after = used(seen, Plan((), (), ()), scope), used(seen, made, scope)
+        before, after = used(snapshot, Plan((), (), ()), scope), used(snapshot, made, scope)
         for dimension, most in (
             ("nodes", limit.nodes),
             ("gpus", limit.gpus),
@@ -136,25 +136,25 @@ def test_a_launch_passes_no_limit(seen: Snapshot):
 
 @FEW
 @given(snapshots())
-def test_every_pending_job_has_one_verdict_with_a_reason(seen: Snapshot):
-    made = plan(seen)
+def test_every_pending_job_has_one_verdict_with_a_reason(snapshot: Snapshot):
+    made = plan(snapshot)
 
-    assert seen.digest is not None
+    assert snapshot.digest is not None
     every: list[Served | Unmet] = [*made.served, *made.unmet]
     verdicts = [each.job_id for each in every]
-    assert sorted(verdicts) == sorted(each.job_id for each in seen.digest.reading.jobs)
+    assert sorted(verdicts) == sorted(each.job_id for each in snapshot.digest.reading.jobs)
     assert all(each.reason for each in every)
     assert "unknown" not in describe(made)
 
 
 @FEW
 @given(snapshots())
-def test_a_job_has_as_many_places_as_it_asks_and_no_node_more_jobs_than_fit(seen: Snapshot):
-    made = plan(seen)
+def test_a_job_has_as_many_places_as_it_asks_and_no_node_more_jobs_than_fit(snapshot: Snapshot):
+    made = plan(snapshot)
 
-    assert seen.digest is not None
-    jobs = {each.job_id: each for each in seen.digest.reading.jobs}
-    room = {each.name: each for each in seen.digest.reading.nodes}
+    assert snapshot.digest is not None
+    jobs = {each.job_id: each for each in snapshot.digest.reading.jobs}
+    room = {each.name: each for each in snapshot.digest.reading.nodes}
     filled: dict[str, Counter[str]] = {}
     for each in made.served:
         asked = jobs[each.job_id]
@@ -179,8 +179,8 @@ def _type_of(name: str) -> InstanceType:
 
 @FEW
 @given(snapshots())
-def test_no_node_is_bought_that_no_job_uses(seen: Snapshot):
-    made = plan(seen)
+def test_no_node_is_bought_that_no_job_uses(snapshot: Snapshot):
+    made = plan(snapshot)
 
     new = {name for each in made.served for name in each.by if name.startswith("new ")}
     assert sum(each.count for each in launches(made)) == len(new)
@@ -190,28 +190,28 @@ def test_no_node_is_bought_that_no_job_uses(seen: Snapshot):
 
 @FEW
 @given(snapshots(), st.integers(1, 8))
-def test_more_budget_never_takes_from_the_first_in_the_queue(seen: Snapshot, more: int):
+def test_more_budget_never_takes_from_the_first_in_the_queue(snapshot: Snapshot, more: int):
     """The first job whose fate a wider limit changes is served by it."""
-    less = replace(seen, cluster=_with_nodes(seen, more))
-    wide = replace(seen, cluster=_with_nodes(seen, 2 * more))
+    less = replace(snapshot, cluster=_with_nodes(snapshot, more))
+    wide = replace(snapshot, cluster=_with_nodes(snapshot, 2 * more))
 
-    assert seen.digest is not None
+    assert snapshot.digest is not None
     for before, after in zip(_tasks(less), _tasks(wide), strict=True):
         if before != after:
             assert after[1] > before[1], before[0]
             break
 
 
-def _with_nodes(seen: Snapshot, nodes: int):
-    limit = Limits(nodes=len(seen.nodes) + nodes)
-    pools = tuple(replace(each, limits=Limits()) for each in seen.cluster.pools)
-    return replace(seen.cluster, limits=limit, pools=pools)
+def _with_nodes(snapshot: Snapshot, nodes: int):
+    limit = Limits(nodes=len(snapshot.nodes) + nodes)
+    pools = tuple(replace(each, limits=Limits()) for each in snapshot.cluster.pools)
+    return replace(snapshot.cluster, limits=limit, pools=pools)
 
 
-def _tasks(seen: Snapshot) -> Sequence[tuple[str, int]]:
+def _tasks(snapshot: Snapshot) -> Sequence[tuple[str, int]]:
     """How many places each job has, in the order of the queue."""
-    made = plan(seen)
-    assert seen.digest is not None
+    made = plan(snapshot)
+    assert snapshot.digest is not None
     by = {each.job_id: len(each.by) for each in made.served}
     key = lambda j: (-j.priority, -j.nodes * max(j.shape.gpus, 1), int(j.job_id))  # noqa: E731
-    return [(j.job_id, by.get(j.job_id, 0)) for j in sorted(seen.digest.reading.jobs, key=key)]
+    return [(j.job_id, by.get(j.job_id, 0)) for j in sorted(snapshot.digest.reading.jobs, key=key)]

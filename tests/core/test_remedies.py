@@ -29,8 +29,8 @@ from tidegate.core.planner import plan
 WORDS = "a node did not register within 900 s"
 
 
-def asked(seen: Snapshot) -> Answer:
-    return answer("1", seen, verdicts_of(plan(seen), seen))
+def asked(snapshot: Snapshot) -> Answer:
+    return answer("1", snapshot, verdicts_of(plan(snapshot), snapshot))
 
 
 def booting(failures: int, *, joined_at_s: float = 0.0) -> Snapshot:
@@ -60,9 +60,9 @@ def test_a_job_hears_after_the_first_failure_that_nodes_of_its_pool_do_not_come_
     assert "tidegate node log NODE" in found.change[0]
 
 
-@pytest.mark.parametrize("seen", [booting(0), booting(1, joined_at_s=NOW_S - 10)])
-def test_a_pool_whose_nodes_come_up_is_not_doubted(seen: Snapshot) -> None:
-    found = asked(seen)
+@pytest.mark.parametrize("snapshot", [booting(0), booting(1, joined_at_s=NOW_S - 10)])
+def test_a_pool_whose_nodes_come_up_is_not_doubted(snapshot: Snapshot) -> None:
+    found = asked(snapshot)
 
     assert found.status is Status.STARTING
     assert found.headline.startswith("job 1 starts soon: nodes are booting for it")

@@ -46,8 +46,8 @@ def paid_for(*, phase: Phase = Phase.JOINED) -> NodeRecord:
     return replace(record(on=ON_DEMAND, phase=phase), offering=RESERVED, usd_per_hour=0.0)
 
 
-def bought(seen: Snapshot) -> list[Market]:
-    return [each.offerings[0].market for each in launches(plan(seen))]
+def bought(snapshot: Snapshot) -> list[Market]:
+    return [each.offerings[0].market for each in launches(plan(snapshot))]
 
 
 def beside_a_node(of: Cluster, known: NodeRecord, *, is_shown: bool) -> list[Market]:

@@ -42,8 +42,8 @@ def silent(*jobs: Job, taken_for_s: float = 10.0, others: tuple[NodeRecord, ...]
     )
 
 
-def bought(seen: Snapshot) -> list[Launch]:
-    return launches(plan(seen))
+def bought(snapshot: Snapshot) -> list[Launch]:
+    return launches(plan(snapshot))
 
 
 def test_a_node_that_is_taken_from_a_running_job_is_replaced_although_the_head_is_silent() -> None:

@@ -81,9 +81,13 @@ def test_one_that_may_not_be_requeued_runs_to_the_end() -> None:
     assert saved(plan(in_block(2399.0, stubborn))) == ([], [])
 
 
-@pytest.mark.parametrize("seen", [in_block(1000.0), under_maintenance(-60), under_maintenance(0)])
-def test_where_the_time_is_over_already_jobs_are_saved_as_after_a_notice(seen: Snapshot) -> None:
-    (signal,), (requeue,) = saved(plan(seen))
+@pytest.mark.parametrize(
+    "snapshot", [in_block(1000.0), under_maintenance(-60), under_maintenance(0)]
+)
+def test_where_the_time_is_over_already_jobs_are_saved_as_after_a_notice(
+    snapshot: Snapshot,
+) -> None:
+    (signal,), (requeue,) = saved(plan(snapshot))
 
     assert (signal.names, requeue.names, requeue.delay_s) == (("1",), ("1",), 20)
 

@@ -78,8 +78,8 @@ def test_the_figures_count_what_was_done(world: World) -> None:
     assert figures.keys() > ALWAYS
 
 
-def of(seen: Snapshot, outcome: Outcome | None = None) -> dict[str, float]:
-    return look_figures(looked_at(Round(seen, plan(seen), outcome or Outcome())))
+def of(snapshot: Snapshot, outcome: Outcome | None = None) -> dict[str, float]:
+    return look_figures(looked_at(Round(snapshot, plan(snapshot), outcome or Outcome())))
 
 
 def test_an_idle_cluster_has_no_figures_but_those_of_every_look() -> None:

@@ -124,9 +124,9 @@ def test_the_next_snapshot_knows_the_hazard_of_what_ec2_took_back() -> None:
     taken = world.ledger.all_nodes["i-1"].offering
     world.control().interrupt([SpotInterruption("i-1", world.clock.now_s())])
 
-    seen = world.look().rounds[0].snapshot
-    pool_history = with_learnt(seen.cluster, seen.resting)
-    assert [each.hazard_per_hour(taken) for each in (seen.cluster, pool_history)] == [0.05, 1.0]
+    snapshot = world.look().rounds[0].snapshot
+    pool_history = with_learnt(snapshot.cluster, snapshot.resting)
+    assert [each.hazard_per_hour(taken) for each in (snapshot.cluster, pool_history)] == [0.05, 1.0]
 
 
 def test_a_repeated_notice_repeats_the_same_orders() -> None:

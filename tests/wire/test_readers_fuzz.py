@@ -44,9 +44,9 @@ def changed(text: str, place: tuple[Any, ...], value: Any) -> str:
 
 def check_snapshot(text: str) -> None:
     try:
-        read = decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+        read = decode_snapshot(text, SNAPSHOT.cluster, "snapshot.json")
     except BadConfig as error:
-        assert str(error).startswith("seen.json: ")
+        assert str(error).startswith("snapshot.json: ")
         assert all(line.isprintable() for line in str(error).split("\n"))
         return
     plan(read.snapshot)
@@ -105,7 +105,7 @@ def test_a_launch_of_more_nodes_than_a_fleet_has_is_refused(count):
     text = changed(TEXT, place, int(HUGE)).replace(HUGE, str(count))
 
     with pytest.raises(BadConfig, match=r"launches\[?.?0.*count"):
-        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+        decode_snapshot(text, SNAPSHOT.cluster, "snapshot.json")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_launch_that_none_of_ours_can_be_is_refused(place, value):
     text = changed(TEXT, ("launches", 0, *place), value)
 
     with pytest.raises(BadConfig, match=rf"launches\[?.?0.*{place[-1]}  must"):
-        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+        decode_snapshot(text, SNAPSHOT.cluster, "snapshot.json")
 
 
 NODES_ASKED = ("digest", "reading", "jobs", 2, "nodes")
@@ -135,4 +135,4 @@ def test_a_whole_number_that_sums_could_not_hold_is_refused(digits):
     text = changed(TEXT, NODES_ASKED, int(HUGE)).replace(HUGE, "9" * digits)
 
     with pytest.raises(BadConfig, match=r"jobs\[?.?2.*nodes"):
-        decode_snapshot(text, SNAPSHOT.cluster, "seen.json")
+        decode_snapshot(text, SNAPSHOT.cluster, "snapshot.json")

@@ -60,7 +60,7 @@ def full_snapshot() -> Snapshot:
 def read(data: object, snapshot: Snapshot | None = None) -> Snapshot:
     cluster = (snapshot or full_snapshot()).cluster
     text = data if isinstance(data, str) else json.dumps(data)
-    return decode_snapshot(text, cluster, "seen.json").snapshot
+    return decode_snapshot(text, cluster, "snapshot.json").snapshot
 
 
 def changed(path: str, value: object) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def test_all_mistakes_come_at_once() -> None:
     "text", ["", "{", "[]", "null", "{}", '{"now_s": NaN}', '{"now_s": 1e999}']
 )
 def test_what_is_no_snapshot_says_so(text: str) -> None:
-    with pytest.raises(BadConfig, match=r"^seen\.json: 1 problem"):
+    with pytest.raises(BadConfig, match=r"^snapshot\.json: 1 problem"):
         read(text)
 
 
@@ -177,7 +177,7 @@ def test_a_node_in_a_state_never_seen_is_left_alone_and_told() -> None:
     snapshot = full_snapshot()
     data = changed("digest.reading.nodes.0.state", "IDLE+DYNAMIC_NORM+FROBBED")
 
-    found = decode_snapshot(json.dumps(data), snapshot.cluster, "seen.json")
+    found = decode_snapshot(json.dumps(data), snapshot.cluster, "snapshot.json")
 
     assert found.notes == ("node i-1 has the state FROBBED, never seen: left alone, gets no job",)
     assert found.snapshot.digest
@@ -189,7 +189,7 @@ def test_an_instance_that_no_pool_has_counts_and_is_told() -> None:
     snapshot = full_snapshot()
     data = changed("instances.0.offering.instance_type", "p5.48xlarge")
 
-    found = decode_snapshot(json.dumps(data), snapshot.cluster, "seen.json")
+    found = decode_snapshot(json.dumps(data), snapshot.cluster, "snapshot.json")
 
     assert found.notes == ("i-1 is a p5.48xlarge, which no pool has: it counts as it is",)
     plan(found.snapshot)

@@ -42,7 +42,7 @@ FAILURES_S = 900.0
 
 
 @frozen
-class Seen:
+class LiveCluster:
     """One look at a deployed cluster, planned for by a cluster file that may differ."""
 
     snapshot: Snapshot
@@ -53,10 +53,10 @@ class Seen:
 
     def head_trouble(self) -> tuple[str, ...]:
         """What EC2 says of a head that is silent although the calendar wants it up."""
-        seen = self.snapshot
-        if not seen.staleness or not seen.wanted.is_up:
+        snapshot = self.snapshot
+        if not snapshot.staleness or not snapshot.wanted.is_up:
             return ()
-        name = seen.cluster.name
+        name = snapshot.cluster.name
         shown = Ec2Head(self.compute.client, name).shown()
         if shown is None:
             return (f"EC2 shows no head: make it again: npx cdk deploy tidegate-{name}",)
@@ -72,15 +72,15 @@ class Seen:
 
         Asks S3 twice more, and only where the newest report has no verdicts yet.
         """
-        seen = self.snapshot
-        if is_judged(seen, verdicts):
+        snapshot = self.snapshot
+        if is_judged(snapshot, verdicts):
             return None
         judged_at_s = verdicts.at_s if verdicts else 0.0
-        looks = self.decisions.since(max(judged_at_s, seen.now_s - FAILURES_S), most=1)
+        looks = self.decisions.since(max(judged_at_s, snapshot.now_s - FAILURES_S), most=1)
         ends = (LOOK_FAILED, LOOK_DENIED)
         failed = (event for look in looks for event in look if event.code in ends)
         last = next((event for event in failed if event.at_s > judged_at_s), None)
-        return nobody_judges(seen, verdicts, last)
+        return nobody_judges(snapshot, verdicts, last)
 
     def dry_run(self, plan: Plan) -> Iterator[str]:
         """What EC2 says of each launch of the plan; nothing is launched."""
@@ -101,7 +101,7 @@ class Seen:
         return self.compute.dry_run(request) or "it would be taken"
 
 
-def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
+def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
     """Look at the cluster that is deployed under the file's name.
 
     `clients` None: with the rights of who asks.
@@ -121,7 +121,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> Seen:
         templates=placement.templates,
     )
     ec2 = Ec2Compute(make("ec2"), file.cluster.name)
-    return Seen(snapshot, notes, placement, ec2, _decisions(file, settings, make))
+    return LiveCluster(snapshot, notes, placement, ec2, _decisions(file, settings, make))
 
 
 def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:

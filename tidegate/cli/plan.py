@@ -16,13 +16,13 @@ class Format(StrEnum):
     JSON = "json"
 
 
-EXAMPLES = "Examples: tidegate plan --cluster dev.yaml --live; ... --snapshot seen.json"
+EXAMPLES = "Examples: tidegate plan --cluster dev.yaml --live; ... --snapshot snapshot.json"
 
 
 def plan(
     cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
     snapshot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What was seen: a snapshot as JSON.")
+        Path | None, typer.Option(metavar="FILE", help="A snapshot as JSON.")
     ] = None,
     live: Annotated[
         bool, typer.Option("--live", help="Look at AWS now: ledger, EC2 and the head's digest.")
@@ -73,12 +73,12 @@ def _plan_live(cluster_path: Path, save: Path | None, format: Format, *, is_dry_
     from tidegate.wire.config import load_cluster
     from tidegate.wire.snapshot import encode_snapshot
 
-    seen = live(load_cluster(cluster_path))
+    observed = live(load_cluster(cluster_path))
     if save:
-        save.write_text(encode_snapshot(seen.snapshot), encoding="utf-8")
-    made = make_plan(seen.snapshot)
-    notes = (*seen.notes, *(seen.dry_run(made) if is_dry_run else ()))
-    _show(made, seen.snapshot, notes, format)
+        save.write_text(encode_snapshot(observed.snapshot), encoding="utf-8")
+    made = make_plan(observed.snapshot)
+    notes = (*observed.notes, *(observed.dry_run(made) if is_dry_run else ()))
+    _show(made, observed.snapshot, notes, format)
 
 
 def _show(made: object, snapshot: object, notes: tuple[str, ...], format: Format) -> None:

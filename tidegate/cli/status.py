@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from tidegate.cli.live import Seen
+    from tidegate.cli.live import LiveCluster
     from tidegate.core.explain.overview import Overview
     from tidegate.wire.config import ClusterFile
     from tidegate.wiring.resources import Clients
@@ -58,11 +58,11 @@ def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
     from tidegate.cli.live import alarms, live
     from tidegate.core.explain.overview import overview
 
-    seen: Seen = live(file, clients)
-    verdicts = seen.decisions.newest()
-    dead = seen.unjudged(verdicts)
-    notes = (*seen.notes, *seen.head_trouble())
-    return overview(seen.snapshot, verdicts, notes, alarms(file, clients), dead)
+    observed: LiveCluster = live(file, clients)
+    verdicts = observed.decisions.newest()
+    dead = observed.unjudged(verdicts)
+    notes = (*observed.notes, *observed.head_trouble())
+    return overview(observed.snapshot, verdicts, notes, alarms(file, clients), dead)
 
 
 def _watch(file: "ClusterFile", clients: "Clients | None") -> None:

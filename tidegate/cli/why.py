@@ -31,9 +31,9 @@ def why(
     from tidegate.wire.config import load_cluster
 
     with told():
-        seen = live(load_cluster(cluster), context.obj)
-        verdicts = seen.decisions.newest()
-        found = answer(job_id, seen.snapshot, verdicts, seen.unjudged(verdicts))
+        observed = live(load_cluster(cluster), context.obj)
+        verdicts = observed.decisions.newest()
+        found = answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts))
     if json:
         typer.echo(as_json(found))
     else:

@@ -85,9 +85,9 @@ def _boots_s(done: Round) -> Iterator[float]:
 
 def _seen(known: Round) -> Iterator[tuple[str, float]]:
     """Capacity, where there is some."""
-    seen = known.snapshot
-    found = gpus(seen)
-    if lost := len(lost_nodes(seen)):
+    snapshot = known.snapshot
+    found = gpus(snapshot)
+    if lost := len(lost_nodes(snapshot)):
         yield "LostNodes", float(lost)
     if found.configured:
         yield "GpusConfigured", float(found.configured)
@@ -95,7 +95,7 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
         yield "GpusBusy", float(found.busy)
     if found.usable:
         yield "GpuUse", round(100 * found.busy / found.usable, 1)
-    if used := limit_used(seen):
+    if used := limit_used(snapshot):
         yield "LimitUsed", round(100 * used, 1)
     if known.plan.usd_per_hour:
         yield "UsdPerHour", known.plan.usd_per_hour
@@ -103,22 +103,22 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
         yield "UnmetJobs", float(unmet)
     if starting := len(known.plan.served):
         yield "StartingJobs", float(starting)
-    yield from _waits(seen)
+    yield from _waits(snapshot)
     if (oldest_s := oldest_wait_s(known)) >= LONG_WAIT_S:
         yield "OldestWait", oldest_s
-    jobs = seen.digest.reading.jobs if seen.digest else ()
+    jobs = snapshot.digest.reading.jobs if snapshot.digest else ()
     if running := sum(job.is_running for job in jobs):
         yield "RunningJobs", float(running)
 
 
-def _waits(seen: Snapshot) -> Iterator[tuple[str, float]]:
+def _waits(snapshot: Snapshot) -> Iterator[tuple[str, float]]:
     """How long jobs that may start have been waiting, by the head's clock; an array counts once."""
-    if seen.digest is None:
+    if snapshot.digest is None:
         return
-    now_s = seen.digest.written_at_s
+    now_s = snapshot.digest.written_at_s
     waits_s = [
         now_s - job.begins_at_s
-        for job in seen.digest.reading.jobs
+        for job in snapshot.digest.reading.jobs
         if job.is_pending and job.begins_at_s is not None and job.begins_at_s <= now_s
     ]
     if waits_s:
@@ -150,32 +150,32 @@ def _waits_for_ec2(kinds: Set[Why]) -> bool:
     return bool(kinds & NOBODY_SERVES) and not kinds & WAITS_FOR_MORE
 
 
-def late_boots(seen: Snapshot) -> int:
+def late_boots(snapshot: Snapshot) -> int:
     """Nodes that are paid for and take so long to join that they may not: they are ended later.
 
     A node may have joined since the digest was written. One that is ended has failed.
     """
-    seen_at_s = seen.now_s - seen.digest_age_s
-    late_s = {pool.name: LATE_FACTOR * pool.boot_s for pool in seen.cluster.pools}
+    seen_at_s = snapshot.now_s - snapshot.digest_age_s
+    late_s = {pool.name: LATE_FACTOR * pool.boot_s for pool in snapshot.cluster.pools}
     return sum(
         each.phase is Phase.LAUNCHED
         and late_s.get(each.pool, math.inf)
         < seen_at_s - each.launched_at_s
-        <= seen.cluster.timings.boot_bound_s
-        for each in seen.nodes
+        <= snapshot.cluster.timings.boot_bound_s
+        for each in snapshot.nodes
     )
 
 
-def _spent(seen: Snapshot) -> dict[str, float]:
+def _spent(snapshot: Snapshot) -> dict[str, float]:
     """Percent of the budget that is used most; nothing where the file has none."""
-    share = max((each.share for each in spending(seen)), default=0.0)
+    share = max((each.share for each in spending(snapshot)), default=0.0)
     return {"BudgetUsed": round(100 * share, 1)} if share else {}
 
 
 def _digest_age_s(last: Round) -> float:
     """How long the head has been silent that should not be: 0 while it is, or just was, stopped."""
-    seen = last.snapshot
-    since_s = seen.wanted.since_s
-    had_time = since_s is None or seen.now_s - since_s >= HEAD_START_S
-    is_due = seen.wanted.is_up and had_time
-    return min(seen.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0
+    snapshot = last.snapshot
+    since_s = snapshot.wanted.since_s
+    had_time = since_s is None or snapshot.now_s - since_s >= HEAD_START_S
+    is_due = snapshot.wanted.is_up and had_time
+    return min(snapshot.digest_age_s, DIGEST_AGE_MAX_S) if is_due else 0.0

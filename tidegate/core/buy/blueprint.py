@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from tidegate.core.buy.fillers import BestFit, ByMemory, LargestFirst, Item, spare_usd
+from tidegate.core.buy.fillers import BestFit, ByMemory, Item, LargestFirst, spare_usd
 from tidegate.core.buy.groups import Group
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.offers.catalogue import Entry, Vector, balance, bits, gres, holds, lowest

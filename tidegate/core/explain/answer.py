@@ -55,37 +55,37 @@ class Answer:
 
 
 def answer(
-    job_id: str, seen: Snapshot, verdicts: Verdicts | None, unjudged: Unjudged | None = None
+    job_id: str, snapshot: Snapshot, verdicts: Verdicts | None, unjudged: Unjudged | None = None
 ) -> Answer:
     """`verdicts` None: no look has stored any yet. `unjudged`: nobody judges the queue now."""
-    rows = rows_of(job_id, seen.digest.reading.jobs) if seen.digest else ()
+    rows = rows_of(job_id, snapshot.digest.reading.jobs) if snapshot.digest else ()
     if not rows:
-        return _unknown(job_id, seen)
+        return _unknown(job_id, snapshot)
     job = next((row for row in rows if row.is_pending), rows[0])
-    slurm = (*_slurm(job, seen), *_siblings(job, rows))
+    slurm = (*_slurm(job, snapshot), *_siblings(job, rows))
     if not job.is_pending:
-        return _started(job_id, job, seen, slurm)
+        return _started(job_id, job, snapshot, slurm)
     verdict = verdicts.of(job.job_id) if verdicts else None
     why_nots = verdict.why_nots if verdict else ()
-    ours = _nodes_of(job, seen, verdicts)
-    doubted = doubt(ours, seen) if verdict and verdict.is_served else None
+    ours = _nodes_of(job, snapshot, verdicts)
+    doubted = doubt(ours, snapshot) if verdict and verdict.is_served else None
     is_served = verdict is not None and verdict.is_served and not (unjudged or doubted)
     return Answer(
         job_id,
         Status.STARTING if is_served else Status.WAITING,
         f"job {job_id} waits: {unjudged.headline}"
         if unjudged
-        else _headline(job_id, verdict, ours, seen, doubted),
+        else _headline(job_id, verdict, ours, snapshot, doubted),
         slurm,
-        _needs(job, seen),
-        tuple(_verdict(verdict, verdicts, seen, unjudged)),
-        tuple(_pools(job, verdict, ours, seen)),
-        _shown([*_bought(job, ours, verdicts), *(on_its_way(each, seen) for each in ours)]),
+        _needs(job, snapshot),
+        tuple(_verdict(verdict, verdicts, snapshot, unjudged)),
+        tuple(_pools(job, verdict, ours, snapshot)),
+        _shown([*_bought(job, ours, verdicts), *(on_its_way(each, snapshot) for each in ours)]),
         (unjudged.remedy,)
         if unjudged
         else (doubted.remedy,)
         if doubted and doubted.remedy
-        else advice(job, why_nots, _drained(why_nots, seen))[:SHOWN_MAX],
+        else advice(job, why_nots, _drained(why_nots, snapshot))[:SHOWN_MAX],
     )
 
 
@@ -107,12 +107,12 @@ def rows_of(job_id: str, jobs: Iterable[Job]) -> tuple[Job, ...]:
     return tuple(exact + [e for e in every if e.array_job_id == asked and e not in exact])
 
 
-def _unknown(job_id: str, seen: Snapshot) -> Answer:
-    if seen.digest is None:
-        told = seen.staleness or "no queue is known"
+def _unknown(job_id: str, snapshot: Snapshot) -> Answer:
+    if snapshot.digest is None:
+        told = snapshot.staleness or "no queue is known"
         return Answer(job_id, Status.UNKNOWN, f"job {job_id}: {told}", (told,))
     said = (
-        f"the queue of {seen.digest_age_s:.0f} s ago has no job {job_id}: it has ended, was "
+        f"the queue of {snapshot.digest_age_s:.0f} s ago has no job {job_id}: it has ended, was "
         "cancelled, or is younger"
     )
     change = (f"see how it ended: sacct -j {job_id}, or scontrol show job {job_id}",)
@@ -121,8 +121,8 @@ def _unknown(job_id: str, seen: Snapshot) -> Answer:
     )
 
 
-def _slurm(job: Job, seen: Snapshot) -> tuple[str, ...]:
-    age = f"seen {seen.digest_age_s:.0f} s ago"
+def _slurm(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
+    age = f"seen {snapshot.digest_age_s:.0f} s ago"
     if job.is_pending:
         return (f"{job.state}, {job.reason or 'None'}: {meaning(job.reason or 'None')} ({age})",)
     on = ", ".join(job.node_names[:SHOWN_MAX])
@@ -143,19 +143,19 @@ def _siblings(job: Job, rows: Sequence[Job]) -> Iterator[str]:
         yield f"other {kind}, {state}: {', '.join(ids[:SHOWN_MAX])}{more}"
 
 
-def _started(job_id: str, job: Job, seen: Snapshot, slurm: tuple[str, ...]) -> Answer:
-    on = [each for each in members(seen) if each.instance_id in job.node_names]
+def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) -> Answer:
+    on = [each for each in members(snapshot) if each.instance_id in job.node_names]
     state = "runs" if job.is_running else f"is {job.state}"
     where = f" on {', '.join(job.node_names[:3])}" if job.node_names else ""
-    nodes = _shown([on_its_way(each, seen) for each in on])
+    nodes = _shown([on_its_way(each, snapshot) for each in on])
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
     headline = f"job {job_id} {state}{where}{warning}"
-    return Answer(job_id, Status.RUNNING, headline, slurm, _needs(job, seen), nodes=nodes)
+    return Answer(job_id, Status.RUNNING, headline, slurm, _needs(job, snapshot), nodes=nodes)
 
 
-def _needs(job: Job, seen: Snapshot) -> tuple[str, ...]:
-    pools = ", ".join(each.name for each in _pools_of(job, seen)) or "none"
+def _needs(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
+    pools = ", ".join(each.name for each in _pools_of(job, snapshot)) or "none"
     limit = f"{job.time_limit_s / 3600:.1f} h" if job.time_limit_s else "no time limit"
     constraint = f", constraint {job.constraint!r}" if job.constraint else ""
     count = f"{job.nodes} node{'s' if job.nodes > 1 else ''}"
@@ -165,13 +165,13 @@ def _needs(job: Job, seen: Snapshot) -> tuple[str, ...]:
     )
 
 
-def _drained(why_nots: Sequence[WhyNot], seen: Snapshot) -> dict[str, list[str]]:
+def _drained(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> dict[str, list[str]]:
     """Pool -> nodes that count against its limits and that a person keeps from taking jobs."""
     if not any(each.kind is Why.LIMIT for each in why_nots):
         return {}
-    pools = {each.instance_id: each.pool for each in members(seen)}
+    pools = {each.instance_id: each.pool for each in members(snapshot)}
     found: dict[str, list[str]] = {}
-    for each in lost_nodes(seen):
+    for each in lost_nodes(snapshot):
         if each.cell.slurm is SlurmSays.THEIRS and each.name in pools:
             found.setdefault(pools[each.name], []).append(each.name)
     return found
@@ -181,16 +181,16 @@ def _headline(
     job_id: str,
     verdict: Verdict | None,
     ours: Sequence[Member],
-    seen: Snapshot,
+    snapshot: Snapshot,
     doubted: Doubt | None,
 ) -> str:
     if verdict is None:
-        return f"job {job_id} waits: {seen.staleness or 'no look has judged it yet'}"
+        return f"job {job_id} waits: {snapshot.staleness or 'no look has judged it yet'}"
     if not verdict.is_served:
         return f"job {job_id} waits: {in_short(verdict)}"
     if doubted:
         return f"job {job_id} waits: {verdict.reason}, but {doubted.sentence}"
-    left_s = [s for each in ours if (s := boots_for_s(each, seen)) is not None]
+    left_s = [s for each in ours if (s := boots_for_s(each, snapshot)) is not None]
     when = f", in about {max(left_s):.0f} s" if left_s else ""
     return f"job {job_id} starts soon: {verdict.reason}{when}"
 
@@ -198,38 +198,38 @@ def _headline(
 def _verdict(
     verdict: Verdict | None,
     verdicts: Verdicts | None,
-    seen: Snapshot,
+    snapshot: Snapshot,
     unjudged: Unjudged | None,
 ) -> Iterator[str]:
     if unjudged:
         yield unjudged.headline
-    if seen.staleness:
-        yield seen.staleness
-    if not seen.wanted.is_up and seen.wanted.reason not in seen.staleness:
-        yield seen.wanted.reason
+    if snapshot.staleness:
+        yield snapshot.staleness
+    if not snapshot.wanted.is_up and snapshot.wanted.reason not in snapshot.staleness:
+        yield snapshot.wanted.reason
     if verdicts is None or verdict is None:
         if not unjudged:
             yield "no look has judged it yet; the next one comes with the head's next report"
         return
     said = NOTHING_TO_BUY if verdict.why_nots else verdict.reason
-    yield f"{said} (plan {verdicts.plan_id}, {max(seen.now_s - verdicts.at_s, 0):.0f} s ago)"
+    yield f"{said} (plan {verdicts.plan_id}, {max(snapshot.now_s - verdicts.at_s, 0):.0f} s ago)"
 
 
-def _pools_of(job: Job, seen: Snapshot) -> list[Pool]:
+def _pools_of(job: Job, snapshot: Snapshot) -> list[Pool]:
     """Those that serve its partitions, the ones tried first at first."""
-    parts = [part for name in job.partitions if (part := seen.cluster.partition(name))]
+    parts = [part for name in job.partitions if (part := snapshot.cluster.partition(name))]
     names = {name for part in parts for name in part.pools}
-    found = [pool for pool in seen.cluster.pools if pool.name in names]
+    found = [pool for pool in snapshot.cluster.pools if pool.name in names]
     return sorted(found, key=lambda pool: (-pool.weight, pool.name))
 
 
 def _pools(
-    job: Job, verdict: Verdict | None, ours: Sequence[Member], seen: Snapshot
+    job: Job, verdict: Verdict | None, ours: Sequence[Member], snapshot: Snapshot
 ) -> Iterator[str]:
     chosen = {each.pool for each in ours}
     why_nots = verdict.why_nots if verdict else ()
-    for pool in _pools_of(job, seen):
-        told = _obstacles([each for each in why_nots if each.pool == pool.name], seen)
+    for pool in _pools_of(job, snapshot):
+        told = _obstacles([each for each in why_nots if each.pool == pool.name], snapshot)
         if pool.name in chosen:
             yield f"{pool.name}: chosen, {_kinds(ours, pool.name)}"
         elif told:
@@ -272,9 +272,9 @@ def _fit(job: Job, pool: Pool) -> str:
     return "" if meets or not plain else f"does not meet {job.constraint!r}"
 
 
-def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
+def _obstacles(why_nots: Sequence[WhyNot], snapshot: Snapshot) -> list[str]:
     """The sentences; resting offerings together, with EC2's words and the times of next tries."""
-    resting = {(each.pool, str(each.offering), each.until_s): each for each in seen.resting}
+    resting = {(each.pool, str(each.offering), each.until_s): each for each in snapshot.resting}
     told: list[str] = []
     by_words: dict[tuple[bool, str], list[str]] = {}
     for each in why_nots:
@@ -294,7 +294,7 @@ def _obstacles(why_nots: Sequence[WhyNot], seen: Snapshot) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def _nodes_of(job: Job, seen: Snapshot, verdicts: Verdicts | None) -> list[Member]:
+def _nodes_of(job: Job, snapshot: Snapshot, verdicts: Verdicts | None) -> list[Member]:
     """The nodes that serve it: named by the verdict, bought for it, or held at its gate."""
     if verdicts is None:
         return []
@@ -303,7 +303,7 @@ def _nodes_of(job: Job, seen: Snapshot, verdicts: Verdicts | None) -> list[Membe
     gates = {job.job_id, job.het_job_id} - {""}
     return [
         each
-        for each in members(seen)
+        for each in members(snapshot)
         if each.instance_id in by
         or each.gated_for in gates
         # Of a launch that gangs share only its own nodes are at its gate.
@@ -320,15 +320,15 @@ def _bought(job: Job, ours: Sequence[Member], verdicts: Verdicts | None) -> Iter
             yield f"asked of EC2: {each.count} x {each.offering}{shared} (launch {each.launch_id})"
 
 
-def boots_for_s(member: Member, seen: Snapshot) -> float | None:
+def boots_for_s(member: Member, snapshot: Snapshot) -> float | None:
     """How much longer a node is expected to boot; None: it has joined, or its pool is gone."""
-    pool = seen.cluster.pool(member.pool)
+    pool = snapshot.cluster.pool(member.pool)
     if member.node is not None or pool is None:
         return None
-    return max(pool.boot_s - (seen.now_s - member.launched_at_s), 0.0)
+    return max(pool.boot_s - (snapshot.now_s - member.launched_at_s), 0.0)
 
 
-def on_its_way(member: Member, seen: Snapshot) -> str:
+def on_its_way(member: Member, snapshot: Snapshot) -> str:
     """One node: how far it is."""
     name = f"{member.instance_id} {member.offering}"
     gate = f", waits for the other nodes of job {member.gated_for}" if member.gated_for else ""
@@ -336,12 +336,12 @@ def on_its_way(member: Member, seen: Snapshot) -> str:
         return f"{name}: EC2 takes it back at {clock(member.record.reclaim_at_s)}"
     if member.node is not None:
         return f"{name}: in Slurm, {member.node.state}{gate}"
-    age_s = seen.now_s - member.launched_at_s
+    age_s = snapshot.now_s - member.launched_at_s
     state = member.instance.state.value if member.instance else "not shown by EC2 yet"
-    left_s = boots_for_s(member, seen)
+    left_s = boots_for_s(member, snapshot)
     when = "" if left_s is None else f", joins in about {left_s:.0f} s"
     if left_s == 0:
-        when = f", late: given up after {seen.cluster.timings.boot_bound_s:.0f} s"
+        when = f", late: given up after {snapshot.cluster.timings.boot_bound_s:.0f} s"
     return f"{name}: boots for {age_s:.0f} s, EC2 says {state}{when}{gate}"
 
 

@@ -18,19 +18,19 @@ class Doubt:
     remedy: str
 
 
-def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
+def doubt(ours: Sequence[Member], snapshot: Snapshot) -> Doubt | None:
     """Whether the nodes that boot for a job will come up; None: nothing speaks against it."""
     if not ours or any(each.node is not None for each in ours):
         return None
     for name in sorted({each.pool for each in ours}):
-        failures = len(history_of(seen, name).recent(seen.now_s))
-        pool = seen.cluster.pool(name)
+        failures = len(history_of(snapshot, name).recent(snapshot.now_s))
+        pool = snapshot.cluster.pool(name)
         if not failures or pool is None:
             continue
         types = {each.name for each in pool.instance_types}
         broken = [
             each
-            for each in seen.resting
+            for each in snapshot.resting
             if each.code in BOOT_FAILURES
             and each.stops(name)
             and each.offering.instance_type in types
@@ -40,5 +40,5 @@ def doubt(ours: Sequence[Member], seen: Snapshot) -> Doubt | None:
         if not broken:
             return Doubt(said, "")
         last = max(broken, key=lambda each: (each.until_s, each.key))
-        return Doubt(f"{said}: {words(last)}", remedy(last, seen.cluster.name, name))
+        return Doubt(f"{said}: {words(last)}", remedy(last, snapshot.cluster.name, name))
     return None

@@ -188,11 +188,11 @@ class Gpus:
     lost: int
 
 
-def lost_nodes(seen: Snapshot) -> tuple[Lost, ...]:
+def lost_nodes(snapshot: Snapshot) -> tuple[Lost, ...]:
     """Every node of no use, by name. Meaningless while the head is silent."""
-    ours = ((each, cell_of(each, seen)) for each in members(seen))
-    found = [_lost(each, cell, seen) for each, cell in ours if cell.is_lost]
-    strays = ((each, _stray(each, seen)) for each in _strays(seen))
+    ours = ((each, cell_of(each, snapshot)) for each in members(snapshot))
+    found = [_lost(each, cell, snapshot) for each, cell in ours if cell.is_lost]
+    strays = ((each, _stray(each, snapshot)) for each in _strays(snapshot))
     found += [
         Lost(each.name, cell, 0, _sentence(each.name, cell, each))
         for each, cell in strays
@@ -201,14 +201,14 @@ def lost_nodes(seen: Snapshot) -> tuple[Lost, ...]:
     return tuple(found)
 
 
-def doubtful_checks(seen: Snapshot) -> Iterator[str]:
+def doubtful_checks(snapshot: Snapshot) -> Iterator[str]:
     """Pools of which more nodes are found unhealthy than their budget lets go: a check may err."""
-    found = [(each, cell_of(each, seen)) for each in members(seen) if each.node]
-    for pool in seen.cluster.pools:
+    found = [(each, cell_of(each, snapshot)) for each in members(snapshot) if each.node]
+    for pool in snapshot.cluster.pools:
         ours = [(each, cell) for each, cell in found if each.pool == pool.name]
         sick = [each for each, cell in ours if cell.slurm in (SlurmSays.SICK, SlurmSays.DOWN)]
         budget = tightest(
-            pool.disruption.budgets, DisruptionReason.UNHEALTHY, len(ours), seen.now_s
+            pool.disruption.budgets, DisruptionReason.UNHEALTHY, len(ours), snapshot.now_s
         )
         if budget is None or len(sick) <= budget[0]:
             continue
@@ -222,30 +222,30 @@ def doubtful_checks(seen: Snapshot) -> Iterator[str]:
         )
 
 
-def gpus(seen: Snapshot) -> Gpus:
+def gpus(snapshot: Snapshot) -> Gpus:
     """GPUs as they are paid for, and as they can be used."""
     configured = usable = busy = 0
-    for each in members(seen):
+    for each in members(snapshot):
         if each.instance is not None and each.instance.is_alive:
-            configured += _gpus(each, seen)
+            configured += _gpus(each, snapshot)
             if each.node is not None and each.node.state.takes_jobs:
                 usable += each.node.gpus
                 busy += each.node.gpus_alloc
-    return Gpus(configured, usable, busy, sum(each.gpus for each in lost_nodes(seen)))
+    return Gpus(configured, usable, busy, sum(each.gpus for each in lost_nodes(snapshot)))
 
 
-def cell_of(member: Member, seen: Snapshot) -> Cell:
-    age_s = seen.now_s - member.launched_at_s
-    is_late = age_s > seen.cluster.timings.boot_bound_s
+def cell_of(member: Member, snapshot: Snapshot) -> Cell:
+    age_s = snapshot.now_s - member.launched_at_s
+    is_late = age_s > snapshot.cluster.timings.boot_bound_s
     return Cell(
-        _slurm(member.node, seen),
+        _slurm(member.node, snapshot),
         _ec2(member),
         _ledger(member),
         Age.LATE if is_late else Age.FRESH,
     )
 
 
-def _slurm(node: Node | None, seen: Snapshot) -> SlurmSays:
+def _slurm(node: Node | None, snapshot: Snapshot) -> SlurmSays:
     if node is None:
         return SlurmSays.ABSENT
     if node.state.is_down:
@@ -254,7 +254,7 @@ def _slurm(node: Node | None, seen: Snapshot) -> SlurmSays:
         return SlurmSays.STRANGE
     if not node.state.is_drain:
         return SlurmSays.USABLE
-    match hand(node, seen.cluster.health_reasons):
+    match hand(node, snapshot.cluster.health_reasons):
         case Hand.OURS:
             return SlurmSays.OURS
         case Hand.PERSON:
@@ -295,16 +295,16 @@ def _ledger(member: Member) -> LedgerSays:
             assert_never(member.record.phase)
 
 
-def _lost(member: Member, cell: Cell, seen: Snapshot) -> Lost:
+def _lost(member: Member, cell: Cell, snapshot: Snapshot) -> Lost:
     name = member.instance_id
     is_paid = cell.ec2 is Ec2Says.ALIVE
     return Lost(
-        name, cell, _gpus(member, seen) if is_paid else 0, _sentence(name, cell, member.node)
+        name, cell, _gpus(member, snapshot) if is_paid else 0, _sentence(name, cell, member.node)
     )
 
 
-def _stray(node: Node, seen: Snapshot) -> Cell:
-    return Cell(_slurm(node, seen), Ec2Says.ABSENT, LedgerSays.ABSENT, Age.LATE)
+def _stray(node: Node, snapshot: Snapshot) -> Cell:
+    return Cell(_slurm(node, snapshot), Ec2Says.ABSENT, LedgerSays.ABSENT, Age.LATE)
 
 
 def _sentence(name: str, cell: Cell, node: Node | None) -> str:
@@ -323,16 +323,16 @@ def _sentence(name: str, cell: Cell, node: Node | None) -> str:
     return f"node {name} is {node.state}: {reason}"
 
 
-def _gpus(member: Member, seen: Snapshot) -> int:
-    found = seen.cluster.instance_type(member.offering.instance_type)
+def _gpus(member: Member, snapshot: Snapshot) -> int:
+    found = snapshot.cluster.instance_type(member.offering.instance_type)
     return found.gpus if found else 0
 
 
-def _strays(seen: Snapshot) -> Iterator[Node]:
+def _strays(snapshot: Snapshot) -> Iterator[Node]:
     """Nodes of our pools that neither EC2 nor the ledger knows."""
-    known = {each.instance_id for each in members(seen)}
-    pools = {pool.name for pool in seen.cluster.pools}
-    for node in seen.digest.reading.nodes if seen.digest else ():
+    known = {each.instance_id for each in members(snapshot)}
+    pools = {pool.name for pool in snapshot.cluster.pools}
+    for node in snapshot.digest.reading.nodes if snapshot.digest else ():
         is_like_ours = is_instance_id(node.name) and not pools.isdisjoint(node.features)
         if is_like_ours and node.name not in known:
             yield node

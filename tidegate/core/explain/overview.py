@@ -103,7 +103,7 @@ REASONS_MAX = 5
 
 
 def overview(
-    seen: Snapshot,
+    snapshot: Snapshot,
     verdicts: Verdicts | None,
     notes: Sequence[str] = (),
     alarms: Sequence[AlarmNow] | None = (),
@@ -111,8 +111,8 @@ def overview(
 ) -> Overview:
     """`notes`: what had to be dropped to see this, like a digest that cannot be read."""
     dead = unjudged.sentence if unjudged else ""
-    every = members(seen)
-    jobs = seen.digest.reading.jobs if seen.digest else ()
+    every = members(snapshot)
+    jobs = snapshot.digest.reading.jobs if snapshot.digest else ()
     pending = [job for job in jobs if job.is_pending]
     judged = [verdicts.of(job.job_id) if verdicts else None for job in pending]
     tasks = [job.count for job in pending]
@@ -121,31 +121,31 @@ def overview(
         if verdict and not verdict.is_served:
             reasons[verdict.reason] += count
     return Overview(
-        cluster=seen.cluster.name,
-        at_s=seen.now_s,
-        calendar=seen.wanted.sentence,
-        agent_age_s=seen.digest_age_s if seen.digest else None,
-        look_age_s=max(seen.now_s - verdicts.at_s, 0.0) if verdicts else None,
+        cluster=snapshot.cluster.name,
+        at_s=snapshot.now_s,
+        calendar=snapshot.wanted.sentence,
+        agent_age_s=snapshot.digest_age_s if snapshot.digest else None,
+        look_age_s=max(snapshot.now_s - verdicts.at_s, 0.0) if verdicts else None,
         running=sum(job.is_running for job in jobs),
         starting=sum(n for v, n in zip(judged, tasks, strict=True) if v and v.is_served),
         waiting=reasons.total(),
         not_judged=sum(n for v, n in zip(judged, tasks, strict=True) if v is None),
         waits_because=tuple(reasons.most_common(REASONS_MAX)),
-        pools=tuple(_pool(pool, every, seen) for pool in seen.cluster.pools),
-        gpus=gpus(seen),
-        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in every), 4),
-        limits=_limits(seen.cluster.limits, every, seen),
+        pools=tuple(_pool(pool, every, snapshot) for pool in snapshot.cluster.pools),
+        gpus=gpus(snapshot),
+        usd_per_hour=round(sum(usd_per_hour(each, snapshot) for each in every), 4),
+        limits=_limits(snapshot.cluster.limits, every, snapshot),
         budgets=tuple(
             BudgetNow(each.scope, each.per, round(each.usd, 4), each.budget_usd, each.ends_at_s)
-            for each in spending(seen)
+            for each in spending(snapshot)
         ),
-        losses=losses(seen),
-        resting=_resting(seen),
+        losses=losses(snapshot),
+        resting=_resting(snapshot),
         alarms=None if alarms is None else tuple(alarms),
         needs_a_look=(
             *([dead] if dead else []),
             *notes,
-            *_troubles(seen),
+            *_troubles(snapshot),
             *map(_firing, alarms or ()),
         ),
         unjudged=dead,
@@ -159,12 +159,12 @@ def is_billed(member: Member) -> bool:
     return member.record is not None and member.record.phase.is_alive
 
 
-def usd_per_hour(member: Member, seen: Snapshot) -> float:
+def usd_per_hour(member: Member, snapshot: Snapshot) -> float:
     if not is_billed(member):
         return 0.0
     if member.record:
         return member.record.usd_per_hour
-    return seen.cluster.prices.get(member.offering, 0.0)
+    return snapshot.cluster.prices.get(member.offering, 0.0)
 
 
 def is_leaving(member: Member, now_s: float) -> bool:
@@ -177,9 +177,9 @@ def is_leaving(member: Member, now_s: float) -> bool:
     return node is not None and node.state.is_drain and not member.gated_for
 
 
-def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
+def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
     ours = [each for each in every if each.pool == pool.name and is_billed(each)]
-    leaving = [each for each in ours if is_leaving(each, seen.now_s)]
+    leaving = [each for each in ours if is_leaving(each, snapshot.now_s)]
     up = [each for each in ours if each.node is not None and each not in leaving]
     return PoolNow(
         name=pool.name,
@@ -187,29 +187,29 @@ def _pool(pool: Pool, every: Sequence[Member], seen: Snapshot) -> PoolNow:
         busy=sum(each.is_busy for each in up),
         booting=len(ours) - len(up) - len(leaving),
         leaving=len(leaving),
-        usd_per_hour=round(sum(usd_per_hour(each, seen) for each in ours), 4),
-        limits=_limits(pool.limits, ours, seen),
+        usd_per_hour=round(sum(usd_per_hour(each, snapshot) for each in ours), 4),
+        limits=_limits(pool.limits, ours, snapshot),
     )
 
 
-def limit_used(seen: Snapshot) -> float:
+def limit_used(snapshot: Snapshot) -> float:
     """The share of the limit of a pool or the cluster that is used most; 0 where none is."""
-    every = members(seen)
-    scopes = [(seen.cluster.limits, every)]
-    for pool in seen.cluster.pools:
+    every = members(snapshot)
+    scopes = [(snapshot.cluster.limits, every)]
+    for pool in snapshot.cluster.pools:
         scopes.append((pool.limits, tuple(each for each in every if each.pool == pool.name)))
-    used = (one for limits, ours in scopes for one in _limits(limits, ours, seen))
+    used = (one for limits, ours in scopes for one in _limits(limits, ours, snapshot))
     return max((is_used / limit for _, is_used, limit in used), default=0.0)
 
 
 def _limits(
-    limits: Limits, ours: Sequence[Member], seen: Snapshot
+    limits: Limits, ours: Sequence[Member], snapshot: Snapshot
 ) -> tuple[tuple[str, float, float], ...]:
     billed = [each for each in ours if is_billed(each)]
     load = Load()
     for each in billed:
-        found = seen.cluster.instance_type(each.offering.instance_type)
-        load = load.plus(Load.of(found, usd_per_hour(each, seen)), 1)
+        found = snapshot.cluster.instance_type(each.offering.instance_type)
+        load = load.plus(Load.of(found, usd_per_hour(each, snapshot)), 1)
     used = (
         ("nodes", len(billed), limits.nodes),
         ("GPUs", load.gpus, limits.gpus),
@@ -220,8 +220,8 @@ def _limits(
     return tuple((unit, is_used, limit) for unit, is_used, limit in used if limit is not None)
 
 
-def _resting(seen: Snapshot) -> tuple[RestingNow, ...]:
-    found = [each for each in seen.resting if each.until_s > seen.now_s]
+def _resting(snapshot: Snapshot) -> tuple[RestingNow, ...]:
+    found = [each for each in snapshot.resting if each.until_s > snapshot.now_s]
     return tuple(
         RestingNow(
             *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
@@ -234,31 +234,31 @@ def _firing(alarm: AlarmNow) -> str:
     return f"alarm {alarm.name} since {clock(alarm.since_s)}: {alarm.says}"
 
 
-def _spent(seen: Snapshot) -> Iterator[str]:
+def _spent(snapshot: Snapshot) -> Iterator[str]:
     """Budgets that are used up, and those that will be soon."""
-    empty = used_up(seen)
+    empty = used_up(snapshot)
     yield from (empty[scope].sentence for scope in sorted(empty))
-    for each in spending(seen):
+    for each in spending(snapshot):
         if each.scope not in empty and each.share >= BUDGET_WARNS_AT:
             yield f"{each.of} is spent to {100 * each.share:.0f} %"
 
 
-def _troubles(seen: Snapshot) -> Iterator[str]:
-    if seen.staleness and seen.wanted.is_up:
-        yield seen.staleness
-    yield from _spent(seen)
-    yield from troubles(seen)
-    yield from needed(seen)
-    yield from _partitions_down(seen)
-    if seen.digest is not None:
-        yield from doubtful_checks(seen)
-        yield from (each.sentence for each in lost_nodes(seen))
+def _troubles(snapshot: Snapshot) -> Iterator[str]:
+    if snapshot.staleness and snapshot.wanted.is_up:
+        yield snapshot.staleness
+    yield from _spent(snapshot)
+    yield from troubles(snapshot)
+    yield from needed(snapshot)
+    yield from _partitions_down(snapshot)
+    if snapshot.digest is not None:
+        yield from doubtful_checks(snapshot)
+        yield from (each.sentence for each in lost_nodes(snapshot))
 
 
-def _partitions_down(seen: Snapshot) -> Iterator[str]:
+def _partitions_down(snapshot: Snapshot) -> Iterator[str]:
     """Those that jobs wait for, by Slurm's own reason."""
     waiting: Counter[str] = Counter()
-    for job in seen.digest.reading.jobs if seen.digest else ():
+    for job in snapshot.digest.reading.jobs if snapshot.digest else ():
         if job.is_pending and job.reason.startswith(("PartitionDown", "PartitionInactive")):
             waiting[",".join(job.partitions)] += job.count
     for name, count in sorted(waiting.items()):

@@ -48,39 +48,41 @@ class Unjudged:
         return look
 
 
-def is_judged(seen: Snapshot, verdicts: Verdicts | None) -> bool:
+def is_judged(snapshot: Snapshot, verdicts: Verdicts | None) -> bool:
     """Whether the head's newest report has its verdicts; also when there is no report."""
-    if seen.digest is None:
+    if snapshot.digest is None:
         return True
-    return verdicts is not None and _missed(seen, verdicts) == 0
+    return verdicts is not None and _missed(snapshot, verdicts) == 0
 
 
-def nobody_judges(seen: Snapshot, verdicts: Verdicts | None, last: Event | None) -> Unjudged | None:
+def nobody_judges(
+    snapshot: Snapshot, verdicts: Verdicts | None, last: Event | None
+) -> Unjudged | None:
     """None: the newest report is judged, or will be in a moment.
 
     `last`: what the newest look failed by, if it did and nobody has judged since.
     """
-    if seen.digest is None or is_judged(seen, verdicts):
+    if snapshot.digest is None or is_judged(snapshot, verdicts):
         return None
     judged_at_s = verdicts.at_s if verdicts else None
     if last is None:
-        before_s = seen.digest.stamp.agent_started_at_s if judged_at_s is None else judged_at_s
-        is_long = seen.now_s - before_s > SILENT_AFTER_S and _missed(seen, verdicts) > 1
-        if seen.digest_age_s <= JUDGED_WITHIN_S and not is_long:
+        before_s = snapshot.digest.stamp.agent_started_at_s if judged_at_s is None else judged_at_s
+        is_long = snapshot.now_s - before_s > SILENT_AFTER_S and _missed(snapshot, verdicts) > 1
+        if snapshot.digest_age_s <= JUDGED_WITHIN_S and not is_long:
             return None
     return Unjudged(
         judged_at_s,
-        seen.now_s,
-        seen.cluster.name,
+        snapshot.now_s,
+        snapshot.cluster.name,
         trouble=last.sentence if last else "",
         is_denied=last is not None and last.code == LOOK_DENIED,
     )
 
 
-def _missed(seen: Snapshot, verdicts: Verdicts | None) -> int:
+def _missed(snapshot: Snapshot, verdicts: Verdicts | None) -> int:
     """How many reports came since the one that was judged last."""
-    assert seen.digest is not None
-    stamp = seen.digest.stamp
+    assert snapshot.digest is not None
+    stamp = snapshot.digest.stamp
     if verdicts is None or verdicts.agent_started_at_s not in (0.0, stamp.agent_started_at_s):
         return stamp.sequence
     return max(stamp.sequence - verdicts.digest_sequence, 0)

@@ -127,11 +127,11 @@ def remedy(resting: Resting, cluster: str, pool: str = "POOL") -> str:
     return f"{does}{again}" if does else ""
 
 
-def needed(seen: Snapshot) -> Iterator[str]:
+def needed(snapshot: Snapshot) -> Iterator[str]:
     """What somebody has to put right before these offerings can be bought: cause and remedy."""
     groups: dict[str, list[Resting]] = {}
-    for each in sorted(seen.resting, key=lambda each: each.key):
-        if each.until_s > seen.now_s and (does := remedy(each, seen.cluster.name)):
+    for each in sorted(snapshot.resting, key=lambda each: each.key):
+        if each.until_s > snapshot.now_s and (does := remedy(each, snapshot.cluster.name)):
             groups.setdefault(does, []).append(each)
     for does, ours in groups.items():
         names = ", ".join(str(each.offering) for each in ours[:SHOWN_MAX])

@@ -44,11 +44,13 @@ def _of_job(job: Job, now_s: float, *, is_dead: bool) -> InterruptionLoss:
     return InterruptionLoss(gpus * hours, int(is_saved))
 
 
-def losses(seen: Snapshot) -> Losses:
+def losses(snapshot: Snapshot) -> Losses:
     """Of the present month (UTC): what the ledger counted, and nodes that still end."""
-    month = month_of(seen.now_s).name
-    found = next((each for each in seen.losses if each.month == month), Losses(month, 0, 0.0, 0))
-    for each in seen.nodes:
+    month = month_of(snapshot.now_s).name
+    found = next(
+        (each for each in snapshot.losses if each.month == month), Losses(month, 0, 0.0, 0)
+    )
+    for each in snapshot.nodes:
         if each.ended_at_s is None and each.interruption_loss is not None:
-            found = found.plus(ended(each, seen.now_s))
+            found = found.plus(ended(each, snapshot.now_s))
     return found

@@ -113,9 +113,9 @@ def ended(record: NodeRecord, now_s: float) -> Stretch:
     )
 
 
-def repriced(record: NodeRecord, usd_per_hour: float, seen: Snapshot) -> Stretch:
+def repriced(record: NodeRecord, usd_per_hour: float, snapshot: Snapshot) -> Stretch:
     """The stretch of a living node until it has another price."""
-    at_s = _sold_since_s(record, seen) if _is_first_price(record) else seen.now_s
+    at_s = _sold_since_s(record, snapshot) if _is_first_price(record) else snapshot.now_s
     found = charges(record, at_s)
     return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour)
 
@@ -126,41 +126,43 @@ def _is_first_price(record: NodeRecord) -> bool:
     return is_fresh and record.offering.market is Market.RESERVED
 
 
-def _sold_since_s(record: NodeRecord, seen: Snapshot) -> float:
+def _sold_since_s(record: NodeRecord, snapshot: Snapshot) -> float:
     """Since when EC2 bills it by the hour: its launch, or the end of the reservation it was in."""
-    ends = (r.ends_at_s for r in seen.cluster.reservations if r.offering == record.offering)
-    since = (end for end in ends if end is not None and record.launched_at_s < end <= seen.now_s)
+    ends = (r.ends_at_s for r in snapshot.cluster.reservations if r.offering == record.offering)
+    since = (
+        end for end in ends if end is not None and record.launched_at_s < end <= snapshot.now_s
+    )
     return max(since, default=record.launched_at_s)
 
 
-def spent(seen: Snapshot) -> dict[tuple[str, str], float]:
+def spent(snapshot: Snapshot) -> dict[tuple[str, str], float]:
     """(period, scope) -> USD, of the present day and the present month."""
-    now_s = seen.now_s
+    now_s = snapshot.now_s
     present = {day_of(now_s).name, month_of(now_s).name}
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
-    living = (c for each in seen.nodes if each.ended_at_s is None for c in charges(each, now_s))
-    for each in (*seen.spent, *living):
+    living = (c for each in snapshot.nodes if each.ended_at_s is None for c in charges(each, now_s))
+    for each in (*snapshot.spent, *living):
         if each.period in present:
             found[each.period, each.scope] += each.usd
     return dict(found)
 
 
-def spending(seen: Snapshot) -> tuple[Spending, ...]:
+def spending(snapshot: Snapshot) -> tuple[Spending, ...]:
     """Every budget of the cluster file and what is spent of it."""
-    if not seen.cluster.budgets:
+    if not snapshot.cluster.budgets:
         return ()
-    known = spent(seen)
+    known = spent(snapshot)
     return tuple(
         Spending(scope, per, known.get((period.name, scope), 0.0), usd, period.ends_at_s)
-        for scope, budget in sorted(seen.cluster.budgets.items())
-        for per, period, usd in _of(budget, seen.now_s)
+        for scope, budget in sorted(snapshot.cluster.budgets.items())
+        for per, period, usd in _of(budget, snapshot.now_s)
     )
 
 
-def used_up(seen: Snapshot) -> dict[str, WhyNot]:
+def used_up(snapshot: Snapshot) -> dict[str, WhyNot]:
     """Why nothing is launched for a scope: its budget is spent. The longest such reason counts."""
     found: dict[str, WhyNot] = {}
-    for each in sorted(spending(seen), key=lambda each: each.ends_at_s):
+    for each in sorted(spending(snapshot), key=lambda each: each.ends_at_s):
         if each.usd >= each.budget_usd:
             until = datetime.fromtimestamp(each.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
             said = f"{each.of} is spent: nothing is launched for it until {until}"

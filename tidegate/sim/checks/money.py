@@ -41,9 +41,9 @@ class PricesFollowEc2(Check):
         if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
             return
         compute, ledger, prices = self.world.compute, self.world.ledger, self.world.cluster.prices
-        seen = looked.rounds[-1].snapshot
-        recorded = {record.instance_id for record in seen.nodes}
-        for shown in seen.instances:
+        snapshot = looked.rounds[-1].snapshot
+        recorded = {record.instance_id for record in snapshot.nodes}
+        for shown in snapshot.instances:
             name = shown.instance_id
             node, one = ledger.all_nodes.get(name), compute.everything[name]
             is_alive = shown.is_alive and compute.is_live(name)

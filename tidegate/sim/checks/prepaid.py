@@ -80,8 +80,8 @@ class PrepaidFirst(Check):
     def looked(self, looked: Looked) -> None:
         """What ended counts until a look has come to its end that could find it so."""
         if self.unseen and looked.rounds and not looked.trouble:
-            seen = looked.rounds[-1].snapshot
-            seen_at_s = 0.0 if seen.staleness else seen.now_s - seen.digest_age_s
+            snapshot = looked.rounds[-1].snapshot
+            seen_at_s = 0.0 if snapshot.staleness else snapshot.now_s - snapshot.digest_age_s
             self.unseen = {each for each in self.unseen if self.left_s[each] > seen_at_s}
 
     def requested(self, request: FleetRequest) -> None:
