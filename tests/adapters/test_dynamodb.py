@@ -9,13 +9,15 @@ from bench.ledger import Counting, Read, write_day
 from local.cloud import LocalCloud
 from tests.cloud_resources import CloudNames
 from tests.contracts.test_ledger_contract import launch
-from tests.make import NOW_S, offering
+from tests.make import NOW_S, offering, record
 from tidegate.adapters.dynamodb import DynamoLedger
-from tidegate.adapters.ledger_items import open_key, packed
+from tidegate.adapters.ledger_items import node_item, open_key, packed
+from tidegate.core.model.ledger import InterruptionLoss, Phase
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
-from tidegate.wire.records import RESTING, encode
+from tidegate.wire.records import INTERRUPTION_LOSS, POOL_HISTORY, RESTING, encode
 
 # Spent: two days and a month.
 COUNTERS = 3
@@ -120,3 +122,33 @@ def test_a_rest_that_version_0_1_wrote_is_read_replaced_and_lifted(
     one.lift(after)
 
     assert (read, replaced, one.view().resting) == ((before,), (after,), ())
+
+
+def test_what_version_0_1_learnt_of_a_pool_counts_until_there_is_something_newer(
+    planners: Planners, cloud: LocalCloud, names: CloudNames
+) -> None:
+    one, _ = planners
+    before = PoolHistory("t4", (FailedLaunch("l-1", NOW_S - 300, NOW_S - 60),))
+    other = replace(before, pool="a10g")
+    for each in (before, other):
+        item = open_key(f"learnt#{each.pool}") | {"body": encode(POOL_HISTORY, each)}
+        cloud.client("dynamodb").put_item(TableName=names.table, Item=packed(item))
+    read = one.view().pool_history
+
+    one.learn(PoolHistory("t4"))
+
+    assert sorted(read, key=lambda each: each.pool) == [other, before]
+    assert set(one.view().pool_history) == {PoolHistory("t4"), other}
+
+
+def test_the_interruption_loss_that_version_0_1_noted_stays(
+    planners: Planners, cloud: LocalCloud, names: CloudNames
+) -> None:
+    one, _ = planners
+    noted = encode(INTERRUPTION_LOSS, InterruptionLoss(1.5, 2))
+    item = node_item(record("i-1", phase=Phase.INTERRUPTED)) | {"toll": noted}
+    cloud.client("dynamodb").put_item(TableName=names.table, Item=packed(item))
+
+    one.interrupt_nodes({"i-1": NOW_S + 60}, {"i-1": InterruptionLoss(7.0, 7)})
+
+    assert [each.interruption_loss for each in one.view().nodes] == [InterruptionLoss(1.5, 2)]

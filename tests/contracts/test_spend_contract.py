@@ -68,7 +68,7 @@ def test_counters_stay_when_their_nodes_are_gone(ledger: Ledger) -> None:
     assert spent(ledger)[TODAY, "pool t4"] == 0.1
 
 
-def test_the_first_toll_of_a_node_stays(ledger: Ledger) -> None:
+def test_the_first_interruption_loss_of_a_node_stays(ledger: Ledger) -> None:
     with_node(ledger)
     before = ledger.nodes(["i-1"])[0].interruption_loss
 
@@ -79,7 +79,7 @@ def test_the_first_toll_of_a_node_stays(ledger: Ledger) -> None:
     assert ledger.nodes(["i-1"])[0].interruption_loss == InterruptionLoss(1.5, 2)
 
 
-def test_a_node_without_jobs_has_a_toll_of_nothing(ledger: Ledger) -> None:
+def test_a_node_without_jobs_has_an_interruption_loss_of_nothing(ledger: Ledger) -> None:
     with_node(ledger)
 
     ledger.interrupt_nodes({"i-1": NOW_S + 120})
@@ -88,7 +88,7 @@ def test_a_node_without_jobs_has_a_toll_of_nothing(ledger: Ledger) -> None:
     assert ledger.nodes(["i-1"])[0].interruption_loss == InterruptionLoss()
 
 
-def test_tolls_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
+def test_interruption_losses_are_summed_by_month_once_for_each_node(ledger: Ledger) -> None:
     names = ["i-1", "i-2", "i-3"]
     ledger.commit(ledger.view().epoch, [launch()])
     ledger.finish_launches(Finished("l-1", LaunchStatus.DONE, [node(name) for name in names]))

@@ -11,7 +11,7 @@
     override#<id>
     spent#<day or month>        USD by scope (`charges.py`)
     lost#<month>                nodes, lost_gpu_hours, saved_jobs, orphans (`charges.py`)
-    learnt#<pool>
+    pool_history#<pool>
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week, by which a repeated write is told; a look does not
@@ -53,7 +53,9 @@ from tidegate.adapters.ledger_items import (
     order_update,
     packed,
     phase_update,
+    pool_histories,
     put_if_absent,
+    resting_sk,
     spent,
     stamp,
     stamp_attributes,
@@ -141,9 +143,7 @@ class DynamoLedger:
             overrides=tuple(one for one in overrides if now_s < one.until_s + OVERRIDE_KEPT_S),
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
             losses=tuple(losses(item) for item in by_kind.get("lost", ())),
-            pool_history=tuple(
-                decode(POOL_HISTORY, one["body"]) for one in by_kind.get("learnt", ())
-            ),
+            pool_history=pool_histories(by_kind),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -244,7 +244,7 @@ class DynamoLedger:
         write(self.client, ({"Update": update} for update in updates))
 
     def resting(self, keys: Collection[RestKey]) -> tuple[Resting, ...]:
-        packed_keys = [packed(key(_resting_sk(each))) for each in sorted(set(keys))]
+        packed_keys = [packed(key(resting_sk(each))) for each in sorted(set(keys))]
         with aws_call():
             chunks = batched(packed_keys, GET_CHUNK, strict=False)
             return self._remembered([item for chunk in chunks for item in self._get(chunk)])
@@ -262,11 +262,11 @@ class DynamoLedger:
     def _resting_put(self, resting: Resting) -> "PutTypeDef":
         expires_at = int(resting.until_s + RESTING_KEPT_S)
         body = {"body": encode(RESTING, resting), "expires_at": expires_at}
-        return {"TableName": self.table, "Item": packed(open_key(_resting_sk(resting.key)) | body)}
+        return {"TableName": self.table, "Item": packed(open_key(resting_sk(resting.key)) | body)}
 
     def lift(self, *resting: Resting) -> None:
         for each in resting:
-            for sk in {_resting_sk(each.key), _resting_sk((each.offering, each.pool, ""))}:
+            for sk in {resting_sk(each.key), resting_sk((each.offering, each.pool, ""))}:
                 with aws_call():
                     self.client.delete_item(TableName=self.table, Key=packed(key(sk)))
 
@@ -281,7 +281,9 @@ class DynamoLedger:
         )
 
     def learn(self, pool_history: PoolHistory) -> None:
-        self._remember(f"learnt#{pool_history.pool}", encode(POOL_HISTORY, pool_history), None)
+        self._remember(
+            f"pool_history#{pool_history.pool}", encode(POOL_HISTORY, pool_history), None
+        )
 
     def _remember(self, sk: str, body: str, until_s: float | None) -> None:
         item = open_key(sk) | {"body": body}
@@ -387,9 +389,3 @@ class DynamoLedger:
 
     def _expiry_s(self, after_s: float) -> int:
         return int(self.clock.now_s() + after_s)
-
-
-def _resting_sk(rest: RestKey) -> str:
-    """Version 0.1 wrote no template here: such items are gone six hours after a deployment."""
-    offering, *whose = rest
-    return "#".join(("resting", str(offering), *filter(None, whose)))

@@ -63,13 +63,13 @@ def _update(
         "Key": packed(key(f"node#{instance_id}")),
         "UpdateExpression": "SET phase = :phase, reclaim_at_s = :reclaim_at_s, "
         "interrupted_in = if_not_exists(interrupted_in, phase), "
-        "toll = if_not_exists(toll, :toll)",
+        "interruption_loss = if_not_exists(interruption_loss, :interruption_loss)",
         "ConditionExpression": "attribute_exists(pk) AND phase <= :phase",
         "ExpressionAttributeValues": packed(
             {
                 ":phase": int(Phase.INTERRUPTED),
                 ":reclaim_at_s": number(reclaim_at_s),
-                ":toll": encode(INTERRUPTION_LOSS, interruption_loss),
+                ":interruption_loss": encode(INTERRUPTION_LOSS, interruption_loss),
             }
         ),
     }

@@ -13,6 +13,8 @@ from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.model.digest import Stamp
 from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord, Phase
 from tidegate.core.model.orders import PendingOrder
+from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.resting import RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.ports import Finished
 from tidegate.wire.records import (
@@ -22,6 +24,7 @@ from tidegate.wire.records import (
     NODE,
     OPEN,
     ORDER,
+    POOL_HISTORY,
     decode,
     encode,
 )
@@ -89,7 +92,7 @@ def node_item(node: NodeRecord) -> Item:
     if node.silent_s is not None:
         item["silent_s"] = number(node.silent_s)
     if node.interruption_loss is not None:
-        item["toll"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
+        item["interruption_loss"] = encode(INTERRUPTION_LOSS, node.interruption_loss)
     return item
 
 
@@ -109,6 +112,9 @@ def launch(item: Item) -> LaunchRecord:
 
 def node(item: Item) -> NodeRecord:
     launched = decode(NODE, item["body"])
+    # The word of version 0.1, whose note is the first where both are there. To be read until no
+    # node is left that it saw interrupted: an hour after the deployment, at the latest.
+    loss = item.get("toll") or item.get("interruption_loss")
     return replace(
         launched,
         usd_per_hour=float(item.get("usd_per_hour", launched.usd_per_hour)),
@@ -122,7 +128,7 @@ def node(item: Item) -> NodeRecord:
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
         silent_s=float(item["silent_s"]) if "silent_s" in item else None,
-        interruption_loss=decode(INTERRUPTION_LOSS, item["toll"]) if "toll" in item else None,
+        interruption_loss=decode(INTERRUPTION_LOSS, loss) if loss else None,
     )
 
 
@@ -246,3 +252,18 @@ def commit_token(
     told = [planner, str(epoch), *(encode(LAUNCH, record) for record in launches)]
     told += [f"{name} {encode(ORDER, order)}" for name, order in sorted(going.items())]
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:36]
+
+
+def pool_histories(by_kind: Mapping[str, Sequence[Item]]) -> tuple[PoolHistory, ...]:
+    """Version 0.1 called them `learnt`, and they never expire: such an item counts, for as long as
+    a cluster that it wrote to may be updated (before 1.0), until its pool has a newer one.
+    """
+    items = (*by_kind.get("learnt", ()), *by_kind.get("pool_history", ()))
+    found = (decode(POOL_HISTORY, one["body"]) for one in items)
+    return tuple({each.pool: each for each in found}.values())
+
+
+def resting_sk(rest: RestKey) -> str:
+    """Version 0.1 wrote no template here: such items are gone six hours after a deployment."""
+    offering, *whose = rest
+    return "#".join(("resting", str(offering), *filter(None, whose)))
