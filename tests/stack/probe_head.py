@@ -5,6 +5,8 @@ It plays slurmctld, the agent and the node in the deployed stack; time passes wh
 
 import io
 import json
+import os
+import signal
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -57,12 +59,14 @@ class ProbeHead:
     """`boots`: how a node comes up: "ready", "fails" in a stage, or "never".
 
     `stops_at`: the moment at which Ctrl-C is pressed, counted in commands and waits; 0: never.
+    `is_impatient`: and once more while the job is being cancelled.
     """
 
     world: StackWorld
     boots: str = "ready"
     slow: str = ""
     stops_at: int = 0
+    is_impatient: bool = False
     others: str = ""
     job: Job | None = None
     ran: list[tuple[str, ...]] = field(default_factory=list)
@@ -127,6 +131,8 @@ class ProbeHead:
             case ("squeue", *_):
                 return f"{self.job.job_id}\n" if self.job else ""
             case ("scancel", *_):
+                if self.is_impatient:
+                    os.kill(os.getpid(), signal.SIGINT)
                 self.job = None
                 self._report()
                 return ""

@@ -217,6 +217,16 @@ def test_a_ctrl_c_leaves_nothing_behind(head: ProbeHead, moment: int):
     assert told.keys() == {*CLAIMS, "all-gone"}
 
 
+def test_a_second_ctrl_c_waits_until_everything_is_gone(head: ProbeHead):
+    head.stops_at, head.is_impatient, told = 5, True, Told()
+
+    with pytest.raises(KeyboardInterrupt):
+        trial(head, told).run()
+
+    assert head.world.nodes() == []
+    assert told.standing("all-gone") == "confirmed"
+
+
 # What follows keeps the pool from launching for a while.
 
 
