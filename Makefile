@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants contracts rights screens clean
+.PHONY: help setup demo test lint bench mutants faults contracts rights screens clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -9,7 +9,8 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
-	@echo "make mutants deliberate faults, and how soon the simulation finds each"
+	@echo "make mutants changes modules node by node, and shows what no test sees"
+	@echo "make faults  deliberate faults, and how soon the simulation finds each"
 	@echo "make bench   every figure that the documents state; with TRACES=FOLDER also those of"
 	@echo "             the replays: what two weeks of public histories would cost"
 	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
@@ -34,6 +35,9 @@ bench:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench $(TRACES)
 
 mutants:
+	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutation
+
+faults:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutants
 
 contracts:

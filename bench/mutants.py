@@ -1,4 +1,4 @@
-"""`make mutants`: deliberate faults, and how soon the simulation finds each.
+"""`make faults`: deliberate faults, and how soon the simulation finds each.
 
 Every mutant is made in a copy of the product, where `tidegate simulate` runs until an invariant
 breaks. Exit code 1 when one survives: then a check is missing.

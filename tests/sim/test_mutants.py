@@ -1,4 +1,4 @@
-"""The list of deliberate faults follows the code; `make mutants` runs it."""
+"""The list of deliberate faults follows the code; `make faults` runs it."""
 
 import pytest
 

@@ -32,7 +32,7 @@ NOT_RUN = {
     "make demo": "tests/e2e/test_demo.py runs what it runs",
     "make test": "it is what runs this",
     "make lint": "`make test` runs it beside this",
-    "make mutants": "an hour; bench/mutants.py has tests of its own",
+    "make faults": "an hour; bench/mutants.py has tests of its own",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
     "python app.py": "local/assembly.py runs it for each deployment here",
     "mkdir -p /etc/tidegate": "it writes into /etc",

@@ -1,0 +1,138 @@
+"""`make mutants`: changes chosen modules node by node, and tells which changes no test sees.
+
+`python -m bench.mutation [MODULE...] [--most N]`: of each module at most N changes (40), always the
+same ones. A survivor is printed as a diff: a missing test, code that nobody needs, or a change that
+means the same. Exit code 1 only when the tests fail without any change.
+
+A small tool of our own: mutmut changes what is inside functions alone, neither a module's constants
+nor a dataclass's defaults, and cosmic-ray has one test command for all modules and changes the
+checkout itself, in which nobody could work meanwhile.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from bench.mutations import Change, changes
+
+ROOT = Path(__file__).parents[1]
+CHANGES_MAX = 40
+
+# Module -> the tests that should see its faults, the nearest first.
+MODULES = {
+    "tidegate/core/offers/loss.py": ("tests/core/test_loss.py",),
+    "tidegate/core/offers/limits.py": ("tests/core/test_pools.py", "tests/core/test_planner.py"),
+    "tidegate/core/fleet/judge.py": (
+        *("tests/core/test_planner.py", "tests/core/test_drains.py", "tests/core/test_gates.py"),
+        *("tests/core/test_drift.py", "tests/core/test_stopped.py", "tests/core/test_taken.py"),
+        *("tests/core/test_blocks.py", "tests/core/test_lost_nodes.py", "tests/core/test_where.py"),
+        *("tests/service/test_boot_failures.py", "tests/service/test_orphans.py"),
+    ),
+    "tidegate/core/fleet/templates.py": (
+        *("tests/core/test_drift.py", "tests/core/test_breaker.py", "tests/core/test_overview.py"),
+        *("tests/service/test_blame.py", "tests/service/test_boot_failures.py"),
+    ),
+    "tidegate/core/interruption/policy.py": (
+        *("tests/core/test_policy.py", "tests/service/test_interruptions.py"),
+    ),
+    "tidegate/core/interruption/loss.py": ("tests/core/test_interruption_loss.py",),
+    "tidegate/service/boot_failures.py": ("tests/service/test_boot_failures.py",),
+    "tidegate/service/interruptions.py": (
+        *("tests/service/test_interruptions.py", "tests/service/test_orphans.py"),
+        *("tests/service/test_boot_failures.py", "tests/lambdas/test_interruption.py"),
+    ),
+    "tidegate/service/launching.py": (
+        *("tests/service/test_blame.py", "tests/service/test_side_by_side.py"),
+        *("tests/service/test_exactly_once.py", "tests/service/test_shared_launches.py"),
+    ),
+    "tidegate/service/observe.py": ("tests/service",),
+    "tidegate/agent/loop.py": ("tests/agent/test_loop.py",),
+    "tidegate/agent/restarts.py": ("tests/agent",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`is_seen`: a test fails with the change, or hangs."""
+
+    change: Change
+    is_seen: bool
+
+
+def main() -> int:
+    options = _options()
+    trouble = False
+    with ThreadPoolExecutor(os.cpu_count()) as pool, TemporaryDirectory() as folder:
+        for file in options.modules or MODULES:
+            trouble |= not _module(file, options.most, pool, Path(folder))
+    return int(trouble)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("modules", nargs="*", metavar="MODULE", choices=[*MODULES, []])
+    parser.add_argument("--most", type=int, default=CHANGES_MAX, help="changes of a module")
+    return parser.parse_args()
+
+
+def _module(file: str, most: int, pool: ThreadPoolExecutor, folder: Path) -> bool:
+    """Prints what became of a module's changes; whether its tests pass without any."""
+    source, began_s = Path(ROOT, file).read_text(), time.monotonic()
+    if not passes(file, source, folder, time_out_s=600.0):
+        print(f"{file}: its tests fail without a change")
+        return False
+    bound_s = 10 + 5 * (time.monotonic() - began_s)
+
+    def judge(change: Change) -> Judged:
+        return Judged(change, not passes(file, change.of(source), folder, time_out_s=bound_s))
+
+    every = changes(source)
+    judged = list(pool.map(judge, chosen(every, most, file)))
+    survivors = [each.change for each in judged if not each.is_seen]
+    took_s = time.monotonic() - began_s
+    killed = f"{len(judged) - len(survivors)} killed, {len(survivors)} survived"
+    print(f"{file}: {killed} of {len(judged)} ({len(every)} possible), {took_s:.0f} s")
+    for each in survivors:
+        print("\n".join(f"    {line}" for line in each.diff(source, file).splitlines()[2:]))
+    sys.stdout.flush()
+    return True
+
+
+def chosen(every: Sequence[Change], most: int, name: str) -> list[Change]:
+    """The same ones at each run, in the order of the text."""
+    if len(every) <= most:
+        return list(every)
+    numbers = sorted(Random(name).sample(range(len(every)), most))
+    return [every[number] for number in numbers]
+
+
+def passes(file: str, text: str, folder: Path, *, time_out_s: float) -> bool:
+    """Whether the module's tests pass when this is its text."""
+    with TemporaryDirectory(dir=folder) as own:
+        changed = Path(own, "changed.py")
+        changed.write_text(text)
+        name = file.removesuffix(".py").replace("/", ".")
+        command = [sys.executable, "-m", "bench.mutated", name, str(changed), *MODULES[file]]
+        try:
+            ran = subprocess.run(
+                [*command, "--basetemp", f"{own}/pytest"],
+                cwd=ROOT,
+                capture_output=True,
+                timeout=time_out_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+    return ran.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
