@@ -15,9 +15,7 @@ from tidegate.wiring.planner import Planner, planner
 
 def on_looks(made: Function[Planner], event: Event) -> Answer:
     if "dry_runs" in event:  # `tidegate probe` asks what this role may launch
-        control = made.work.control
-        tried = dry_runs(control.cluster, control.placement, made.work.ec2)
-        return {"dry_runs": [asdict(each) for each in tried]}
+        return _dry_runs(made.work)
     for message in event.get("Records", ()):
         _read(made, message)
     try:
@@ -31,6 +29,16 @@ def on_looks(made: Function[Planner], event: Event) -> Answer:
         made.count(**look_figures(looked))
         _keep(made, looked)
     return {"batchItemFailures": []}
+
+
+def _dry_runs(work: Planner) -> Answer:
+    """What EC2 says to each pool; trouble is an answer too, for nobody's alarm."""
+    control = work.control
+    try:
+        tried = dry_runs(control.cluster, control.placement, work.ec2)
+        return {"dry_runs": [asdict(each) for each in tried]}
+    except TidegateError as trouble:
+        return {"trouble": f"{type(trouble).__name__}: {trouble}"}
 
 
 def _keep(made: Function[Planner], looked: Looked) -> None:

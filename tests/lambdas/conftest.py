@@ -17,7 +17,7 @@ from tidegate.core.explain.history import Event as Told
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.ec2 import FleetRequest
-from tidegate.core.model.errors import NotAuthorized
+from tidegate.core.model.errors import NotAuthorized, TidegateError
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions
@@ -66,8 +66,11 @@ class Tried:
 
     fleets: list[FleetRequest] = field(default_factory=list)
     instances: list[FleetRequest] = field(default_factory=list)
+    trouble: TidegateError | None = None
 
     def dry_run(self, request: FleetRequest) -> str:
+        if self.trouble:
+            raise self.trouble
         self.fleets.append(request)
         return ""
 

@@ -161,3 +161,14 @@ def test_who_asks_for_dry_runs_gets_them_for_each_pool_and_market_and_no_look(
     ]
     assert deployed.tried.fleets == deployed.tried.instances
     assert deployed.world.compute.requests == []
+
+
+def test_trouble_with_dry_runs_is_an_answer_and_no_error_of_the_function(
+    deployed: Deployed,
+) -> None:
+    deployed.tried.trouble = Throttled("RequestLimitExceeded")
+
+    told = on_looks(deployed.planner, {"dry_runs": True})
+
+    assert told == {"trouble": "Throttled: RequestLimitExceeded"}
+    assert deployed.lines() == []

@@ -1,5 +1,6 @@
 """`tidegate probe --launch` on the deployed template: a whole run, and each fault by its name."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -149,6 +150,29 @@ def test_a_right_that_the_planner_s_role_lacks_is_named(
     assert [each for each in told if told.standing(each) == "refuted"] == [code]
     assert words in told.said(code)
     assert "pools.small: on-demand: UnauthorizedOperation" in told.said(code)
+
+
+def test_a_planner_that_is_older_than_the_command_is_not_asked(head: ProbeHead):
+    """It knows of no dry runs, and takes the question for a look."""
+
+    def client(service: str) -> Any:
+        return OldPlanner(head.world) if service == "lambda" else head.client(service)
+
+    told = Told()
+    for each in deployed.answers(head.world.file, Account(client)):
+        told.tell(fact_of(each))
+
+    assert {told.standing(each) for each in told} == {"not asked"}
+    assert "is older than this command" in told.said("planner-fleets")
+
+
+class OldPlanner(ProbeHead):
+    """Of the version before."""
+
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
+        assert FunctionName.endswith("-planner")
+        assert json.loads(Payload) == {"dry_runs": True}
+        return {"Payload": io.BytesIO(b'{"batchItemFailures": []}')}
 
 
 @contextmanager

@@ -18,7 +18,10 @@ from tests.stack.rights import (
     unused,
     withdraw,
 )
+from tests.stack.test_probe import resources, role_actions
 from tests.stack.world import StackWorld, stacked, strict_file
+from tidegate.cli.probe.rights import roles_do
+from tidegate.wire.config import load_cluster
 
 type Chapter = Callable[[StackWorld], story.Missing]
 
@@ -42,6 +45,12 @@ def test_no_machine_and_no_key_has_a_right_that_their_story_does_not_use(strict:
 
         assert unused(world, strict_rights(world)) == UNUSED_OF_STRICT.keys()
         assert world.trouble() == []
+
+
+def test_a_probe_asks_a_boundary_for_a_stricter_account_s_rights_too(strict: Path, tmp_path: Path):
+    file = load_cluster(strict_file(tmp_path))
+
+    assert role_actions(resources(strict)) == set(roles_do(file))
 
 
 WITHOUT = {

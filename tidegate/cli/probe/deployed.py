@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.adapters.account import Account
 from tidegate.adapters.functions import answer_of, read_environment
-from tidegate.cli.deployable import Answer, Found, Needless, answer
+from tidegate.cli.deployable import Answer, Found, Needless, Unasked, answer
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Problem
 
@@ -36,7 +36,12 @@ def _tried(file: ClusterFile, account: Account, call: str, needs: str) -> Found:
     if read_environment(client, name) is None:
         yield Needless("the cluster is not deployed")
         return
-    told: Sequence[Asked] = answer_of(client, name, {"dry_runs": True})["dry_runs"]
+    answered = answer_of(client, name, {"dry_runs": True})
+    if "dry_runs" not in answered:
+        older = "the function that is deployed is older than this command: npx cdk deploy, then ask"
+        yield Unasked(answered.get("trouble", older))
+        return
+    told: Sequence[Asked] = answered["dry_runs"]
     for each in told:
         if each[call]:
             text = f"{each['market']}: {each[call]}; its role needs {needs} (docs/operations.md)"

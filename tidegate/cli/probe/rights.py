@@ -11,6 +11,7 @@ from tidegate.adapters.account import Account
 from tidegate.adapters.principals import Principals, Simulated
 from tidegate.cli.deployable import Found, Needless, Unasked
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.deployment import FlowLogs
 from tidegate.wire.problems import Problem
 
 # What `cdk bootstrap` makes without a qualifier; the CDK asks for at least this version.
@@ -137,6 +138,12 @@ ROLES_DO = (
     "ssmmessages:OpenControlChannel",
     "ssmmessages:OpenDataChannel",
 )
+# With a key of the account's own, and where machines or the network write logs.
+_WITH_KEY = (
+    *("kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey"),
+    *("kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
+)
+_WITH_LOGS = ("logs:DescribeLogGroups", "logs:DescribeLogStreams")
 
 # Not by name: a report is shown to others.
 WHO_ASKS = "who asks"
@@ -193,11 +200,18 @@ def permissions_boundary(file: ClusterFile, account: Account) -> Found:
         yield Needless("the file names no permissions_boundary")
         return
     name = file.permissions_boundary
-    found = Principals(account.clients).of_boundary(name, ROLES_DO)
+    found = Principals(account.clients).of_boundary(name, roles_do(file))
     if found.denied:
         text = f"{_name(name)} does not allow {', '.join(found.denied)}"
         yield Problem(("permissions_boundary",), f"{text}: roles that have it may not either")
     yield from _unsure(found)
+
+
+def roles_do(file: ClusterFile) -> tuple[str, ...]:
+    """What the roles of this file's functions and machines do."""
+    writes_logs = file.ships_logs or file.network.flow_logs is not FlowLogs.NONE
+    with_key = _WITH_KEY if file.kms_key else ()
+    return (*ROLES_DO, *with_key, *(_WITH_LOGS if writes_logs else ()))
 
 
 def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:
