@@ -25,6 +25,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,6 +35,9 @@ HANDLERS, DEFINITIONS = "lambdas", "tidegate"
 
 # What boto3 imports when it makes its first client.
 OF_CLIENTS = ("botocore.client", "botocore.args", "botocore.endpoint", "botocore.retries.standard")
+
+# Whose descriptions it then reads, EC2's for a tenth of a second.
+SERVICES = ("dynamodb", "ec2", "events", "s3", "sqs")
 
 MESSAGE_MAX = 1 << 20
 
@@ -151,7 +155,27 @@ def prepare(package: Path) -> None:
     for name in (HANDLERS, *(name.removesuffix(".__init__") for name in names), *OF_CLIENTS):
         with suppress(Exception):
             importlib.import_module(name)
+    with suppress(ImportError):
+        keep_descriptions(importlib.import_module("botocore.loaders"))
     gc.freeze()
+
+
+def keep_descriptions(loaders: Any) -> None:
+    """Read what describes the services here, once, and not again in each process."""
+    read = loaders.JSONFileLoader.load_file
+    known: dict[str, Any] = {}
+
+    def load_file(loader: Any, path: str) -> Any:
+        if path not in known:
+            known[path] = read(loader, path)
+        return known[path]
+
+    loaders.JSONFileLoader.load_file = load_file
+    loader = loaders.create_loader()
+    for name in ("endpoints", "partitions", "sdk-default-configuration"):
+        loader.load_data(name)
+    for service, part in product(SERVICES, ("service-2", "endpoint-rule-set-1")):
+        loader.load_service_model(service, part)
 
 
 def run(spec: Mapping[str, Any], clock: Clock) -> None:
