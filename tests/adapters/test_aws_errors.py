@@ -9,6 +9,7 @@ from botocore.exceptions import (
     NoCredentialsError,
     ReadTimeoutError,
 )
+from botocore.parsers import ResponseParserError
 
 from tidegate.adapters.aws_errors import (
     aws_call,
@@ -133,6 +134,7 @@ def test_client_errors_become_ours(code: str, expected: type[Exception]) -> None
     [
         ReadTimeoutError(endpoint_url="https://ec2"),
         EndpointConnectionError(endpoint_url="https://ec2"),
+        ResponseParserError("<title>502 Bad Gateway</title>"),
     ],
 )
 def test_no_answer_in_time_may_be_tried_again(error: Exception) -> None:

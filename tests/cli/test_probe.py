@@ -18,6 +18,15 @@ from tests.cloud_resources import CloudNames
 from tests.contracts.conftest import cloud
 from tests.wire.cluster_files import good
 from tidegate.cli.main import app
+from tidegate.cli.probe.facts import (
+    Fact,
+    Report,
+    Stage,
+    Standing,
+    as_markdown,
+    redaction,
+    stage_lines,
+)
 from tidegate.cli.probe.rights import ROLES_DO
 from tidegate.core.model.ec2 import CLUSTER_TAG, SPOT_ROLE
 
@@ -288,3 +297,25 @@ def test_a_report_shows_nobody_whose_account_it_is(account: Account):
     assert "| refuted | Machines in existing subnets reach what is outside them. |" in (
         path.read_text()
     )
+
+
+def test_a_report_times_each_stage_against_its_budget():
+    stages = (Stage("runs", 40.4, 65), Stage("packages", 181, 180), Stage("joins", None, 7))
+    late = Fact("node-joined", "It | joins.", Standing.REFUTED, ("packages: 181 s, not 180",))
+    made = Report("demo", "us-east-1", "0.2", "2026-01-06T00:00:00+00:00", (late,), stages)
+
+    page = as_markdown(made)
+
+    assert "| refuted | It \\| joins. | packages: 181 s, not 180 |" in page
+    assert "| runs | 40 s | 65 s |\n| packages | 181 s | 180 s |\n| joins | - | 7 s |" in page
+    assert [each.split()[0] for each in stage_lines(stages)] == ["in", "LATE", "LATE"]
+    assert made.exit_code == 1
+
+
+def test_the_same_id_has_the_same_number_in_all_of_a_report():
+    hide = redaction()
+
+    said = hide("vpc-0a1b2c3d subnet-0a1b2c3d4e5f60718 vpc-1a1b2c3d i-0a1b2c3d vpc-0a1b2c3d")
+
+    assert said == "vpc-(1) subnet-(1) vpc-(2) i-(1) vpc-(1)"
+    assert hide("3.120.4.5 but 10.0.0.1, by user/ada") == "(address) but 10.0.0.1, by user/(name)"

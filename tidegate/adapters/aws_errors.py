@@ -17,6 +17,7 @@ from botocore.exceptions import (
     IncompleteReadError,
     NoCredentialsError,
 )
+from botocore.parsers import ResponseParserError
 
 from tidegate.core.model.ec2 import Cure, RefusalKind
 from tidegate.core.model.errors import NotAuthorized, Permanent, RequestMismatch, Throttled
@@ -172,8 +173,8 @@ CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedE
 # Another transaction held the item; whether that one won is not said.
 LOST_RACE = CONDITION_FAILED | {"TransactionConflict"}
 
-# The request or its answer was lost on the way.
-NO_ANSWER = (HTTPClientError, EndpointConnectionError, IncompleteReadError)
+# The request or its answer was lost on the way, or came as a page that somebody else wrote.
+NO_ANSWER = (HTTPClientError, EndpointConnectionError, IncompleteReadError, ResponseParserError)
 
 
 def code_of(error: ClientError) -> str:
@@ -321,7 +322,7 @@ def aws_call() -> Iterator[None]:
     """Turn what botocore raises inside into the exceptions of `core.model.errors`."""
     try:
         yield
-    except (ClientError, BotoCoreError) as error:
+    except (ClientError, BotoCoreError, ResponseParserError) as error:
         raise translate(error) from error
 
 
