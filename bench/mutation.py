@@ -28,7 +28,7 @@ CHANGES_MAX = 40
 
 # Module -> the tests that should see its faults, the nearest first.
 MODULES = {
-    "tidegate/core/offers/loss.py": ("tests/core/test_loss.py",),
+    "tidegate/core/offers/loss.py": ("tests/core/test_loss_rule.py", "tests/core/test_loss.py"),
     "tidegate/core/offers/limits.py": ("tests/core/test_pools.py", "tests/core/test_planner.py"),
     "tidegate/core/fleet/judge.py": (
         *("tests/core/test_planner.py", "tests/core/test_drains.py", "tests/core/test_gates.py"),
@@ -38,7 +38,11 @@ MODULES = {
     ),
     "tidegate/core/fleet/templates.py": (
         *("tests/core/test_drift.py", "tests/core/test_breaker.py", "tests/core/test_overview.py"),
-        *("tests/service/test_blame.py", "tests/service/test_boot_failures.py"),
+        *(
+            "tests/core/test_patience.py",
+            "tests/service/test_blame.py",
+            "tests/service/test_boot_failures.py",
+        ),
     ),
     "tidegate/core/interruption/policy.py": (
         *("tests/core/test_policy.py", "tests/service/test_interruptions.py"),

@@ -101,6 +101,8 @@ def _is_docstring(node: ast.AST) -> bool:
 
 def _of_statement(node: ast.stmt) -> Iterator[_Pair]:
     match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
+            pass
         case ast.Expr(value=ast.Call()) | ast.AugAssign():
             yield node, ast.Pass()
         case ast.If(test=test):

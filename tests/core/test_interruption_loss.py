@@ -96,6 +96,15 @@ def test_this_months_losses_are_those_counted_and_those_of_nodes_that_still_end(
     assert losses(seen) == Losses("2027-01", 3, 11.5, 5)
 
 
+def test_a_month_in_which_nothing_is_counted_yet_has_what_still_ends_and_no_more() -> None:
+    leaving = replace(
+        record("i-1", phase=Phase.INTERRUPTED), interruption_loss=InterruptionLoss(1.5, 2)
+    )
+
+    assert losses(snapshot()) == Losses("2027-01", 0, 0.0, 0)
+    assert losses(snapshot(records=[leaving])) == Losses("2027-01", 1, 1.5, 2)
+
+
 def test_nodes_tells_what_a_reclaim_costs() -> None:
     leaving = record("i-1", phase=Phase.INTERRUPTED)
     leaving = replace(leaving, reclaim_at_s=NOW_S + 60, interruption_loss=InterruptionLoss(1.5, 2))

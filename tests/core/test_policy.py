@@ -50,6 +50,8 @@ def answer(news: News, rebalance: Rebalance = Rebalance.IGNORE) -> Answer:
         (SpotInterruption("i-1", NOW_S - 9_999), Reclaim(NOW_S - 9_879, SPOT)),
         (SpotInterruption("i-1", NOW_S + 9_999), Reclaim(NOW_S + 120, SPOT)),
         (ReservationInterruption("i-1", NOW_S), Reclaim(NOW_S + 120, HELD)),
+        (ReservationInterruption("i-1", NOW_S - 9_999), Reclaim(NOW_S - 9_879, HELD)),
+        (ReservationInterruption("i-1", NOW_S + 9_999), Reclaim(NOW_S + 120, HELD)),
         (ReservationInterruption("i-1", NOW_S, NOW_S + 90), Reclaim(NOW_S + 90, HELD)),
         (ReservationInterruption("i-1", NOW_S, NOW_S + 9_999), Reclaim(NOW_S + 120, HELD)),
         (

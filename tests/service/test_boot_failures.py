@@ -41,6 +41,21 @@ def test_what_a_node_said_rests_its_offering_and_is_told() -> None:
     assert world.bus.looks
 
 
+def test_what_begins_to_rest_is_counted_once_until_it_is_tried_again() -> None:
+    world, name = booting()
+    other = replace(record("i-2", pool="a10g", phase=Phase.LAUNCHED))
+    world.ledger.all_nodes["i-2"] = other
+    news = [BootFailed(each, "gpu", SAID) for each in (name, "i-2")]
+
+    counted = [world.control().interrupt(news).boot_failed for _ in range(2)]
+    (until_s,) = {each.until_s for each in rests(world)}
+    world.clock.advance(until_s - world.clock.now_s())
+    counted.append(world.control().interrupt(news).boot_failed)
+
+    assert counted == [2, 0, 2]
+    assert {each.failures for each in rests(world)} == {2}
+
+
 def test_the_end_that_follows_keeps_what_was_said() -> None:
     world, name = booting()
 
