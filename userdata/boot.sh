@@ -3,7 +3,7 @@
 #
 #   boot.sh start         all of them, as the unit tidegate-boot; `restart` when they changed
 #   boot.sh               all of them
-#   boot.sh stage NAME    one, with its tries
+#   boot.sh stage NAME    one, with its tries, for who bakes an image
 #   boot.sh try NAME      one try of one
 #
 # A stage is a file with `apply`, and with `check` where one can tell that there is nothing to
@@ -42,7 +42,7 @@ start_free_ones() {
     for name in "${order[@]}"; do
         if [[ -z ${is_started[$name]:-} ]] && is_free "$name"; then
             is_started[$name]=1
-            "$PWD/boot.sh" stage "$name" &
+            run_stage "$name" &
             running[$!]=$name
         fi
     done
@@ -131,14 +131,14 @@ main() {
     # Stages of a runner that was killed live on and hold this lock until they end.
     exec 9>"$RUN_DIR/lock"
     flock -w 300 9
-    BOOT_STARTED_MS=$(now_ms)
+    boot_started_ms=$(now_ms)
     # Without one each question asks for its own.
     IMDS_TOKEN=$(imds_token || true)
-    export BOOT_STARTED_MS IMDS_TOKEN
+    export IMDS_TOKEN
     : >"$LOG_DIR/stages.jsonl"
     run_all
     trap - EXIT
-    took_ms=$(($(now_ms) - BOOT_STARTED_MS))
+    took_ms=$(($(now_ms) - boot_started_ms))
     console "ready after $(in_s "$took_ms") s"
     if [[ $ROLE == node ]]; then
         systemctl stop tidegate-dead-man.timer
@@ -156,7 +156,7 @@ enter() {
     systemctl --no-block "$1" tidegate-boot
 }
 
-boot_started_ms=${BOOT_STARTED_MS:-0}
+boot_started_ms=0
 [[ -d $LOG_DIR && -d $RUN_DIR ]] || mkdir -p "$LOG_DIR" "$RUN_DIR"
 read_graph
 case ${1:-all} in

@@ -116,9 +116,16 @@ imds_if_any() {
     return "$code"
 }
 
-# A word as a JSON string.
+# A word as a JSON string. Most are plain, and need no Python; in the language C all others do.
 quoted() {
-    python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$1"
+    local text=$1
+    if [[ $text == *[![:print:]]* ]]; then
+        python3 -c 'import json, sys; print(json.dumps(sys.argv[1]))' "$text"
+        return
+    fi
+    text=${text//\\/\\\\}
+    text=${text//\"/\\\"}
+    printf '"%s"\n' "$text"
 }
 
 # endpoint SERVICE: where an AWS API is.

@@ -1,5 +1,6 @@
 """What all stages of a boot use, run by bash."""
 
+import json
 import os
 import re
 import shutil
@@ -114,3 +115,35 @@ def test_only_a_404_says_that_a_tag_is_not_there(tmp_path: Path, answer, code, g
     )
 
     assert (done.returncode, done.stdout.strip()) == (code, gate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain",
+        '\\ "quoted" \\" & \\n',
+        "-n",
+        "$(id) `id` *",
+        "two\nlines\tand\x1b[0m",
+        "grüßt",
+        b"\xff",
+    ],
+)
+def test_any_word_is_a_string_of_json(text: str | bytes) -> None:
+    word = os.fsencode(text)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f'source {LIB}; quoted "$1"', "-", word],
+        capture_output=True,
+        check=True,
+    )
+
+    assert json.loads(done.stdout).encode(errors="surrogateescape") == word
+
+
+def test_a_plain_word_needs_no_python() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"source {LIB}; PATH=; quoted 'a \"b\"'"], capture_output=True, check=True
+    )
+
+    assert done.stdout == b'"a \\"b\\""\n'
