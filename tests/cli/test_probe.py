@@ -275,6 +275,17 @@ def test_what_may_not_be_asked_is_neither_confirmed_nor_refuted(account: Account
     assert facts["quotas"]["details"][0].startswith("NotAuthorized: ")
 
 
+def test_a_launch_without_a_cluster_is_not_asked_and_the_rest_is_reported(account: Account):
+    result = account.ask("--launch", "--yes", "--json")
+
+    facts = {each["code"]: each for each in json.loads(result.stdout)["facts"]}
+    assert result.exit_code == 3
+    assert facts["launch"]["standing"] == "not asked"
+    assert "is the cluster deployed?" in facts["launch"]["details"][0]
+    assert facts["planner-fleets"]["details"] == ["the cluster is not deployed"]
+    assert facts["quotas"]["standing"] == "confirmed"
+
+
 def test_what_is_no_question_for_the_file_does_not_count_as_unanswered(account: Account):
     found = account.facts()["existing-parts"]
 

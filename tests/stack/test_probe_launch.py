@@ -24,7 +24,7 @@ from tidegate.cli.probe import deployed
 from tidegate.cli.probe.budget import ROWS
 from tidegate.cli.probe.cheapest import Cheapest
 from tidegate.cli.probe.facts import Fact, Standing, fact_of
-from tidegate.cli.probe.launch import CLAIMS, Trial, ring
+from tidegate.cli.probe.launch import CLAIMS, DOING, ENDING, Trial, ring
 from tidegate.cli.probe.parts import bell_of, trial_of
 from tidegate.core.model.errors import BadConfig
 
@@ -94,8 +94,13 @@ def asked(head: ProbeHead) -> Told:
 
 
 def test_a_node_boots_runs_a_job_twice_and_everything_is_gone_again(head: ProbeHead):
-    told, made = launched(head)
+    said: list[str] = []
+    made = trial(head, told := Told())
+    made.say = said.append
 
+    made.run()
+
+    assert said == [*DOING.values(), ENDING]
     assert {each: told.standing(each) for each in (*CLAIMS, "all-gone")} == dict.fromkeys(
         (*CLAIMS, "all-gone"), "confirmed"
     ), dict(told)

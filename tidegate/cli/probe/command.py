@@ -74,8 +74,7 @@ def probe(
             for answer in answers(read, account):
                 tell(fact_of(answer))
         if launch:
-            with told():
-                _launched(read, make, tell, stages, is_agreed=yes)
+            _launched(read, make, tell, stages, is_agreed=yes)
     except KeyboardInterrupt:
         typer.echo("interrupted; what was begun is gone again", err=True)
         _end(_reported(read, facts, stages), report, json=json, is_whole=False)
@@ -90,12 +89,21 @@ def _launched(
     *,
     is_agreed: bool,
 ) -> None:
-    """Say what it takes, ask, and do it. Errors: BadConfig, nothing that it could launch."""
+    """Say what it takes, ask, and do it; that there is nothing to launch is a fact as well."""
+    from functools import partial
+
     from tidegate.adapters.clock import SystemClock
     from tidegate.cli.probe import launch
+    from tidegate.cli.probe.facts import Fact, Standing
     from tidegate.cli.probe.parts import bell_of, trial_of
+    from tidegate.core.model.errors import TidegateError
 
-    trial = trial_of(file, clients, SystemClock(), tell)
+    try:
+        trial = trial_of(file, clients, SystemClock(), tell)
+    except TidegateError as trouble:
+        tell(Fact("launch", "A launch can be tried.", Standing.NOT_ASKED, (str(trouble),)))
+        return
+    trial.say = partial(typer.echo, err=True)
     typer.echo(trial.told_before(), err=True)
     if not is_agreed:
         typer.confirm("Launch it?", abort=True, err=True)

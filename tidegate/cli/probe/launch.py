@@ -32,6 +32,14 @@ CLAIMS = {
     "job-requeued": "The job runs again after a requeue, and to its end.",
 }
 GONE = "The job and the node are gone again."
+# What a person who waits is told meanwhile.
+DOING = {
+    "job-accepted": "submits a job on the head",
+    "node-launched": "waits for a node to be launched",
+    "node-joined": "waits for it to boot and run the job; minutes, see docs/boot.md",
+    "job-requeued": "requeues the job and waits for its end; Slurm holds it for two minutes",
+}
+ENDING = "cancels the job and ends the node"
 
 
 # A look comes within a second or two of the job, and a launch is a call.
@@ -50,7 +58,10 @@ class Said:
 
 @dataclass(slots=True)
 class Trial:
-    """`pause`: waits for so many seconds. `tell`: is given each fact as soon as it stands."""
+    """`pause`: waits for so many seconds. `tell`: is given each fact as soon as it stands.
+
+    `say`: is told what goes on.
+    """
 
     file: ClusterFile
     clients: Clients
@@ -64,6 +75,7 @@ class Trial:
     nodes: dict[str, Instance] = field(default_factory=dict)
     begun_at_s: float = 0.0
     boot_is_over: bool = False
+    say: Callable[[str], None] = lambda _: None
 
     def told_before(self) -> str:
         """What it takes, for who agrees to it."""
@@ -80,6 +92,7 @@ class Trial:
         self.begun_at_s = self.clock.now_s()
         try:
             for code, step in self._steps().items():
+                self.say(DOING[code])
                 details = self._tried(step)
                 self._say(code, details.standing, details.said)
                 if details.ends:
@@ -225,6 +238,7 @@ class Trial:
         """Cancel, end what was launched for it, and see that it is so."""
         left: list[str] = []
         if self.job.is_begun:
+            self.say(ENDING)
             try:
                 left += self._end_all()
             except TidegateError as trouble:
