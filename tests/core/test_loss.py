@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.buy.steering import Worth
+from tidegate.core.buy.steering import Own, Worth
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
@@ -96,9 +96,9 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
     worth = Worth(seen, OfferGroups(seen))
 
-    sold = {each.need.job_id: worth._own_usd(each.need, Market.SPOT) for each in worth.about}
+    sold = {each.need.job_id: worth._own_node(each.need, Market.SPOT) for each in worth.about}
 
-    assert sold == {"1": seen.cluster.prices[offering(T4)], "2": None}
+    assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
 
 
 def test_what_it_loses_decides_the_market() -> None:

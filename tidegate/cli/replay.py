@@ -14,6 +14,7 @@ from tidegate.core.model.frozen import frozen
 if TYPE_CHECKING:
     from tidegate.sim.replay.gate import Gate
     from tidegate.sim.replay.market import Conditions
+    from tidegate.sim.replay.outcome import Outcome
     from tidegate.sim.replay.run import Replayed
     from tidegate.sim.replay.trace import Trace
 
@@ -57,23 +58,71 @@ def replay(
         Path | None,
         typer.Option(metavar="FILE", callback=new_file, help="Pictures: one HTML file, no links."),
     ] = None,
+    is_frontier: Annotated[
+        bool,
+        typer.Option(
+            "--frontier", help="One cluster file at several prices of waiting, beside its peers."
+        ),
+    ] = False,
 ) -> None:
     """Play a job history on cluster files; show cost, waits and launches side by side."""
     from tidegate.core.model.errors import BadConfig
 
     names = _policies(policy or ["tidegate"])
+    if is_frontier and (len(cluster) > 1 or policy):
+        said = "takes one --cluster and no --policy: it plays the peers by itself"
+        raise typer.BadParameter(said, param_hint="--frontier")
     asked = _asked(history, cluster, market, fail_if or [], is_lenient=is_lenient)
+    if is_frontier:
+        outcomes = _frontier(asked, history.name, json_file, report, boot, sigma, seed)
+        _judge(asked, outcomes)
+        return
     try:
         ended = _played(asked, names, boot_s=boot, sigma=sigma, seed=seed)
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error
     _tell(ended, history.name, json_file, report)
-    failures = [f for gate in asked.gates for f in gate.failures([e.outcome for e in ended])]
+    _judge(asked, [each.outcome for each in ended])
+
+
+def _judge(asked: "_Asked", outcomes: "list[Outcome]") -> None:
+    failures = [failure for gate in asked.gates for failure in gate.failures(outcomes)]
     for failure in failures:
         typer.echo(f"gate: {failure}", err=True)
     if failures:
         raise typer.Exit(code=3)
+
+
+def _frontier(
+    asked: "_Asked",
+    history: str,
+    json_file: Path | None,
+    report: Path | None,
+    boot_s: float | None,
+    sigma: float,
+    seed: int,
+) -> "list[Outcome]":
+    """Play it, and tell it as was asked."""
+    import sys
+
+    from tidegate.sim.replay.frontier import as_rows, frontier
+    from tidegate.sim.replay.show import as_json, columns
+    from tidegate.sim.replay.world import Setting
+
+    (of,) = asked.markets
+    setting = Setting(boot_s, sigma, seed, of.prices, of.capacity)
+    with progress(f"{of.cluster.name} at several prices of waiting", sys.stderr) as tell:
+        points = frontier(asked.trace, of.cluster, setting, tell)
+    outcomes = [each.outcome for each in points]
+    typer.echo("\n".join(columns(as_rows(points))))
+    if json_file:
+        json_file.write_text(as_json(outcomes), encoding="utf-8")
+    if report:
+        from tidegate.sim.replay.frontier_page import as_html
+
+        report.write_text(as_html(points, history), encoding="utf-8")
+    return outcomes
 
 
 @frozen

@@ -3,7 +3,7 @@
 A plan is made by passes over one working state, in a written order: judge every node, finish
 what is in doubt, save what is lost, retire what has had its time, serve the queue (existing
 nodes, then nodes in flight, then new ones), open complete gangs, keep what a pool wants to keep,
-release the idle.
+buy spare nodes, release the idle.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -36,6 +36,7 @@ from tidegate.core.passes.retire import release_outdated, retire
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
+from tidegate.core.passes.spares import buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.work import Work
 
@@ -52,10 +53,13 @@ PASSES: tuple[Pass, ...] = (
     bury,
     reopen,
     retire,
+    want_spares,
     serve_queue,
     open_gangs,
     release_outdated,
     keep_warm,
+    learn_arrivals,
+    buy_spares,
     release_idle,
     steer,
     keep_off_spot,
@@ -120,7 +124,8 @@ def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
     work = _served(with_lessons(snapshot, learns), fleet, launches_max)
-    work.actions.extend(learns)
+    learnt = {each.pool_history.pool: each for each in learns} | work.learnt
+    work.actions.extend(learnt.values())
     return work
 
 

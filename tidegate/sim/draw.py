@@ -19,7 +19,7 @@ from tidegate.sim.draw_jobs import (
     with_ends,
     with_equal_gangs,
 )
-from tidegate.sim.draw_money import with_budget
+from tidegate.sim.draw_money import with_budget, with_waiting
 from tidegate.sim.options import (
     DRAINED_BY_SLURM,
     FAULTS,
@@ -75,6 +75,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     leaving = stream(seed, "leaving")
     cluster = _letting_go(leaving, _cluster(chance, size, is_tight=is_tight))
     cluster = with_budget(stream(seed, "budget"), cluster)
+    cluster = with_waiting(stream(seed, "waiting"), cluster)
     prepaid = stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
     on_demand = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))

@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster
+from tidegate.core.model.waiting import Waiting
 
 # From what one node costs in two minutes to what a few cost in a story.
 USD_PER_DAY = (0.03, 0.1, 0.4, 1.5)
@@ -15,3 +16,10 @@ def with_budget(chance: Random, cluster: Cluster) -> Cluster:
         return cluster
     budget = Budget(usd_per_day=chance.choice(USD_PER_DAY))
     return replace(cluster, budgets={CLUSTER_SCOPE: budget})
+
+
+def with_waiting(chance: Random, cluster: Cluster) -> Cluster:
+    """Now and then a price of waiting, high enough that jobs of one story are worth spare nodes."""
+    if chance.random() >= 0.1:
+        return cluster
+    return replace(cluster, waiting=Waiting(chance.choice((20.0, 300.0, 5000.0))))

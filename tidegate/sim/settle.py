@@ -10,6 +10,7 @@ from tidegate.core.model.slurm import Reading
 from tidegate.core.model.why import Why
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
+from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.slurm_table import caps_over
 from tidegate.sim.world import SimWorld
@@ -60,8 +61,7 @@ def _kept(world: SimWorld) -> dict[str, str]:
             and (node := world.slurm.nodes.get(one.instance_id))
             and not (node.is_drain or node.is_down or node.died_at_s)
         ]
-        most = max(pool.min_nodes, pool.headroom_nodes)
-        found.update(dict.fromkeys(nodes[:most], pool.name))
+        found.update(dict.fromkeys(nodes[: most_kept(world, pool)], pool.name))
         held = world.compute.prepaid.held
         paid_for = [name for name in nodes if name in held and held[name].ends_at_s is None]
         found.update(dict.fromkeys(paid_for, pool.name))

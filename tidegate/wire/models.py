@@ -45,6 +45,7 @@ from tidegate.wire.prices import PriceModel, price_usd_per_hour
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Seconds, Section
+from tidegate.wire.waiting_model import WaitingModel
 
 _TIMINGS = Timings()
 
@@ -249,6 +250,9 @@ class ClusterModel(Section):
     reservations: tuple[ReservationModel, ...] = Field(
         default=(), description="capacity that is paid for already"
     )
+    waiting: WaitingModel = Field(
+        default=WaitingModel(), description="what it costs that jobs wait"
+    )
     time_limit_ratio: Ratio = Field(
         default=1.0, description="the part of its time limit that a job really runs"
     )
@@ -322,6 +326,7 @@ class ClusterModel(Section):
             hazards=self._hazards(),
             budgets=self._budgets(),
             health_reasons=self.slurm.health_reasons,
+            waiting=self.waiting.waiting(),
         )
 
     def _budgets(self) -> Mapping[str, Budget]:

@@ -16,6 +16,7 @@ from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import PriceModel
 from tidegate.wire.schedules_model import SchedulesModel
+from tidegate.wire.waiting_model import WaitingModel
 
 _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
@@ -30,6 +31,7 @@ _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 _TIMINGS = TypeAdapter(TimingsModel)
+_WAITING = TypeAdapter(WaitingModel)
 
 
 @frozen
@@ -54,6 +56,7 @@ class Parts:
     software: SoftwareModel | None
     slurm: SlurmModel | None
     timings: TimingsModel | None
+    waiting: WaitingModel | None
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -84,6 +87,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         software=_sound(_SOFTWARE, data.get("software", {})),
         slurm=_sound(_SLURM, data.get("slurm", {})),
         timings=_sound(_TIMINGS, data.get("timings", {})),
+        waiting=_sound(_WAITING, data.get("waiting", {})),
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),

@@ -51,6 +51,14 @@ def _pre_warmed_pools(parts: Parts) -> Iterator[Problem]:
                 yield Problem(place, f"no pool of this name{did_you_mean(pool, parts.all_pools)}")
 
 
+def _waiting_partitions(parts: Parts) -> Iterator[Problem]:
+    """Whose waiting has a price of its own is a partition."""
+    for name in parts.waiting.by_partition if parts.waiting else ():
+        if name not in parts.all_partitions:
+            hint = did_you_mean(name, parts.all_partitions)
+            yield Problem(("waiting", "by_partition", name), f"no partition of this name{hint}")
+
+
 def _default_partition(parts: Parts) -> Iterator[Problem]:
     """One partition takes the jobs that name none."""
     defaults = [name for name, partition in parts.partitions.items() if partition.default]
@@ -248,7 +256,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 
 RULES = (
-    *(_partition_pools, _default_partition, _pre_warmed_pools, _zones),
+    *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *SENSE_RULES,

@@ -275,6 +275,21 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "good": "the template of the last node that joined well",
         "taken_at_s": "when jobs came for nodes lately",
         "freed_at_s": "when nodes became free lately",
+        "arrivals": "jobs that came for nodes of each type",
+        "newest_job": "the highest number of a job that is counted there",
+    },
+    "Arrivals": {
+        "instance_type": "the type",
+        "piece": "number of the piece of time, as long as a boot, that has not ended",
+        "jobs": "that came in it, as much as their waiting costs beside the dearest",
+        "nodes": "that these fill",
+        "spare": "for the first spare node, the second, and so on",
+    },
+    "SpareNode": {
+        "saved_lately": "jobs that it would have started sooner within a boot, over an hour",
+        "saved_daily": "the same over a day",
+        "used_lately": "the share of time in which a job would have taken it, over an hour",
+        "used_daily": "the same over a day",
     },
     "FailedLaunch": {
         "launch_id": "the launch",

@@ -99,8 +99,11 @@ class LaunchBuilder:
             group.slots.append(Slot(pending, first, nodes, count))
         return True
 
-    def keep(self, pool: Pool, why: str) -> bool:
-        """Buy the cheapest node of the pool for no job in particular, when there may be one."""
+    def keep(self, pool: Pool, why: str, instance_type: str = "") -> bool:
+        """Buy the cheapest node of the pool for no job in particular, when there may be one.
+
+        `instance_type`: of this one only.
+        """
         offer_groups = [
             offer_group
             for tier in self._offer_groups.tiers
@@ -111,11 +114,11 @@ class LaunchBuilder:
             (each.usd_per_hour, each.offering, offer_group, number)
             for offer_group in offer_groups
             for number, each in enumerate(offer_group.catalogue.entries)
+            if instance_type in ("", each.instance_type.name)
         ]
         for _, offering, offer_group, number in sorted(entries, key=lambda each: each[:2]):
-            pending = self._pending_launch_for(
-                offer_group, number, offering, offer_group.catalogue.all, kept=why
-            )
+            mask = 1 << number if instance_type else offer_group.catalogue.all
+            pending = self._pending_launch_for(offer_group, number, offering, mask, kept=why)
             if pending is not None:
                 self._take(pending, 1)
                 return True

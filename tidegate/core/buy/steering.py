@@ -17,6 +17,7 @@ from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
@@ -48,12 +49,21 @@ class Kind:
         return self.total_s / self.count
 
 
+@frozen
+class Own:
+    """The cheapest node that is sold for a job, and whether spare ones of its kind are kept."""
+
+    usd_per_hour: float
+    is_spare: bool
+
+
 @dataclass
 class Worth:
     """What starting jobs on each open node is worth in one plan; nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on
-    which jobs start now; `needs`: what waits; `pending`: one of each kind of these.
+    which jobs start now; `needs`: what waits; `pending`: one of each kind of these; `has_spares`:
+    pools and instance types of which spare nodes are bought.
     """
 
     snapshot: Snapshot
@@ -65,7 +75,8 @@ class Worth:
     _spoiled: set[str] = field(default_factory=set)
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
-    _own: dict[tuple[object, ...], float | None] = field(default_factory=dict)
+    has_spares: frozenset[tuple[str, str]] = frozenset()
+    _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
     _losers: dict[tuple[object, ...], list[tuple[Kind, float]]] = field(default_factory=dict)
 
     @cached_property
@@ -89,12 +100,14 @@ class Worth:
         return not self.lets_in(each, need)
 
     def pays(self, each: Bin, need: Need) -> bool:
-        """Whether nothing much cheaper is sold for the job, or it hardly prolongs the node."""
-        own_usd = self._own_usd(need, each.offering.market)
-        if own_usd is None or self._is_like(each, own_usd):
+        """Whether nothing much cheaper is sold for the job, or it hardly prolongs the node, or
+        what it would wait for its own one is dearer.
+        """
+        own = self._own_node(need, each.offering.market)
+        if own is None or self._is_like(each, own.usd_per_hour):
             return True
         longer_s = max(run_s(need) - self.lives_s(each.name), 0.0)
-        return longer_s * each.usd_per_hour <= self._own_cost(need, own_usd, run_s(need))
+        return longer_s * each.usd_per_hour <= self._own_cost(need, own, run_s(need))
 
     def _is_like(self, each: Bin, own_usd: float) -> bool:
         """Whether EC2 might have given this node for a job whose own one costs so much.
@@ -153,11 +166,11 @@ class Worth:
             need = kind.need
             if of is None or each.pool not in need.pools or lacks(need.shape, of):
                 continue
-            own_usd = self._own_usd(need, each.offering.market)
-            if own_usd is None or self._is_like(each, own_usd):
+            own = self._own_node(need, each.offering.market)
+            if own is None or self._is_like(each, own.usd_per_hour):
                 continue
             if satisfies(need.constraint, each.features):
-                yield kind, self._own_cost(need, own_usd, kind.mean_s)
+                yield kind, self._own_cost(need, own, kind.mean_s)
 
     @cached_property
     def about(self) -> list[Kind]:
@@ -181,7 +194,7 @@ class Worth:
         self, found: dict[tuple[object, ...], Kind], need: Need, total_s: float, count: int
     ) -> None:
         """Whichever comes first stands for all of its kind: what is sold for each is the same."""
-        sold = tuple(self._own_usd(need, market) for market in Market)
+        sold = tuple(self._own_node(need, market) for market in Market)
         kind = found.setdefault((need.pools, need.shape, need.constraint, sold), Kind(need))
         kind.total_s += total_s
         kind.count += count
@@ -195,24 +208,32 @@ class Worth:
         is_full = node.gpus_alloc >= node.gpus if node.gpus else node.cpus_alloc >= node.cpus
         return TRUST * (max(ends) - (min(ends) if is_full else 0.0))
 
-    def _own_usd(self, need: Need, market: Market) -> float | None:
-        """The price of the cheapest node that this market sells for the job; None: nothing."""
+    def _own_node(self, need: Need, market: Market) -> Own | None:
+        """The cheapest node that this market sells for the job; None: nothing."""
         key = asked(need), need.deadline_s, need.shortest_s, need.where, market
         if key not in self._own:
-            prices = [
-                offer_group.catalogue.entries[lowest(mask)].usd_per_hour
+            found = [
+                (entry.usd_per_hour, (offer_group.pool.name, entry.instance_type.name))
                 for tier in self.offer_groups.tiers
                 for offer_group in tier
                 if offer_group.market is market
                 and (mask := self.offer_groups.mask(need, offer_group))
+                and (entry := offer_group.catalogue.entries[lowest(mask)])
             ]
-            self._own[key] = min(prices, default=None)
+            self._own[key] = None
+            if found:
+                usd_per_hour, kind = min(found)
+                self._own[key] = Own(usd_per_hour, kind in self.has_spares)
         return self._own[key]
 
-    def _own_cost(self, need: Need, own_usd: float, runs_s: float) -> float:
+    def _own_cost(self, need: Need, own: Own, runs_s: float) -> float:
+        """Boot and run of its own node, and what it costs that the job waits for that boot; where
+        spare ones are kept it does not.
+        """
         pools = self.snapshot.cluster.pools
         boot_s = min((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
-        return own_usd * (runs_s + boot_s)
+        wait_usd = 0.0 if own.is_spare else need.wait_usd_per_hour
+        return own.usd_per_hour * (runs_s + boot_s) + wait_usd * boot_s
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

@@ -30,7 +30,7 @@ class Need:
     run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
     least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
     an interruption costs it at most, None: as its pool says. `restarts`: how often it was
-    requeued.
+    requeued. `wait_usd_per_hour`: what its waiting costs.
     """
 
     job_id: str
@@ -55,6 +55,7 @@ class Need:
     is_of_kinds: bool = False
     where: Where | None = None
     restarts: int = 0
+    wait_usd_per_hour: float = 0.0
 
     @property
     def gang(self) -> str:
@@ -321,6 +322,7 @@ class _Demand:
             of.kind,
             where=where,
             restarts=of.restarts,
+            wait_usd_per_hour=of.wait_usd_per_hour,
         )
 
     def _first(self, job: Job, count: int, where: Where | None) -> Need:
@@ -347,6 +349,7 @@ class _Demand:
             kind=len(self._kinds),
             where=where,
             restarts=job.restarts,
+            wait_usd_per_hour=self.cluster.waiting.usd(job.partitions, job.qos, job.account),
         )
 
     def _pools_of(self, job: Job) -> tuple[Pool, ...]:

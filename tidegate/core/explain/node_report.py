@@ -174,4 +174,8 @@ def _why_kept(work: Work, each: Judged, pool: Pool, spare: int) -> str:
         return "a pending job is about to take it"
     if spare <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
         return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
+    kind = pool.name, each.member.offering.instance_type
+    spares = work.spares.get(kind)
+    if spares and spares.kept:
+        return f"spare, of {spares.kept} {kind[1]} that save more waiting than they cost"
     return work.allowance.held(pool.name, DisruptionReason.EMPTY)

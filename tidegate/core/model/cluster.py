@@ -7,6 +7,7 @@ from enum import StrEnum
 from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.waiting import Waiting
 
 # Interruptions of a spot instance per hour where neither the market data nor the cluster
 # file says. The Spot Advisor's worst bucket (over 20 % a month) is 0.0003; single GPU types
@@ -187,6 +188,7 @@ class Cluster:
     `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
     `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
+    `waiting`: what an hour costs that a job waits.
     """
 
     name: str
@@ -201,6 +203,7 @@ class Cluster:
     hazards: Mapping[Offering, float] = field(default_factory=dict)
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
+    waiting: Waiting = Waiting()
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

@@ -26,6 +26,35 @@ class FailedLaunch:
 
 
 @frozen
+class SpareNode:
+    """What one spare node of a type would have saved, as means over an hour and a day.
+
+    `saved`: jobs within each boot; `used`: the share of time in which a job would have taken it.
+    """
+
+    saved_lately: float = 0.0
+    saved_daily: float = 0.0
+    used_lately: float = 0.0
+    used_daily: float = 0.0
+
+
+@frozen
+class Arrivals:
+    """Jobs that came for nodes of one type. `spare`: for the first spare node, the second, ...
+
+    `piece`: the number of the piece of time, as long as a boot, that has not ended; `jobs` and
+    `nodes`: what came in it, and how many nodes they fill. Jobs count as much as their waiting
+    costs beside the dearest.
+    """
+
+    instance_type: str
+    piece: int = 0
+    jobs: float = 0.0
+    nodes: float = 0.0
+    spare: tuple[SpareNode, ...] = ()
+
+
+@frozen
 class PoolHistory:
     """One pool's past, as far as it decides what comes.
 
@@ -33,6 +62,8 @@ class PoolHistory:
     joins well. `joined_at_s`: when a node last joined well while failures were known.
     `good`: the template of the last node that joined well. `taken_at_s`, `freed_at_s`: when jobs
     came for nodes and when nodes became free lately, of a pool whose idle time follows them.
+    `arrivals`: of each type of node that jobs came for, where waiting has a price; `newest_job`:
+    the highest number of a job that is counted there.
     """
 
     pool: str
@@ -41,6 +72,8 @@ class PoolHistory:
     good: Template | None = None
     taken_at_s: tuple[float, ...] = ()
     freed_at_s: tuple[float, ...] = ()
+    arrivals: tuple[Arrivals, ...] = ()
+    newest_job: int = 0
 
     def failures(self, template: Template) -> int:
         return sum(each.template == template.digest for each in self.failed)

@@ -14,6 +14,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.retire import least_nodes, spare_nodes
+from tidegate.core.passes.spares import Ready
 from tidegate.core.passes.work import Work
 
 
@@ -86,7 +87,7 @@ def release_idle(work: Work) -> None:
     if not idle:
         return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
-    spare = spare_nodes(work)
+    spare, ready = spare_nodes(work), Ready(work)
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
@@ -116,7 +117,7 @@ def release_idle(work: Work) -> None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
         elif node.name in unused and idle_s >= kept_s and spare[pool.name] > 0:
-            if kept_because(each.member, pool, work.head_now_s):
+            if kept_because(each.member, pool, work.head_now_s) or ready.keeps(each.member):
                 continue
             if each.member.offering.market.is_prepaid:
                 prepaid.append((each.member, kept_s))
@@ -124,6 +125,7 @@ def release_idle(work: Work) -> None:
             if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
                 continue
             spare[pool.name] -= 1
+            ready.let_go(each.member)
             reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
     _clear(work, prepaid, spare, by_reason)

@@ -16,6 +16,7 @@ from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
+from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob
 
 SLACK_USD = 0.002
@@ -123,7 +124,7 @@ class NoDoubleBuy(Check):
     def _keep(self, record: LaunchRecord, waited_for: int) -> None:
         """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
         launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
-        kept = max(pool.min_nodes, pool.headroom_nodes) if pool else 0
+        kept = most_kept(self.world, pool) if pool else 0
         kept += len(outdated(self.world, pool)) if pool else 0  # new before old
         places = [each for each in self._booting(record, set()) if each.pool == pool]
         if len(places) + launch.count > kept + waited_for:

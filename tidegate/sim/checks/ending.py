@@ -8,6 +8,7 @@ from tidegate.core.model.ec2 import Instance, Market
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
 
 RECONCILE_S = 300.0
@@ -50,7 +51,7 @@ class IdleNodesGo(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.idle_s: dict[str, float] = {}
-        kept = ((p, max(p.min_nodes, p.headroom_nodes)) for p in self.world.cluster.pools)
+        kept = ((pool, most_kept(self.world, pool)) for pool in self.world.cluster.pools)
         self.keeping = [(pool, count) for pool, count in kept if count]
 
     def passed(self, seconds: float) -> None:

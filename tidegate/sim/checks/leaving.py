@@ -10,6 +10,7 @@ from tidegate.service.control import Looked
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.orders import ids_of
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.world import SimWorld
 
@@ -194,7 +195,7 @@ class OldNodesGo(Check):
             return False
         pool = self.world.cluster.pool(everything[name].pool)
         others = [n for n in self.world.slurm.nodes if n in everything and n != name]
-        is_held = pool is None or pool.min_nodes or pool.headroom_nodes
+        is_held = pool is None or most_kept(self.world, pool)
         return not is_held and all(everything[n].pool != everything[name].pool for n in others)
 
 
@@ -206,7 +207,7 @@ class OneFirstNode(Check):
         if record is None or record.launch.for_jobs or not self.witness.is_new(request):
             return
         pool = self.world.cluster.pool(record.launch.pool)
-        if pool and (pool.min_nodes or pool.headroom_nodes):
+        if pool and most_kept(self.world, pool):
             return  # `NoDoubleBuy` counts them
         launch, digest = record.launch, dict(request.tags).get(TEMPLATE_TAG, "")
         if record.launch.count != 1 or digest == "one-1":

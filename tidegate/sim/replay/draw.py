@@ -35,7 +35,7 @@ def as_html(ended: Sequence[Replayed], history: str) -> str:
         '<html lang="en"><head><meta charset="utf-8">',
         f"<title>Replay of {escape(history)}</title><style>{STYLE}</style></head><body>",
         f"<h1>Replay of {escape(history)}</h1>",
-        _table(as_rows([each.outcome for each in ended])),
+        as_table(as_rows([each.outcome for each in ended])),
     ]
     for name, each in zip(names, ended, strict=True):
         parts += [f"<h2>Demand and capacity: {escape(name)}</h2>", _demand(each)]
@@ -45,11 +45,12 @@ def as_html(ended: Sequence[Replayed], history: str) -> str:
     axis = "percent of jobs that waited at most so many seconds"
     parts += [f"<h2>Waits</h2><p>{axis}</p>", _lines(waits, lambda x: f"{x:.0f} s")]
     for name, each in zip(names, ended, strict=True):
-        parts += [f"<h2>What each offering did: {escape(name)}</h2>", _table(_offerings(each))]
+        parts += [f"<h2>What each offering did: {escape(name)}</h2>", as_table(_offerings(each))]
     return "\n".join([*parts, "</body></html>", ""])
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """A heading and rows."""
     head, *others = [
         "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
         for tag, row in zip(["th"] + ["td"] * (len(rows) - 1), rows, strict=True)

@@ -40,7 +40,7 @@ def run_of(
         is_exclusive=job.nodes > 1,
     )
     pending = Job(
-        job_id=job.job_id,
+        job_id=str(place + 1),  # as Slurm does, it counts them as they come
         state="PENDING",
         partitions=(partition,),
         nodes=job.nodes,

@@ -24,6 +24,7 @@ class Waits:
     p95_s: float
     p99_s: float
     max_s: float
+    mean_s: float
 
 
 @frozen
@@ -108,7 +109,9 @@ def _usd_per_unit(run: Run, cluster: Cluster) -> float | None:
 
 def waits_of(runs: Sequence[Run]) -> Waits:
     waits = sorted(run.wait_s for run in runs if run.first_started_s >= 0)
-    return Waits(len(waits), *(_at(waits, percent) for percent in (50, 95, 99, 100)))
+    mean_s = sum(waits) / max(len(waits), 1)
+    p50_s, p95_s, p99_s, max_s = (_at(waits, percent) for percent in (50, 95, 99, 100))
+    return Waits(len(waits), p50_s, p95_s, p99_s, max_s, mean_s)
 
 
 def _at(ordered: Sequence[float], percent: int) -> float:
@@ -129,7 +132,8 @@ def outcome(world: World, name: str, policy: str, unmet: dict[str, str]) -> Outc
     most_nodes, most_usd, breaches = _peaks(world)
     left = [run for run in world.runs if run.ended_s < 0]
     reasons = Counter(
-        run.reason or unmet.get(run.job.job_id, "not started when the replay ended") for run in left
+        run.reason or unmet.get(run.pending.job_id, "not started when the replay ended")
+        for run in left
     )
     return Outcome(
         name=name,

@@ -55,17 +55,21 @@ def _difference(first: float, other: float) -> str:
 
 def as_text(outcomes: Sequence[Outcome]) -> str:
     """The table, and under it why jobs never ran."""
-    rows = as_rows(outcomes)
-    wide = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            [row[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(row[1:], wide[1:], strict=True))]
-        )
-        for row in rows
-    ]
+    lines = columns(as_rows(outcomes))
     for each in outcomes:
         lines += [f"{each.name}: {count} jobs never ran: {why}" for why, count in each.unmet]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """One line for each row, the first column to the left and the others to the right."""
+    wide = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    return [
+        "  ".join(
+            [row[0].ljust(wide[0]), *(c.rjust(w) for c, w in zip(row[1:], wide[1:], strict=True))]
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def as_json(outcomes: Sequence[Outcome]) -> str:

@@ -7,7 +7,8 @@ from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.ec2 import Instance, InstanceState, Offering
 from tidegate.core.model.ledger import Charge, Launch, NodeRecord, Phase
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Mark, Rest, Send, Terminate, Watch
+from tidegate.core.model.plan import Learn, Mark, Rest, Send, Terminate, Watch
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Node, NodeState, Reading
 from tidegate.core.model.snapshot import Epoch, Snapshot
@@ -35,6 +36,7 @@ class Tidegate:
         self._nodes: dict[str, tuple[int, Node]] = {}
         self._stuck: dict[str, Stuck] = {}
         self._resting: dict[Offering, Resting] = {}
+        self._pool_history: dict[str, PoolHistory] = {}
         self._spent: dict[tuple[str, str], float] = {}
         self._num_charged = 0
         self._epoch = 0
@@ -66,6 +68,8 @@ class Tidegate:
                             world.end(world.machines[name], world.now_s)
                 case Watch(stuck=stuck):
                     self._stuck[stuck.job_id] = stuck
+                case Learn(pool_history=history):
+                    self._pool_history[history.pool] = history
                 case Rest(offering=offering, code=code):
                     self._rest(world, offering, code)
                 case _:
@@ -182,6 +186,7 @@ class Tidegate:
             nodes=tuple(self._records.values()),
             resting=tuple(self._resting.values()),
             stuck=tuple(self._stuck.values()),
+            pool_history=tuple(self._pool_history.values()),
             spent=tuple(Charge(*key, usd) for key, usd in self._spent.items()),
         )
 

@@ -200,6 +200,8 @@ class World:
             each.put(run)
         self.running[run.place] = run
         self._last_change_s = self._last_ran_s = self.now_s
+        if self.cluster.waiting.most_usd:
+            self._look(self.now_s + LOOK_S)  # a spare node is taken
         start = run.starts
         self.at(self.now_s + run.left_s, lambda: self._finish(run, start))
 

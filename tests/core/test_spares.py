@@ -1,0 +1,221 @@
+"""Spare nodes: bought and kept while the waiting that they save is worth more than they cost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.core.reading import launches, orders
+from tests.make import NOW_S, T4, T4_BIG, cluster, instance, job, node, pool, record, snapshot
+from tidegate.core.explain.node_report import prospects
+from tidegate.core.fleet.judge import CLOSED_REASON
+from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.ledger import Phase
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Learn, Plan
+from tidegate.core.model.pool_history import Arrivals, PoolHistory, SpareNode
+from tidegate.core.model.slurm import Job, SetBy
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.waiting import Waiting
+from tidegate.core.planner import plan
+
+PRICE = Waiting(20.0)
+OFTEN = SpareNode(0.2, 0.2, 0.2, 0.2)  # a job for it in every fifth boot: 4 USD an hour at 20
+SELDOM = SpareNode(0.001, 0.001, 0.001, 0.001)
+BOOT_S = 300.0
+
+
+def waiting(of: Cluster | None = None, price: Waiting = PRICE) -> Cluster:
+    return replace(of or cluster(pool(types=(T4,), idle_s=60.0)), waiting=price)
+
+
+def known(*spare: SpareNode, of: str = T4.name, newest_job: int = 50) -> PoolHistory:
+    arrivals = Arrivals(of, int(NOW_S // BOOT_S), spare=spare)
+    return PoolHistory("t4", arrivals=(arrivals,), newest_job=newest_job)
+
+
+def seen(
+    *history: PoolHistory, jobs: Sequence[Job] = (), idle: int = 0, of: Cluster | None = None
+) -> Snapshot:
+    names = [f"i-{n}" for n in range(idle)]
+    found = snapshot(
+        jobs,
+        [node(name, idle_s=500) for name in names],
+        of=of or waiting(),
+        instances=[instance(name) for name in names],
+        records=[record(name, age_s=600) for name in names],
+    )
+    return replace(found, pool_history=history)
+
+
+def bought(made: Plan) -> list[tuple[int, str]]:
+    return [(each.count, each.offerings[0].instance_type) for each in launches(made)]
+
+
+def learnt(made: Plan) -> dict[str, PoolHistory]:
+    actions = [each for each in made.actions if isinstance(each, Learn)]
+    return {each.pool_history.pool: each.pool_history for each in actions}
+
+
+def test_spare_nodes_are_bought_for_what_comes_often_and_the_reason_says_both_sides():
+    made = plan(seen(known(OFTEN, OFTEN, SELDOM)))
+
+    assert bought(made) == [(2, T4.name)]
+    assert "saves 4.00 USD of waiting an hour" in launches(made)[0].reason
+    assert "idles for 0.16" in launches(made)[0].reason
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        waiting(price=Waiting()),
+        waiting(price=Waiting(0.1)),
+        waiting(cluster(pool(types=(T4,), limits=Limits(nodes=0)))),
+    ],
+)
+def test_none_where_waiting_costs_nothing_or_less_than_they_do_or_a_limit_is_reached(of):
+    assert bought(plan(seen(known(OFTEN), of=of))) == []
+
+
+def test_none_while_the_cluster_is_stopped():
+    stopped = replace(seen(known(OFTEN)), wanted=Wanted(False, "stopped for the night"))
+
+    assert bought(plan(stopped)) == []
+
+
+def test_none_while_a_job_waits_for_a_limit_that_they_would_fill():
+    of = waiting(cluster(pool(types=(T4,), limits=Limits(nodes=2))))
+    jobs = [job(n, is_exclusive=True) for n in range(1, 4)]
+
+    made = plan(seen(known(OFTEN), jobs=jobs, of=of))
+
+    assert [each.for_jobs for each in launches(made)] == [("1", "2")]
+
+
+def test_nodes_that_are_idle_or_on_their_way_are_spare_ones_already():
+    booting = record("i-9", phase=Phase.LAUNCHED)
+    idle = seen(known(OFTEN, OFTEN), idle=1)
+    coming = replace(
+        seen(known(OFTEN, OFTEN)),
+        instances=(instance("i-9"),),
+        nodes=(booting,),
+    )
+
+    assert bought(plan(idle)) == [(1, T4.name)]
+    assert bought(plan(coming)) == [(1, T4.name)]
+
+
+def test_a_node_that_a_job_takes_is_replaced_at_once():
+    made = plan(seen(known(OFTEN), idle=1, jobs=[job(51, is_exclusive=True)]))
+
+    assert [each.for_jobs for each in launches(made)] == [()]
+
+
+def test_idle_spare_nodes_stay_and_the_others_go():
+    made = plan(seen(known(OFTEN), idle=3))
+
+    (release,) = orders(made, OrderKind.RELEASE)
+    assert len(release.names) == 2
+
+
+def test_a_node_stays_while_it_pays_for_itself_though_it_would_not_be_bought():
+    spot_usd = waiting().prices[next(o for _, o in waiting().pools[0].offerings())]
+    kept = SpareNode(*[1.2 * spot_usd / (20 + spot_usd)] * 4)
+
+    assert bought(plan(seen(known(kept)))) == []
+    assert orders(plan(seen(known(kept), idle=1)), OrderKind.RELEASE) == []
+
+
+def test_what_was_often_yesterday_is_let_go_today():
+    yesterday = replace(
+        known(OFTEN), arrivals=(Arrivals(T4.name, int(NOW_S // 300) - 288, spare=(OFTEN,)),)
+    )
+
+    made = plan(seen(yesterday, idle=1))
+
+    assert len(orders(made, OrderKind.RELEASE)) == 1
+
+
+def test_jobs_count_once_by_the_node_that_each_would_be_bought():
+    jobs = [
+        job(50),
+        job(51, is_exclusive=True),
+        job(52, nodes=2),
+        job("53", count=3, gpus=4),
+        job(54, state="RUNNING", on=["i-0"], started_at_s=NOW_S - 5),
+    ]
+    of = waiting(cluster(pool(types=(T4, T4_BIG))))
+
+    found = learnt(plan(seen(known(), jobs=jobs, idle=1, of=of)))["t4"]
+
+    assert found.newest_job == 54
+    counted = {each.instance_type: (each.jobs, each.nodes) for each in found.arrivals}
+    assert counted == {T4.name: (3, 4), T4_BIG.name: (3, 3)}
+    again = replace(seen(found, jobs=jobs, idle=1, of=of), now_s=NOW_S + 5)
+    assert learnt(plan(again)) == {}
+
+
+def test_the_first_look_counts_nobody_and_knows_where_to_begin():
+    found = learnt(plan(seen(jobs=[job(70), job(71)])))
+
+    assert [(each.newest_job, each.arrivals) for each in found.values()] == [(71, ())]
+
+
+def test_numbers_that_begin_anew_are_counted_from_there():
+    found = learnt(plan(seen(known(newest_job=90_000), jobs=[job(3)])))
+    next_one = learnt(plan(seen(*found.values(), jobs=[job(3), job(4)])))
+
+    assert found["t4"].newest_job == 3
+    assert next_one["t4"].arrivals[0].jobs == 1
+
+
+def test_nothing_is_remembered_where_waiting_costs_nothing():
+    made = plan(seen(known(), jobs=[job(99)], of=waiting(price=Waiting())))
+
+    assert learnt(made) == {}
+
+
+def test_a_job_counts_as_much_as_its_waiting_costs_beside_the_dearest():
+    of = waiting(price=Waiting(20.0, accounts={"students": 5.0}))
+    jobs = [job(51, account="students"), job(52, account="staff")]
+
+    found = learnt(plan(seen(known(), jobs=jobs, of=of)))["t4"]
+
+    assert found.arrivals[0].jobs == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "qos", "account", "usd"),
+    [
+        (("gpu",), "", "", 20.0),
+        (("gpu", "night"), "", "", 20.0),
+        (("night",), "", "", 1.0),
+        (("night",), "high", "", 90.0),
+        (("night",), "high", "students", 5.0),
+    ],
+)
+def test_the_account_goes_before_the_qos_and_that_before_the_partition(
+    partitions, qos, account, usd
+):
+    price = Waiting(20.0, {"night": 1.0}, {"high": 90.0}, {"students": 5.0})
+
+    assert price.usd(partitions, qos, account) == usd
+    assert price.most_usd == 90.0
+
+
+def test_the_node_report_says_that_it_is_a_spare_one():
+    report = prospects(seen(known(OFTEN), idle=1))
+
+    assert report["i-0"].held == "spare, of 1 g4dn.xlarge that save more waiting than they cost"
+
+
+def test_a_node_that_is_closed_to_smaller_jobs_is_a_spare_one_all_the_same():
+    idle = seen(known(OFTEN), idle=1)
+    assert idle.digest is not None
+    closed = node("i-0", state="IDLE+DRAIN+DYNAMIC_NORM", reason=CLOSED_REASON, set_by=SetBy.US)
+    reading = replace(idle.digest.reading, nodes=(closed,))
+
+    made = plan(replace(idle, digest=replace(idle.digest, reading=reading)))
+
+    assert bought(made) == []

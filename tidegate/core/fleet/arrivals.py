@@ -1,0 +1,97 @@
+"""How many jobs come for nodes of a type within a boot: what a spare node would have saved them.
+
+Time is cut into pieces as long as a boot. In each the nodes are counted that new jobs filled: of
+2.5 nodes the first two were wanted whole and the third half. For the first, the second and the
+n-th spare node two shares follow, each as a mean over the last hour and over the last day with
+weights that fade: how many jobs it would have started a boot sooner, and in how many pieces any
+took it. What counts is the geometric mean of hour and day: one burst says little, and so does a
+day that is over.
+"""
+
+from dataclasses import replace
+from math import ceil, exp, sqrt
+
+from tidegate.core.model.pool_history import Arrivals, SpareNode
+
+LATELY_S = 3600.0
+DAILY_S = 86400.0
+
+# More spare nodes of one type than this are never had.
+SPARE_MAX = 32
+
+# What is less is no reason for anything, and is forgotten.
+NOTHING = 1e-5
+
+
+def until(arrivals: Arrivals, boot_s: float, now_s: float) -> Arrivals:
+    """With every piece of time closed that has ended."""
+    piece = int(now_s // boot_s)
+    ended = piece - arrivals.piece
+    if not arrivals.piece or ended < 0:  # the first ones, or another boot time than before
+        return replace(arrivals, piece=piece)
+    if not ended:
+        return arrivals
+    closed = _closed(arrivals, boot_s)
+    fades = _fades(boot_s * (ended - 1))
+    spare = tuple(_faded(each, *fades) for each in closed)
+    return replace(arrivals, piece=piece, jobs=0.0, nodes=0.0, spare=_without_nothing(spare))
+
+
+def with_jobs(arrivals: Arrivals, jobs: float, nodes: float) -> Arrivals:
+    """With jobs that came in the piece of time that has not ended.
+
+    `jobs`: how many, each as much as its waiting costs; `nodes`: those that they fill.
+    """
+    return replace(
+        arrivals, jobs=round(arrivals.jobs + jobs, 4), nodes=round(arrivals.nodes + nodes, 4)
+    )
+
+
+def saved(spare: SpareNode) -> float:
+    """How many jobs such a node starts sooner within each boot."""
+    return sqrt(spare.saved_lately * spare.saved_daily)
+
+
+def used(spare: SpareNode) -> float:
+    """The share of time in which a job takes it."""
+    return sqrt(spare.used_lately * spare.used_daily)
+
+
+def _closed(arrivals: Arrivals, boot_s: float) -> list[SpareNode]:
+    count = max(len(arrivals.spare), min(ceil(arrivals.nodes), SPARE_MAX))
+    known = [*arrivals.spare, *[SpareNode()] * (count - len(arrivals.spare))]
+    lately, daily = _fades(boot_s)
+    found: list[SpareNode] = []
+    for number, each in enumerate(known):
+        share = min(max(arrivals.nodes - number, 0.0), 1.0)
+        jobs = arrivals.jobs * share / arrivals.nodes if share else 0.0
+        before = _faded(each, lately, daily)
+        found.append(
+            SpareNode(
+                before.saved_lately + (1 - lately) * jobs,
+                before.saved_daily + (1 - daily) * jobs,
+                before.used_lately + (1 - lately) * (share > 0),
+                before.used_daily + (1 - daily) * (share > 0),
+            )
+        )
+    return found
+
+
+def _fades(after_s: float) -> tuple[float, float]:
+    return exp(-after_s / LATELY_S), exp(-after_s / DAILY_S)
+
+
+def _faded(spare: SpareNode, lately: float, daily: float) -> SpareNode:
+    return SpareNode(
+        round(spare.saved_lately * lately, 6),
+        round(spare.saved_daily * daily, 6),
+        round(spare.used_lately * lately, 6),
+        round(spare.used_daily * daily, 6),
+    )
+
+
+def _without_nothing(spare: tuple[SpareNode, ...]) -> tuple[SpareNode, ...]:
+    end = len(spare)
+    while end and max(saved(spare[end - 1]), spare[end - 1].used_daily) < NOTHING:
+        end -= 1
+    return spare[:end]

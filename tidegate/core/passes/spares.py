@@ -1,0 +1,221 @@
+"""Spare nodes: ready before a job asks for them, where the waiting they save is worth more.
+
+What comes is judged by what came lately, see `tidegate.core.fleet.arrivals`. A spare node costs
+its price while it idles; a job that finds one starts a boot sooner. Without a price of waiting
+there are none.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidegate.core.buy.bins import Bin, BinKind
+from tidegate.core.demand.demand import Need, kinds_running
+from tidegate.core.fleet.arrivals import saved, until, used, with_jobs
+from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.templates import history_of
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.plan import Learn
+from tidegate.core.model.pool_history import Arrivals, PoolHistory
+from tidegate.core.model.slurm import Reading, Shape
+from tidegate.core.model.why import Why
+from tidegate.core.offers.offers import Option
+from tidegate.core.passes.work import Spares, Work
+
+# A node is bought when it saves so much more than it costs, and kept while it saves more: its
+# boot is paid for as well, and what came lately goes up and down. With 1 instead of 1.4 twice as
+# many nodes were launched on two weeks of pai thinned to 1/20, for the same waits.
+BUY_FACTOR = 1.4
+
+# Numbers of jobs that are so far behind the newest one begin anew: another slurmctld counts.
+RESTARTED = 1000
+
+type Kind = tuple[str, str]
+"""A pool and an instance type."""
+
+
+def learn_arrivals(work: Work) -> None:
+    """Count the jobs that have come since the last plan, by the node each would be bought."""
+    cluster = work.snapshot.cluster
+    if not cluster.waiting.most_usd:
+        return
+    newest, known = _newest(work.digest.reading), _known(work)
+    if not newest or known - RESTARTED <= newest <= known:
+        return
+    found: dict[str, PoolHistory] = {}
+    if known and newest > known:
+        for need, jobs in _came(work, known):
+            _count(work, found, need, jobs)
+    if not found:  # nobody's, but the next plan has to know
+        pool = cluster.pools[0].name
+        found[pool] = history_of(work.snapshot, pool)
+    for history in found.values():
+        said = f"pool {history.pool}: which nodes jobs came for"
+        work.learnt[history.pool] = Learn(replace(history, newest_job=newest), said)
+
+
+def want_spares(work: Work) -> None:
+    """How many spare nodes of each kind are worth what they cost."""
+    work.spares = dict(_wanted(work))
+    work.worth.has_spares = frozenset(kind for kind, each in work.spares.items() if each.bought)
+
+
+def buy_spares(work: Work) -> None:
+    """Buy those that are missing; none are bought or kept while a job waits for their room."""
+    if _is_in_the_way(work):
+        work.spares = {}
+    for kind, spares in sorted(work.spares.items()):
+        pool = work.snapshot.cluster.pool(kind[0])
+        assert pool is not None
+        for _ in range(int(spares.bought - spare_room(work, kind))):
+            if not work.launch_builder.keep(pool, spares.why, kind[1]):
+                break
+
+
+def _wanted(work: Work) -> Iterator[tuple[Kind, Spares]]:
+    most_usd = work.snapshot.cluster.waiting.most_usd
+    if not most_usd or not work.snapshot.wanted.is_up:
+        return
+    for history in work.snapshot.pool_history:
+        pool = work.snapshot.cluster.pool(history.pool)
+        for arrivals in history.arrivals if pool else ():
+            usd_per_hour = _cheapest_usd(work, history.pool, arrivals.instance_type)
+            if pool is None or usd_per_hour is None:
+                continue
+            now = until(arrivals, pool.boot_s, work.snapshot.now_s)
+            yield (pool.name, now.instance_type), _spares(now, most_usd, usd_per_hour)
+
+
+class Ready:
+    """Which idle nodes stay as spare ones while others are let go."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._room: dict[Kind, float] = {}
+
+    def keeps(self, member: Member) -> bool:
+        """Whether the spare nodes of its type would be too few without it."""
+        kind = member.pool, member.offering.instance_type
+        spares = self._work.spares.get(kind)
+        if spares is None or not spares.kept:
+            return False
+        if kind not in self._room:
+            self._room[kind] = spare_room(self._work, kind)
+        return self._room[kind] - 1 < spares.kept
+
+    def let_go(self, member: Member) -> None:
+        kind = member.pool, member.offering.instance_type
+        if kind in self._room:
+            self._room[kind] -= 1
+
+
+def spare_room(work: Work, kind: Kind) -> float:
+    """How many nodes of the kind no job takes: those that are partly free count in part."""
+    return sum(_free(work, each) for each in work.bins.all if kind_of(each) == kind)
+
+
+def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:
+    """How many spare nodes of one type pay for themselves."""
+    bought, why, kept = 0, "", 0
+    for each in arrivals.spare:
+        saves_usd, costs_usd = most_usd * saved(each), usd_per_hour * (1 - used(each))
+        if saves_usd <= 0 or saves_usd < costs_usd:
+            break
+        if bought == kept and saves_usd >= BUY_FACTOR * costs_usd:
+            bought += 1
+            why = (
+                f"by the jobs of late a spare {arrivals.instance_type} saves {saves_usd:.2f} USD of"
+                f" waiting an hour, and idles for {costs_usd:.2f}"
+            )
+        kept += 1
+    return Spares(bought, kept, why)
+
+
+def _cheapest_usd(work: Work, pool: str, instance_type: str) -> float | None:
+    """The price of such a node, if it is for sale now; what is paid for already is kept anyway."""
+    prices = [
+        each.usd_per_hour
+        for tier in work.offer_groups.tiers
+        for offer_group in tier
+        if offer_group.pool.name == pool and not offer_group.market.is_prepaid
+        for each in offer_group.catalogue.entries
+        if each.instance_type.name == instance_type
+    ]
+    return min(prices, default=None)
+
+
+def _is_in_the_way(work: Work) -> bool:
+    """A job waits for a limit or a budget, which idle nodes use up as well."""
+    held = (Why.LIMIT, Why.BUDGET)
+    return any(
+        why.kind in held
+        for job_id in work.needed & work.unmet.keys()
+        for why in work.unmet[job_id].why_nots
+    )
+
+
+def kind_of(each: Bin) -> Kind:
+    return each.pool, each.offering.instance_type
+
+
+def _free(work: Work, each: Bin) -> float:
+    """The part of the node that new jobs may have; a closed one is opened for those it is for."""
+    of = work.snapshot.cluster.instance_type(each.offering.instance_type)
+    is_open = each.kind in (BinKind.EXISTING, BinKind.IN_FLIGHT)
+    if of is None or not is_open or each.gated_for or each.is_reserved:
+        return 0.0
+    return each.gpus / of.gpus if of.gpus else each.cpus / of.vcpus
+
+
+def _newest(reading: Reading) -> int:
+    return max((_number(job.job_id) for job in reading.jobs), default=0)
+
+
+def _known(work: Work) -> int:
+    return max((each.newest_job for each in work.snapshot.pool_history), default=0)
+
+
+def _number(job_id: str) -> int:
+    """17 of 17, 17_3 and 17+1: Slurm counts up."""
+    digits = re.match(r"\d+", job_id)
+    return int(digits[0]) if digits else 0
+
+
+def _came(work: Work, known: int) -> Iterator[tuple[Need, int]]:
+    """The jobs with a higher number: those that wait for nodes and those that started at once."""
+    for need in work.needs:
+        if _number(need.job_id) > known:
+            yield need, need.count
+    for need, jobs in kinds_running(work.digest.reading, work.snapshot.cluster):
+        if count := sum(_number(job.job_id) > known for job in jobs):
+            yield need, count
+
+
+def _count(work: Work, found: dict[str, PoolHistory], need: Need, jobs: int) -> None:
+    option = next(work.offer_groups.options(need), None)
+    if option is None or option.offer_group.market.is_prepaid:
+        return
+    pool, of = option.offer_group.pool, _type_of(option)
+    history = found.get(pool.name) or history_of(work.snapshot, pool.name)
+    before = next((e for e in history.arrivals if e.instance_type == of.name), Arrivals(of.name))
+    weight = need.wait_usd_per_hour / work.snapshot.cluster.waiting.most_usd
+    after = with_jobs(
+        until(before, pool.boot_s, work.snapshot.now_s),
+        jobs * weight,
+        jobs * need.nodes * _share(need.shape, of),
+    )
+    others = (each for each in history.arrivals if each.instance_type != of.name)
+    arrivals = sorted((*others, after), key=lambda each: each.instance_type)
+    found[pool.name] = replace(history, arrivals=tuple(arrivals))
+
+
+def _type_of(option: Option) -> InstanceType:
+    return option.offer_group.catalogue.entries[option.number].instance_type
+
+
+def _share(shape: Shape, of: InstanceType) -> float:
+    """The part of a node that one node's share of a job fills."""
+    if shape.is_exclusive:
+        return 1.0
+    gpus = shape.gpus / of.gpus if of.gpus else 0.0
+    return min(max(gpus, shape.cpus / of.vcpus, shape.memory_mib / of.slurm_memory_mib), 1.0)

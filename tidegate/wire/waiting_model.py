@@ -1,0 +1,34 @@
+"""The section `waiting` of the cluster file."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tidegate.core.model.waiting import Waiting
+from tidegate.wire import names
+from tidegate.wire.section import Section
+
+# More than anybody's hour costs.
+WaitUsd = Annotated[float, Field(ge=0, le=10_000)]
+
+
+class WaitingModel(Section):
+    """The price of waiting: every choice between money and time goes by it."""
+
+    usd_per_job_hour: WaitUsd = Field(
+        default=0.0,
+        description="USD for each hour that a job waits; 0: no node is bought or kept before a job"
+        " needs it",
+    )
+    by_partition: dict[names.PartitionName, WaitUsd] = Field(
+        default_factory=dict, description="the same for jobs of single partitions"
+    )
+    by_qos: dict[str, WaitUsd] = Field(
+        default_factory=dict, description="the same for single QOS, before that of the partition"
+    )
+    by_account: dict[str, WaitUsd] = Field(
+        default_factory=dict, description="the same for single Slurm accounts, before all others"
+    )
+
+    def waiting(self) -> Waiting:
+        return Waiting(self.usd_per_job_hour, self.by_partition, self.by_qos, self.by_account)
