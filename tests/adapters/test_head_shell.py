@@ -10,15 +10,17 @@ from tidegate.core.model.errors import Permanent, SlurmUnavailable
 
 # What the plugin says around the output of a command, which it runs in a terminal.
 SESSION = """#!/usr/bin/env python3
-import json, subprocess, sys
+import json, shlex, subprocess, sys
+if not sys.stdin.isatty():
+    sys.exit("Cannot perform start session: EOF")
 words = sys.argv[1:]
 assert words[:6] == ["ssm", "start-session", "--region", "eu-west-1", "--target", "i-1"], words
 assert words[6:8] == ["--document-name", "AWS-StartNonInteractiveCommand"], words
 (command,) = json.loads(words[9])["command"]
-done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+done = subprocess.run(shlex.split(command), capture_output=True, text=True)
 begins, ends = "Starting session with SessionId: ada-1", "Exiting session with sessionId: ada-1."
 said = f"\\n{begins}\\n{done.stdout}\\n\\n{ends}\\n"
-sys.stdout.write(said.replace("\\n", "\\r\\n"))
+sys.stdout.write(said)
 """
 SUDO = '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n'
 
@@ -55,3 +57,10 @@ def test_without_a_session_the_reason_is_told(shell: HeadShell, tmp_path: Path):
 def test_without_the_aws_cli_that_is_told():
     with pytest.raises(Permanent, match="there is no aws-that-is-not-there, the AWS CLI"):
         HeadShell("eu-west-1", "i-1", "aws-that-is-not-there").run("true")
+
+
+def test_a_session_that_hangs_is_ended(shell: HeadShell, tmp_path: Path):
+    (tmp_path / "aws").write_text("#!/bin/sh\nexec sleep 60\n")
+
+    with pytest.raises(Permanent, match=r"no session on i-1: no answer in 0\.3 s"):
+        HeadShell("eu-west-1", "i-1", timeout_s=0.3).run("true")
