@@ -87,8 +87,8 @@ class DryRuns(Protocol):
         """The fleet, as a whole."""
         ...
 
-    def dry_run_instance(self, request: FleetRequest) -> str:
-        """One instance of its first override, without a fleet."""
+    def dry_run_instance(self, request: FleetRequest) -> str | None:
+        """One instance of its first override, without a fleet. None: that cannot be asked."""
         ...
 
 

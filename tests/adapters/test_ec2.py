@@ -135,6 +135,17 @@ def test_a_dry_run_is_answered_by_an_error_in_any_case(
     assert compute.dry_run(request()) == says
 
 
+def test_a_template_with_interfaces_of_its_own_cannot_be_asked_without_a_fleet(
+    compute: Ec2Compute, stub: Stubber
+) -> None:
+    words = "Network interfaces and an instance-level subnet ID may not be specified together"
+    stub.add_client_error("run_instances", "InvalidParameterCombination", words)
+    stub.add_client_error("run_instances", "UnauthorizedOperation", "no iam:PassRole")
+
+    assert compute.dry_run_instance(request()) is None
+    assert compute.dry_run_instance(request()) == "UnauthorizedOperation: no iam:PassRole"
+
+
 def test_a_gang_asks_for_its_minimum_in_one_zone() -> None:
     asked = fleet_arguments(request(market=Market.ON_DEMAND, count=4, min_count=4), "demo")
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,7 @@ def test_a_planner_that_is_older_than_the_command_is_not_asked(head: ProbeHead):
     """It knows of no dry runs, and takes the question for a look."""
 
     def client(service: str) -> Any:
-        return OldPlanner(head.world) if service == "lambda" else head.client(service)
+        return AnsweringPlanner(head.world) if service == "lambda" else head.client(service)
 
     told = Told()
     for each in deployed.answers(head.world.file, Account(client)):
@@ -171,13 +171,32 @@ def test_a_planner_that_is_older_than_the_command_is_not_asked(head: ProbeHead):
     assert "is older than this command" in told.said("planner-fleets")
 
 
-class OldPlanner(ProbeHead):
-    """Of the version before."""
+def test_a_pool_that_cannot_be_asked_hides_no_other(head: ProbeHead):
+    """Its nodes have several interfaces."""
+    asked = {"pool": "efa", "market": "spot", "fleet": "", "instance": None}
+    denied = asked | {"pool": "t4", "instance": "UnauthorizedOperation: no iam:PassRole"}
+    planner = AnsweringPlanner(head.world, answer={"dry_runs": [asked, denied]})
+    account = Account(lambda service: planner if service == "lambda" else head.client(service))
+
+    fleets, instances = deployed.answers(head.world.file, account)
+
+    assert fact_of(fleets).standing == "confirmed"
+    assert fact_of(instances).standing == "refuted"
+    assert (
+        "not asked: pool efa, spot: RunInstances takes no subnet" in fact_of(instances).details[1]
+    )
+
+
+@dataclass
+class AnsweringPlanner(ProbeHead):
+    """A planner that answers this; by default as the version before did."""
+
+    answer: dict[str, Any] = field(default_factory=lambda: {"batchItemFailures": []})
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803
         assert FunctionName.endswith("-planner")
         assert json.loads(Payload) == {"dry_runs": True}
-        return {"Payload": io.BytesIO(b'{"batchItemFailures": []}')}
+        return {"Payload": io.BytesIO(json.dumps(self.answer).encode())}
 
 
 @contextmanager

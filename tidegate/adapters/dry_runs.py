@@ -12,6 +12,7 @@ from tidegate.adapters.aws_errors import (
     aws_call,
     code_of,
     is_answer_of_dry_run,
+    is_bad_combination,
     is_by_organization,
     is_denied,
     is_dry_run_passed,
@@ -30,13 +31,15 @@ class Refused:
     """EC2's word against a launch.
 
     `is_of_caller`: who asks lacks a right, by no policy that holds for everybody in the account.
-    `is_of_network`: there is no default VPC to ask in.
+    `is_of_network`: there is no default VPC to ask in. `is_of_shape`: of parameters that exclude
+    each other, before anything else was judged.
     """
 
     code: str
     said: str
     is_of_caller: bool
     is_of_network: bool
+    is_of_shape: bool = False
 
     def __str__(self) -> str:
         return f"{self.code}: {self.said}"
@@ -83,4 +86,5 @@ def refused_by(call: Any, **request: Any) -> Refused | None:
         message_of(answered),
         is_denied(answered) and not is_by_organization(answered),
         is_without_network(answered),
+        is_bad_combination(answered),
     )

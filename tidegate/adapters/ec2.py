@@ -108,11 +108,12 @@ class Ec2Compute:
         refused = refused_by(self.client.create_fleet, **asked)
         return str(refused or "")
 
-    def dry_run_instance(self, request: FleetRequest) -> str:
+    def dry_run_instance(self, request: FleetRequest) -> str | None:
         """RunInstances, which a fleet calls as its caller, with PassRole for the nodes' role."""
         asked = instance_arguments(request, self.cluster)
         refused = refused_by(self.client.run_instances, **asked)
-        return str(refused or "")
+        # A template with interfaces of its own (EFA) takes no subnet beside it, but from a fleet.
+        return None if refused and refused.is_of_shape else str(refused or "")
 
     def instances(self) -> tuple[Instance, ...]:
         return self._listed()

@@ -17,13 +17,13 @@ MARKETS = (Market.ON_DEMAND, Market.SPOT)
 class DryRun:
     """EC2's answers for one pool in one market: why not, "" when it would.
 
-    `fleet`: CreateFleet. `instance`: RunInstances with the same template.
+    `fleet`: CreateFleet. `instance`: RunInstances with the same template; None: not asked.
     """
 
     pool: str
     market: str
     fleet: str
-    instance: str
+    instance: str | None
 
 
 def dry_runs(cluster: Cluster, placement: Placement, ec2: DryRuns) -> Iterator[DryRun]:

@@ -8,7 +8,7 @@ from tidegate.cli.deployable import Answer, Found, Needless, Unasked, answer
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.problems import Problem
 
-type Asked = Mapping[str, str]
+type Asked = Mapping[str, str | None]
 
 
 def planner_name(file: ClusterFile) -> str:
@@ -43,6 +43,9 @@ def _tried(file: ClusterFile, account: Account, call: str, needs: str) -> Found:
         return
     told: Sequence[Asked] = answered["dry_runs"]
     for each in told:
-        if each[call]:
+        if each[call] is None:
+            text = f"pool {each['pool']}, {each['market']}: RunInstances takes no subnet beside the"
+            yield Unasked(f"{text} interfaces of its template, a fleet does")
+        elif each[call]:
             text = f"{each['market']}: {each[call]}; its role needs {needs} (docs/operations.md)"
-            yield Problem(("pools", each["pool"]), text)
+            yield Problem(("pools", str(each["pool"])), text)
