@@ -33,7 +33,7 @@ ROOMS = {
     "buy": (
         "What a plan buys",
         "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint "
-        "pending_launch:PendingLaunch launches:LaunchBuilder steering:Worth",
+        "pending_launch:PendingLaunch launches:LaunchBuilder steering:Steering",
     ),
     "passes": ("The passes of the planner", "work:Work work:Gang work:Part"),
     "explain": (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
-from tidegate.core.buy.steering import Own, Worth
+from tidegate.core.buy.steering import Own, Steering
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
@@ -94,9 +94,9 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     """Each is a kind of its own, whichever Slurm lists first."""
     jobs = [short(1, on=("i-1",)), long(2, is_requeueable=False, on=("i-1",))]
     seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
-    worth = Worth(seen, OfferGroups(seen))
+    steering = Steering(seen, OfferGroups(seen))
 
-    sold = {each.need.job_id: worth._own_node(each.need, Market.SPOT) for each in worth.about}
+    sold = {each.need.job_id: steering._own_node(each.need, Market.SPOT) for each in steering.about}
 
     assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
 

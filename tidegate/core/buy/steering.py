@@ -58,7 +58,7 @@ class Own:
 
 
 @dataclass
-class Worth:
+class Steering:
     """What starting jobs on each open node is worth in one plan; nothing of it outlives the plan.
 
     `closed`: nodes that Slurm starts nothing on until they are opened; `claimed`: open ones on

@@ -33,8 +33,8 @@ def free_soon(work: Work) -> bool:
                 is_empty=is_empty,
                 jobs=found.jobs,
             )
-            if work.worth.is_mixed:
-                work.worth.watch(freed)
+            if work.steering.is_mixed:
+                work.steering.watch(freed)
             found.gpus = found.cpus = found.memory_mib = 0  # all of it is in the new bin
             work.bins.append(freed)
             is_any = True

@@ -126,7 +126,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
             found.is_lossy = _lossy(work, pool, member.offering)
         work.bins.add([found])
         if judged.is_closed:
-            work.worth.watch(found)
+            work.steering.watch(found)
     elif judged.use is Use.IN_FLIGHT and work.snapshot.wanted.is_up:
         instance_type = cluster.instance_type(member.offering.instance_type)
         if instance_type:
@@ -141,7 +141,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
             if member.offering.market is Market.SPOT:
                 booting.is_lossy = _lossy(work, pool, member.offering)
             if member.was_told(OrderKind.DRAIN, work.snapshot.now_s):  # it joins closed
-                work.worth.watch(booting)
+                work.steering.watch(booting)
             work.bins.add([booting])
 
 

@@ -33,8 +33,8 @@ def serve_queue(work: Work) -> None:
     needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
     work.unmet.update({each.job_id: each for each in unmet})
     work.needs = needs
-    work.worth.needs = needs
-    work.worth.pending = tuple({need.kind: need for need in needs}.values())
+    work.steering.needs = needs
+    work.steering.pending = tuple({need.kind: need for need in needs}.values())
     work.needed = frozenset(each.job_id for each in needs)
     work.bins.sort()
     if not needs:
@@ -55,7 +55,7 @@ def serve_queue(work: Work) -> None:
             if group.position < work.bins.end:
                 remaining = _fill(work, need, group, need.count)
             if remaining:
-                work.worth.waits(need)
+                work.steering.waits(need)
             group.waiting += remaining
             left.append(remaining)
     if any(left) and hope(work) | free_soon(work):
@@ -108,9 +108,9 @@ def _fill(work: Work, need: Need, group: Group, count: int) -> int:
         found.put(need, fitting)
         count -= fitting
         if found.kind is BinKind.EXISTING:
-            work.worth.claimed.add(found.name)
+            work.steering.claimed.add(found.name)
         else:
-            work.worth.waits(need)
+            work.steering.waits(need)
         work.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
     return count
 
@@ -177,7 +177,7 @@ class _Purchase:
     def _fill_closed(self, need: Need, count: int) -> int:
         """Nothing cheaper can be bought: better on a dear node than not at all."""
         work = self._work
-        for each in work.worth.closed:
+        for each in work.steering.closed:
             if not count:
                 break
             fitting = min(each.room(need.shape) if each.suits(need) else 0, count)

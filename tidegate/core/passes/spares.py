@@ -57,7 +57,7 @@ def learn_arrivals(work: Work) -> None:
 def want_spares(work: Work) -> None:
     """How many spare nodes of each kind are worth what they cost."""
     work.spares = dict(_wanted(work))
-    work.worth.has_spares = frozenset(kind for kind, each in work.spares.items() if each.bought)
+    work.steering.has_spares = frozenset(kind for kind, each in work.spares.items() if each.bought)
 
 
 def buy_spares(work: Work) -> None:

@@ -36,10 +36,10 @@ def steer(work: Work) -> None:
         and not _has_any_order(each.member, work.snapshot.now_s)
     ]
     num_open = sum(each.use is Use.CAPACITY for each in steered)
-    if not steered or (num_open < 2 and not work.worth.is_mixed):
+    if not steered or (num_open < 2 and not work.steering.is_mixed):
         return
     kept = _kept_pools(work)
-    if work.worth.is_mixed:
+    if work.steering.is_mixed:
         bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
         _open(work, paired, kept)
@@ -90,7 +90,7 @@ def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
 
 
 def _may_lose(work: Work, found: Bin) -> bool:
-    return work.worth.lets_in(found) or work.worth.is_threatened(found, REOPEN)
+    return work.steering.lets_in(found) or work.steering.is_threatened(found, REOPEN)
 
 
 def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
@@ -99,12 +99,12 @@ def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
-        is_used = found.name in work.worth.claimed or found.name in there or found.gated_for
+        is_used = found.name in work.steering.claimed or found.name in there or found.gated_for
         if each.is_closed or is_used or found.pool in kept:
             continue
         if each.use is Use.IN_FLIGHT and found.jobs:
             continue
-        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.worth.is_threatened(found):
+        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.steering.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
     if closing:
         work.send(OrderKind.DRAIN, tuple(closing), CLOSED_REASON, only_if=ANY_STATE)
@@ -115,7 +115,7 @@ def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
 
 def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
     """Tell Slurm what one more job would cost on each open node, where that has changed."""
-    kinds = work.worth.about
+    kinds = work.steering.about
     count = sum(kind.count for kind in kinds)
     mean_s = sum(kind.total_s for kind in kinds) / count if count else UNKNOWN_S
     wanted: dict[str, int] = {}
@@ -124,7 +124,7 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
         node, member = each.member.node, each.member
         if each.use is Use.CAPACITY and node is not None and not each.is_closed:
             usd = 0.0 if member.pool in kept else usd_per_hour(work.snapshot, member)
-            cost = usd * outlasts_s(mean_s, work.worth.lives_s(node.name))
+            cost = usd * outlasts_s(mean_s, work.steering.lives_s(node.name))
             wanted[node.name], weights[node.name] = weight_of(cost), node.weight
     for gang in work.gangs:
         if gang.is_there and len(gang.parts) > 1 and not gang.is_of_kinds:

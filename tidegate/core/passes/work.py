@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tidegate.core.buy.bins import Bin, BinKind, Bins, Place
 from tidegate.core.buy.launches import LaunchBuilder
 from tidegate.core.buy.refusals import Refusals
-from tidegate.core.buy.steering import Worth
+from tidegate.core.buy.steering import Steering
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.allowance import Allowance
 from tidegate.core.fleet.judge import Judged
@@ -156,7 +156,7 @@ class Work:
     outdated: list[Outdated] = field(default_factory=list)
     replacing: list[Outdated] = field(default_factory=list)
     tries: dict[str, Outdated] = field(default_factory=dict)
-    worth: Worth = field(init=False)
+    steering: Steering = field(init=False)
     hoped: list[tuple[Bin, Bin]] = field(default_factory=list)
     spares: dict[tuple[str, str], Spares] = field(default_factory=dict)
     learnt: dict[str, Learn] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class Work:
         self.offer_groups = OfferGroups(self.snapshot)
         self.launch_builder = LaunchBuilder(self.offer_groups, self.usage, self.launches_max)
         self.refusals = Refusals(self.snapshot, self.offer_groups, self.usage)
-        self.worth = Worth(self.snapshot, self.offer_groups)
+        self.steering = Steering(self.snapshot, self.offer_groups)
 
     @property
     def digest(self) -> Digest:
