@@ -61,6 +61,14 @@ FAULTS_OF_PLANS = (
         ),
     ),
     mutant(
+        "spot is bought for jobs that lose more there than they save",
+        (
+            "core/offers/offers.py",
+            "            if self.losses.is_lossy(offer_group.pool, offering, need):",
+            "            if False:",
+        ),
+    ),
+    mutant(
         "caps of accounting are ignored",
         (
             "core/demand/accounting.py",
