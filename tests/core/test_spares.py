@@ -6,11 +6,24 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders
-from tests.make import NOW_S, T4, T4_BIG, cluster, instance, job, node, pool, record, snapshot
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
 from tidegate.core.explain.node_report import prospects
 from tidegate.core.fleet.judge import CLOSED_REASON
 from tidegate.core.model.calendar import Wanted
-from tidegate.core.model.cluster import Cluster, Limits
+from tidegate.core.model.cluster import Cluster, Limits, Pool
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
@@ -26,8 +39,12 @@ SELDOM = SpareNode(0.001, 0.001, 0.001, 0.001)
 BOOT_S = 300.0
 
 
+def steady(**more: object) -> Pool:
+    return replace(pool(types=(T4,), markets=(Market.ON_DEMAND,)), **more)  # type: ignore[arg-type]
+
+
 def waiting(of: Cluster | None = None, price: Waiting = PRICE) -> Cluster:
-    return replace(of or cluster(pool(types=(T4,), idle_s=60.0)), waiting=price)
+    return replace(of or cluster(steady()), waiting=price)
 
 
 def known(*spare: SpareNode, of: str = T4.name, newest_job: int = 50) -> PoolHistory:
@@ -36,15 +53,20 @@ def known(*spare: SpareNode, of: str = T4.name, newest_job: int = 50) -> PoolHis
 
 
 def seen(
-    *history: PoolHistory, jobs: Sequence[Job] = (), idle: int = 0, of: Cluster | None = None
+    *history: PoolHistory,
+    jobs: Sequence[Job] = (),
+    idle: int = 0,
+    of: Cluster | None = None,
+    market: Market = Market.ON_DEMAND,
 ) -> Snapshot:
+    on = offering(T4, market=market)
     names = [f"i-{n}" for n in range(idle)]
     found = snapshot(
         jobs,
         [node(name, idle_s=500) for name in names],
         of=of or waiting(),
-        instances=[instance(name) for name in names],
-        records=[record(name, age_s=600) for name in names],
+        instances=[instance(name, on) for name in names],
+        records=[record(name, on, age_s=600) for name in names],
     )
     return replace(found, pool_history=history)
 
@@ -63,7 +85,7 @@ def test_spare_nodes_are_bought_for_what_comes_often_and_the_reason_says_both_si
 
     assert bought(made) == [(2, T4.name)]
     assert "saves 4.00 USD of waiting an hour" in launches(made)[0].reason
-    assert "idles for 0.16" in launches(made)[0].reason
+    assert "idles for 0.42" in launches(made)[0].reason
 
 
 @pytest.mark.parametrize(
@@ -71,7 +93,7 @@ def test_spare_nodes_are_bought_for_what_comes_often_and_the_reason_says_both_si
     [
         waiting(price=Waiting()),
         waiting(price=Waiting(0.1)),
-        waiting(cluster(pool(types=(T4,), limits=Limits(nodes=0)))),
+        waiting(cluster(steady(limits=Limits(nodes=0)))),
     ],
 )
 def test_none_where_waiting_costs_nothing_or_less_than_they_do_or_a_limit_is_reached(of):
@@ -85,7 +107,7 @@ def test_none_while_the_cluster_is_stopped():
 
 
 def test_none_while_a_job_waits_for_a_limit_that_they_would_fill():
-    of = waiting(cluster(pool(types=(T4,), limits=Limits(nodes=2))))
+    of = waiting(cluster(steady(limits=Limits(nodes=2))))
     jobs = [job(n, is_exclusive=True) for n in range(1, 4)]
 
     made = plan(seen(known(OFTEN), jobs=jobs, of=of))
@@ -120,8 +142,8 @@ def test_idle_spare_nodes_stay_and_the_others_go():
 
 
 def test_a_node_stays_while_it_pays_for_itself_though_it_would_not_be_bought():
-    spot_usd = waiting().prices[next(o for _, o in waiting().pools[0].offerings())]
-    kept = SpareNode(*[1.2 * spot_usd / (20 + spot_usd)] * 4)
+    usd = waiting().prices[next(o for _, o in waiting().pools[0].offerings())]
+    kept = SpareNode(*[1.2 * usd / (20 + usd)] * 4)
 
     assert bought(plan(seen(known(kept)))) == []
     assert orders(plan(seen(known(kept), idle=1)), OrderKind.RELEASE) == []
@@ -145,7 +167,7 @@ def test_jobs_count_once_by_the_node_that_each_would_be_bought():
         job("53", count=3, gpus=4),
         job(54, state="RUNNING", on=["i-0"], started_at_s=NOW_S - 5),
     ]
-    of = waiting(cluster(pool(types=(T4, T4_BIG))))
+    of = waiting(cluster(steady(instance_types=(T4, T4_BIG))))
 
     found = learnt(plan(seen(known(), jobs=jobs, idle=1, of=of)))["t4"]
 
@@ -219,3 +241,20 @@ def test_a_node_that_is_closed_to_smaller_jobs_is_a_spare_one_all_the_same():
     made = plan(replace(idle, digest=replace(idle.digest, reading=reading)))
 
     assert bought(made) == []
+
+
+@pytest.mark.parametrize(("checkpoint_s", "is_bought"), [(None, False), (600.0, True)])
+def test_spot_is_spare_only_where_an_interruption_costs_little(checkpoint_s, is_bought):
+    """Slurm would start long jobs there before anybody could keep them off."""
+    spot = waiting(cluster(steady(markets=(Market.SPOT,), checkpoint_s=checkpoint_s)))
+    both = waiting(cluster(replace(spot.pools[0], markets=(Market.SPOT, Market.ON_DEMAND))))
+
+    made = plan(seen(known(OFTEN), of=spot))
+    mixed = plan(seen(known(OFTEN), of=both))
+    idle = plan(seen(known(OFTEN), idle=1, of=spot, market=Market.SPOT))
+    counted = learnt(plan(seen(known(), jobs=[job(51)], of=both)))
+
+    assert bought(made) == ([(1, T4.name)] if is_bought else [])
+    assert [each.offerings[0].market is Market.SPOT for each in launches(mixed)] == [is_bought]
+    assert bool(orders(idle, OrderKind.RELEASE)) is not is_bought
+    assert bool(counted["t4"].arrivals[0].jobs) is is_bought

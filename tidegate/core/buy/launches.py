@@ -10,7 +10,7 @@ from tidegate.core.buy.groups import Slot
 from tidegate.core.buy.pending_launch import PendingLaunch
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import OVERRIDES_MAX, Offering
+from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import Vector, bits, vector
@@ -99,16 +99,18 @@ class LaunchBuilder:
             group.slots.append(Slot(pending, first, nodes, count))
         return True
 
-    def keep(self, pool: Pool, why: str, instance_type: str = "") -> bool:
+    def keep(
+        self, pool: Pool, why: str, instance_type: str = "", markets: Sequence[Market] = ()
+    ) -> bool:
         """Buy the cheapest node of the pool for no job in particular, when there may be one.
 
-        `instance_type`: of this one only.
+        `instance_type`, `markets`: of these only.
         """
         offer_groups = [
             offer_group
             for tier in self._offer_groups.tiers
             for offer_group in tier
-            if offer_group.pool is pool
+            if offer_group.pool is pool and (not markets or offer_group.market in markets)
         ]
         entries = [
             (each.usd_per_hour, each.offering, offer_group, number)

@@ -1,5 +1,8 @@
 """Spare nodes: ready before a job asks for them, where the waiting they save is worth more.
 
+Slurm starts on an idle node whatever fits, before any plan can keep a long job off spot. So spare
+nodes are spot only in pools whose jobs lose little by an interruption (`checkpoint_s`).
+
 What comes is judged by what came lately, see `tidegate.core.fleet.arrivals`. A spare node costs
 its price while it idles; a job that finds one starts a boot sooner. Without a price of waiting
 there are none.
@@ -14,7 +17,8 @@ from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.fleet.arrivals import saved, until, used, with_jobs
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
-from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.plan import Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory
 from tidegate.core.model.slurm import Reading, Shape
@@ -68,7 +72,7 @@ def buy_spares(work: Work) -> None:
         pool = work.snapshot.cluster.pool(kind[0])
         assert pool is not None
         for _ in range(int(spares.bought - spare_room(work, kind))):
-            if not work.launch_builder.keep(pool, spares.why, kind[1]):
+            if not work.launch_builder.keep(pool, spares.why, kind[1], markets_of(pool)):
                 break
 
 
@@ -79,7 +83,7 @@ def _wanted(work: Work) -> Iterator[tuple[Kind, Spares]]:
     for history in work.snapshot.pool_history:
         pool = work.snapshot.cluster.pool(history.pool)
         for arrivals in history.arrivals if pool else ():
-            usd_per_hour = _cheapest_usd(work, history.pool, arrivals.instance_type)
+            usd_per_hour = _cheapest_usd(work, pool, arrivals.instance_type) if pool else None
             if pool is None or usd_per_hour is None:
                 continue
             now = until(arrivals, pool.boot_s, work.snapshot.now_s)
@@ -96,8 +100,10 @@ class Ready:
     def keeps(self, member: Member) -> bool:
         """Whether the spare nodes of its type would be too few without it."""
         kind = member.pool, member.offering.instance_type
-        spares = self._work.spares.get(kind)
-        if spares is None or not spares.kept:
+        spares, pool = self._work.spares.get(kind), self._work.snapshot.cluster.pool(member.pool)
+        if spares is None or not spares.kept or pool is None:
+            return False
+        if member.offering.market not in markets_of(pool):
             return False
         if kind not in self._room:
             self._room[kind] = spare_room(self._work, kind)
@@ -131,13 +137,23 @@ def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:
     return Spares(bought, kept, why)
 
 
-def _cheapest_usd(work: Work, pool: str, instance_type: str) -> float | None:
+def markets_of(pool: Pool) -> tuple[Market, ...]:
+    """The markets of the pool whose nodes may be spare ones."""
+    is_safe = pool.checkpoint_s is not None
+    return tuple(
+        each
+        for each in pool.markets
+        if each is Market.ON_DEMAND or (each is Market.SPOT and is_safe)
+    )
+
+
+def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
     """The price of such a node, if it is for sale now; what is paid for already is kept anyway."""
     prices = [
         each.usd_per_hour
         for tier in work.offer_groups.tiers
         for offer_group in tier
-        if offer_group.pool.name == pool and not offer_group.market.is_prepaid
+        if offer_group.pool.name == pool.name and offer_group.market in markets_of(pool)
         for each in offer_group.catalogue.entries
         if each.instance_type.name == instance_type
     ]
@@ -193,7 +209,7 @@ def _came(work: Work, known: int) -> Iterator[tuple[Need, int]]:
 
 def _count(work: Work, found: dict[str, PoolHistory], need: Need, jobs: int) -> None:
     option = next(work.offer_groups.options(need), None)
-    if option is None or option.offer_group.market.is_prepaid:
+    if option is None or option.offer_group.market not in markets_of(option.offer_group.pool):
         return
     pool, of = option.offer_group.pool, _type_of(option)
     history = found.get(pool.name) or history_of(work.snapshot, pool.name)
