@@ -23,4 +23,6 @@ def test_a_launch_that_no_policy_allows(broken: Path) -> None:
     for said in (why, status[2]):
         assert "Allow ec2:CreateFleet, ec2:RunInstances" in said
         assert "function tidegate-stacked-planner" in said
-    assert "! g5.xlarge/us-east-1a/on-demand of pool rich: EC2 refuses it: NotAuthorized" in status[2]
+    assert (
+        "! g5.xlarge/us-east-1a/on-demand of pool rich: EC2 refuses it: NotAuthorized" in status[2]
+    )
