@@ -1,5 +1,7 @@
 """What a world still waits for once nothing goes wrong any more; written without the planner."""
 
+from dataclasses import replace
+
 from tidegate.core.demand.demand import demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Limits, Pool
@@ -129,13 +131,16 @@ def _is_spared(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
 
 
 def _lossy(job: SimJob, world: SimWorld, reading: Reading) -> Spared:
-    """The spot that would, by the planner's own formula (`tidegate.core.offers.loss`)."""
-    needs, _ = demand(reading, world.cluster, frozenset())
+    """The spot that would, by the planner's own formula (`tidegate.core.offers.loss`), also while
+    others hold all places under a cap.
+    """
+    alone = tuple(each for each in reading.jobs if each.job_id in _names(job))
+    free = replace(reading, jobs=alone, associations=(), licences=())
+    needs, _ = demand(free, world.cluster, frozenset())
     losses = Losses(world.cluster)
     return frozenset(
         (pool.name, offering)
         for need in needs
-        if need.job_id in _names(job)
         for pool in world.cluster.pools
         for _, offering in pool.offerings()
         if losses.is_lossy(pool, offering, need)
