@@ -1,5 +1,6 @@
 """A refusal that lies in one pool's template rests nothing that another pool sells."""
 
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -7,10 +8,13 @@ import pytest
 from tests.make import A10G, NOW_S, T4, cluster, job, offering, pool
 from tests.service.conftest import World
 from tidegate.core.model.cluster import Partition
-from tidegate.core.model.ec2 import Market, Template
+from tidegate.core.model.ec2 import FleetRequest, Market, Template
 from tidegate.core.model.errors import NotAuthorized
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
+from tidegate.ports import Answered
+from tidegate.sim.clock import SimClock
+from tidegate.sim.ec2 import SimCompute
 
 
 def two_pools() -> World:
@@ -84,6 +88,27 @@ def test_a_shortage_rests_for_every_pool() -> None:
     assert (rest.pool, rest.template) == ("", "")
     asked = [each for each in world.compute.requests if each.market is Market.SPOT]
     assert len(asked) == 1
+
+
+class SlowCompute(SimCompute):
+    """EC2 takes half a minute for an answer."""
+
+    def create_fleets(self, requests: Sequence[FleetRequest]) -> Generator[tuple[Answered, ...]]:
+        assert isinstance(self.clock, SimClock)
+        self.clock.advance(30.0)
+        return super().create_fleets(requests)
+
+
+def test_a_rest_begins_with_the_answer_however_long_it_took() -> None:
+    world = two_pools()
+    world.compute = SlowCompute(world.clock)
+    world.compute.shortages = {offering(): 0}
+    began_s = world.clock.now_s()
+
+    world.look()
+
+    (rest,) = world.ledger.view().resting
+    assert rest.until_s >= began_s + 30.0 + world.of.timings.rest_min_s
 
 
 def test_rights_that_one_pool_lacks_rest_nothing_of_another() -> None:

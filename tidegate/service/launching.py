@@ -202,8 +202,9 @@ class Launching:
                 self.outcome.trouble.append(f"{len(spare)} nodes of no gang end later: {trouble}")
 
     def _rests(self, refused: Sequence[Refusal]) -> Iterator[Resting]:
+        """From now on: EC2 may have taken as long to answer as the shortest rest lasts."""
         known = {resting.key: resting for resting in self.snapshot.resting}
-        timings, now_s = self.snapshot.cluster.timings, self.snapshot.now_s
+        timings, now_s = self.snapshot.cluster.timings, self.clock.now_s()
         told = [each for each in refused if each.kind is not RefusalKind.THROTTLED]
         for key, refusal in {each.key: each for each in told}.items():
             yield rested(refusal, known.get(key), now_s, timings)
