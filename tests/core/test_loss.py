@@ -8,6 +8,7 @@ from tests.core.reading import launches, orders
 from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.buy.steering import Own, Steering
 from tidegate.core.demand.constraint import with_feature
+from tidegate.core.demand.demand import demand
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import Market
@@ -99,6 +100,20 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     sold = {each.need.job_id: steering._own_node(each.need, Market.SPOT) for each in steering.about}
 
     assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
+
+
+def test_a_gang_is_offered_no_zone_in_which_spot_is_dearer_than_it_saves() -> None:
+    zones = ("us-east-1a", "us-east-1b")
+    of = cluster(pool(types=(T4,), zones=zones))
+    dear, steady = offering(T4, zone=zones[1]), of.prices[offering(T4, Market.ON_DEMAND)]
+    of = replace(of, prices={**of.prices, dear: 0.95 * steady})
+    seen = snapshot([short(1, nodes=2, time_limit_s=2 * HOUR_S)], of=of)
+    (need,), _ = demand(seen.digest.reading, of, frozenset())  # type: ignore[union-attr]
+
+    options = [each.offering for each in OfferGroups(seen).options(need)]
+
+    assert offering(T4) in options
+    assert dear not in options
 
 
 def test_what_it_loses_decides_the_market() -> None:

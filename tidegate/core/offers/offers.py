@@ -217,7 +217,9 @@ class OfferGroups:
     def options(self, need: Need) -> Iterator[Option]:
         """Every offering for the job, zone by zone, in the order in which to buy."""
         for tier in self.fitting(need):
-            yield from merge(*(_options(need, *each) for each in tier), key=_by_cost)
+            for option in merge(*(_options(need, *each) for each in tier), key=_by_cost):
+                if not self.losses.is_lossy(option.offer_group.pool, option.offering, need):
+                    yield option
 
     def _boot_s(self, need: Need) -> float:
         pools = self._snapshot.cluster.pools
