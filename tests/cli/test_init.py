@@ -35,7 +35,7 @@ def on_terminal(*arguments: str, answers: list[str]) -> "subprocess.CompletedPro
 def test_answers_become_a_good_file(tmp_path):
     file = tmp_path / "new.yaml"
     answers = ["lab", "eu-west-1", "abc", "g5.xlarge, g6.xlarge", "y", "4", "9.5"]
-    answers += ["Europe/Berlin", "ops@example.org"]
+    answers += ["Europe/Berlin", "ops@example.org", "quick"]
 
     done = on_terminal("init", str(file), answers=answers)
 
@@ -46,6 +46,7 @@ def test_answers_become_a_good_file(tmp_path):
     assert (read.cluster.limits.nodes, read.cluster.limits.usd_per_hour) == (4, 9.5)
     assert read.schedules is not None
     assert read.alarm_email == "ops@example.org"
+    assert read.cluster.waiting.usd_per_job_hour == 100
     assert [market.value for market in read.cluster.pools[0].markets] == ["spot", "on-demand"]
     assert run("validate", str(file)).exit_code == 0
 
@@ -54,7 +55,7 @@ def options() -> list[str]:
     return [
         *("--name", "ci", "--region", "us-east-1", "--zones", "a", "--types", "g4dn.xlarge"),
         *("--no-spot", "--nodes", "2", "--usd-per-hour", "5", "--night-off", ""),
-        *("--alarm-email", ""),
+        *("--alarm-email", "", "--waiting", "thrifty"),
     ]
 
 
@@ -67,6 +68,7 @@ def test_options_ask_nothing(tmp_path):
     read = load_cluster(file)
     assert [market.value for market in read.cluster.pools[0].markets] == ["on-demand"]
     assert (read.schedules, read.alarm_email) == (None, None)
+    assert read.cluster.waiting.most_usd == 0
 
 
 @pytest.mark.parametrize("more", [("--yes",), ("-y",), ()])
@@ -95,11 +97,10 @@ def test_yes_asks_nothing_on_a_terminal_either(tmp_path):
 
 
 def test_without_a_terminal_the_defaults_that_are_taken_are_told(tmp_path):
-    done = run("init", str(tmp_path / "ci.yaml"), *options()[:-4])
+    done = run("init", str(tmp_path / "ci.yaml"), *options()[:-6])
 
-    assert "stdin is no terminal: nothing is asked; taken: --night-off '' --alarm-email ''" in (
-        done.stderr
-    )
+    taken = "--night-off '' --alarm-email '' --waiting balanced"
+    assert f"stdin is no terminal: nothing is asked; taken: {taken}" in done.stderr
     assert "taken:" not in run("init", str(tmp_path / "all.yaml"), *options()).stderr
     assert "taken:" not in run("init", str(tmp_path / "yes.yaml"), "--yes").stderr
 
@@ -135,6 +136,7 @@ def test_a_pipe_that_says_nothing_is_not_waited_for(tmp_path):
         ("--night-off", "Europe/Berlinn", "not an IANA time zone"),
         ("--night-off", "a\nb", ""),
         ("--alarm-email", "nobody", ""),
+        ("--waiting", "20", "one of thrifty, balanced, quick"),
     ],
 )
 def test_a_bad_value_names_its_option_and_nothing_is_written(tmp_path, option, value, said):
@@ -161,23 +163,24 @@ def test_every_question_has_an_option_and_its_default_in_the_help():
 
     for option in ("--name", *options()[2::2], "--spot", "--yes"):
         assert option in asked or not option.startswith("--")
-    for default in ("us-east-1", "ab", "g5.xlarge", "8", "20", "the file's name"):
+    for default in ("us-east-1", "ab", "g5.xlarge", "8", "20", "balanced", "the file's name"):
         assert default in asked
 
 
 def test_a_bad_answer_is_asked_for_again(tmp_path):
-    answers = ["lab", "", "us-east-1a", "a", "", "", "0", "2", "", "", ""]
+    answers = ["lab", "", "us-east-1a", "a", "", "", "0", "2", "", "", "", "slow", ""]
 
     done = on_terminal("init", str(tmp_path / "ci.yaml"), answers=answers)
 
     assert done.returncode == 0, done.stderr
     read = load_cluster(tmp_path / "ci.yaml")
     assert (read.zones, read.cluster.limits.nodes) == (("us-east-1a",), 2)
+    assert read.cluster.waiting.usd_per_job_hour == 20
 
 
 def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):
     file = tmp_path / "ci.yaml"
-    answers = ["ci", "", "a", "g4dn.xlarg", "n", "2", "5", "", ""]
+    answers = ["ci", "", "a", "g4dn.xlarg", "n", "2", "5", "", "", ""]
     bad = on_terminal("init", str(file), answers=answers)
 
     assert bad.returncode == 1

@@ -23,6 +23,10 @@ region: {region}
 
 # Never exceeded, whatever is queued.
 limits: {{nodes: {nodes}, usd_per_hour: {usd_per_hour:g}}}
+
+# What an hour costs you that a job waits, by which nodes are kept ready; 0: none are.
+# Your own history at several prices: tidegate replay HISTORY --cluster {path} --frontier
+waiting: {{usd_per_job_hour: {waiting_usd:g}}}
 {schedules}
 # Who hears of alarms; without it nobody does.
 {alarm}
@@ -78,7 +82,11 @@ QUESTIONS: Mapping[str, tuple[str, Any]] = {
     "usd_per_hour": ("USD per hour, at most", 20.0),
     "night_off": ("Time zone for nights off (empty: always up)", ""),
     "alarm_email": ("Who hears of alarms (empty: nobody)", ""),
+    "waiting": ("When jobs wait: thrifty, balanced or quick", "balanced"),
 }
+
+# USD per job-hour; docs/waiting.md has what each costs on public histories.
+WAITING_USD: Mapping[str, float] = {"thrifty": 0.0, "balanced": 20.0, "quick": 100.0}
 
 # Where in the file the answers stand, by the beginning of the place.
 _OPTION_OF: Mapping[str, str] = {
@@ -151,6 +159,8 @@ def _checked(name: str, value: Any) -> Any:
         raise typer.BadParameter("letters of the region's zones, like ab")
     if name == "nodes" and value < 1:
         raise typer.BadParameter("at least 1")
+    if name == "waiting" and value not in WAITING_USD:
+        raise typer.BadParameter(f"one of {', '.join(WAITING_USD)}")
     return value
 
 
@@ -201,6 +211,10 @@ def init(
     alarm_email: Annotated[
         str | None, _option("nobody", help="Who hears of alarms; empty: nobody.")
     ] = None,
+    waiting: Annotated[
+        str | None,
+        _option("balanced", help="thrifty, balanced or quick: what a waiting job's hour costs."),
+    ] = None,
 ) -> None:
     """Ask a few questions (or take options) and write a commented cluster file.
 
@@ -218,6 +232,7 @@ def init(
         usd_per_hour=usd_per_hour,
         schedules=SCHEDULES.format(time_zone=_scalar(night_off)) if night_off else "",
         alarm=f"alarm_email: {_scalar(alarm_email)}" if alarm_email else NO_ALARM,
+        waiting_usd=WAITING_USD[waiting or "balanced"],
         types=", ".join(map(_scalar, names)),
         zones=", ".join(_scalar(f"{region}{letter}") for letter in zones or ""),
         prices=_prices(region or "", names),
