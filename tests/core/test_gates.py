@@ -208,3 +208,24 @@ def test_a_component_whose_nodes_all_boot_in_another_zone_buys_no_more_of_them()
         "9": ("i-a1",),
         "10": ("i-b1", "i-b2"),
     }
+
+
+def test_a_large_component_leaves_the_only_node_of_a_small_one_alone() -> None:
+    """It is on its way; the like would be bought once more for the small one."""
+    parts = [
+        job(9, memory_mib=100_000, priority=5, het_job_id="9"),
+        job(10, nodes=4, priority=5, het_job_id="9"),
+    ]
+    big = offering(T4_BIG)
+
+    made = plan(
+        snapshot(
+            parts,
+            of=cluster(pool()),
+            instances=[instance("i-1", big)],
+            records=[record("i-1", big, phase=Phase.LAUNCHED, gated_for="9")],
+        )
+    )
+
+    assert [(each.count, each.for_jobs) for each in launches(made)] == [(4, ("10",))]
+    assert {each.job_id: each.by for each in made.served}["9"] == ("i-1",)

@@ -24,7 +24,7 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
     if gang.is_of_kinds:
         hold_kinds(work, gang)
         return gang
-    for part in gang.parts:
+    for part in _scarcest_first(work, gang):
         need, within = part.need, place_of(work, part.need.beside)
         held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
         if need.beside and len(held) < need.nodes:
@@ -39,6 +39,20 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
     return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
+def _scarcest_first(work: Work, gang: Gang) -> list[Part]:
+    """Components for which few nodes would do choose before those for which many would, and
+    those that need few before those that need many.
+    """
+    if len(gang.parts) == 1:
+        return gang.parts
+
+    def choices(part: Part) -> tuple[int, int]:
+        would_do = sum(each.takes(part.need) for each in work.bins.for_gang(part.need))
+        return would_do, part.need.nodes
+
+    return sorted(gang.parts, key=choices)
+
+
 def _hold_again(work: Work, gang: Gang) -> None:
     """Choose anew among the nodes that are there: gangs before it in the queue may have held the
     better place for it in vain.
@@ -47,7 +61,7 @@ def _hold_again(work: Work, gang: Gang) -> None:
     if is_bound or not any(part.missing for part in gang.parts):
         return
     give_back(work, gang)
-    for part in gang.parts:
+    for part in _scarcest_first(work, gang):
         members = gang_members(work.bins.for_gang(part.need), part.need, wanted_by=_wanted_by(gang))
         part.hold(members)
 
