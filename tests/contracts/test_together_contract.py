@@ -4,6 +4,7 @@ On the simulated slurmctld and on the real one.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -155,6 +156,10 @@ def test_a_simulated_signal_to_the_first_component_reaches_all(
     assert [n for n, each in enumerate(ids) if bench.port.jobs[each].signals] == reached
 
 
+def _are_there(files: list[Path]) -> bool:
+    return all(each.exists() for each in files)
+
+
 def test_a_real_signal_to_the_first_component_reaches_all(real_bench: RealSlurm) -> None:
     """All of `SIGNALS` on one job, as its steps note them."""
     real_bench.join(fresh_name(), fresh_name())
@@ -173,7 +178,8 @@ def test_a_real_signal_to_the_first_component_reaches_all(real_bench: RealSlurm)
         got = [Path(folder, f"got{n}") for n in (0, 1)]
         for whom, signal, reached in SIGNALS:
             assert real_bench.port.signal([ids[whom == "other"]], signal) == {}
-            real_bench.pause(1.0)
+            eventually("the signal comes", partial(_are_there, [got[n] for n in reached]))
+            real_bench.pause(1.0)  # and no other step gets it
             assert [n for n in (0, 1) if got[n].exists()] == reached, (whom, signal)
             for each in got:
                 each.unlink(missing_ok=True)
