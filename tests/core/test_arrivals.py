@@ -97,5 +97,12 @@ def test_a_longer_boot_or_a_clock_set_back_begins_a_new_piece_and_forgets_nothin
         assert changed.piece < busy.piece
 
 
+@pytest.mark.parametrize("boot_s", [0.0, 1e-300])
+def test_a_boot_that_takes_no_time_has_pieces_all_the_same(boot_s):
+    busy = with_jobs(until(Arrivals("g5.xlarge"), boot_s, NOW_S), 1, 1)
+
+    assert len(until(busy, boot_s, NOW_S + 10).spare) == 1
+
+
 def test_a_shorter_boot_begins_anew():
     assert until(steady(1, 1, DAY_S), BOOT_S / 2, NOW_S).spare == ()

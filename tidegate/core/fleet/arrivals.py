@@ -19,20 +19,24 @@ DAILY_S = 86400.0
 # More spare nodes of one type than this are never had.
 SPARE_MAX = 32
 
+# Of a boot that takes no time.
+PIECE_MIN_S = 1.0
+
 # What is less is no reason for anything, and is forgotten.
 NOTHING = 1e-5
 
 
 def until(arrivals: Arrivals, boot_s: float, now_s: float) -> Arrivals:
     """With every piece of time closed that has ended."""
-    piece = int(now_s // boot_s)
+    piece_s = max(boot_s, PIECE_MIN_S)
+    piece = int(now_s // piece_s)
     ended = piece - arrivals.piece
     if not arrivals.piece or ended < 0:  # the first ones, or another boot time than before
         return replace(arrivals, piece=piece)
     if not ended:
         return arrivals
-    closed = _closed(arrivals, boot_s)
-    fades = _fades(boot_s * (ended - 1))
+    closed = _closed(arrivals, piece_s)
+    fades = _fades(piece_s * (ended - 1))
     spare = tuple(_faded(each, *fades) for each in closed)
     return replace(arrivals, piece=piece, jobs=0.0, nodes=0.0, spare=_without_nothing(spare))
 
@@ -57,10 +61,10 @@ def used(spare: SpareNode) -> float:
     return sqrt(spare.used_lately * spare.used_daily)
 
 
-def _closed(arrivals: Arrivals, boot_s: float) -> list[SpareNode]:
+def _closed(arrivals: Arrivals, piece_s: float) -> list[SpareNode]:
     count = max(len(arrivals.spare), min(ceil(arrivals.nodes), SPARE_MAX))
     known = [*arrivals.spare, *[SpareNode()] * (count - len(arrivals.spare))]
-    lately, daily = _fades(boot_s)
+    lately, daily = _fades(piece_s)
     found: list[SpareNode] = []
     for number, each in enumerate(known):
         share = min(max(arrivals.nodes - number, 0.0), 1.0)
