@@ -27,7 +27,7 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
-from tidegate.core.model.pool_history import Arrivals, PoolHistory, SpareNode
+from tidegate.core.model.pool_history import Arrivals, FailedLaunch, PoolHistory, SpareNode
 from tidegate.core.model.slurm import Job, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
@@ -190,6 +190,28 @@ def test_numbers_that_begin_anew_are_counted_from_there():
 
     assert found["t4"].newest_job == 3
     assert next_one["t4"].arrivals[0].jobs == 1
+
+
+def test_numbers_that_begin_anew_are_known_of_every_pool():
+    other = replace(known(newest_job=95_000), pool="gone")  # of a pool that the file has no more
+
+    found = learnt(plan(seen(known(newest_job=90_000), other, jobs=[job(3)])))
+    again = learnt(plan(seen(*found.values(), jobs=[job(3)])))
+
+    assert {name: each.newest_job for name, each in found.items()} == {"t4": 3, "gone": 3}
+    assert again == {}
+
+
+def test_what_else_is_remembered_of_a_pool_is_told_beside_it():
+    booted = record("i-0", offering(T4, Market.ON_DEMAND), age_s=100, phase=Phase.LAUNCHED)
+    before = replace(known(), failed=(FailedLaunch("l-9", NOW_S - 200, NOW_S - 100),))
+    up = replace(seen(before, jobs=[job(51)], idle=1), nodes=(booted,))
+
+    reasons = [each.reason for each in plan(up).actions if isinstance(each, Learn)]
+
+    assert ["which nodes jobs came for" in each for each in reasons] == [False, True]
+    assert learnt(plan(up))["t4"].joined_at_s == NOW_S
+    assert learnt(plan(up))["t4"].newest_job == 51
 
 
 def test_nothing_is_remembered_where_waiting_costs_nothing():

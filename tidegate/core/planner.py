@@ -124,8 +124,7 @@ def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
     work = _served(with_lessons(snapshot, learns), fleet, launches_max)
-    learnt = {each.pool_history.pool: each for each in learns} | work.learnt
-    work.actions.extend(learnt.values())
+    work.actions = [*learns, *work.actions]  # what the passes learn is the same and more
     return work
 
 

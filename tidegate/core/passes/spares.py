@@ -46,7 +46,8 @@ def learn_arrivals(work: Work) -> None:
     newest, known = _newest(work.digest.reading), _known(work)
     if not newest or known - RESTARTED <= newest <= known:
         return
-    found: dict[str, PoolHistory] = {}
+    # Where another slurmctld counts, no pool's may stay higher.
+    found = {each.pool: each for each in work.snapshot.pool_history if each.newest_job > newest}
     if known and newest > known:
         for need, jobs in _came(work, known):
             _count(work, found, need, jobs)
@@ -55,7 +56,7 @@ def learn_arrivals(work: Work) -> None:
         found[pool] = history_of(work.snapshot, pool)
     for history in found.values():
         said = f"pool {history.pool}: which nodes jobs came for"
-        work.learnt[history.pool] = Learn(replace(history, newest_job=newest), said)
+        work.actions.append(Learn(replace(history, newest_job=newest), said))
 
 
 def want_spares(work: Work) -> None:

@@ -18,7 +18,7 @@ from tidegate.core.model.digest import Digest
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Action, Learn, Resume, Send, Served, Terminate, Unmet
+from tidegate.core.model.plan import Action, Resume, Send, Served, Terminate, Unmet
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
@@ -139,7 +139,7 @@ class Work:
     could not serve. `hoped`: nodes in doubt, with what each is likely to be. `needed`: jobs that
     capacity is sought for. `outdated`: idle nodes that go when no job takes them; `replacing`:
     those whose pool needs a new one first; `tries`: pool -> the node that waits for the first one
-    of a new template. `spares`: by pool and instance type; `learnt`: what is remembered by pool.
+    of a new template. `spares`: by pool and instance type.
     """
 
     snapshot: Snapshot
@@ -159,7 +159,6 @@ class Work:
     steering: Steering = field(init=False)
     hoped: list[tuple[Bin, Bin]] = field(default_factory=list)
     spares: dict[tuple[str, str], Spares] = field(default_factory=dict)
-    learnt: dict[str, Learn] = field(default_factory=dict)
     needs: Sequence[Need] = ()
     needed: frozenset[str] = frozenset()
     gangs: list[Gang] = field(default_factory=list)
