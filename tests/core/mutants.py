@@ -249,7 +249,7 @@ MUTANTS = (
     ),
     Mutant(
         "passes/idle.py",
-        " and spare[pool.name] > 0:",
+        " and above[pool.name] > 0:",
         ":",
         "test_pools.py::test_idle_nodes_of_the_minimum_stay",
     ),

@@ -15,7 +15,7 @@ from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.passes.retire import candidates, how_far, least_nodes, spare_nodes
+from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
 from tidegate.core.passes.work import Outdated, Work
 from tidegate.core.planner import considered
 
@@ -131,7 +131,7 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
         return {}
     work = considered(snapshot)
     should = {each.node.name: each for each in candidates(work)}
-    spare = spare_nodes(work)
+    above = above_minimum(work)
     found: dict[str, Prospect] = {}
     for each in work.judged:
         name, pool = each.member.instance_id, snapshot.cluster.pool(each.member.pool)
@@ -147,7 +147,7 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
             held = kept_because(each.member, pool, work.head_now_s)
             held = held or (_why_still(work, outdated) if outdated else "")
             if not held and not outdated and each.member.is_idle:
-                held = _why_kept(work, each, pool, spare[pool.name])
+                held = _why_kept(work, each, pool, above[pool.name])
             found[name] = Prospect(outdated.why if outdated else "", held)
     return found
 
@@ -166,16 +166,16 @@ def _why_still(work: Work, each: Outdated) -> str:
     return work.allowance.held(pool, each.reason) or "a pending job is about to take it"
 
 
-def _why_kept(work: Work, each: Judged, pool: Pool, spare: int) -> str:
+def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:
     """What holds a node that idles."""
     if each.member.offering.market.is_prepaid:
         return "its reservation is paid for"
     if any(b.name == each.member.instance_id and b.jobs for b in work.bins.all):
         return "a pending job is about to take it"
-    if spare <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
+    if above <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
         return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
-    kind = pool.name, each.member.offering.instance_type
-    spares = work.spares.get(kind)
+    pool_type = pool.name, each.member.offering.instance_type
+    spares = work.spares.get(pool_type)
     if spares and spares.kept:
-        return f"spare, of {spares.kept} {kind[1]} that save more waiting than they cost"
+        return f"spare, of {spares.kept} {pool_type[1]} that save more waiting than they cost"
     return work.allowance.held(pool.name, DisruptionReason.EMPTY)

@@ -26,12 +26,12 @@ OPTIONS_MAX = 100
 
 
 def in_the_way(
-    work: Work, idle: Sequence[Member], going: Collection[str], spare: Mapping[str, int]
+    work: Work, idle: Sequence[Member], going: Collection[str], above: Mapping[str, int]
 ) -> tuple[str, list[Member]]:
     """A job that a limit keeps waiting, and which of the idle nodes have to go for it.
 
     For one job at a time, the first in the queue that can be helped; "": there is none. `going`:
-    nodes that this plan lets go: with those that leave already they may be enough. `spare`: how
+    nodes that this plan lets go: with those that leave already they may be enough. `above`: how
     many a pool can do without.
     """
     needs = list(_limited(work)) if idle else []
@@ -44,7 +44,7 @@ def in_the_way(
         (need.job_id, found)
         for need in needs
         for found in _ways(work, need, idle, in_vain)
-        if all(n <= spare[pool] for pool, n in Counter(each.pool for each in found).items())
+        if all(n <= above[pool] for pool, n in Counter(each.pool for each in found).items())
     )
     chosen = next(ways, ("", []))
     for each in gone:

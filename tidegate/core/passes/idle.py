@@ -13,7 +13,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
-from tidegate.core.passes.retire import least_nodes, spare_nodes
+from tidegate.core.passes.retire import above_minimum, least_nodes
 from tidegate.core.passes.spares import Ready
 from tidegate.core.passes.work import Work
 
@@ -87,7 +87,7 @@ def release_idle(work: Work) -> None:
     if not idle:
         return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
-    spare, ready = spare_nodes(work), Ready(work)
+    above, ready = above_minimum(work), Ready(work)
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
@@ -116,7 +116,7 @@ def release_idle(work: Work) -> None:
         if pool is None:
             reason = f"its pool {each.member.pool} is not in the cluster file any more"
             by_reason.setdefault(reason, []).append(node.name)
-        elif node.name in unused and idle_s >= kept_s and spare[pool.name] > 0:
+        elif node.name in unused and idle_s >= kept_s and above[pool.name] > 0:
             if kept_because(each.member, pool, work.head_now_s) or ready.keeps(each.member):
                 continue
             if each.member.offering.market.is_prepaid:
@@ -124,11 +124,11 @@ def release_idle(work: Work) -> None:
                 continue  # to give it back saves nothing
             if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
                 continue
-            spare[pool.name] -= 1
+            above[pool.name] -= 1
             ready.let_go(each.member)
             reason = f"idle for {kept_s:.0f} s and no pending job needs it"
             by_reason.setdefault(reason, []).append(node.name)
-    _clear(work, prepaid, spare, by_reason)
+    _clear(work, prepaid, above, by_reason)
     for reason, names in sorted(by_reason.items()):
         work.send(
             OrderKind.RELEASE,
@@ -142,7 +142,7 @@ def release_idle(work: Work) -> None:
 def _clear(
     work: Work,
     prepaid: list[tuple[Member, float]],
-    spare: Counter[str],
+    above: Counter[str],
     by_reason: dict[str, list[str]],
 ) -> None:
     """Let go of those that stand in a job's way."""
@@ -150,7 +150,7 @@ def _clear(
         return
     kept_s = {member.instance_id: each_s for member, each_s in prepaid}
     going = {name for names in by_reason.values() for name in names}
-    job_id, found = in_the_way(work, [member for member, _ in prepaid], going, spare)
+    job_id, found = in_the_way(work, [member for member, _ in prepaid], going, above)
     for each in found:
         name = each.instance_id
         if not work.allowance.take(each.pool, name, DisruptionReason.EMPTY):

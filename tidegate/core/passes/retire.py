@@ -122,13 +122,13 @@ def release_outdated(work: Work) -> None:
     if not work.outdated:
         return
     bins = {each.name: each for each in work.bins.all}
-    spare = spare_nodes(work)
+    above = above_minimum(work)
     for each in work.outdated:
         found = bins.get(each.node.name)
         if found is None or found.jobs or found.gated_for:
             continue
-        if spare[each.pool.name] > 0:
-            spare[each.pool.name] -= 1
+        if above[each.pool.name] > 0:
+            above[each.pool.name] -= 1
             _go(work, each)
         else:
             _replace(work, each)
@@ -148,14 +148,14 @@ def least_nodes(work: Work, pool: Pool) -> int:
     return max(pool.min_nodes, work.snapshot.wanted.warm_nodes.get(pool.name, 0))
 
 
-def spare_nodes(work: Work) -> Counter[str]:
+def above_minimum(work: Work) -> Counter[str]:
     """How many nodes each pool may lose and still have its minimum and its headroom up."""
-    spare: Counter[str] = Counter()
+    above: Counter[str] = Counter()
     for pool in work.snapshot.cluster.pools:
         up = [b for b in work.bins.all if b.pool == pool.name and b.kind is BinKind.EXISTING]
         unused = sum(b.is_empty and not b.jobs and not b.gated_for for b in up)
-        spare[pool.name] = min(len(up) - least_nodes(work, pool), unused - pool.headroom_nodes)
-    return spare
+        above[pool.name] = min(len(up) - least_nodes(work, pool), unused - pool.headroom_nodes)
+    return above
 
 
 def _go(work: Work, each: Outdated) -> None:

@@ -34,8 +34,8 @@ BUY_FACTOR = 1.4
 # Numbers of jobs that are so far behind the newest one begin anew: another slurmctld counts.
 RESTARTED = 1000
 
-type Kind = tuple[str, str]
-"""A pool and an instance type."""
+type PoolType = tuple[str, str]
+"""A pool and one of its instance types."""
 
 
 def learn_arrivals(work: Work) -> None:
@@ -60,24 +60,26 @@ def learn_arrivals(work: Work) -> None:
 
 
 def want_spares(work: Work) -> None:
-    """How many spare nodes of each kind are worth what they cost."""
+    """How many spare nodes of each type are worth what they cost."""
     work.spares = dict(_wanted(work))
-    work.steering.has_spares = frozenset(kind for kind, each in work.spares.items() if each.bought)
+    work.steering.has_spares = frozenset(
+        pool_type for pool_type, each in work.spares.items() if each.bought
+    )
 
 
 def buy_spares(work: Work) -> None:
     """Buy those that are missing; none are bought or kept while a job waits for their room."""
-    if _is_in_the_way(work):
+    if _is_short_of_room(work):
         work.spares = {}
-    for kind, spares in sorted(work.spares.items()):
-        pool = work.snapshot.cluster.pool(kind[0])
+    for pool_type, spares in sorted(work.spares.items()):
+        pool = work.snapshot.cluster.pool(pool_type[0])
         assert pool is not None
-        for _ in range(int(spares.bought - spare_room(work, kind))):
-            if not work.launch_builder.keep(pool, spares.why, kind[1], markets_of(pool)):
+        for _ in range(int(spares.bought - spare_room(work, pool_type))):
+            if not work.launch_builder.keep(pool, spares.why, pool_type[1], markets_of(pool)):
                 break
 
 
-def _wanted(work: Work) -> Iterator[tuple[Kind, Spares]]:
+def _wanted(work: Work) -> Iterator[tuple[PoolType, Spares]]:
     most_usd = work.snapshot.cluster.waiting.most_usd
     if not most_usd or not work.snapshot.wanted.is_up:
         return
@@ -96,29 +98,32 @@ class Ready:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._room: dict[Kind, float] = {}
+        self._room: dict[PoolType, float] = {}
 
     def keeps(self, member: Member) -> bool:
         """Whether the spare nodes of its type would be too few without it."""
-        kind = member.pool, member.offering.instance_type
-        spares, pool = self._work.spares.get(kind), self._work.snapshot.cluster.pool(member.pool)
+        pool_type = member.pool, member.offering.instance_type
+        spares, pool = (
+            self._work.spares.get(pool_type),
+            self._work.snapshot.cluster.pool(member.pool),
+        )
         if spares is None or not spares.kept or pool is None:
             return False
         if member.offering.market not in markets_of(pool):
             return False
-        if kind not in self._room:
-            self._room[kind] = spare_room(self._work, kind)
-        return self._room[kind] - 1 < spares.kept
+        if pool_type not in self._room:
+            self._room[pool_type] = spare_room(self._work, pool_type)
+        return self._room[pool_type] - 1 < spares.kept
 
     def let_go(self, member: Member) -> None:
-        kind = member.pool, member.offering.instance_type
-        if kind in self._room:
-            self._room[kind] -= 1
+        pool_type = member.pool, member.offering.instance_type
+        if pool_type in self._room:
+            self._room[pool_type] -= 1
 
 
-def spare_room(work: Work, kind: Kind) -> float:
-    """How many nodes of the kind no job takes: those that are partly free count in part."""
-    return sum(_free(work, each) for each in work.bins.all if kind_of(each) == kind)
+def spare_room(work: Work, pool_type: PoolType) -> float:
+    """How many such nodes no job takes: those that are partly free count in part."""
+    return sum(_free(work, each) for each in work.bins.all if pool_type_of(each) == pool_type)
 
 
 def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:
@@ -161,7 +166,7 @@ def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
     return min(prices, default=None)
 
 
-def _is_in_the_way(work: Work) -> bool:
+def _is_short_of_room(work: Work) -> bool:
     """A job waits for a limit or a budget, which idle nodes use up as well."""
     held = (Why.LIMIT, Why.BUDGET)
     return any(
@@ -171,7 +176,7 @@ def _is_in_the_way(work: Work) -> bool:
     )
 
 
-def kind_of(each: Bin) -> Kind:
+def pool_type_of(each: Bin) -> PoolType:
     return each.pool, each.offering.instance_type
 
 
