@@ -2,7 +2,11 @@
 
 The figures are those of EC2 DescribeInstanceTypes, as moto ships them; asking moto instead of
 AWS makes the file reproducible without an account. Types that moto does not know are added
-from AWS's own pages. Of the CPU types only the families that clusters compute on are kept.
+from AWS's own pages. To refresh it: `uv lock --upgrade-package moto`, this command, then
+`python -m local.offerings` and `python -m local.list_prices`.
+
+CPU types are there from c4, m4, r4 and t2 on, but no bare metal: it boots for ten minutes and
+computes no better. Accelerators that Slurm's GRES are not set up for (FPGA, media) are left out.
 """
 
 import csv
@@ -19,9 +23,11 @@ COLUMNS = (
     *("name", "kind", "arch", "vcpus", "memory_mib", "gpus", "gpu_type"),
     *("gpu_memory_mib", "local_nvme_gib", "efa"),
 )
-CPU_FAMILIES = frozenset(
-    f"{use}{chip}" for use in "cmr" for chip in ("6i", "6a", "7i", "7a", "7g", "8g")
-) | {"hpc6a", "hpc7a"}
+# The last families before Nitro that are still sold in numbers.
+XEN_FAMILIES = frozenset({"c4", "m4", "r4", "t2"})
+UNKNOWN_ACCELERATORS = ("FpgaInfo", "MediaAcceleratorInfo", "InferenceAcceleratorInfo")
+# Of these moto does not always say that they have accelerators.
+ACCELERATED = ("dl", "inf", "trn", "vt")
 # Source: the pages of EC2's accelerated computing instances; moto knows only p3dn of them.
 ADDED = (
     ("p3.16xlarge", "gpu", "x86_64", 64, 499712, 8, "v100", 16384, 0, ""),
@@ -47,8 +53,24 @@ def kind(described: Mapping[str, Any]) -> str:
         return "gpu" if devices(described) else "fractional-gpu"
     if "NeuronInfo" in described:
         return "neuron"
+    return "cpu" if _computes(described) else ""
+
+
+def _computes(described: Mapping[str, Any]) -> bool:
     family = described["InstanceType"].split(".")[0]
-    return "cpu" if family in CPU_FAMILIES and not described["BareMetal"] else ""
+    return (
+        (described.get("Hypervisor") == "nitro" or family in XEN_FAMILIES)
+        and not described["BareMetal"]
+        and not any(each in described for each in UNKNOWN_ACCELERATORS)
+        and not family.startswith(ACCELERATED)
+        and arch(described) in ("arm64", "x86_64")
+    )
+
+
+def arch(described: Mapping[str, Any]) -> str:
+    """The newest of its architectures: t2 also takes 32 bits."""
+    architectures: list[str] = described["ProcessorInfo"]["SupportedArchitectures"]
+    return architectures[-1]
 
 
 def _accelerators(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -81,7 +103,7 @@ def rows() -> Iterator[tuple[str | int, ...]]:
             yield (
                 described["InstanceType"],
                 found,
-                described["ProcessorInfo"]["SupportedArchitectures"][0],
+                arch(described),
                 described["VCpuInfo"]["DefaultVCpus"],
                 described["MemoryInfo"]["SizeInMiB"],
                 devices(described),

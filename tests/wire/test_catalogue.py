@@ -1,8 +1,12 @@
 """The catalogue is what its generator makes, and covers what we buy."""
 
+import csv
+import io
+
 import pytest
 
 from local.catalogue import CATALOGUE, catalogue_csv
+from local.list_prices import WANTED, list_prices, prices_csv
 from tidegate.wire.catalogue import Kind, load_catalogue, load_list_prices
 
 
@@ -68,5 +72,55 @@ def test_every_usable_type_but_the_newest_has_a_list_price():
     usable = {name for name, row in load_catalogue().items() if not row.unusable}
 
     assert {name.split(".")[0] for name in usable - set(load_list_prices())} == {
-        *("hpc6a", "hpc7a", "p5e", "trn2"),
+        *("hpc6a", "hpc6id", "hpc7a", "hpc8a", "p5e", "r9g", "r9gd", "t8i", "trn2", "x8aedz"),
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("c4.8xlarge", "c5.large", "c5n.18xlarge", "c6g.xlarge", "m5.xlarge", "m6g.medium"),
+        *("r5.24xlarge", "t2.micro", "t3.medium", "t3a.nano", "t4g.small", "z1d.large"),
+    ],
+)
+def test_cpu_families_that_clusters_have_had_for_years_are_known(name):
+    assert load_catalogue()[name].kind is Kind.CPU
+    assert load_list_prices()[name] > 0
+
+
+@pytest.mark.parametrize("name", ["c5.metal", "mac2.metal", "f2.6xlarge", "trn2u.48xlarge"])
+def test_what_slurm_could_not_use_as_it_is_stays_out(name):
+    assert name not in load_catalogue()
+
+
+def offer_file(*rows: dict[str, str]) -> list[str]:
+    text = io.StringIO()
+    table = csv.DictWriter(
+        text, ["SKU", "PricePerUnit", "Instance Type", *WANTED], quoting=csv.QUOTE_ALL
+    )
+    table.writeheader()
+    table.writerows(rows)
+    return ['"FormatVersion","v1.0"\n', *text.getvalue().splitlines(keepends=True)]
+
+
+def offer(name: str, usd: str, **others: str) -> dict[str, str]:
+    return {"SKU": "A1", "Instance Type": name, "PricePerUnit": usd, **WANTED, **others}
+
+
+def test_list_prices_are_those_of_plain_linux_on_shared_hardware():
+    lines = offer_file(
+        offer("g5.xlarge", "1.0060000000"),
+        offer("g5.xlarge", "1.6180000000", **{"Operating System": "Windows"}),
+        offer("g5.xlarge", "0.0000000000", CapacityStatus="AllocatedCapacityReservation"),
+        offer("g5.xlarge", "1.1000000000", Tenancy="Dedicated"),
+        offer("c5.metal", "4.0800000000"),
+    )
+
+    assert prices_csv(list_prices(lines)) == "name,usd_per_hour\ng5.xlarge,1.006\n"
+
+
+def test_an_offer_file_that_says_two_things_or_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"g5\.xlarge has two prices: 1 and 2"):
+        list_prices(offer_file(offer("g5.xlarge", "1"), offer("g5.xlarge", "2")))
+    with pytest.raises(ValueError, match="no price in it"):
+        list_prices(["<html>\n"])

@@ -56,6 +56,13 @@ def test_all_requirements_hold_for_what_is_selected(tmp_path, requirements, type
     assert selected(tmp_path, None, *requirements) == types
 
 
+def test_requirements_alone_mean_no_burstable_types(tmp_path):
+    assert "c5.large" in selected(tmp_path, None, "gpus Lt 1", "vcpus In 2", "memory_gib In 4")
+    assert "t3.medium" not in selected(tmp_path, None, "gpus Lt 1", "vcpus In 2", "memory_gib In 4")
+    assert selected(tmp_path, None, "family In t3", "vcpus Gt 7") == ["t3.2xlarge"]
+    assert selected(tmp_path, ["t3.2xlarge"]) == ["t3.2xlarge"]
+
+
 def test_names_and_requirements_together_mean_what_both_allow(tmp_path):
     assert selected(tmp_path, ["g5.*"], "gpus Gt 7") == ["g5.48xlarge"]
 

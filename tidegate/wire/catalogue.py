@@ -82,7 +82,7 @@ def load_catalogue() -> Mapping[str, CatalogueRow]:
 def load_list_prices() -> Mapping[str, float]:
     """Instance type -> on-demand USD per hour in `LIST_PRICE_REGION`, for Linux, without tax.
 
-    Source: AWS's public price list of 2026-07-20, as Karpenter's repository has it.
+    Source: AWS's public price list of 2026-07-20; `python -m local.list_prices` takes a newer one.
     """
     text = (files("tidegate") / "data" / "on_demand_us_east_1.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines())

@@ -28,24 +28,6 @@ SYSTEM_DIRS = frozenset(
 # Over these nothing may be mounted, below them something may.
 WHOLE_DIRS = frozenset({"/home", "/opt", "/srv", "/media", "/mnt"})
 
-# x86 families for a head that the catalogue of nodes does not list; sizes are EC2's words.
-OLDER_FAMILIES = frozenset(
-    {
-        *("c4", "c5", "c5a", "c5ad", "c5d", "c5n", "c6ad", "c6id", "c6in", "c7i-flex", "c8i"),
-        *("m4", "m5", "m5a", "m5ad", "m5d", "m5dn", "m5n", "m5zn", "m6id", "m6idn", "m6in"),
-        *("m7i-flex", "m8i", "m8i-flex", "m8a", "c8a", "r8a", "r8i", "c8i-flex", "r8i-flex"),
-        *("r4", "r5", "r5a", "r5ad", "r5b", "r5d", "r5dn", "r5n", "r6id", "r6idn", "r6in", "r7iz"),
-        *("t2", "t3", "t3a", "i3", "i3en", "i4i", "i7i", "i7ie", "x2idn", "x2iedn", "z1d"),
-    }
-)
-_SIZES = frozenset(
-    {
-        *("nano", "micro", "small", "medium", "large", "xlarge", "metal", "metal-24xl"),
-        *("metal-48xl", "metal-96xl"),
-        *(f"{number}xlarge" for number in (2, 3, 4, 6, 8, 9, 10, 12, 16, 18, 24, 32, 48, 96)),
-    }
-)
-
 
 def region(value: str) -> str:
     """The region. Errors: ValueError, when AWS has none of this name."""
@@ -69,8 +51,7 @@ def shared_dir(value: str) -> str:
 def head_type(value: str) -> str:
     """The head's instance type. Errors: ValueError, when EC2 has none of this name."""
     known = load_catalogue()
-    family, _, size = value.partition(".")
-    if value in known or (family in OLDER_FAMILIES and size in _SIZES):
+    if value in known:
         return value
     hint = did_you_mean(value, known) or "; take one like m6i.large"
     raise ValueError(f"{value} is not a known instance type{hint}")

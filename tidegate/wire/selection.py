@@ -20,6 +20,7 @@ from tidegate.wire.section import Section
 
 _PATTERN = re.compile(r"[a-z0-9.*?-]*[*?][a-z0-9.*?-]*")
 _MAX_SHOWN = 3
+_BURSTABLE = re.compile(r"t[0-9]")
 MIB_PER_GIB = 1024
 
 
@@ -160,15 +161,18 @@ def select(names: Sequence[str], requirements: Sequence[Requirement]) -> Selecti
     """The types that any of `names` means (all types without names) and all requirements keep.
 
     In the order of `names`; those of one pattern from small to large. A pattern means types of
-    the usual architecture, where there are any and no requirement is about it.
+    the usual architecture, where there are any and no requirement is about it. Requirements alone
+    mean no burstable types, which are cheap only while they idle, unless one names their family.
     """
     catalogue = load_catalogue()
+    is_family_said = any(each.key is Key.FAMILY for each in requirements)
     is_arch_said = any(each.key is Key.ARCH for each in requirements)
     kept: dict[str, str] = {}
     for entry in names or ("*",):
         found = {
             name: catalogue[name].unusable
             for name in _meant(entry)
+            if names or is_family_said or not _BURSTABLE.match(name)
             if all(each.holds(catalogue[name].instance_type) for each in requirements)
         }
         if not is_arch_said and is_pattern(entry):
