@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 from tests.replay.test_replay import EXACT, FILE, cluster, trace
 from tidegate.cli.main import app
 from tidegate.sim.replay.frontier import PEERS, PRICES_USD, at_price, frontier
-from tidegate.sim.replay.frontier_page import as_html
+from tidegate.sim.replay.frontier_page import LINE, NAMES, as_html
 from tidegate.sim.replay.run import replay
 
 # A small job every quarter of an hour for half a day; its node has gone when the next one comes.
@@ -54,6 +55,20 @@ def test_the_page_has_a_point_for_each_and_nothing_from_elsewhere(points):
     assert not re.search(r"https?:|src=|href=|url\(|@import|<script", page)
     assert "<a>" not in page
     ElementTree.fromstring(re.sub(r"<!DOCTYPE html>|<meta[^>]*>", "", page))
+
+
+def test_no_name_lies_on_another_and_the_axes_are_round(points):
+    page = as_html([*points, *points], "twice, so that every point has another below it")
+
+    names = re.findall(r'<text x="([0-9.]+)" y="([0-9.]+)">(?:waiting|like)', page)
+    places = sorted((float(y), float(x)) for x, y in names)
+    assert len(places) == 2 * len(points)
+    for (y, x), (other_y, other_x) in combinations(places, 2):
+        assert abs(y - other_y) >= LINE - 1 or abs(x - other_x) >= NAMES
+    costs = [float(usd.replace(",", "")) for usd in re.findall(r'"end">([0-9,]+)<', page)]
+    steps = {after - before for before, after in pairwise(costs)}
+    assert len(steps) == 1
+    assert str(int(steps.pop())).rstrip("0") in {"1", "2", "5"}
 
 
 def test_the_command_shows_which_price_the_file_has(tmp_path):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from math import ceil
 
 from tidegate.sim.replay.outcome import HOUR_S, as_days, billed_s, cost_usd
 from tidegate.sim.replay.run import Replayed
@@ -157,27 +158,27 @@ def _bars(series: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
 
 def _axes(most_x: float, most_y: float, label: Callable[[float], str]) -> str:
     parts: list[str] = []
-    for value in _ticks(most_y, 5):
+    for value in ticks(most_y, 5):
         y = _y(value, most_y)
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
         )
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.0f}</text>')
-    for value in _ticks(most_x, 10):
+    for value in ticks(most_x, 10):
         x, y = _x(value, most_x), HEIGHT - 8
         parts.append(f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{label(value)}</text>')
     return "".join(parts)
 
 
-def _ticks(most: float, about: int) -> list[float]:
-    """Round whole numbers from 0 on, at most `about` steps; a single 0 when there is nothing."""
+def ticks(most: float, about: int, least: float = 0.0) -> list[float]:
+    """Round whole numbers from `least` on, at most `about` steps; a single one for nothing."""
     step = next(
         step
         for exponent in range(12)
         for step in (10**exponent, 2 * 10**exponent, 5 * 10**exponent)
-        if most / step <= about
+        if (most - least) / step <= about
     )
-    return [float(number * step) for number in range(int(most // step) + 1)]
+    return [float(n * step) for n in range(ceil(least / step), int(most // step) + 1)]
 
 
 def _x(value: float, most: float) -> float:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from html import escape
 
-from tidegate.sim.replay.draw import COLOURS, STYLE, as_table
+from tidegate.sim.replay.draw import COLOURS, STYLE, as_table, ticks
 from tidegate.sim.replay.frontier import Point, as_rows
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 920, 420, 80, 44
-STEPS = 5
+STEPS = 6
+# Room for a name beside its point, and the least distance of two names one above the other.
+NAMES, LINE = 150, 13
 
 
 def as_html(points: Sequence[Point], history: str) -> str:
@@ -31,28 +33,46 @@ def as_html(points: Sequence[Point], history: str) -> str:
 
 
 def _picture(points: Sequence[Point]) -> str:
-    waits = [each.outcome.waits.mean_s for each in points]
+    most_s = max(*(each.outcome.waits.mean_s for each in points), 1.0)
     costs = [each.outcome.cost_usd for each in points]
-    most_s, low, high = max(*waits, 1.0), min(costs), max(costs)
-    margin = max((high - low) * 0.1, high * 0.005, 0.01)
-    low, high = max(low - margin, 0.0), high + margin
+    margin = max((max(costs) - min(costs)) * 0.1, max(costs) * 0.005, 0.01)
+    low, high = max(min(costs) - margin, 0.0), max(costs) + margin
 
     def place(each: Point) -> tuple[float, float]:
-        x = LEFT + (WIDTH - LEFT - 150) * each.outcome.waits.mean_s / most_s
-        share = (each.outcome.cost_usd - low) / (high - low)
-        return x, HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 16) * share
+        return _x(each.outcome.waits.mean_s, most_s), _y(each.outcome.cost_usd, low, high)
 
     ours = [each for each in points if each.outcome.policy == "tidegate"]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, ours))
     drawn = [
         *_axes(most_s, low, high),
         f'<polyline fill="none" stroke="{COLOURS[0]}" points="{line}"/>',
-        *(_dot(each, *place(each)) for each in points),
+        *_dots([(each, *place(each)) for each in points]),
     ]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(drawn)}</svg>'
 
 
-def _dot(each: Point, x: float, y: float) -> str:
+def _x(mean_s: float, most_s: float) -> float:
+    return LEFT + (WIDTH - LEFT - NAMES) * mean_s / most_s
+
+
+def _y(usd: float, low: float, high: float) -> float:
+    return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 16) * (usd - low) / (high - low)
+
+
+def _dots(placed: Sequence[tuple[Point, float, float]]) -> list[str]:
+    """The points, each with its name beside it; names that would overlap are moved down."""
+    drawn: list[str] = []
+    names: list[tuple[float, float]] = []
+    for each, x, y in sorted(placed, key=lambda one: one[2]):
+        name_y = y + 4
+        while any(abs(x - ax) < NAMES and abs(name_y - ay) < LINE for ax, ay in names):
+            name_y += 1
+        names.append((x, name_y))
+        drawn.append(_dot(each, x, y, name_y))
+    return drawn
+
+
+def _dot(each: Point, x: float, y: float, name_y: float) -> str:
     of = each.outcome
     colour = COLOURS[0] if of.policy == "tidegate" else COLOURS[1]
     told = f"{of.name}: {of.cost_usd:,.0f} USD, {of.waits.mean_s:,.0f} s"
@@ -60,24 +80,22 @@ def _dot(each: Point, x: float, y: float) -> str:
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}">'
         f"<title>{escape(told)}</title></circle>"
-        f'<text x="{x + 10:.1f}" y="{y + 4:.1f}">{escape(of.name)}</text>'
+        f'<text x="{x + 10:.1f}" y="{name_y:.1f}">{escape(of.name)}</text>'
     )
 
 
 def _axes(most_s: float, low: float, high: float) -> list[str]:
     parts: list[str] = []
-    for number in range(STEPS + 1):
-        y = HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 16) * number / STEPS
-        usd = low + (high - low) * number / STEPS
+    for usd in ticks(high, STEPS, low):
+        y = _y(usd, low, high)
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
             f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{usd:,.0f}</text>'
         )
-        x, seconds = LEFT + (WIDTH - LEFT - 150) * number / STEPS, most_s * number / STEPS
-        parts.append(
-            f'<text x="{x:.1f}" y="{HEIGHT - 24}" text-anchor="middle">{seconds:,.0f}</text>'
-        )
-    middle = LEFT + (WIDTH - LEFT - 150) / 2
+    for seconds in ticks(most_s, STEPS):
+        x, y = _x(seconds, most_s), HEIGHT - 24
+        parts.append(f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{seconds:,.0f}</text>')
+    middle = LEFT + (WIDTH - LEFT - NAMES) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">mean wait, s</text>')
     parts.append(f'<text x="{LEFT}" y="11">USD</text>')
     return parts
