@@ -81,7 +81,7 @@ WINDOWS = (
 
 def figures(folder: Path) -> Iterator[Figure]:
     for window in WINDOWS:
-        trace, cluster = _trace(folder, window), _cluster(window)
+        trace, cluster = trace_of(folder, window), cluster_of(window)
         began_s = time.process_time()
         ours = replay(trace, cluster, Setting(boot_s=BOOT_S)).outcome
         took_s = time.process_time() - began_s
@@ -90,7 +90,7 @@ def figures(folder: Path) -> Iterator[Figure]:
         yield Figure(f"{window.name}: CPU time", took_s, "s", MOST_S)
     window = WINDOWS[0]
     spot = parse_cluster(CLUSTER.format(types=G5, market="spot, on-demand") + SPOT, "bench").cluster
-    ours = replay(_trace(folder, window), spot, Setting(boot_s=BOOT_S)).outcome
+    ours = replay(trace_of(folder, window), spot, Setting(boot_s=BOOT_S)).outcome
     yield Figure("philly w09, g5 on spot: cost / on-demand bound", ours.multiple, "x", 0.40)
     yield Figure("philly w09, g5 on spot: interruptions", ours.interruptions, "")
     yield from _examples(folder)
@@ -100,7 +100,7 @@ def figures(folder: Path) -> Iterator[Figure]:
 
 def _examples(folder: Path) -> Iterator[Figure]:
     """The example files as a new user would replay them."""
-    trace = _trace(folder, next(each for each in WINDOWS if "venus w15 thinned" in each.name))
+    trace = trace_of(folder, next(each for each in WINDOWS if "venus w15 thinned" in each.name))
     for path in sorted(EXAMPLES.glob("*.yaml")):
         ours = replay(trace, load_cluster(path).cluster, Setting()).outcome
         lost = ours.gpu_hours_lost / ours.gpu_hours_billed
@@ -121,12 +121,12 @@ def _judged(window: Window, ours: Outcome, model: Outcome) -> Iterator[Figure]:
     yield Figure(f"{name}: jobs that never ran", ours.jobs - ours.jobs_ended, "", 0)
 
 
-def _trace(folder: Path, window: Window) -> Trace:
+def trace_of(folder: Path, window: Window) -> Trace:
     text = gzip.decompress((folder / f"{window.file}.csv.gz").read_bytes()).decode()
     return read_trace(text)
 
 
-def _cluster(window: Window) -> Cluster:
+def cluster_of(window: Window) -> Cluster:
     return parse_cluster(CLUSTER.format(types=window.types, market="on-demand"), "bench").cluster
 
 
