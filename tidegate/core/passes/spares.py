@@ -27,8 +27,9 @@ from tidegate.core.offers.offers import Option
 from tidegate.core.passes.work import Spares, Work
 
 # A node is bought when it saves so much more than it costs, and kept while it saves more: its
-# boot is paid for as well, and what came lately goes up and down. With 1 instead of 1.4 twice as
-# many nodes were launched on two weeks of pai thinned to 1/20, for the same waits.
+# boot is paid for as well, and what came lately goes up and down. With 1 instead of 1.4 philly
+# costs and waits the same at 20 USD, with 9,845 nodes launched instead of 8,051; on the windows
+# thinned to 1/20 a tenth more are launched and jobs wait up to 8 % shorter, for the same money.
 BUY_FACTOR = 1.4
 
 # Numbers of jobs that are so far behind the newest one begin anew: another slurmctld counts.
@@ -103,10 +104,8 @@ class Ready:
     def keeps(self, member: Member) -> bool:
         """Whether the spare nodes of its type would be too few without it."""
         pool_type = member.pool, member.offering.instance_type
-        spares, pool = (
-            self._work.spares.get(pool_type),
-            self._work.snapshot.cluster.pool(member.pool),
-        )
+        spares = self._work.spares.get(pool_type)
+        pool = self._work.snapshot.cluster.pool(member.pool)
         if spares is None or not spares.kept or pool is None:
             return False
         if member.offering.market not in markets_of(pool):
