@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from local.assembly import synthesize
 from tests import make
-from tests.cli.test_pcluster import PCLUSTER
 from tests.doc_commands import ROOT, Command, commands
 from tests.stack.world import StackWorld, stacked
 from tidegate.cli.main import app
@@ -94,7 +93,7 @@ def desk(folder: Path, assembly: Path) -> Path:
     for name in ("clusters/dev.yaml", "dev.yaml", "now.yaml", "other.yaml", "new.yaml"):
         shutil.copy(DEV, folder / name)
     (folder / "history.txt").write_text(HISTORY)
-    (folder / "old.yaml").write_text(PCLUSTER)
+    shutil.copy(ROOT / "tests/cli/pcluster/files/whole.yaml", folder / "old.yaml")
     (folder / "tests").symlink_to(ROOT / "tests")
     (folder / "cdk.out").symlink_to(assembly)
     return folder

@@ -18,7 +18,7 @@ from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
 from tidegate.cli.nodes import nodes
 from tidegate.cli.overrides import KEEP_UP_EXAMPLES, STOP_EXAMPLES, keep_up, stop
-from tidegate.cli.pcluster_command import importing
+from tidegate.cli.pcluster.command import importing
 from tidegate.cli.plan import EXAMPLES as PLAN
 from tidegate.cli.plan import plan
 from tidegate.cli.probe.command import EXAMPLES as PROBE

@@ -39,8 +39,19 @@ def read_yaml(path: Path) -> tuple[dict[str, object], list[Problem]]:
 
 def parse_yaml(text: str, path: object) -> tuple[dict[str, object], list[Problem]]:
     """The same for text that was read before; `path` says what it is called."""
+    return _parse(_Loader, text, path)
+
+
+def parse_guessing(text: str, path: object) -> tuple[dict[str, object], list[Problem]]:
+    """The same for files of other tools, who rely on YAML's guesses: 3 is a number."""
+    return _parse(yaml.SafeLoader, text, path)
+
+
+def _parse(
+    reader: type[yaml.SafeLoader], text: str, path: object
+) -> tuple[dict[str, object], list[Problem]]:
     with faults_told(path):
-        loader = _Loader(text)
+        loader = reader(text)
         root = loader.get_single_node()
         if root is None:
             raise BadConfig(f"{path}: the file is empty")

@@ -1,0 +1,130 @@
+"""`tidegate import pcluster FILE`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tidegate.cli.pcluster.outcome import Translated
+
+EXAMPLES = (
+    "Examples: tidegate import pcluster old.yaml >clusters/new.yaml; "
+    "tidegate import pcluster old.yaml --accept hooks --vpc vpc-0a1b2c3d "
+    "--zone subnet-0a1b2c3d=us-east-1a"
+)
+WITH_LOSSES = 3
+
+importing = typer.Typer(help="Translate configurations of other tools.", no_args_is_help=True)
+
+
+@importing.callback()
+def formats() -> None:
+    """Keeps `pcluster` a command of its own while it is the only one."""
+
+
+@importing.command(epilog=EXAMPLES)
+def pcluster(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="ParallelCluster 3 configuration.")],
+    name: Annotated[str, typer.Option(help="Name of the cluster.")] = "imported",
+    region: Annotated[
+        str, typer.Option(metavar="REGION", help="Where it is, if the file does not say.")
+    ] = "",
+    vpc: Annotated[str, typer.Option(metavar="ID", help="The VPC of its subnets.")] = "",
+    zone: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SUBNET=ZONE", help="The zone of a subnet; as often as there are."),
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="A loss that is meant; as often as there are."),
+    ] = None,
+) -> None:
+    """Write a cluster file to stdout; say on stderr what is lost and what is to be filled in.
+
+    What makes the cluster dearer or weaker is refused until --accept names it. Exit codes: 0
+    whole, 3 with losses or gaps, 1 refused.
+    """
+    import yaml
+
+    from tidegate.cli.pcluster.network import Places
+    from tidegate.core.model.errors import BadConfig
+
+    zones = dict(_pair(each) for each in zone or ())
+    try:
+        done = _translated(file, name, region, Places(vpc or None, zones))
+        _refuse_heavy(done, file, accept or [])
+        _check(done, file)
+    except BadConfig as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    typer.echo(yaml.safe_dump(done.file, sort_keys=False), nl=False)
+    _tell(done)
+    if done.losses or done.gaps:
+        raise typer.Exit(WITH_LOSSES)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    subnet, is_pair, zone = text.partition("=")
+    if not is_pair:
+        raise typer.BadParameter(f"{text}: must be SUBNET=ZONE", param_hint="--zone")
+    return subnet, zone
+
+
+def _translated(file: Path, name: str, region: str, places: Any) -> "Translated":
+    from tidegate.cli.pcluster.shape import shaped
+    from tidegate.cli.pcluster.translate import translate
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.problems import Problem, refusal
+    from tidegate.wire.yaml_file import parse_guessing, read_text
+
+    text, repeated = parse_guessing(read_text(file), file)
+    if "Scheduling" not in text:
+        raise BadConfig(f"{file}: not a ParallelCluster 3 configuration: no Scheduling")
+    old = shaped(text)
+    problems = [*repeated, *(old if isinstance(old, list) else ())]
+    given = text.get("Region")
+    if not (given or region):
+        problems.append(Problem(("Region",), "missing: say in which it is, by --region"))
+    elif given and region and given != region:
+        problems.append(Problem(("Region",), f"{given}, but --region says {region}"))
+    if problems or isinstance(old, list):
+        raise refusal(file, problems)
+    return translate(text, old, name=name, region=str(given or region), places=places)
+
+
+def _refuse_heavy(done: "Translated", file: Path, accepted: list[str]) -> None:
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.problems import printable
+
+    heavy = done.heavy(frozenset(accepted))
+    if not heavy:
+        return
+    codes = " ".join(f"--accept {each}" for each in sorted({each.lost.code for each in heavy}))
+    count = f"{len(heavy)} loss{'' if len(heavy) == 1 else 'es'}"
+    lines = [
+        f"{file}: {count} would make the cluster dearer or weaker than it was:",
+        *(f"  {printable(str(each))}" for each in heavy),
+        f"Nothing was written. What is meant all the same: {codes}",
+    ]
+    raise BadConfig("\n".join(lines))
+
+
+def _check(done: "Translated", file: Path) -> None:
+    """What is written is a good cluster file as soon as its gaps are filled. Errors: BadConfig."""
+    import yaml
+
+    from tidegate.wire.config import parse_cluster
+
+    parse_cluster(yaml.safe_dump(done.complete()), f"{file}, translated")
+
+
+def _tell(done: "Translated") -> None:
+    from tidegate.wire.problems import Problem, printable
+
+    for gap in done.gaps:
+        place = Problem(tuple(int(each) if each.isdigit() else each for each in gap.path), "").path
+        typer.echo(printable(f"to fill in: {place}: {gap.text}"), err=True)
+    for title, lines in (("lost", done.losses), ("not needed", done.notes)):
+        for line in lines:
+            typer.echo(printable(f"{title}: {line}"), err=True)

@@ -1,0 +1,245 @@
+"""Every key of a ParallelCluster 3 configuration, and what becomes of it here.
+
+Source: the configuration schema of AWS ParallelCluster 3.16. A key is translated, or lost with what
+that means, or needless; an entry holds for all that is below it. `[]` stands for a list's entries.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tidegate.core.model.frozen import frozen
+
+VERSION = "3.16"
+
+type Values = tuple[object, ...]
+
+
+@frozen
+class Lost:
+    """Has no equivalent. `is_heavy`: without it the cluster is dearer or weaker than before.
+
+    `unless`: values with which nothing is lost.
+    """
+
+    code: str
+    means: str
+    is_heavy: bool = True
+    unless: Values = ()
+
+
+def _light(means: str, *unless: object) -> Lost:
+    return Lost("without-harm", means, is_heavy=False, unless=unless)
+
+
+OFF = (False,)
+HOOKS = Lost("hooks", "scripts of one's own do not run when a machine boots; build an image")
+RIGHTS = Lost("rights", "jobs and head have no further AWS rights: what reads S3 or ECR fails")
+GROUPS = Lost("security-groups", "its machines are in the stack's own security group alone")
+TAGS = Lost("tags", "instances and volumes do not bear them, so bills by tag miss the cluster")
+VOLUME = Lost("volume-performance", "root volumes are gp3 with 3,000 IOPS and 125 MiB/s")
+THREADS = Lost("threads", "two threads of a core are two CPUs: a job's CPUs share cores")
+SCRATCH = _light("local NVMe is at /scratch", "/scratch")
+GPU_CHECK = "the health gate checks GPUs of every node before it joins"
+ENCRYPTED = "root volumes are encrypted always"
+DESKTOP = Lost("desktop", "no DCV: people have no graphical desktop on it", unless=OFF)
+PRIORITY = _light("Slurm weights are the planner's: the cheapest node that fits comes first")
+REPOSITORY = Lost("lustre-repository", "the file system is not connected to the S3 bucket")
+SPEED = Lost("lustre-performance", "the stack's file system has the usual speed, uncompressed SSD")
+BACKUPS = Lost("lustre-backups", "FSx makes no backups of it")
+KEPT = _light("shared files are kept when the stack is deleted, and are paid for until you delete")
+EFS_SPEED = Lost("efs-throughput", "the stack's EFS is elastic: paid by what is read and written")
+
+_QUEUE = "Scheduling.SlurmQueues[]"
+_RESOURCE = f"{_QUEUE}.ComputeResources[]"
+_ROOT = f"{_QUEUE}.ComputeSettings.LocalStorage"
+_SETTINGS = "Scheduling.SlurmSettings"
+_EBS, _EFS = "SharedStorage[].EbsSettings", "SharedStorage[].EfsSettings"
+_FSX = "SharedStorage[].FsxLustreSettings"
+
+# Read by the translator, which says itself where a value has no equivalent.
+TRANSLATED = frozenset(
+    {
+        *("Region", "Image.Os", "Image.CustomAmi", "Iam.PermissionsBoundary"),
+        *("HeadNode.InstanceType", "HeadNode.Image.CustomAmi", "HeadNode.Networking.SubnetId"),
+        *("HeadNode.Networking.Proxy.HttpProxyAddress", "HeadNode.LocalStorage.RootVolume.Size"),
+        *("Scheduling.Scheduler", f"{_SETTINGS}.ScaledownIdletime", f"{_SETTINGS}.Database"),
+        *(f"{_SETTINGS}.CustomSlurmSettings", f"{_SETTINGS}.MungeKeySecretArn"),
+        *(f"{_QUEUE}.Name", f"{_QUEUE}.CapacityType", f"{_QUEUE}.Image.CustomAmi"),
+        *(f"{_QUEUE}.Networking.SubnetIds", f"{_QUEUE}.Networking.PlacementGroup"),
+        *(f"{_QUEUE}.Networking.Proxy.HttpProxyAddress", f"{_QUEUE}.CapacityReservationTarget"),
+        *(f"{_ROOT}.RootVolume.Size", f"{_RESOURCE}.Name", f"{_RESOURCE}.InstanceType"),
+        *(f"{_RESOURCE}.Instances[].InstanceType", f"{_RESOURCE}.MinCount"),
+        *(f"{_RESOURCE}.MaxCount", f"{_RESOURCE}.Efa.Enabled"),
+        *(f"{_RESOURCE}.CapacityReservationTarget", f"{_RESOURCE}.Networking.PlacementGroup"),
+        *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
+        *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
+        *(f"{_FSX}.StorageCapacity", f"{_FSX}.DeploymentType"),
+        *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
+        "DevSettings.Timeouts.ComputeNodeBootstrapTimeout",
+    }
+)
+
+LOST: Mapping[str, Lost] = MappingProxyType(
+    {
+        "LoginNodes": Lost("login-nodes", "there are none: people log in on the head"),
+        "HeadNode.DisableSimultaneousMultithreading": _light("the head keeps its threads", False),
+        "HeadNode.Networking.AdditionalSecurityGroups": GROUPS,
+        "HeadNode.Networking.SecurityGroups": GROUPS,
+        "HeadNode.Networking.ElasticIp": _light("no fixed address: use Session Manager", False),
+        "HeadNode.Ssh": _light("no SSH port: people use Session Manager"),
+        "HeadNode.LocalStorage.RootVolume.VolumeType": Lost(
+            VOLUME.code, VOLUME.means, unless=("gp3", "gp2")
+        ),
+        "HeadNode.LocalStorage.RootVolume.Iops": Lost(VOLUME.code, VOLUME.means, unless=(3000,)),
+        "HeadNode.LocalStorage.RootVolume.Throughput": Lost(
+            VOLUME.code, VOLUME.means, unless=(125,)
+        ),
+        "HeadNode.LocalStorage.RootVolume.DeleteOnTermination": _light(
+            "the head's root volume goes with it; its state is on a data volume that stays", True
+        ),
+        "HeadNode.LocalStorage.EphemeralVolume.MountDir": SCRATCH,
+        "HeadNode.Dcv": DESKTOP,
+        "HeadNode.CustomActions": HOOKS,
+        "HeadNode.Iam": RIGHTS,
+        "HeadNode.Imds.Secured": _light("only root and the agent reach IMDS on the head", True),
+        "Scheduling.ScalingStrategy": _light(
+            "a job of several nodes gets all of them or none", "all-or-nothing"
+        ),
+        f"{_SETTINGS}.Dns.HostedZoneId": Lost(
+            "dns", "nodes bear their instance ids in EC2's own DNS, not names of this zone"
+        ),
+        f"{_SETTINGS}.EnableMemoryBasedScheduling": _light(
+            "memory is always given out: a job without --mem gets its CPUs' share", True
+        ),
+        f"{_SETTINGS}.CustomSlurmSettingsIncludeFile": Lost(
+            "slurm-settings", "its lines are not read: put them into slurm.settings"
+        ),
+        f"{_SETTINGS}.ExternalSlurmdbd": Lost(
+            "accounting", "another slurmdbd is not used: the cluster has one of its own"
+        ),
+        f"{_ROOT}.RootVolume.VolumeType": Lost(VOLUME.code, VOLUME.means, unless=("gp3", "gp2")),
+        f"{_ROOT}.RootVolume.Iops": Lost(VOLUME.code, VOLUME.means, unless=(3000,)),
+        f"{_ROOT}.RootVolume.Throughput": Lost(VOLUME.code, VOLUME.means, unless=(125,)),
+        f"{_ROOT}.EphemeralVolume.MountDir": SCRATCH,
+        f"{_QUEUE}.CustomActions": HOOKS,
+        f"{_QUEUE}.Iam": RIGHTS,
+        f"{_QUEUE}.AllocationStrategy": _light(
+            "the planner orders types by expected cost, risk of interruption included"
+        ),
+        f"{_QUEUE}.Networking.AdditionalSecurityGroups": GROUPS,
+        f"{_QUEUE}.Networking.SecurityGroups": GROUPS,
+        f"{_QUEUE}.Networking.AssignPublicIp": Lost(
+            "public-address", "the subnet alone decides whether nodes get public addresses"
+        ),
+        f"{_QUEUE}.CustomSlurmSettings": Lost(
+            "partition-settings", "the partition has Slurm's usual limits and priorities"
+        ),
+        f"{_QUEUE}.Tags": TAGS,
+        f"{_QUEUE}.JobExclusiveAllocation": Lost(
+            "exclusive", "jobs share nodes, unless they say --exclusive", unless=OFF
+        ),
+        f"{_RESOURCE}.SpotPrice": Lost(
+            "spot-price", "spot has no highest price but on-demand's; see limits.usd_per_hour"
+        ),
+        f"{_RESOURCE}.DisableSimultaneousMultithreading": Lost(
+            THREADS.code, THREADS.means, unless=OFF
+        ),
+        f"{_RESOURCE}.SchedulableMemory": Lost(
+            "memory", "Slurm sees what the type has less a reserve, not this figure"
+        ),
+        f"{_RESOURCE}.CustomSlurmSettings": Lost(
+            "node-settings", "lines for nodes are not written; see labels for Features"
+        ),
+        f"{_RESOURCE}.Tags": TAGS,
+        f"{_RESOURCE}.StaticNodePriority": PRIORITY,
+        f"{_RESOURCE}.DynamicNodePriority": PRIORITY,
+        f"{_RESOURCE}.LaunchTemplateOverrides": Lost(
+            "launch-template", "the stack's own launch templates are used alone"
+        ),
+        _EBS: Lost("shared-volume", "no EBS volume is shared from the head; copy it to shared_dir"),
+        f"{_EFS}.PerformanceMode": Lost(
+            EFS_SPEED.code, EFS_SPEED.means, unless=("generalPurpose",)
+        ),
+        f"{_EFS}.ThroughputMode": EFS_SPEED,
+        f"{_EFS}.ProvisionedThroughput": EFS_SPEED,
+        f"{_EFS}.AccessPointId": Lost("storage", "the file system's root is mounted instead"),
+        f"{_EFS}.DeletionPolicy": Lost(KEPT.code, KEPT.means, is_heavy=False, unless=("Retain",)),
+        f"{_FSX}.DeletionPolicy": Lost(KEPT.code, KEPT.means, is_heavy=False, unless=("Retain",)),
+        **{
+            f"{_FSX}.{key}": REPOSITORY
+            for key in (
+                *("ImportedFileChunkSize", "ExportPath", "ImportPath", "AutoImportPolicy"),
+                "DataRepositoryAssociations",
+            )
+        },
+        f"{_FSX}.WeeklyMaintenanceStartTime": _light("FSx chooses the time of its maintenance"),
+        f"{_FSX}.AutomaticBackupRetentionDays": Lost(BACKUPS.code, BACKUPS.means, unless=(0,)),
+        f"{_FSX}.CopyTagsToBackups": _light("there are no backups by FSx", False),
+        f"{_FSX}.DailyAutomaticBackupStartTime": BACKUPS,
+        f"{_FSX}.PerUnitStorageThroughput": SPEED,
+        f"{_FSX}.DriveCacheType": SPEED,
+        f"{_FSX}.DataCompressionType": SPEED,
+        f"{_FSX}.StorageType": Lost(SPEED.code, SPEED.means, unless=("SSD",)),
+        f"{_FSX}.BackupId": Lost("lustre-data", "the file system begins empty, not with a backup"),
+        **{
+            f"SharedStorage[].{kind}Settings": Lost(
+                "storage", "not mounted by Tidegate: a boot script of your own image may"
+            )
+            for kind in ("FsxOpenZfs", "FsxOntap", "FileCache")
+        },
+        "Monitoring.DetailedMonitoring": _light("EC2's metrics come every five minutes", False),
+        "Monitoring.Logs.CloudWatch.DeletionPolicy": _light("logs outlive the stack", "Retain"),
+        "Monitoring.Dashboards.CloudWatch.Enabled": _light(
+            "a dashboard comes with metrics: full, which is paid by the metric", False
+        ),
+        "AdditionalPackages": Lost("packages", "Intel's packages come from an image of your own"),
+        "Tags": TAGS,
+        "Iam.Roles": _light("functions have roles of their own, with the least rights"),
+        "Iam.ResourcePrefix": Lost(
+            "resource-prefix", "roles have names of their own: a policy by prefix refuses them"
+        ),
+        "DirectoryService": Lost(
+            "directory", "users of the directory are unknown: build an image with sssd, users: sssd"
+        ),
+        "Imds.ImdsSupport": _light("IMDSv2 is required: what asks version 1 fails", "v2.0"),
+        "CustomS3Bucket": _light("the stack has a bucket of its own"),
+        "AdditionalResources": Lost(
+            "additional-resources", "the stack does not hold what this template adds"
+        ),
+        "DevSettings.Cookbook": Lost("packages", "no Chef recipes run: build an image"),
+        "DevSettings.AmiSearchFilters": Lost("image", "AWS's own image is used, see image"),
+        **{
+            f"DevSettings.{key}": _light("has a meaning for ParallelCluster's own code alone")
+            for key in (
+                *("NodePackage", "ClusterTemplate", "InstanceTypesData", "EfaInterfaceType"),
+                *("Timeouts.HeadNodeBootstrapTimeout", "Timeouts.ComputeInstanceInfoTimeout"),
+                "ComputeStartupTimeMetricEnabled",
+            )
+        },
+        "DeploymentSettings.LambdaFunctionsVpcConfig": Lost(
+            "functions-network", "functions run outside of your network"
+        ),
+        "DeploymentSettings.DefaultUserHome": _light("homes are on the head", "Shared"),
+    }
+)
+
+NEEDLESS: Mapping[str, str] = MappingProxyType(
+    {
+        "HeadNode.LocalStorage.RootVolume.Encrypted": ENCRYPTED,
+        "HeadNode.SharedStorageType": "Slurm's files and users' come from EFS and a data volume",
+        "HeadNode.SharedStorageEfsSettings": "EFS is encrypted always",
+        f"{_SETTINGS}.Dns.DisableManagedDns": "nodes have their names from EC2 itself",
+        f"{_SETTINGS}.Dns.UseEc2Hostnames": "nodes bear their EC2 instance ids",
+        f"{_SETTINGS}.QueueUpdateStrategy": "changed nodes are replaced within disruption.budgets",
+        f"{_ROOT}.RootVolume.Encrypted": ENCRYPTED,
+        f"{_QUEUE}.HealthChecks": GPU_CHECK,
+        f"{_RESOURCE}.HealthChecks": GPU_CHECK,
+        f"{_RESOURCE}.Efa.GdrSupport": "GPUDirect RDMA is on where the type has it",
+        f"{_EFS}.Encrypted": "EFS is encrypted always",
+        f"{_EFS}.EncryptionInTransit": "EFS is mounted with TLS always",
+        f"{_EFS}.IamAuthorization": "EFS is mounted with IAM always",
+        "Monitoring.Logs.Rotation": "logs are rotated always",
+        "Monitoring.Alarms.Enabled": "alarms are there always; see alarm_email",
+        "DeploymentSettings.DisableSudoAccessForDefaultUser": "no user of a job has sudo",
+    }
+)

@@ -1,0 +1,196 @@
+"""Queues and their compute resources as partitions and pools."""
+
+from collections.abc import Container
+
+from tidegate.cli.pcluster.network import Places, stand_in_zone
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.shape import (
+    ComputeResource,
+    Configuration,
+    PlacementGroup,
+    Queue,
+    Reservation,
+)
+from tidegate.core.model.frozen import frozen
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.rules import MAX_PLACEHOLDERS
+
+MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
+USUAL_JOB_NODES = 16
+STAND_IN_START, STAND_IN_END = "2027-01-01T00:00:00Z", "2099-01-01T00:00:00Z"
+
+
+@frozen
+class _Asked:
+    """A compute resource, its queue, its place; zones that are known, and stand-ins for all."""
+
+    queue: Queue
+    resource: ComputeResource
+    place: str
+    zones: list[str]
+    stand_ins: list[str]
+
+    @property
+    def reservation(self) -> Reservation:
+        own = self.resource.capacity_reservation_target
+        return own or self.queue.capacity_reservation_target or Reservation()
+
+
+def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Translated) -> None:
+    """Fills `partitions`, `pools` and `reservations`."""
+    made: Yaml = {}
+    partitions: Yaml = {}
+    done.file |= {"partitions": partitions, "pools": made}
+    for queue in old.queues:
+        names: list[str] = []
+        stand_ins = [stand_in_zone(old, each, region, places) for each in queue.subnets]
+        zones = [zone for each in queue.subnets if (zone := places.zone(each))]
+        for resource in queue.compute_resources or ():
+            place = f"Scheduling.SlurmQueues[{queue.name}].ComputeResources[{resource.name}]"
+            all_zones = list(dict.fromkeys(stand_ins)) or [f"{region}a"]
+            known = list(dict.fromkeys(zones)) if len(zones) == len(queue.subnets) else []
+            asked = _Asked(queue, resource, place, known, all_zones)
+            if types := _types(asked, done):
+                name = _pool_name(queue.name, resource.name, made)
+                made[name] = _pool(asked, types, idle_s, done)
+                names.append(name)
+                if not known:
+                    subnets = ", ".join(queue.subnets) or "AWS's choice"
+                    gap = Gap(("pools", name, "zones"), f"those of {subnets}", all_zones)
+                    done.gaps.append(gap)
+        if names:
+            partitions[queue.name] = {"pools": names}
+    if len(partitions) > 1:
+        next(iter(partitions.values()))["default"] = True
+    _job_sizes(done)
+
+
+def _types(asked: _Asked, done: Translated) -> list[str]:
+    """Those that a pool may have; none, where the resource is left out."""
+    if asked.resource.most == 0:
+        done.notes.append(f"{asked.place}: MaxCount is 0, so there is no pool of it")
+        return []
+    known: list[str] = []
+    for each in asked.resource.types:
+        row = load_catalogue().get(each)
+        if row is None or row.unusable:
+            why = row.unusable if row else f"{each} is not in the catalogue of instance types"
+            done.lose(asked.place, "instance-type", why)
+        else:
+            known.append(each)
+    if not known:
+        done.lose(asked.place, "instance-type", "none of its types is left: it has no pool")
+    return known
+
+
+def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yaml:
+    resource = asked.resource
+    pool: Yaml = {
+        "instance_types": types,
+        "zones": list(asked.zones),
+        "capacity_types": [_market(asked, types, done)],
+        "limits": {"nodes": resource.most},
+        "idle_s": idle_s,
+    }
+    if resource.most > USUAL_JOB_NODES:
+        pool["max_job_nodes"] = resource.most
+    if resource.least:
+        pool["min_nodes"] = resource.least
+    if resource.efa and resource.efa.enabled:
+        pool["efa"] = True
+        for each in types:
+            if not load_catalogue()[each].instance_type.is_efa:
+                done.lose(f"{asked.place}.Efa", "efa", f"{each} has no EFA interface")
+    if asked.queue.root_gib:
+        pool["root_gib"] = asked.queue.root_gib
+    if _is_close(asked, done):
+        pool["placement_group"] = True
+    return pool
+
+
+def _is_close(asked: _Asked, done: Translated) -> bool:
+    """Whether nodes are in a placement group; the resource's own word counts before the queue's."""
+    own = asked.resource.networking.placement_group if asked.resource.networking else None
+    of_queue = asked.queue.networking.placement_group if asked.queue.networking else None
+    group = own or of_queue or PlacementGroup()
+    if group.enabled is False or not (group.enabled or group.named):
+        return False
+    if group.named:
+        means = f"gangs are in a group of the stack's own, not in {group.named}"
+        done.lose(f"{asked.place}.Networking.PlacementGroup", "placement-group", means)
+    return True
+
+
+def _market(asked: _Asked, types: list[str], done: Translated) -> str:
+    market = MARKETS[asked.queue.capacity_type or "ONDEMAND"]
+    target = asked.reservation
+    place = f"{asked.place}.CapacityReservationTarget"
+    if target.capacity_reservation_id and market != "spot":
+        kind = "capacity-block" if market == "capacity-block" else "reserved"
+        if kind == "reserved":
+            means = (
+                f"nodes come from open reservations: EC2 gives none of"
+                f" {target.capacity_reservation_id} if that is targeted"
+            )
+            done.lose(place, "targeted-reservation", means)
+        _reserve(asked, target.capacity_reservation_id, kind, types[0], done)
+        return kind
+    if group := target.capacity_reservation_resource_group_arn:
+        means = f"{group} is not used: nodes are bought {_on_demand(asked)}"
+        done.lose(place, "on-demand-instead", f"{means}; name its reservations one by one")
+    elif market == "capacity-block":
+        means = f"no capacity block is named: nodes are bought {_on_demand(asked)}"
+        done.lose(f"{asked.place}.CapacityType", "on-demand-instead", means)
+    return "spot" if market == "spot" else "on-demand"
+
+
+def _on_demand(asked: _Asked) -> str:
+    kept = asked.resource.least
+    return f"on demand, and {kept} are kept all the time" if kept else "on demand"
+
+
+def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Translated) -> None:
+    """ParallelCluster names a reservation by its id alone; EC2 knows the rest of it."""
+    entries: list[Yaml] = done.file.setdefault("reservations", [])
+    if any(each["id"] == id for each in entries):
+        return
+    index = str(len(entries))
+    zone = asked.zones[0] if len(asked.zones) == 1 else None
+    entry: Yaml = {"id": id, "kind": kind, "instance_type": instance_type, "zone": zone}
+    entry |= {"count": asked.resource.most, "starts_at": None}
+    stand_ins = {"zone": asked.stand_ins[0], "starts_at": STAND_IN_START}
+    if kind == "capacity-block":
+        entry["ends_at"] = None
+        stand_ins["ends_at"] = STAND_IN_END
+    entries.append(entry)
+    command = f"aws ec2 describe-capacity-reservations --capacity-reservation-ids {id}"
+    for key, stand_in in stand_ins.items():
+        if entry[key] is None:
+            path = ("reservations", index, key)
+            done.gaps.append(Gap(path, f"see `{command}`, for its count too", stand_in))
+
+
+def _pool_name(queue: str, resource: str, taken: Container[str]) -> str:
+    """At most 31 characters, and none that another pool has."""
+    name = f"{queue}-{resource}".lower().replace("_", "-")
+    names = (name[:31], *(f"{name[:28]}-{number}" for number in range(2, 100)))
+    return next(each for each in names if each not in taken)
+
+
+def _job_sizes(done: Translated) -> None:
+    """Slurm takes a job as large as a pool, as long as slurm.conf has room for its placeholders."""
+    made = done.file["pools"]
+    groups: dict[str, int] = {}
+    for pool in made.values():
+        for each in pool["instance_types"]:
+            size = pool.get("max_job_nodes", USUAL_JOB_NODES)
+            groups[each] = max(groups.get(each, 0), size)
+    if sum(groups.values()) <= MAX_PLACEHOLDERS:
+        return
+    most = max(1, MAX_PLACEHOLDERS // len(groups))
+    for name, pool in made.items():
+        size = min(most, pool["limits"]["nodes"])
+        pool["max_job_nodes"] = size
+        if size < pool["limits"]["nodes"]:
+            means = f"Slurm refuses a job of more than {size} nodes, of {pool['limits']['nodes']}"
+            done.lose(f"pools.{name}.max_job_nodes", "job-size", means)

@@ -1,0 +1,225 @@
+"""What a ParallelCluster 3 configuration must look like to be translated.
+
+Source: AWS ParallelCluster guide v3, "Cluster configuration file".
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_pascal
+
+from tidegate.wire.finite import FINITE
+from tidegate.wire.problems import Problem, problems_of
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+type CapacityType = Literal["ONDEMAND", "SPOT", "CAPACITY_BLOCK"]
+
+
+class _Part(BaseModel):
+    """Names that are not read may hold anything; `keys.py` knows them."""
+
+    model_config = ConfigDict(alias_generator=to_pascal, **FINITE)
+
+
+class Reservation(_Part):
+    capacity_reservation_id: str | None = None
+    capacity_reservation_resource_group_arn: str | None = None
+
+
+class PlacementGroup(_Part):
+    enabled: bool | None = None
+    id: str | None = None
+    name: str | None = None
+
+    @property
+    def named(self) -> str:
+        return self.name or self.id or ""
+
+
+class Proxy(_Part):
+    http_proxy_address: str | None = None
+
+
+class Networking(_Part):
+    subnet_id: str | None = None
+    subnet_ids: list[str] | None = None
+    placement_group: PlacementGroup | None = None
+    proxy: Proxy | None = None
+
+
+class Image(_Part):
+    os: str | None = None
+    custom_ami: str | None = None
+
+
+class RootVolume(_Part):
+    size: int | None = None
+
+
+class LocalStorage(_Part):
+    root_volume: RootVolume | None = None
+
+
+class ComputeSettings(_Part):
+    local_storage: LocalStorage | None = None
+
+
+class Instance(_Part):
+    instance_type: str
+
+
+class Efa(_Part):
+    enabled: bool | None = None
+
+
+class ComputeResource(_Part):
+    name: NonEmpty
+    instance_type: str | None = None
+    instances: list[Instance] | None = None
+    min_count: int | None = Field(default=None, ge=0)
+    max_count: int | None = Field(default=None, ge=0)
+    efa: Efa | None = None
+    networking: Networking | None = None
+    capacity_reservation_target: Reservation | None = None
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        if not self.types:
+            raise ValueError("has neither InstanceType nor Instances")
+        if self.least > self.most:
+            raise ValueError(f"MinCount is {self.least}, more than MaxCount ({self.most})")
+        return self
+
+    @property
+    def types(self) -> list[str]:
+        one = [self.instance_type] if self.instance_type else []
+        return one or list(dict.fromkeys(each.instance_type for each in self.instances or ()))
+
+    @property
+    def least(self) -> int:
+        return self.min_count or 0
+
+    @property
+    def most(self) -> int:
+        """ParallelCluster's default where there is no value, which YAML may also say."""
+        return 10 if self.max_count is None else self.max_count
+
+
+class Queue(_Part):
+    name: NonEmpty
+    capacity_type: CapacityType | None = None
+    networking: Networking | None = None
+    image: Image | None = None
+    compute_settings: ComputeSettings | None = None
+    capacity_reservation_target: Reservation | None = None
+    compute_resources: list[ComputeResource] | None = None
+
+    @property
+    def subnets(self) -> list[str]:
+        return (self.networking.subnet_ids if self.networking else None) or []
+
+    @property
+    def root_gib(self) -> int | None:
+        storage = self.compute_settings.local_storage if self.compute_settings else None
+        return storage.root_volume.size if storage and storage.root_volume else None
+
+
+class Database(_Part):
+    uri: str | None = None
+
+
+class Settings(_Part):
+    scaledown_idletime: int | None = Field(default=None, ge=-1)
+    database: Database | None = None
+    custom_slurm_settings: list[dict[str, Any]] | None = None
+    munge_key_secret_arn: str | None = None
+
+
+class Scheduling(_Part):
+    scheduler: Literal["slurm"] = "slurm"
+    slurm_queues: list[Queue] | None = None
+    slurm_settings: Settings | None = None
+
+
+class HeadNode(_Part):
+    instance_type: str | None = None
+    networking: Networking | None = None
+    image: Image | None = None
+    local_storage: LocalStorage | None = None
+
+
+class FileSystem(_Part):
+    file_system_id: str | None = None
+    kms_key_id: str | None = None
+    storage_capacity: int | None = Field(default=None, ge=1)
+    deployment_type: str | None = None
+
+
+class SharedStorage(_Part):
+    name: NonEmpty
+    mount_dir: NonEmpty
+    storage_type: NonEmpty
+    efs_settings: FileSystem | None = None
+    fsx_lustre_settings: FileSystem | None = None
+    ebs_settings: dict[str, Any] | None = None
+    fsx_open_zfs_settings: dict[str, Any] | None = None
+    fsx_ontap_settings: dict[str, Any] | None = None
+    file_cache_settings: dict[str, Any] | None = None
+
+    @property
+    def has_other_settings(self) -> bool:
+        """Those of a kind that is not translated, which `keys.py` knows."""
+        ebs, zfs = self.ebs_settings, self.fsx_open_zfs_settings
+        return bool(ebs or zfs or self.fsx_ontap_settings or self.file_cache_settings)
+
+
+class Timeouts(_Part):
+    compute_node_bootstrap_timeout: int | None = Field(default=None, ge=1)
+
+
+class DevSettings(_Part):
+    timeouts: Timeouts | None = None
+
+
+class CloudWatchLogs(_Part):
+    enabled: bool | None = None
+    retention_in_days: int | None = Field(default=None, ge=0)
+
+
+class Logs(_Part):
+    cloud_watch: CloudWatchLogs | None = None
+
+
+class Monitoring(_Part):
+    logs: Logs | None = None
+
+
+class Iam(_Part):
+    permissions_boundary: str | None = None
+
+
+class Configuration(_Part):
+    region: str | None = None
+    image: Image | None = None
+    head_node: HeadNode | None = None
+    scheduling: Scheduling
+    shared_storage: list[SharedStorage] | None = None
+    monitoring: Monitoring | None = None
+    iam: Iam | None = None
+    dev_settings: DevSettings | None = None
+
+    @property
+    def queues(self) -> list[Queue]:
+        return self.scheduling.slurm_queues or []
+
+    @property
+    def settings(self) -> Settings:
+        return self.scheduling.slurm_settings or Settings()
+
+
+def shaped(text: Any) -> Configuration | list[Problem]:
+    """The configuration, or what of it cannot be translated, each with its place."""
+    try:
+        return Configuration.model_validate(text, strict=True)
+    except ValidationError as error:
+        return problems_of(error, Configuration)

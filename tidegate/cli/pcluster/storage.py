@@ -1,0 +1,95 @@
+"""Shared files: one EFS and one Lustre are mounted everywhere, others are told."""
+
+import re
+
+from tidegate.cli.pcluster.keys import EFS_SPEED
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.shape import Configuration, FileSystem
+from tidegate.wire.places import shared_dir
+
+LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
+STAND_IN_GROUP, STAND_IN_MOUNT = "sg-00000000", "fsx"
+SCRATCH, PERSISTENT = "scratch", "persistent"
+_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
+
+
+def shared(old: Configuration, done: Translated) -> None:
+    """The first of each kind at its directory."""
+    has_files = False
+    for each in old.shared_storage or ():
+        place = f"SharedStorage[{each.name}]"
+        directory = f"/{each.mount_dir.strip('/')}"
+        if each.storage_type == "Efs":
+            if has_files or not _may_be_shared(directory):
+                done.lose(place, "storage", f"{directory} is not mounted: one EFS is, elsewhere")
+                continue
+            has_files = True
+            done.file["shared_dir"] = directory
+            _files(each.efs_settings or FileSystem(), place, done)
+        elif each.storage_type == "FsxLustre":
+            if "lustre" in done.file or not _may_be_shared(directory):
+                done.lose(place, "storage", f"{directory} is not mounted: one Lustre is, elsewhere")
+                continue
+            settings = each.fsx_lustre_settings or FileSystem()
+            done.file["lustre"] = {"directory": directory, **_lustre(settings, place, done)}
+        elif not each.has_other_settings:  # else these say what is lost
+            done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
+    _key(old, done)
+
+
+def _may_be_shared(directory: str) -> bool:
+    try:
+        return bool(shared_dir(directory))
+    except ValueError:
+        return False
+
+
+def _files(settings: FileSystem, place: str, done: Translated) -> None:
+    if settings.file_system_id is None:
+        done.lose(place, EFS_SPEED.code, EFS_SPEED.means)
+        return
+    existing = done.file.setdefault("existing", {})
+    existing["file_system"] = settings.file_system_id
+    existing["file_security_group"] = None
+    text = f"the security group of the mount targets of {settings.file_system_id}"
+    done.gaps.append(Gap(("existing", "file_security_group"), text, STAND_IN_GROUP))
+
+
+def _lustre(settings: FileSystem, place: str, done: Translated) -> Yaml:
+    if settings.file_system_id:
+        of = f"of {settings.file_system_id}"
+        for name, what, stand_in in (
+            ("mount_name", "mount name", STAND_IN_MOUNT),
+            ("security_group", "security group", STAND_IN_GROUP),
+        ):
+            path = ("lustre", "existing", name)
+            done.gaps.append(Gap(path, f"the {what} {of}, see FSx's console", stand_in))
+        existing: Yaml = {"id": settings.file_system_id, "mount_name": None, "security_group": None}
+        return {"existing": existing}
+    wanted = settings.storage_capacity or LEAST_LUSTRE_GIB
+    steps = -(-wanted // LUSTRE_STEP_GIB)
+    gib = steps * LUSTRE_STEP_GIB if wanted > LEAST_LUSTRE_GIB else LEAST_LUSTRE_GIB
+    if gib != wanted:
+        means = f"has {gib} GiB, not {wanted}: 1200 or a multiple of 2400"
+        done.lose(f"{place}.FsxLustreSettings.StorageCapacity", "lustre-size", means)
+    kind = settings.deployment_type or "SCRATCH_2"
+    return {
+        "kind": PERSISTENT if kind.startswith("PERSISTENT") else SCRATCH,
+        "storage_gib": gib,
+    }
+
+
+def _key(old: Configuration, done: Translated) -> None:
+    """One key of one's own for all that the stack makes, where all name the same."""
+    keys = {
+        f"SharedStorage[{each.name}].{kind}Settings.KmsKeyId": settings.kms_key_id
+        for each in old.shared_storage or ()
+        for kind, settings in (("Efs", each.efs_settings), ("FsxLustre", each.fsx_lustre_settings))
+        if settings and settings.kms_key_id
+    }
+    if len(set(keys.values())) == 1 and _ARN.fullmatch(next(iter(keys.values())) or ""):
+        done.file["kms_key"] = next(iter(keys.values()))
+        return
+    for place, key in keys.items():
+        means = f"{key} is not used: kms_key takes one key's ARN, for volumes and files alike"
+        done.lose(place, "kms-key", means)

@@ -1,0 +1,180 @@
+"""A ParallelCluster 3 configuration as a cluster file.
+
+Source: AWS ParallelCluster guide v3, "Cluster configuration file", Slurm scheduler.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidegate.cli.pcluster import pools, storage
+from tidegate.cli.pcluster.network import Places, network
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, judge
+from tidegate.cli.pcluster.shape import Configuration
+from tidegate.wire import names
+from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.wire.deployment import RETENTION_DAYS
+
+# ParallelCluster's own defaults.
+IDLE_MIN, LOG_DAYS = 10, 180
+YEAR_S = 365 * 24 * 3600
+# The system of Tidegate's usual image; others need a repository with Slurm.
+OWN_OS = "ubuntu2404"
+STAND_IN_USD = 1.0
+
+_SETTING: TypeAdapter[dict[str, str]] = TypeAdapter(
+    dict[names.SlurmSetting, names.SettingValue], config={"defer_build": True}
+)
+
+
+def translate(
+    text: Yaml, old: Configuration, *, name: str, region: str, places: Places
+) -> Translated:
+    """One pool for each compute resource, one partition for each queue."""
+    done = Translated({"name": name, "region": region})
+    _slurm(old, done)
+    _head(old, done)
+    _image(old, done)
+    network(old, region, places, done)
+    storage.shared(old, done)
+    _monitoring(old, done)
+    if old.iam and old.iam.permissions_boundary:
+        done.file["permissions_boundary"] = old.iam.permissions_boundary
+    pools.pools(old, _idle_s(old), region, places, done)
+    timeouts = old.dev_settings.timeouts if old.dev_settings else None
+    if timeouts and timeouts.compute_node_bootstrap_timeout:
+        done.file["timings"] = {"boot_bound_s": timeouts.compute_node_bootstrap_timeout}
+    _prices(region, done)
+    judge(text, done)
+    return done
+
+
+def _idle_s(old: Configuration) -> int:
+    minutes = old.settings.scaledown_idletime
+    if minutes == -1:  # for ever
+        return YEAR_S
+    return max(1, (IDLE_MIN if minutes is None else minutes) * 60)
+
+
+def _slurm(old: Configuration, done: Translated) -> None:
+    slurm: Yaml = {}
+    if old.settings.database:
+        slurm["accounting"] = True
+        done.lose(
+            "Scheduling.SlurmSettings.Database",
+            "accounting",
+            "accounts and usage begin anew, in a database on the head's data volume",
+        )
+    settings: dict[str, str] = {}
+    for index, lines in enumerate(old.settings.custom_slurm_settings or ()):
+        for key, value in lines.items():
+            word = "YES" if value is True else "NO" if value is False else str(value)
+            if reason := _refused({**settings, key: word}):
+                place = f"Scheduling.SlurmSettings.CustomSlurmSettings[{index}].{key}"
+                done.lose(place, "slurm-settings", reason)
+            else:
+                settings[key] = word
+    if settings:
+        slurm["settings"] = settings
+    if slurm:
+        done.file["slurm"] = slurm
+    if secret := old.settings.munge_key_secret_arn:
+        done.file.setdefault("existing", {})["munge_secret"] = secret
+
+
+def _refused(settings: Mapping[str, str]) -> str:
+    """Why the last of these lines may not stand in slurm.settings; "" when it may."""
+    try:
+        _SETTING.validate_python(settings)
+        names.usable_settings(dict(settings))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if first["type"] == "value_error":
+            return str(first["ctx"]["error"])
+        return "is no plain line of slurm.conf: put NodeName and PartitionName into slurm.static"
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _head(old: Configuration, done: Translated) -> None:
+    if old.head_node is None:
+        return
+    head: Yaml = {}
+    if wanted := old.head_node.instance_type:
+        try:
+            TypeAdapter(names.HeadInstanceType).validate_python(wanted)
+            head["instance_type"] = wanted
+        except ValidationError:
+            means = f"{wanted} is no x86 type that a head may be; it is m6i.large instead"
+            done.lose("HeadNode.InstanceType", "head-type", means)
+    disk = old.head_node.local_storage
+    if disk and disk.root_volume and disk.root_volume.size:
+        head["root_gib"] = disk.root_volume.size
+    if head:
+        done.file["head"] = head
+
+
+def _image(old: Configuration, done: Translated) -> None:
+    """Nodes have one image, the head that or one of its own; ParallelCluster's hold its Slurm."""
+    cluster = old.image.custom_ami if old.image else None
+    queues = {
+        queue.name: (queue.image.custom_ami if queue.image else None) or cluster
+        for queue in old.queues
+    }
+    nodes = next(iter(queues.values()), cluster)
+    for queue, image in queues.items():
+        if image != nodes:
+            done.lose(
+                f"Scheduling.SlurmQueues[{queue}].Image.CustomAmi",
+                "queue-images",
+                f"all nodes have one image: {nodes or 'AWS own'}, not {image or 'AWS own'}",
+            )
+    own = old.head_node.image.custom_ami if old.head_node and old.head_node.image else None
+    head = own or cluster
+    if nodes:
+        done.file["image"] = nodes
+        text = "ParallelCluster's own images have another Slurm; build one: tidegate image plan"
+        done.gaps.append(Gap(("image",), f"{text} ({nodes})", nodes))
+    if head and head != nodes:
+        done.file.setdefault("head", {})["image"] = head
+        text = "the head's image needs Python 3.12, Slurm 23.11 and munge; build one"
+        done.gaps.append(Gap(("head", "image"), f"{text} ({head})", head))
+    os = old.image.os if old.image else None
+    if os and os != OWN_OS and not nodes:
+        means = f"nodes have Ubuntu 24.04, not {os}: programs may have to be built again"
+        done.lose("Image.Os", "system", means)
+
+
+def _monitoring(old: Configuration, done: Translated) -> None:
+    logs = old.monitoring.logs if old.monitoring else None
+    cloud = logs.cloud_watch if logs else None
+    if cloud and cloud.enabled is False:
+        return
+    days = LOG_DAYS if cloud is None or cloud.retention_in_days is None else cloud.retention_in_days
+    if days not in RETENTION_DAYS:
+        kept = RETENTION_DAYS[-1]
+        place = "Monitoring.Logs.CloudWatch.RetentionInDays"
+        means = f"logs are kept for {kept} days, not {days or 'for ever'}"
+        done.lose(place, "without-harm", means, is_heavy=False)
+        days = kept
+    done.file["logs"] = {"nodes": True, "retention_days": days}
+
+
+def _prices(region: str, done: Translated) -> None:
+    """AWS's list is known for one region; elsewhere, and for the newest types, prices are asked."""
+    listed = load_list_prices() if region == LIST_PRICE_REGION else {}
+    for pool in done.file["pools"].values():
+        if not {"spot", "on-demand", "reserved"} & set(pool["capacity_types"]):
+            continue
+        for each in pool["instance_types"]:
+            prices: dict[str, Any] = done.file.setdefault("prices_usd_per_hour", {})
+            if each in listed or each in prices:
+                continue
+            prices[each] = {"on-demand": None}
+            path = ("prices_usd_per_hour", each, "on-demand")
+            text = f"its on-demand price in {region}; `tidegate validate` then judges limits by it"
+            done.gaps.append(Gap(path, text, STAND_IN_USD))
+    if not done.file.get("prices_usd_per_hour", True):
+        del done.file["prices_usd_per_hour"]
