@@ -54,7 +54,7 @@ FAULTS_OF_DOING = (
         ),
         (
             "core/passes/nodes.py",
-            '            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")',
+            "            work.send(OrderKind.DRAIN, (node.name,), each.drain_reason)",
             "            pass",
         ),
     ),
@@ -150,7 +150,7 @@ FAULTS_OF_DOING = (
         "a release forgets its drain",
         (
             "agent/release.py",
-            "        if fresh:\n            self.slurm.drain(fresh, self.mark)\n",
+            "        if fresh:\n            self.slurm.drain(fresh, str(self.reason))\n",
             "",
         ),
     ),

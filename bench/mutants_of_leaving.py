@@ -81,7 +81,7 @@ FAULTS_OF_LEAVING = (
         "closed nodes are never opened",
         (
             "core/passes/steer.py",
-            "        if not each.is_closed or found.name in held:",
+            "        if node is None or not each.is_closed or found.name in held:",
             "        if True:",
         ),
     ),

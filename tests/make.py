@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tidegate.core.model.calendar import ALWAYS_UP, Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Timings, reserved_key
 from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import (
     Instance,
     InstanceState,
@@ -23,6 +24,9 @@ from tidegate.service.requests import Placement
 NOW_S = 1_800_000_000.0
 UNLIMITED = Limits()
 ZONE = "us-east-1a"
+# What the watcher of a spot node drains it with.
+NOTICED = str(DrainReason(DrainCode.NOTICED, "EC2 says so", until_s=NOW_S))
+SAVING = str(DrainReason(DrainCode.SAVING, "the node saves its jobs"))
 T4 = InstanceType("g4dn.xlarge", vcpus=4, memory_mib=16384, gpus=1, gpu_type="t4")
 T4_BIG = InstanceType("g4dn.12xlarge", vcpus=48, memory_mib=196608, gpus=4, gpu_type="t4")
 A10G = InstanceType("g5.12xlarge", vcpus=48, memory_mib=196608, gpus=4, gpu_type="a10g")

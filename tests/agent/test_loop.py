@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from tests.agent.fakes import NOW_S, order
+from tests.make import NOTICED, SAVING
 from tidegate.agent.loop import kept
-from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 
@@ -247,7 +247,7 @@ def test_a_guarded_drain_does_not_wait_for_its_node(agent, slurm):
 def test_a_node_whose_own_watcher_drains_it_learns_that_we_have_its_jobs(agent, slurm):
     slurm.put("n1", "MIXED")
     agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: EC2 reclaims it")])
-    slurm.put("n1", "MIXED", "DRAIN", reason=f"{NODE_WATCHES} 2026-01-06T00:00:00Z")
+    slurm.put("n1", "MIXED", "DRAIN", reason=NOTICED)
 
     agent.tick()
 
@@ -257,11 +257,11 @@ def test_a_node_whose_own_watcher_drains_it_learns_that_we_have_its_jobs(agent, 
 def test_a_node_that_saves_its_jobs_is_left_to_it(agent, slurm):
     slurm.put("n1", "MIXED")
     agent.on_orders([order(OrderKind.DRAIN, "n1", text="tidegate: EC2 reclaims it")])
-    slurm.put("n1", "MIXED", "DRAIN", reason=NODE_SAVES)
+    slurm.put("n1", "MIXED", "DRAIN", reason=SAVING)
 
     agent.tick()
 
-    assert slurm.nodes["n1"].reason == NODE_SAVES
+    assert slurm.nodes["n1"].reason == SAVING
 
 
 @pytest.mark.parametrize("is_up", [True, False], ids=["a node that is up", "one that boots"])

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.agent.fakes import NOW_S, order
+from tests.make import SAVING
 from tidegate.agent.orders import Worker
-from tidegate.core.interruption.save import NODE_SAVES
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.orders import OrderKind, OrderOutcome
 
@@ -350,7 +350,7 @@ def test_a_refusal_of_the_first_components_signal_is_told_of_the_one_that_was_na
 
 
 def test_a_heterogeneous_job_that_one_of_its_nodes_saves_gets_no_second_signal(slurm, worker):
-    slurm.put("n2", "MIXED", "DRAIN", reason=NODE_SAVES)
+    slurm.put("n2", "MIXED", "DRAIN", reason=SAVING)
     for job_id, name in (("7", "n1"), ("8", "n2"), ("9", "n3")):
         slurm.queue(job_id, "RUNNING", node_names=(name,), het_job_id="7")
 
@@ -360,7 +360,7 @@ def test_a_heterogeneous_job_that_one_of_its_nodes_saves_gets_no_second_signal(s
 
 
 def test_a_node_that_saves_its_jobs_itself_keeps_them(slurm, worker):
-    slurm.put("n1", "MIXED", "DRAIN", reason=NODE_SAVES)
+    slurm.put("n1", "MIXED", "DRAIN", reason=SAVING)
     slurm.put("n2", "MIXED")
     slurm.queue("1", "RUNNING", node_names=("n1",))
     slurm.queue("2", "RUNNING", node_names=("n2",))

@@ -8,11 +8,11 @@ import pytest
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.make import T4, T4_BIG, cluster, instance, offering, pool, record, snapshot
 from tidegate.agent.orders import Worker
-from tidegate.core.fleet.judge import CLOSED_REASON
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.model.slurm import Node
+from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
 
 FIRST, SECOND = "i-00000000000000001", "i-00000000000000002"
@@ -78,7 +78,7 @@ def test_a_node_that_is_kept_gets_the_large_job_and_not_the_small_one(slurm: Rea
     assert where(slurm, filling) == (SECOND,)
     small = slurm.submit("--gres=gpu:1", "-t", "60")
     steer(slurm, T4, T4_BIG)
-    assert node(slurm, SECOND).reason == CLOSED_REASON
+    assert node(slurm, SECOND).reason == str(CLOSED)
     assert slurm.state(filling) == "RUNNING"
 
     slurm.cancel(filling)

@@ -151,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "fleet/judge.py",
-        "    if now_s < until_s:",
+        "    if now_s < (kept.until_s or 0.0):",
         "    if True:",
         "test_gates.py::test_a_kept_node_opens_when_the_boot_bound_has_passed",
     ),

@@ -84,7 +84,7 @@ def test_a_prepaid_node_goes_where_a_limit_counts_it_that_a_job_waits_for() -> N
 
     (order,) = orders(made, OrderKind.RELEASE)
     assert order.names == ("i-1",)
-    assert order.text.endswith("and a limit counts it that job 1 waits for")
+    assert order.text.endswith("and a limit counts it that job 1 waits for (empty)")
     assert order.only_if == ("IDLE",)
     assert "limited to 1 nodes" in why(made, "1")
 
@@ -153,7 +153,7 @@ def test_it_goes_for_the_first_job_that_it_helps() -> None:
     (order,) = orders(plan(seen(Limits(nodes=1), jobs=[*first, BIG])), OrderKind.RELEASE)
 
     assert order.names == ("i-1",)
-    assert order.text.endswith("that job 1 waits for")
+    assert order.text.endswith("that job 1 waits for (empty)")
 
 
 def keeping(min_nodes: int, shown: Snapshot) -> Snapshot:

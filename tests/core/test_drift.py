@@ -98,7 +98,7 @@ def test_a_node_from_another_template_is_drained_once_the_new_one_is_proven():
 
     assert going(made) == ["i-1"]
     assert orders(made, OrderKind.DRAIN)[0].text == (
-        "tidegate: drifted: made from template old-1, pool t4 has new-2 now"
+        "tidegate: drifted: made from template old-1, pool t4 has new-2 now (drifted)"
     )
 
 

@@ -78,12 +78,13 @@ def test_an_expired_node_that_idles_goes_at_once_and_one_that_works_is_drained()
     assert (released(made), drained(made)) == (["i-1"], ["i-2"])
     assert orders(made, OrderKind.RELEASE)[0].only_if == ("IDLE",)
     assert (
-        orders(made, OrderKind.DRAIN)[0].text == "tidegate: expired: pool t4 keeps nodes for 60 min"
+        orders(made, OrderKind.DRAIN)[0].text
+        == "tidegate: expired: pool t4 keeps nodes for 60 min (expired)"
     )
 
 
 def test_a_drained_node_is_waited_for_and_then_released():
-    reason = "tidegate: expired: pool t4 keeps nodes for 60 min"
+    reason = "tidegate: expired: pool t4 keeps nodes for 60 min (expired)"
     busy_still = seen(t4(), {"i-1": OLD}, [busy("i-1", DRAINED, reason)], running("i-1"))
     free = seen(t4(), {"i-1": OLD}, [node("i-1", state="IDLE+DRAIN", reason=reason)])
 

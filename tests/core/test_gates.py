@@ -24,8 +24,8 @@ from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 
-KEPT = "tidegate: kept for gang 9 until 2027-01-15T08:15:00Z"
-LATE = "tidegate: kept for gang 9 until 2027-01-15T07:59:00Z"
+KEPT = "tidegate: kept for gang 9 (kept 9 until 2027-01-15T08:15:00Z)"
+LATE = "tidegate: kept for gang 9 (kept 9 until 2027-01-15T07:59:00Z)"
 
 
 def gang(nodes: int = 2) -> Job:

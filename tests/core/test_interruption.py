@@ -16,6 +16,7 @@ from tidegate.core.interruption.save import (
     saves,
 )
 from tidegate.core.model.cluster import Timings
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.orders import Order, OrderKind
@@ -37,6 +38,9 @@ def notices(*names: str, reclaim_at_s: float = RECLAIM_AT_S) -> list[Notice]:
     return [Notice(name, reclaim_at_s) for name in names]
 
 
+GOING = DrainReason(DrainCode.RECLAIM, "EC2 reclaims it")
+
+
 def of(kind: OrderKind, orders: tuple[Order, ...]) -> list[Order]:
     return [order for order in orders if order.kind is kind]
 
@@ -45,7 +49,7 @@ def storm(count: int) -> tuple[Order, ...]:
     """Orders for so many nodes with a job each that wants USR1 and 20 s."""
     names = [f"i-{number:017x}" for number in range(count)]
     jobs = [job(n, on=[name], comment="tidegate:ckpt=USR1@20") for n, name in enumerate(names)]
-    of_nodes = orders_for(notices(*names), "EC2 reclaims it", NOW_S, TIMINGS)
+    of_nodes = orders_for(notices(*names), GOING, NOW_S, TIMINGS)
     return (*of_nodes, *saves(notices(*names), reading(*jobs), NOW_S, TIMINGS))
 
 
@@ -183,7 +187,7 @@ def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:
     jobs = reading(*(job(n, on=[f"i-{n}"], comment="tidegate:ckpt=USR1@20") for n in range(4)))
 
     def asked(some: list[Notice]) -> tuple[Order, ...]:
-        return (*orders_for(some, "gone", NOW_S, TIMINGS), *saves(some, jobs, NOW_S, TIMINGS))
+        return (*orders_for(some, GOING, NOW_S, TIMINGS), *saves(some, jobs, NOW_S, TIMINGS))
 
     some = notices("i-0", "i-1", "i-2")
     other = asked(notices("i-0", "i-1", "i-3"))
@@ -193,13 +197,13 @@ def test_the_same_question_gives_the_same_ids_in_any_order_of_notices() -> None:
 
 
 def test_a_notice_that_comes_late_still_drains() -> None:
-    (drain,) = orders_for(notices("i-1", reclaim_at_s=NOW_S - 60), "gone", NOW_S, TIMINGS)
+    (drain,) = orders_for(notices("i-1", reclaim_at_s=NOW_S - 60), GOING, NOW_S, TIMINGS)
 
     assert drain.not_after_s == NOW_S + TIMINGS.order_ttl_s
 
 
 def test_no_notice_is_no_order() -> None:
-    assert orders_for((), "gone", NOW_S, TIMINGS) == ()
+    assert orders_for((), GOING, NOW_S, TIMINGS) == ()
     assert saves((), reading(job(1, on=["i-1"])), NOW_S, TIMINGS) == ()
 
 

@@ -135,7 +135,7 @@ def test_a_cordoned_node_takes_no_job_and_its_own_run_to_their_end() -> None:
 
     assert (send.order.kind, send.order.text) == (
         OrderKind.DRAIN,
-        "tidegate: AWS Health: RETIREMENT",
+        "tidegate: AWS Health: RETIREMENT (cordon RETIREMENT)",
     )
 
 
@@ -152,25 +152,28 @@ def test_ten_minutes_before_maintenance_jobs_move_and_the_node_is_replaced() -> 
     assert len(launches(made)) == 1
 
 
+LEAVE = Cordon("EC2 recommends to leave", NOW_S - 60, lifts_at_s=NOW_S, code="rebalance")
+
+
 @pytest.mark.parametrize("busy", [True, False])
 def test_a_node_that_outlives_its_cordon_takes_jobs_again(busy: bool) -> None:
-    kept = replace(record(), cordon=Cordon("rebalance", NOW_S - 60, lifts_at_s=NOW_S))
+    kept = replace(record(), cordon=LEAVE)
     state = f"{'MIXED' if busy else 'IDLE'}+DRAIN+DYNAMIC_NORM"
-    drained = node(state=state, gpus_alloc=int(busy), reason="tidegate: rebalance")
+    drained = node(state=state, gpus_alloc=int(busy), reason=str(LEAVE.drain_reason))
     jobs = [job(7, on=["i-1"])] if busy else [job(7)]
 
     made = plan(snapshot(jobs, [drained], instances=[instance()], records=[kept]))
 
     assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [
-        (("i-1",), "tidegate: rebalance")
+        (("i-1",), str(LEAVE.drain_reason))
     ]
     assert orders(made, OrderKind.RELEASE) == []
     assert launches(made) == []
 
 
 def test_a_cordon_holds_until_its_time() -> None:
-    kept = replace(record(), cordon=Cordon("rebalance", NOW_S - 60, lifts_at_s=NOW_S + 1))
-    drained = node(state="MIXED+DRAIN", gpus_alloc=1, reason="tidegate: rebalance")
+    kept = replace(record(), cordon=replace(LEAVE, lifts_at_s=NOW_S + 1))
+    drained = node(state="MIXED+DRAIN", gpus_alloc=1, reason=str(LEAVE.drain_reason))
 
     made = plan(snapshot([job(7, on=["i-1"])], [drained], instances=[instance()], records=[kept]))
 

@@ -20,7 +20,6 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.explain.node_report import prospects
-from tidegate.core.fleet.judge import CLOSED_REASON
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool
 from tidegate.core.model.ec2 import Market
@@ -31,6 +30,7 @@ from tidegate.core.model.pool_history import Arrivals, FailedLaunch, PoolHistory
 from tidegate.core.model.slurm import Job, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
+from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
 
 PRICE = Waiting(20.0)
@@ -257,7 +257,7 @@ def test_the_node_report_says_that_it_is_a_spare_one():
 def test_a_node_that_is_closed_to_smaller_jobs_is_a_spare_one_all_the_same():
     idle = seen(known(OFTEN), idle=1)
     assert idle.digest is not None
-    closed = node("i-0", state="IDLE+DRAIN+DYNAMIC_NORM", reason=CLOSED_REASON, set_by=SetBy.US)
+    closed = node("i-0", state="IDLE+DRAIN+DYNAMIC_NORM", reason=str(CLOSED), set_by=SetBy.US)
     reading = replace(idle.digest.reading, nodes=(closed,))
 
     made = plan(replace(idle, digest=replace(idle.digest, reading=reading)))

@@ -19,7 +19,6 @@ from tests.make import (
     record,
     snapshot,
 )
-from tidegate.core.fleet.judge import CLOSED_REASON
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, InstanceType, Market
@@ -28,6 +27,7 @@ from tidegate.core.model.orders import Order, OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -80,11 +80,11 @@ def busy(name: str = "i-big", gpus: int = 4) -> Node:
 def closed(name: str = "i-big", gpus: int = 0) -> Node:
     base = "MIXED" if gpus else "IDLE"
     state = f"{base}+DRAIN+DYNAMIC_NORM"
-    return node(name, T4_BIG, state=state, gpus_alloc=gpus, reason=CLOSED_REASON)
+    return node(name, T4_BIG, state=state, gpus_alloc=gpus, reason=str(CLOSED))
 
 
 def closings(made: Plan) -> list[Order]:
-    return [one for one in orders(made, OrderKind.DRAIN) if one.text == CLOSED_REASON]
+    return [one for one in orders(made, OrderKind.DRAIN) if one.text == str(CLOSED)]
 
 
 def weights(made: Plan) -> dict[str, int]:

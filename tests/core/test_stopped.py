@@ -9,6 +9,7 @@ from tests.core.test_planner import shuffled
 from tests.make import NOW_S, digest, instance, job, node, placement, record, snapshot
 from tidegate.core.explain.plan import describe
 from tidegate.core.model.calendar import Wanted
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
@@ -21,7 +22,7 @@ from tidegate.service.requests import fleet_request
 STOPPED = Wanted(False, "stopped until Tue 24 Nov 08:00 Asia/Tokyo", NOW_S + 3600)
 UP = Wanted(True, "up until Tue 24 Nov 20:00 Asia/Tokyo", NOW_S + 3600)
 SENTENCE = "the cluster is stopped until Tue 24 Nov 08:00 Asia/Tokyo"
-REASON = f"tidegate: {SENTENCE}"
+REASON = str(DrainReason(DrainCode.STOPPED, SENTENCE))
 
 
 def seen(

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from tests.contracts.real_slurm import RealSlurm, eventually
 from tests.e2e.test_agent_real import Running, cluster, fresh_name, running
-from tidegate.core.interruption.save import NODE_SAVES
+from tests.make import SAVING
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import OrderKind
 
 __all__ = ["cluster", "running"]
 
 # Longer than our patience: what the watcher does at the end of a notice comes too late.
+RECLAIM = str(DrainReason(DrainCode.RECLAIM, "EC2 reclaims this spot instance"))
 NOTICE_S = 120
 WATCHER = Path("userdata/node/spot-watch.sh")
 # A job that tells when its trap is set, notes each signal, and lives on.
@@ -125,7 +127,7 @@ def test_a_silent_service_leaves_the_jobs_to_the_node(cluster: RealSlurm) -> Non
     with watching(cluster, name, notice_s=40):
         eventually("signalled", notes.exists)
         print(f"notice to signal, service silent: {time.monotonic() - began_s:.2f} s")
-        assert reason(cluster, name) == NODE_SAVES
+        assert reason(cluster, name) == SAVING
         eventually("signalled as its script asks", by_option.exists)
         here = eventually("requeued", lambda: without(asked, jobs_on(cluster, name)))
         assert plain in here
@@ -147,7 +149,7 @@ def test_both_ways_at_once_signal_and_requeue_a_job_once(running: Running) -> No
     job_id = job_on(slurm, name, "--comment=tidegate:ckpt=USR1@8", notes=notes)
 
     with watching(slurm, name, notice_s=NOTICE_S) as watcher:
-        running.order(OrderKind.DRAIN, name, text="tidegate: EC2 reclaims this spot instance")
+        running.order(OrderKind.DRAIN, name, text=RECLAIM)
         for _ in range(2):  # as every look asks again
             running.order(OrderKind.SIGNAL, job_id, text="USR1", on_nodes=(name,))
         eventually("signalled", notes.exists)
@@ -156,7 +158,7 @@ def test_both_ways_at_once_signal_and_requeue_a_job_once(running: Running) -> No
         eventually("requeued", lambda: not runs_on(slurm, job_id, name))
 
     assert notes.read_text() == "got\n"
-    assert "EC2 reclaims" in reason(slurm, name)
+    assert reason(slurm, name) == RECLAIM
 
 
 def test_a_service_that_comes_late_does_not_signal_again(running: Running) -> None:
@@ -167,12 +169,12 @@ def test_a_service_that_comes_late_does_not_signal_again(running: Running) -> No
 
     with watching(slurm, name, notice_s=90):
         eventually("signalled", notes.exists)
-        running.order(OrderKind.DRAIN, name, text="tidegate: EC2 reclaims this spot instance")
+        running.order(OrderKind.DRAIN, name, text=RECLAIM)
         late = running.order(OrderKind.SIGNAL, job_id, text="USR1", on_nodes=(name,))
         running.results(late)
 
     assert notes.read_text() == "got\n"
-    assert reason(slurm, name) == NODE_SAVES
+    assert reason(slurm, name) == SAVING
 
 
 def test_a_head_that_comes_back_in_time_still_hears_of_the_notice(cluster: RealSlurm) -> None:
@@ -203,7 +205,7 @@ def test_what_slurm_does_not_answer_is_asked_again(cluster: RealSlurm) -> None:
         eventually("requeued", lambda: not runs_on(cluster, job_id, name))
 
     assert notes.read_text() == "got\n"
-    assert reason(cluster, name) == NODE_SAVES
+    assert reason(cluster, name) == SAVING
     cluster.clear()
 
 
@@ -223,5 +225,5 @@ def test_a_gang_that_loses_two_nodes_is_signalled_by_the_first_of_them(
             eventually("requeued", lambda: not runs_on(cluster, job_id, later))
 
     assert notes.read_text() == "got\n"
-    assert {reason(cluster, name) for name in (later, sooner)} == {NODE_SAVES}
+    assert {reason(cluster, name) for name in (later, sooner)} == {SAVING}
     cluster.clear()

@@ -9,6 +9,7 @@ from tests.make import T4, ZONE, cluster, pool, record
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Rebalance, Reservation
 from tidegate.core.model.cluster import Budget as Money
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, RebalanceRecommendation
 from tidegate.core.model.ledger import LaunchStatus
@@ -132,7 +133,7 @@ def test_an_old_node_takes_no_job_once_no_other_of_its_pool_has_left_for_a_while
 
 def releases(world: SimWorld, decided_at_s: float) -> list[Order]:
     until_s = decided_at_s + world.cluster.timings.order_ttl_s
-    text = "tidegate: idle for 60 s and no pending job needs it"
+    text = str(DrainReason(DrainCode.EMPTY, "idle for 60 s and no pending job needs it"))
     names = [one.instance_id for one in world.compute.live()]
     kind = OrderKind.RELEASE
     return [Order(f"p-o{n}", kind, (name,), until_s, (), text) for n, name in enumerate(names)]

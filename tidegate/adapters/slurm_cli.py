@@ -17,7 +17,7 @@ from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
 from tidegate.core.demand.pending_reasons import held_because
-from tidegate.core.fleet.drains import OPEN_REASON, OUR_REASON
+from tidegate.core.model.drain_reason import MARK, OPEN
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
 from tidegate.core.model.slurm_names import is_constraint, is_job_id, is_node_name, is_signal
@@ -69,7 +69,7 @@ def _said(reason: str) -> tuple[str, str]:
     """A reason, which Slurm refuses to drain without, and the same as the node's comment: by
     that a reason is known for ours, whatever words others choose.
     """
-    said = one_line(reason) or OUR_REASON
+    said = one_line(reason) or MARK
     return f"reason={said}", f"comment={said}"
 
 
@@ -145,7 +145,7 @@ class SlurmCli:
         self._update_nodes(names, "state=down", *_said(reason))
 
     def undrain(self, names: Sequence[str]) -> None:
-        self._update_nodes(names, "state=undrain", f"reason={OPEN_REASON}")
+        self._update_nodes(names, "state=undrain", f"reason={OPEN}")
 
     def weigh(self, names: Sequence[str], weight: int) -> None:
         with self._weighing:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.agent.asked import Carried, asked_nodes, result, why_held
 from tidegate.agent.release import Pace
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Node, holders
 from tidegate.ports import Slurm
@@ -46,7 +47,8 @@ def delete(
     together = sorted({job.het_job_id for job in lost if job.het_job_id})
     stuck = slurm.requeue(together) if together else {}
     requeued = frozenset(job.het_job_id or job.job_id for job in lost)
-    slurm.down(names, orders[0].text or "tidegate: its instance is gone")
+    gone = DrainReason(DrainCode.GONE, "its instance is gone")
+    slurm.down(names, orders[0].text or str(gone))
     refused = _delete(names, slurm, sleep, pace)
     results = (_result(order, node, refused, stuck) for order, node in pairs)
     return Carried((*settled, *results), requeued)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_jobs, result
 from tidegate.core.demand.constraint import with_feature
-from tidegate.core.interruption.save import NODE_SAVES
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Job, Reading
 from tidegate.ports import Slurm
@@ -99,7 +99,7 @@ def signal(orders: Sequence[Order], slurm: Slurm, signalled: Signalled) -> Carri
 
 def _saved_by_nodes(reading: Reading) -> set[str]:
     """Jobs that a node of theirs saves itself, by the ids of their first components too."""
-    nodes = {node.name for node in reading.nodes if node.reason.startswith(NODE_SAVES)}
+    nodes = {each.name for each in reading.nodes if code_of(each.reason) is DrainCode.SAVING}
     jobs = [job for job in reading.jobs if not nodes.isdisjoint(job.node_names)]
     return {job.job_id for job in jobs} | {job.het_job_id for job in jobs if job.het_job_id}
 

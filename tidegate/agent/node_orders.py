@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_nodes, is_allowed, result
 from tidegate.core.fleet.drains import is_ours
-from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES, SERVICE_SAVES
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Node, Reading
 from tidegate.ports import Slurm
@@ -22,7 +22,7 @@ def drain(orders: Sequence[Order], slurm: Slurm) -> Carried:
     if names:
         # Also where the node drains already: a release in progress undrains only a node that
         # still carries its own reason, and this one must stay drained.
-        slurm.drain(names, orders[0].text or "tidegate: drain")
+        slurm.drain(names, orders[0].text or str(DrainReason(DrainCode.OTHER, "drain")))
     kept = _give_way(asked.pairs, slurm) if orders[0].only_if and names else {}
     done = (
         result(order, node.name, OrderOutcome.KEPT, kept[node.name])
@@ -38,14 +38,15 @@ def _keeps_reason(node: Node, order: Order) -> bool:
     """It drains for a reason that must not be lost: somebody reads it, or the watcher does."""
     if not node.state.is_drain:
         return False
-    is_watchers = node.reason.startswith(NODE_SAVES)
+    is_watchers = code_of(node.reason) is DrainCode.SAVING
     # A person's reason says to whom the node belongs, a checker's what is wrong with it.
     return is_watchers or not is_ours(node) or _is_lesser(order, node.reason)
 
 
 def _is_lesser(order: Order, before: str) -> bool:
     """A mere risk, where a reclaim was the reason before: queues do not keep the order."""
-    return before.startswith(SERVICE_SAVES) and not order.text.startswith(SERVICE_SAVES)
+    is_reclaimed = code_of(before) is DrainCode.RECLAIM
+    return is_reclaimed and code_of(order.text) is not DrainCode.RECLAIM
 
 
 def _give_way(pairs: Sequence[tuple[Order, Node]], slurm: Slurm) -> dict[str, str]:
@@ -133,7 +134,7 @@ class Lasting:
         drained: set[str] = set()
         names: dict[str, list[str]] = {}
         for node in reading.nodes:
-            is_open = not node.state.is_drain or node.reason.startswith(NODE_WATCHES)
+            is_open = not node.state.is_drain or code_of(node.reason) is DrainCode.NOTICED
             if node.name not in self._orders or not is_open:
                 continue
             drained.add(node.name)

@@ -17,7 +17,7 @@ from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, constrain, requeue, signal
 from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
-from tidegate.core.fleet.judge import STOPPED_REASON
+from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.model.slurm_names import ABOUT_JOBS, is_job_id, is_node_name, is_signal
@@ -84,9 +84,10 @@ class Worker:
 
     def _tell_of_stop(self, text: str) -> None:
         """Slurm itself tells nobody why no job starts."""
-        if text.startswith(STOPPED_REASON) and text not in self.told:
-            self.told.append(text)
-            self.tell(f"T{text[1:]}. No job starts until then.")
+        said = read(text)
+        if said and said.code is DrainCode.STOPPED and said.sentence not in self.told:
+            self.told.append(said.sentence)
+            self.tell(f"Tidegate: {said.sentence}. No job starts until then.")
 
 
 def batches[T](received: Sequence[T], order_of: Callable[[T], Order]) -> list[list[T]]:

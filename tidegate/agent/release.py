@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import why_held
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Job, Node, Reading, holders
@@ -33,7 +34,8 @@ def release(
     pace: Pace,
 ) -> tuple[OrderResult, ...]:
     """Delete those of the named nodes on which nothing runs. Errors: SlurmUnavailable."""
-    work = _Release(order, slurm, mark=f"tidegate release {order.order_id}")
+    sentence = "it leaves Slurm as soon as nothing runs there"
+    work = _Release(order, slurm, DrainReason(DrainCode.RELEASE, sentence, order.order_id))
     waiting = work.begin(order.names)
     for number in range(pace.tries):
         if number:
@@ -47,11 +49,11 @@ def release(
 
 @dataclass(slots=True)
 class _Release:
-    """`mark` is the drain reason: it tells our drain from one that somebody else wants."""
+    """`reason`: it tells our drain from one that somebody else wants."""
 
     order: Order
     slurm: Slurm
-    mark: str
+    reason: DrainReason
     results: list[OrderResult] = field(default_factory=list)
 
     def begin(self, names: Sequence[str]) -> list[str]:
@@ -69,7 +71,7 @@ class _Release:
                 going.append(name)
         fresh = [name for name in going if not nodes[name].state.is_drain]
         if fresh:
-            self.slurm.drain(fresh, self.mark)
+            self.slurm.drain(fresh, str(self.reason))
         return going
 
     def advance(self, names: Sequence[str]) -> list[str]:
@@ -131,11 +133,20 @@ class _Release:
         return ""
 
     def _keep(self, nodes: Sequence[Node], why: str) -> None:
-        ours = [node.name for node in nodes if node.state.is_drain and self.mark in node.reason]
+        ours = [node.name for node in nodes if node.state.is_drain and self._is_ours(node)]
         if ours:
             self.slurm.undrain(ours)
         for node in nodes:
             self._settle(node.name, OrderOutcome.KEPT, why)
+
+    def _is_ours(self, node: Node) -> bool:
+        """Drained for this order, perhaps by the agent before this one."""
+        found = read(node.reason)
+        return (
+            found is not None
+            and found.code is DrainCode.RELEASE
+            and found.subject == self.order.order_id
+        )
 
     def _settle(self, name: str, outcome: OrderOutcome, detail: str) -> None:
         order = self.order

@@ -22,6 +22,7 @@ from tidegate.core.interruption.policy import (
 )
 from tidegate.core.interruption.save import Notice, after_loss, order_for_nodes, orders_for, saves
 from tidegate.core.model.cluster import Cluster, Rebalance
+from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, NodeOrphaned, RebalanceRecommendation, subjects
 from tidegate.core.model.frozen import frozen
@@ -69,9 +70,9 @@ class _Sorted:
     cordons: dict[str, Cordon] = field(default_factory=dict)
     lifted: dict[str, Cordon] = field(default_factory=dict)
     over: dict[str, Cordon] = field(default_factory=dict)
-    dead: dict[str, str] = field(default_factory=dict)
+    dead: dict[str, DrainReason] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, DrainReason] = field(default_factory=dict)
 
 
 @frozen
@@ -154,12 +155,13 @@ class Interruptions:
                         holds = before is not None and before.holds(now_s)
                         cordon = tighter(before, answer) if before and holds else answer
                         found.cordons[instance_id] = cordon
-                case Lift(reason=reason, at_s=at_s):
+                case Lift(over=over):
                     before = records[instance_id].cordon
-                    if before and before.reason == reason:
-                        found.lifted[instance_id] = replace(before, lifts_at_s=at_s)
+                    if before and before.about == over.about:
+                        lifts_at_s = over.lifts_at_s
+                        found.lifted[instance_id] = replace(before, lifts_at_s=lifts_at_s)
                     elif before is None or not before.holds(now_s):
-                        found.over[instance_id] = Cordon(reason, at_s, lifts_at_s=at_s)
+                        found.over[instance_id] = over
                 case Nothing():
                     pass
         return found
@@ -173,16 +175,16 @@ class Interruptions:
     def _orders(self, found: _Sorted) -> tuple[Order, ...]:
         """One order for all nodes of one reason."""
         now_s, timings = self.clock.now_s(), self.cluster.timings
-        reclaims: dict[str, list[Notice]] = {}
+        reclaims: dict[DrainReason, list[Notice]] = {}
         for notice in found.notices:
             reclaims.setdefault(found.reasons[notice.instance_id], []).append(notice)
         drains = (
             order
-            for reason, notices in sorted(reclaims.items())
+            for reason, notices in sorted(reclaims.items(), key=_by_text)
             for order in orders_for(notices, reason, now_s, timings)
         )
         # A node that still boots is drained when it joins.
-        cordons = {name: cordon.reason for name, cordon in found.cordons.items()}
+        cordons = {name: cordon.drain_reason for name, cordon in found.cordons.items()}
         joined_by_s = now_s + timings.boot_bound_s
         soon_s = now_s + timings.order_ttl_s
         return (
@@ -288,14 +290,20 @@ def _orphans(news: Sequence[News], records: Mapping[str, NodeRecord]) -> dict[st
 
 def _has_been_lifted(before: Cordon, said: Cordon, now_s: float) -> bool:
     """The end of it came first."""
-    is_same = before.reason == said.reason and not before.holds(now_s)
+    is_same = before.about == said.about and not before.holds(now_s)
     return is_same and before.lifts_at_s is not None and said.since_s < before.lifts_at_s
 
 
-def _by_reason(kind: OrderKind, reasons: Mapping[str, str], not_after_s: float) -> Iterator[Order]:
+def _by_reason(
+    kind: OrderKind, reasons: Mapping[str, DrainReason], not_after_s: float
+) -> Iterator[Order]:
     """One order for the nodes of each reason. `reasons`: by node."""
-    names: dict[str, list[str]] = {}
+    names: dict[DrainReason, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
-    for reason, ours in sorted(names.items()):
+    for reason, ours in sorted(names.items(), key=_by_text):
         yield from order_for_nodes(kind, ours, reason, not_after_s)
+
+
+def _by_text[T](pair: tuple[DrainReason, T]) -> str:
+    return str(pair[0])

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tidegate.core.demand.fit import lacks, satisfies
-from tidegate.core.fleet.drains import OPEN_REASON
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.drain_reason import OPEN
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Association, NodeReservation, Reading, SetBy
 from tidegate.ports import Clock
@@ -218,7 +218,7 @@ class SimSlurm:
         with self._command("undrain", names):
             for node in self._known(names):
                 # As 24.11, which keeps the reason that comes with an undrain.
-                node.is_drain, node.reason, node.set_by = False, OPEN_REASON, SetBy.SLURM
+                node.is_drain, node.reason, node.set_by = False, OPEN, SetBy.SLURM
             self.table.changed()
             self.table.main_pass()
 

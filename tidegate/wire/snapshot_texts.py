@@ -181,6 +181,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "since_s": "since when",
         "ends_at_s": "when AWS takes the node away, if it has said so",
         "lifts_at_s": "when the node takes jobs again if it is still there; null: never",
+        "code": "AWS Health's word for it, or rebalance",
     },
     "PendingOrder": {
         "order_id": "the order",

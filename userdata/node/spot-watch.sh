@@ -8,10 +8,11 @@ set -uo pipefail
 
 readonly IMDS=http://169.254.169.254/latest
 readonly SERVICE_S=5 MARGIN_S=25
-# The service's own reason begins with the second; the agent knows the third, see
-# tidegate.core.interruption.save.
-readonly OURS='tidegate: spot reclaim at' SERVICE='tidegate: EC2 reclaims'
-readonly SAVING='tidegate: the node saves its jobs'
+# Who has the jobs stands in the brackets at the end of the drain's reason: for all three see
+# tidegate.core.model.drain_reason.
+readonly OURS='tidegate: EC2 says that it reclaims this spot instance (noticed until'
+readonly SERVICE='tidegate: [^[]* (reclaim)'
+readonly SAVING='tidegate: the node saves its jobs (saving)'
 readonly REQUEST='(^|[^A-Za-z0-9_])tidegate:ckpt=(([BS]):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)@([0-9]{1,4})([^A-Za-z0-9_]|$)'
 readonly OPTION='^#SBATCH.*[[:space:]]--signal[=[:space:]]["'"'"']?(([RB]+):)?(SIG)?(HUP|INT|QUIT|USR1|USR2|TERM|CONT|XCPU|URG)(@([0-9]{1,5}))?["'"'"']?([[:space:]]|$)'
 instance_id=$1 poll_s=$2 token=
@@ -43,7 +44,7 @@ left_s() { echo $((end_s - $(date +%s))); }
 
 drain() { timeout 10 scontrol update nodename="$instance_id" state=drain reason="$1"; }
 
-has_reason() { timeout 10 scontrol show node -o "$instance_id" | grep -qF "Reason=$1"; }
+has_reason() { timeout 10 scontrol show node -o "$instance_id" | grep -q "Reason=$1"; }
 
 # Ids alone: a job's comment may hold anything, also what looks like another job's line.
 running() { timeout 10 squeue -h -w "$instance_id" -t R -o %A; }
@@ -132,6 +133,6 @@ claim() {
 
 notice=$(mktemp /run/tidegate/spot.XXXXXX)
 await_notice
-claim "$OURS $at"
+claim "$OURS $at)"
 sleep "$SERVICE_S"
 ! claim "$SAVING" || save_jobs

@@ -11,6 +11,7 @@ from tidegate.core.fleet.orphans import orphaned
 from tidegate.core.fleet.templates import Roll, chosen
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
@@ -106,7 +107,7 @@ def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
         bound_s = snapshot.cluster.timings.boot_bound_s
         return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
     if member.node.state.is_drain and not member.gated_for:
-        return f"drained: {member.node.reason or 'no reason given'}"
+        return f"drained: {sentence_of(member.node.reason) or 'no reason given'}"
     if member.gated_for:
         return f"kept for job {member.gated_for} until all its nodes are there"
     if member.is_busy:

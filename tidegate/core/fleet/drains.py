@@ -9,14 +9,8 @@ import re
 from collections.abc import Collection
 from enum import Enum, auto
 
-from tidegate.core.interruption.save import NODE_SAVES, NODE_WATCHES
+from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked
 from tidegate.core.model.slurm import Node, SetBy
-
-OUR_REASON = "tidegate"
-
-# Given with every undrain: Slurm 24.11 keeps the reason of a node that is opened, and does not
-# write its own over it when it drains the node by itself later.
-OPEN_REASON = "tidegate: open"
 
 # What the periodic check and the epilog of our own nodes begin with (userdata/node/drain-sick.sh).
 OUR_CHECKS = "tidegate-health:"
@@ -62,18 +56,20 @@ def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
     reason = node.reason
     if not reason or node.set_by is SetBy.US:
         return Hand.OURS
-    if reason.startswith((*health_reasons, OUR_CHECKS)) or reason == OPEN_REASON:
+    code = code_of(reason)
+    # Slurm 24.11 keeps the reason of a node that is opened when it drains it by itself later.
+    if reason.startswith((*health_reasons, OUR_CHECKS)) or code is DrainCode.OPEN:
         return Hand.SOFTWARE
     match node.set_by:
         case SetBy.SLURM:  # nobody works as this user; an agent of the version before does
-            return Hand.OURS if reason.startswith(OUR_REASON) else Hand.SOFTWARE
+            return Hand.OURS if is_marked(reason) else Hand.SOFTWARE
         case SetBy.ROOT:
-            if reason.startswith((NODE_WATCHES, NODE_SAVES)):
+            if code in (DrainCode.NOTICED, DrainCode.SAVING):
                 return Hand.OURS
             return Hand.SOFTWARE if _SLURMS_OWN.match(reason) else Hand.PERSON
         case SetBy.USER:
             return Hand.PERSON
         case _:  # the head's agent does not tell yet
-            if reason.startswith(OUR_REASON):
+            if is_marked(reason):
                 return Hand.OURS
             return Hand.SOFTWARE if _SLURMS_OWN.match(reason) else Hand.PERSON

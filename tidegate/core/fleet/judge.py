@@ -1,16 +1,15 @@
 """Three-way comparison of Slurm, EC2 and ledger, node by node: what each node is good for."""
 
-import re
 from dataclasses import replace
-from datetime import datetime
 from enum import Enum, auto
 
-from tidegate.core.fleet.drains import OUR_REASON, Hand, hand, told_by
+from tidegate.core.fleet.drains import Hand, hand, told_by
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import ended_mark
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of, read, sentence_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
@@ -19,21 +18,6 @@ from tidegate.core.model.resting import TAKEN_BACK
 from tidegate.core.model.slurm import Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_drains_at_s
-
-# Whatever the hour says after it: nodes that were drained for the night open in the morning.
-STOPPED_REASON = "tidegate: the cluster is stopped"
-
-# No job starts there; the planner opens it for those that are worth it (`core.passes.steer`).
-CLOSED_REASON = "tidegate: kept for larger jobs"
-
-# A gang's open nodes are drained while its others boot, until a bound that stands in the text.
-KEPT = re.compile(r"tidegate: kept for gang (\S+) until (\S+)")
-
-
-def kept_reason(gang: str, until: str) -> str:
-    """The drain reason of a node that is kept for a gang; `until`: ISO 8601, UTC."""
-    return f"tidegate: kept for gang {gang} until {until}"
-
 
 # Why an offering rests that EC2 gave: what came of it was no good.
 BOOT_FAILED, ENDED_WHILE_BOOTING = "BootstrapFailed", "EndedWhileBooting"
@@ -57,7 +41,8 @@ class Use(Enum):
 class Judged:
     """The verdict on one member; `order` is what the head should do with the node, if any.
 
-    `despite`: what some software said that drained it, which does not keep it.
+    `code`, `reason`, `subject`: why, as the drain reason says it. `despite`: what some software
+    said that drained it, which does not keep it.
 
     `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
     came out, told once or again and again; None: nothing to tell.
@@ -67,12 +52,18 @@ class Judged:
     use: Use
     actions: tuple[Action, ...] = ()
     order: OrderKind | None = None
+    code: DrainCode = DrainCode.OTHER
     reason: str = ""
+    subject: str = ""
     gated_for: str = ""
     disruption: DisruptionReason | None = None
     is_good: bool | None = None
     is_closed: bool = False
     despite: str = ""
+
+    @property
+    def drain_reason(self) -> DrainReason:
+        return DrainReason(self.code, self.reason, self.subject)
 
     @property
     def is_leaving(self) -> bool:
@@ -144,8 +135,8 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
     if member.record.phase is Phase.RELEASED:
         if member.node is not None and _is_a_persons(member.node, snapshot):
             return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
-        reason = "nobody asked for it, and it joined before it was ended"
-        return Judged(member, Use.LEAVING, order=OrderKind.RELEASE, reason=reason)
+        why = DrainCode.UNASKED, "nobody asked for it, and it joined before it was ended"
+        return _leaves(member, (), OrderKind.RELEASE, why)
     if member.node is not None:
         return _judge_registered(member, snapshot)
     if member.record.phase is Phase.JOINED:
@@ -156,8 +147,8 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
-        why = f"did not register within {timings.boot_bound_s:.0f} s"
-        return _end(member, why, _rest(member.record, "BootBoundExceeded", f"a node {why}"))
+        said = f"did not register within {timings.boot_bound_s:.0f} s"
+        return _end(member, said, _rest(member.record, "BootBoundExceeded", f"a node {said}"))
     return Judged(member, Use.NONE if member.record.is_cordoned(now_s) else Use.IN_FLIGHT)
 
 
@@ -193,8 +184,8 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     if member.instance is None and looks_alive and not is_announced:
         # One Describe that leaves a node out must not end its jobs: Slurm finds a dead node
         # DOWN by itself after SlurmdTimeout.
-        reason = "EC2 does not show its instance"
-        return Judged(member, Use.LEAVING, order=OrderKind.DRAIN, reason=reason)
+        why = DrainCode.GONE, "EC2 does not show its instance"
+        return _leaves(member, (), OrderKind.DRAIN, why)
     if member.instance is None and _is_a_persons(member.node, snapshot):
         return Judged(member, Use.LEAVING, reason=f"drained by others: {member.node.reason}")
     # A dead slurmd looks alive for minutes: the node must leave Slurm before a job starts on it,
@@ -202,7 +193,7 @@ def _judge_gone(member: Member, snapshot: Snapshot) -> Judged:
     # since the digest wins, and what is DOWN already has lost its jobs.
     is_sure = member.instance is not None or is_announced
     kind = OrderKind.DELETE if is_sure and not member.node.state.is_down else OrderKind.RELEASE
-    return Judged(member, Use.LOST, order=kind, reason="its instance is gone")
+    return _leaves(member, (), kind, (DrainCode.GONE, "its instance is gone"), use=Use.LOST)
 
 
 def _is_announced(member: Member, snapshot: Snapshot) -> bool:
@@ -254,32 +245,26 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
             *_disappoints(node, record, snapshot.cluster),
         )
     if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
-        reason = "AWS takes it away"
-        return Judged(member, Use.LOST, joined, order=OrderKind.RELEASE, reason=reason)
+        why = DrainCode.TAKEN, "AWS takes it away"
+        return _leaves(member, joined, OrderKind.RELEASE, why, use=Use.LOST)
     if node.state.is_down:
-        reason = f"Slurm finds it {node.state}: {node.reason or 'no reason given'}"
-        return Judged(
-            member,
-            Use.LOST,
-            joined,
-            order=OrderKind.RELEASE,
-            reason=reason,
-            disruption=DisruptionReason.UNHEALTHY,
-        )
+        reason = f"Slurm finds it {node.state}: {sentence_of(node.reason) or 'no reason given'}"
+        return _unhealthy(member, joined, reason, use=Use.LOST)
     if member.has_order(OrderKind.RELEASE, now_s):
         return Judged(member, Use.LEAVING, joined, reason="a release is on its way")
     if record.cordon and record.cordon.holds(now_s):
-        reason = record.cordon.reason
-        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+        why = DrainCode.CORDON, record.cordon.reason
+        cordoned = _leaves(member, joined, OrderKind.RELEASE, why)
+        return replace(cordoned, subject=record.cordon.about)
     block_ends_s = block_drains_at_s(
         snapshot.cluster, record.offering, record.launched_at_s, member.instance
     )
     if block_ends_s is not None and now_s >= block_ends_s:
-        reason = "its capacity block ends"
-        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+        why = DrainCode.BLOCK_ENDS, "its capacity block ends"
+        return _leaves(member, joined, OrderKind.RELEASE, why)
     if _is_over(member, node, snapshot):
-        reason = snapshot.wanted.reason
-        return Judged(member, Use.LEAVING, joined, order=OrderKind.DELETE, reason=reason)
+        why = DrainCode.STOPPED, snapshot.wanted.reason
+        return _leaves(member, joined, OrderKind.DELETE, why)
     return _judge_drain(member, node, record, joined, snapshot)
 
 
@@ -294,57 +279,60 @@ def _judge_drain(
     now_s = snapshot.now_s
     by = hand(node, snapshot.cluster.health_reasons) if node.state.is_drain else None
     if by is Hand.SOFTWARE:
-        return _found_sick(member, node, joined)
+        said = "Slurm gives no reason" if code_of(node.reason) is DrainCode.OPEN else node.reason
+        return _unhealthy(member, joined, f"found unhealthy: {said}")
     if by is Hand.PERSON:
         reason = f"drained by an operator: {node.reason}"
         return Judged(member, Use.LEAVING, joined, reason=reason)
     is_gated = bool(record.gated_for) and node.state.is_drain and not node.reason
-    kept = KEPT.fullmatch(node.reason) if node.state.is_drain else None
-    is_closed = node.state.is_drain and node.reason == CLOSED_REASON
+    found = read(node.reason) if node.state.is_drain else None
+    code = found.code if found else None
+    kept = found if code is DrainCode.KEPT else None
+    is_closed = code is DrainCode.CLOSED
     if not snapshot.wanted.is_up and (is_gated or kept or is_closed or not node.state.is_drain):
-        reason = snapshot.wanted.reason
-        return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+        why = DrainCode.STOPPED, snapshot.wanted.reason
+        return _leaves(member, joined, OrderKind.RELEASE, why)
     if node.state.strange:
         reason = f"its state is {node.state}, which nobody knows"
         return Judged(member, Use.LEAVING, joined, reason=reason)
     if node.state.is_unusable:
         reason = f"Slurm starts no job on a node that is {node.state}"
-        unhealthy = DisruptionReason.UNHEALTHY
-        return Judged(
-            member,
-            Use.LEAVING,
-            joined,
-            order=OrderKind.RELEASE,
-            reason=reason,
-            disruption=unhealthy,
-        )
+        return _unhealthy(member, joined, reason)
     if is_closed or not node.state.is_drain:
         return Judged(member, Use.CAPACITY, joined, is_closed=is_closed)
     if is_gated:
         return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
     if kept:
         return _judge_kept(member, joined, kept, now_s)
-    if snapshot.wanted.is_up and node.reason.startswith(STOPPED_REASON):
+    if snapshot.wanted.is_up and code is DrainCode.STOPPED:
         reason = snapshot.wanted.reason
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
-    if record.cordon and node.reason == f"{OUR_REASON}: {record.cordon.reason}":
+    if record.cordon and found and record.cordon.is_told_by(found):
         reason = f"it has outlived its warning: {record.cordon.reason}"
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
     # Slurm wants a reason from whoever drains; none: a gate whose owner was forgotten.
-    reason = f"drained by us: {node.reason or 'at its gate'}"
-    return Judged(member, Use.LEAVING, joined, order=OrderKind.RELEASE, reason=reason)
+    reason = f"drained by us: {sentence_of(node.reason) or 'at its gate'}"
+    return _leaves(member, joined, OrderKind.RELEASE, (DrainCode.LEFT, reason))
 
 
-def _found_sick(member: Member, node: Node, joined: tuple[Action, ...]) -> Judged:
-    """Software drained it: it goes when it is empty, within the budget for unhealthy nodes."""
-    return Judged(
-        member,
-        Use.LEAVING,
-        joined,
-        order=OrderKind.RELEASE,
-        reason=f"found unhealthy: {node.reason}",
-        disruption=DisruptionReason.UNHEALTHY,
-    )
+def _leaves(
+    member: Member,
+    actions: tuple[Action, ...],
+    order: OrderKind,
+    why: tuple[DrainCode, str],
+    *,
+    use: Use = Use.LEAVING,
+) -> Judged:
+    code, reason = why
+    return Judged(member, use, actions, order=order, code=code, reason=reason)
+
+
+def _unhealthy(
+    member: Member, joined: tuple[Action, ...], reason: str, *, use: Use = Use.LEAVING
+) -> Judged:
+    """It goes when it is empty, within the budget for unhealthy nodes."""
+    found = _leaves(member, joined, OrderKind.RELEASE, (DrainCode.UNHEALTHY, reason), use=use)
+    return replace(found, disruption=DisruptionReason.UNHEALTHY)
 
 
 def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
@@ -357,16 +345,12 @@ def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
 
 
 def _judge_kept(
-    member: Member, joined: tuple[Action, ...], kept: re.Match[str], now_s: float
+    member: Member, joined: tuple[Action, ...], kept: DrainReason, now_s: float
 ) -> Judged:
     """A node that was open and waits for the rest of a gang, for as long as a boot may take."""
-    try:
-        until_s = datetime.fromisoformat(kept[2]).timestamp()
-    except ValueError:
-        until_s = 0.0
-    if now_s < until_s:
-        return Judged(member, Use.GATED, joined, gated_for=kept[1])
-    reason = f"gang {kept[1]} did not come together"
+    if now_s < (kept.until_s or 0.0):
+        return Judged(member, Use.GATED, joined, gated_for=kept.subject)
+    reason = f"gang {kept.subject} did not come together"
     return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
 
 

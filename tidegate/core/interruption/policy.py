@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from tidegate.core.model.cluster import Rebalance, Timings
+from tidegate.core.model.drain_reason import REBALANCE, DrainCode, DrainReason
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.events import (
     BootFailed,
@@ -29,22 +30,21 @@ class Reclaim:
     """The node goes at `at_s`: drain it, save its jobs, buy another."""
 
     at_s: float
-    reason: str
+    reason: DrainReason
 
 
 @frozen
 class Dead:
     """The node is gone or going: nothing runs there any more."""
 
-    reason: str
+    reason: DrainReason
 
 
 @frozen
 class Lift:
-    """AWS takes back what it said until then: a cordon for this reason is over."""
+    """AWS takes back what it said until then; `over`: the cordon as it is from then on."""
 
-    reason: str
-    at_s: float
+    over: Cordon
 
 
 @frozen
@@ -63,11 +63,13 @@ def action_for(news: News, rebalance: Rebalance, now_s: float, timings: Timings)
     match news:
         case SpotInterruption(at_s=at_s):
             at_s = min(at_s, now_s) + timings.spot_notice_s
-            return Reclaim(at_s, "EC2 reclaims this spot instance")
+            reason = DrainReason(DrainCode.RECLAIM, "EC2 reclaims this spot instance")
+            return Reclaim(at_s, reason)
         case ReservationInterruption(at_s=at_s, ends_at_s=ends_at_s):
             notice_ends_at_s = min(at_s, now_s) + timings.spot_notice_s
             at_s = min(ends_at_s or notice_ends_at_s, notice_ends_at_s)
-            return Reclaim(at_s, "its Capacity Reservation is taken back")
+            reason = DrainReason(DrainCode.TAKEN, "its Capacity Reservation is taken back")
+            return Reclaim(at_s, reason)
         case RebalanceRecommendation():
             return _on_rebalance(rebalance, now_s, timings)
         case StateChange(state=state):
@@ -86,9 +88,10 @@ def _on_rebalance(rebalance: Rebalance, now_s: float, timings: Timings) -> Answe
         case Rebalance.IGNORE:
             return Nothing()
         case Rebalance.CORDON:
-            return Cordon(reason, now_s, lifts_at_s=now_s + REBALANCE_HOLDS_S)
+            return Cordon(reason, now_s, lifts_at_s=now_s + REBALANCE_HOLDS_S, code=REBALANCE)
         case Rebalance.DRAIN:
-            return Reclaim(now_s + timings.spot_notice_s, reason)
+            taken = DrainReason(DrainCode.TAKEN, reason)
+            return Reclaim(now_s + timings.spot_notice_s, taken)
         case _:
             assert_never(rebalance)
 
@@ -103,7 +106,8 @@ def _on_state(state: InstanceState) -> Answer:
             | InstanceState.STOPPING
             | InstanceState.STOPPED
         ):
-            return Dead(f"EC2 says that its instance is {state.value}")
+            said = f"EC2 says that its instance is {state.value}"
+            return Dead(DrainReason(DrainCode.GONE, said))
         case _:
             assert_never(state)
 
@@ -114,11 +118,11 @@ def _on_health(notice: HealthNotice, now_s: float) -> Answer:
     said_at_s = now_s if notice.said_at_s is None else min(notice.said_at_s, now_s)
     match notice.category:
         case HealthCategory.SCHEDULED_CHANGE | HealthCategory.ISSUE if notice.is_over:
-            return Lift(reason, said_at_s)
+            return Lift(Cordon(reason, said_at_s, lifts_at_s=said_at_s, code=notice.code))
         case HealthCategory.SCHEDULED_CHANGE:
-            return Cordon(reason, said_at_s, notice.starts_at_s)
+            return Cordon(reason, said_at_s, notice.starts_at_s, code=notice.code)
         case HealthCategory.ISSUE:
-            return Cordon(reason, said_at_s)
+            return Cordon(reason, said_at_s, code=notice.code)
         case HealthCategory.ACCOUNT_NOTIFICATION | HealthCategory.INVESTIGATION:
             return Nothing()
         case _:
@@ -153,10 +157,10 @@ def strongest(first: Answer, second: Answer) -> Answer:
             return first
         case _, Reclaim():
             return second
-        case Lift(reason=reason), Cordon() as cordon:
-            return first if cordon.reason == reason else second
-        case Cordon() as cordon, Lift(reason=reason):
-            return second if cordon.reason == reason else first
+        case Lift(over=over), Cordon() as cordon:
+            return first if cordon.about == over.about else second
+        case Cordon() as cordon, Lift(over=over):
+            return second if cordon.about == over.about else first
         case Cordon(), Cordon():
             return tighter(first, second)
         case _:

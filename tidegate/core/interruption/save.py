@@ -7,6 +7,7 @@ from hashlib import sha256
 from itertools import batched
 
 from tidegate.core.model.cluster import Pool, Rebalance, Timings
+from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
@@ -29,16 +30,6 @@ NAMES_MAX = 1_000
 ASK_AGAIN_S = 10.0
 
 RUNS = tuple(sorted(RUNNING_STATES))
-
-# By what the drain reason begins the node's own watcher (userdata/node/spot-watch.sh) knows that
-# the service has heard of the notice and saves the jobs.
-SERVICE_SAVES = "tidegate: EC2 reclaims"
-
-# The drain reasons of a node that has seen its own notice: first while it waits for us, then when
-# it signals and requeues its jobs itself, as we were silent.
-NODE_WATCHES = "tidegate: spot reclaim at"
-NODE_SAVES = "tidegate: the node saves its jobs"
-
 
 # So long before a maintenance that AWS Health announced the jobs are moved.
 NEAR_S = 600.0
@@ -83,7 +74,7 @@ def checkpoint(job: Job) -> Checkpoint | None:
 
 
 def orders_for(
-    notices: Collection[Notice], reason: str, now_s: float, timings: Timings
+    notices: Collection[Notice], reason: DrainReason, now_s: float, timings: Timings
 ) -> tuple[Order, ...]:
     """Drain all these nodes at once. A notice that comes late is still obeyed.
 
@@ -96,11 +87,11 @@ def orders_for(
 
 
 def order_for_nodes(
-    kind: OrderKind, names: Collection[str], reason: str, not_after_s: float
+    kind: OrderKind, names: Collection[str], reason: DrainReason, not_after_s: float
 ) -> Iterator[Order]:
     """One order for all nodes, or a few for very many."""
     for chunk in batched(sorted(set(names)), NAMES_MAX, strict=False):
-        yield _order(kind, chunk, not_after_s, text=f"tidegate: {reason}")
+        yield _order(kind, chunk, not_after_s, text=str(reason))
 
 
 def reclaim_at_s(record: NodeRecord, now_s: float) -> float | None:

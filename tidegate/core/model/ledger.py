@@ -3,6 +3,7 @@
 from dataclasses import replace
 from enum import IntEnum, StrEnum
 
+from tidegate.core.model.drain_reason import MARK, DrainCode, DrainReason, read
 from tidegate.core.model.ec2 import FleetRequest, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import PendingOrder
@@ -30,13 +31,30 @@ class Cordon:
     """No new job on a node, which leaves when it is empty: the word is kubectl's.
 
     `ends_at_s`: when AWS takes the node away, if it has said so. `lifts_at_s`: when the node takes
-    jobs again if it is still there; None: never.
+    jobs again if it is still there; None: never. `code`: AWS Health's word for it, "rebalance", or
+    "" from version 0.1.
     """
 
     reason: str
     since_s: float
     ends_at_s: float | None = None
     lifts_at_s: float | None = None
+    code: str = ""
+
+    @property
+    def drain_reason(self) -> DrainReason:
+        """With which the node is drained."""
+        return DrainReason(DrainCode.CORDON, self.reason, self.about)
+
+    @property
+    def about(self) -> str:
+        """Its code; version 0.1 wrote none, and its sentence holds it."""
+        said = None if self.code else read(f"{MARK}: {self.reason}")
+        return said.subject if said else self.code or self.reason
+
+    def is_told_by(self, reason: DrainReason) -> bool:
+        """Whether a node with this drain reason is drained for this cordon."""
+        return reason.code is DrainCode.CORDON and reason.subject == self.about
 
     def holds(self, now_s: float) -> bool:
         return self.lifts_at_s is None or now_s < self.lifts_at_s

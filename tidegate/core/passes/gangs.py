@@ -6,11 +6,10 @@ others boot: what Slurm keeps as their drain reason is all that has to be rememb
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from tidegate.core.buy.bins import Bin, BinKind, gang_members
 from tidegate.core.demand.demand import Need
-from tidegate.core.fleet.judge import kept_reason
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
@@ -176,8 +175,9 @@ def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
     )
     if names:
         until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
-        until = datetime.fromtimestamp(until_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        work.send(OrderKind.DRAIN, names, kept_reason(gang.key, until), only_if=("IDLE",))
+        why = f"kept for gang {gang.key}"
+        kept = DrainReason(DrainCode.KEPT, why, gang.key, until_s)
+        work.send(OrderKind.DRAIN, names, kept, only_if=("IDLE",))
 
 
 def give_back(work: Work, gang: Gang) -> None:
@@ -201,14 +201,15 @@ def open_gangs(work: Work) -> None:
             _open(work, names, why)
 
 
-def _open(work: Work, names: Sequence[str], why: str) -> None:
+def _open(work: Work, names: Sequence[str], why: DrainReason) -> None:
     """One command for all that share a drain reason; gates have none and go with any."""
     nodes = {node.name: node for node in work.digest.reading.nodes}
     reasons = sorted({nodes[name].reason for name in names} - {""})
     for reason in reasons or [""] if names else []:
         with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
         chosen = tuple(name for name in names if nodes[name].reason in with_gates)
-        work.send(OrderKind.UNDRAIN, chosen, reason or why, only_if=("DRAIN",), why=why)
+        text = reason or why
+        work.send(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
 
 
 def _is_closing(work: Work, gang: Gang) -> bool:
@@ -223,7 +224,7 @@ def _is_closing(work: Work, gang: Gang) -> bool:
 
 def _to_open(
     gangs: Sequence[Gang], there: Sequence[Gang], key: str, gated: Sequence[Bin]
-) -> tuple[tuple[str, ...], str]:
+) -> tuple[tuple[str, ...], DrainReason]:
     """Which of the gated nodes open now, and why. `gangs`: the one, or the tasks of an array;
     `there`: those of which all nodes are.
 
@@ -233,9 +234,11 @@ def _to_open(
     ready = {name for gang in there for name in gang.held_names}
     opening = tuple(name for name in names if name in ready)
     if opening:
-        return opening, f"all {gangs[0].nodes} nodes of job {key} are there"
+        said = f"all {gangs[0].nodes} nodes of job {key} are there"
+        return opening, DrainReason(DrainCode.COMPLETE, said, key)
     used = {name for gang in gangs for name in gang.held_names}
-    return tuple(n for n in names if n not in used), f"job {key} no longer waits for this node"
+    freed = DrainReason(DrainCode.FREED, f"job {key} no longer waits for this node", key)
+    return tuple(n for n in names if n not in used), freed
 
 
 def _is_opening(work: Work, names: Sequence[str]) -> bool:

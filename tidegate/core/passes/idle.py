@@ -10,6 +10,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
@@ -133,7 +134,7 @@ def release_idle(work: Work) -> None:
         work.send(
             OrderKind.RELEASE,
             tuple(sorted(names)),
-            f"tidegate: {reason}",
+            DrainReason(DrainCode.EMPTY, reason),
             only_if=("IDLE",),
             is_budgeted=True,
         )

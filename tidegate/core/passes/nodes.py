@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.steering import usd_per_hour
@@ -14,6 +15,7 @@ from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
 from tidegate.core.model.calendar import NOTICE_S
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, sentence_of
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
@@ -218,7 +220,7 @@ def order_out(work: Work) -> None:
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = work.snapshot.now_s
-    by_reason: dict[tuple[OrderKind, str, bool, bool, str], list[str]] = {}
+    alike: dict[_Ordered, list[str]] = {}
     for each in work.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
@@ -235,19 +237,30 @@ def order_out(work: Work) -> None:
             if not each.member.was_told(each.order, now_s):
                 # A guard: its machine lives, and the agent keeps it where a person has it now.
                 lives = each.order is OrderKind.DELETE and each.use is Use.LEAVING
-                key = each.order, each.reason, each.disruption is not None, lives, each.despite
-                by_reason.setdefault(key, []).append(node.name)
+                is_budgeted = each.disruption is not None
+                key = _Ordered(each.order, each.drain_reason, is_budgeted, lives, each.despite)
+                alike.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
-            work.send(OrderKind.DRAIN, (node.name,), f"tidegate: {each.reason}")
-    for (kind, reason, is_budgeted, lives, despite), names in sorted(by_reason.items()):
+            work.send(OrderKind.DRAIN, (node.name,), each.drain_reason)
+    for key in sorted(alike, key=lambda key: (key.kind, key.reason.sentence, *key[2:])):
         work.send(
-            kind,
-            tuple(sorted(names)),
-            f"tidegate: {reason}",
-            only_if=ANY_STATE if lives else (),
-            is_budgeted=is_budgeted,
-            despite=despite,
+            key.kind,
+            tuple(sorted(alike[key])),
+            key.reason,
+            only_if=ANY_STATE if key.lives else (),
+            is_budgeted=key.is_budgeted,
+            despite=key.despite,
         )
+
+
+class _Ordered(NamedTuple):
+    """What nodes have in common that one order is about. `lives`: their machines do."""
+
+    kind: OrderKind
+    reason: DrainReason
+    is_budgeted: bool
+    lives: bool
+    despite: str
 
 
 def reprice(work: Work) -> None:
@@ -280,13 +293,15 @@ def bury(work: Work) -> None:
         and not pools.isdisjoint(node.features)
     )
     if names:
-        work.send(OrderKind.RELEASE, names, "tidegate: its instance is gone for good")
+        gone = DrainReason(DrainCode.GONE, "its instance is gone for good")
+        work.send(OrderKind.RELEASE, names, gone)
 
 
 def reopen(work: Work) -> None:
     """Undrain what was drained for a while; the guard is the reason it was drained with."""
     for reason, names in sorted(_to_reopen(work.judged, work.snapshot.now_s).items()):
-        work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",))
+        why = sentence_of(reason)
+        work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why)
 
 
 def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:

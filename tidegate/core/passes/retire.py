@@ -162,9 +162,9 @@ def _go(work: Work, each: Outdated) -> None:
     if each.judged.member.is_idle:
         _forget(work, each)
         if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
-            text = f"tidegate: {each.why}"
             names = (each.node.name,)
-            work.send(OrderKind.RELEASE, names, text, only_if=("IDLE",), is_budgeted=True)
+            reason = each.drain_reason
+            work.send(OrderKind.RELEASE, names, reason, only_if=("IDLE",), is_budgeted=True)
     else:
         _drain(work, each)
 
@@ -173,7 +173,7 @@ def _drain(work: Work, each: Outdated) -> None:
     """No new job starts there; what runs there is waited for."""
     _forget(work, each)
     if not each.judged.member.has_order(OrderKind.DRAIN, work.snapshot.now_s):
-        work.send(OrderKind.DRAIN, (each.node.name,), f"tidegate: {each.why}", is_budgeted=True)
+        work.send(OrderKind.DRAIN, (each.node.name,), each.drain_reason, is_budgeted=True)
 
 
 def _forget(work: Work, each: Outdated) -> None:

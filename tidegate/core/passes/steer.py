@@ -13,13 +13,17 @@ from math import log2
 from tidegate.core.buy.bins import Bin, BinKind
 from tidegate.core.buy.steering import outlasts_s, usd_per_hour
 from tidegate.core.demand.demand import natural
-from tidegate.core.fleet.judge import CLOSED_REASON, Judged, Use
+from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.offers.cost import UNKNOWN_S
 from tidegate.core.passes.work import ANY_STATE, Gang, Work
+
+# No job starts there until one comes that is worth it.
+CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
 
 # A closed node opens again only where the loss is so much smaller: no to and fro.
 REOPEN = 0.5
@@ -70,9 +74,10 @@ type Pairs = Sequence[tuple[Judged, Bin]]
 def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
     held = {n for gang in work.gangs if not gang.is_there for n in gang.held_names}
-    by_why: dict[str, list[str]] = {}
+    by_why: dict[tuple[str, str], list[str]] = {}
     for each, found in paired:
-        if not each.is_closed or found.name in held:
+        node = each.member.node
+        if node is None or not each.is_closed or found.name in held:
             continue
         if found.jobs:
             why = "a job is worth it"
@@ -84,9 +89,9 @@ def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
             continue
         else:
             why = "its jobs need it for long enough"
-        by_why.setdefault(why, []).append(found.name)
-    for why, names in sorted(by_why.items()):
-        work.send(OrderKind.UNDRAIN, tuple(names), CLOSED_REASON, only_if=("DRAIN",), why=why)
+        by_why.setdefault((why, node.reason), []).append(found.name)
+    for (why, reason), names in sorted(by_why.items()):
+        work.send(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
 
 
 def _may_lose(work: Work, found: Bin) -> bool:
@@ -107,10 +112,10 @@ def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
         if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.steering.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
     if closing:
-        work.send(OrderKind.DRAIN, tuple(closing), CLOSED_REASON, only_if=ANY_STATE)
+        work.send(OrderKind.DRAIN, tuple(closing), CLOSED, only_if=ANY_STATE)
     if booting:
         # No guard: such a drain lasts, and meets the node as it joins.
-        work.send(OrderKind.DRAIN, tuple(booting), CLOSED_REASON)
+        work.send(OrderKind.DRAIN, tuple(booting), CLOSED)
 
 
 def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:

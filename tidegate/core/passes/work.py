@@ -15,6 +15,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool, account_scope
 from tidegate.core.model.digest import Digest
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import Order, OrderKind
@@ -121,6 +122,10 @@ class Outdated:
     reason: DisruptionReason
     why: str
 
+    @property
+    def drain_reason(self) -> DrainReason:
+        return DrainReason(DrainCode(self.reason.value), self.why)
+
 
 @frozen
 class Spares:
@@ -198,7 +203,7 @@ class Work:
         self,
         kind: OrderKind,
         names: tuple[str, ...],
-        text: str,
+        text: str | DrainReason,
         *,
         only_if: tuple[str, ...] = (),
         on_nodes: tuple[str, ...] = (),
@@ -206,19 +211,20 @@ class Work:
         is_budgeted: bool = False,
         despite: str = "",
     ) -> None:
-        """Send an order. `why`: the reason for people, when `text` is not it."""
+        """Send an order. `why`: the reason for people, if `text` is no drain reason."""
         order = Order(
             order_id=f"{self.snapshot.epoch}-o{self._num_orders}",
             kind=kind,
             names=names,
             not_after_s=self.snapshot.now_s + self.snapshot.cluster.timings.order_ttl_s,
             only_if=only_if,
-            text=text,
+            text=str(text),
             on_nodes=on_nodes,
             despite=despite,
         )
         self._num_orders += 1
-        self.actions.append(Send(order, why or text.removeprefix("tidegate: "), is_budgeted))
+        said = why or (text.sentence if isinstance(text, DrainReason) else text)
+        self.actions.append(Send(order, said, is_budgeted))
 
     def note_served(self, job_id: str, by: tuple[str, ...], reason: str) -> None:
         """A job, or one more task of its array, has its place."""

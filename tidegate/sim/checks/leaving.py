@@ -4,6 +4,7 @@ from collections import defaultdict, deque
 
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import TEMPLATE_TAG, FleetRequest, Instance
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.service.control import Looked
@@ -23,11 +24,10 @@ LEFT_SOON_S = 300.0
 # While launches fail nothing is replaced for its age, and unhealthy nodes use up the budgets.
 BOOTS_FAIL = ("boot", "death", "spot", "sick")
 REASONS = {
-    "tidegate: expired": DisruptionReason.EXPIRED,
-    "tidegate: drifted": DisruptionReason.DRIFTED,
-    "tidegate: idle for": DisruptionReason.EMPTY,
-    "tidegate: found unhealthy": DisruptionReason.UNHEALTHY,
-    "tidegate: Slurm finds it": DisruptionReason.UNHEALTHY,
+    DrainCode.EXPIRED: DisruptionReason.EXPIRED,
+    DrainCode.DRIFTED: DisruptionReason.DRIFTED,
+    DrainCode.EMPTY: DisruptionReason.EMPTY,
+    DrainCode.UNHEALTHY: DisruptionReason.UNHEALTHY,
 }
 
 
@@ -249,4 +249,5 @@ def _is_decided_after(other: Order, order: Order) -> bool:
 def _reason(order: Order) -> DisruptionReason | None:
     if order.kind not in (OrderKind.DRAIN, OrderKind.RELEASE):
         return None
-    return next((r for text, r in REASONS.items() if order.text.startswith(text)), None)
+    code = code_of(order.text)
+    return REASONS.get(code) if code else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tidegate.core.buy.dealing import shares
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import FleetRequest, Instance
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.slurm import SetBy
@@ -218,7 +219,7 @@ class GangsWhole(Check):
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         """A gate that opens before its gang is complete gives the node away."""
         orders = self.world.in_hand[-1][0] if self.world.in_hand else ()
-        if verb == "undrain" and any("no longer waits" in order.text for order in orders):
+        if verb == "undrain" and any(code_of(o.text) is DrainCode.FREED for o in orders):
             self.given_up.update(names)
 
     def started(self, job: SimJob) -> None:

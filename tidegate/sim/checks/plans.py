@@ -1,11 +1,9 @@
 """What every plan promises, whoever carries it out."""
 
-import re
 from dataclasses import replace
-from datetime import datetime
 from random import Random
 
-from tidegate.core.fleet.judge import CLOSED_REASON
+from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.ec2 import FleetRequest
 from tidegate.core.model.orders import Order
 from tidegate.core.model.plan import Plan, Served, Unmet
@@ -51,30 +49,31 @@ class NothingOnLeaving(OfPlans):
     def planned(self, snapshot: Snapshot, made: Plan) -> None:
         assert snapshot.digest is not None
         leaving = {
-            name: "EC2 reclaims it"
+            name: ("EC2 reclaims it", "")
             for name, noticed_s in self.witness.noticed.items()
             if noticed_s < snapshot.now_s - PAUSE_MAX_S
         }
         for node in snapshot.digest.reading.nodes:
             if node.state.is_down or (node.state.is_drain and node.reason):
-                leaving.setdefault(node.name, f"it is {node.state}: {node.reason}")
+                said = f"it is {node.state}: {node.reason}"
+                leaving.setdefault(node.name, (said, node.reason))
         leaders = {job.job_id: job.het_job_id for job in snapshot.digest.reading.jobs}
         for each in made.served:
             for name in each.by:
-                reason = leaving.get(name, "")
+                said, reason = leaving.get(name, ("", ""))
                 ids = (each.job_id, leaders.get(each.job_id, ""))
-                if reason and not _may_open(reason, ids, snapshot.now_s):
-                    raise self.broken(
-                        f"job {each.job_id} is promised {name}, although {leaving[name]}"
-                    )
+                if said and not _may_open(reason, ids, snapshot.now_s):
+                    raise self.broken(f"job {each.job_id} is promised {name}, although {said}")
 
 
 def _may_open(reason: str, job_ids: tuple[str, ...], now_s: float) -> bool:
     """We drained it ourselves, and open it for this job."""
-    kept = re.search(r"kept for gang (\S+) until (\S+)", reason)
-    is_over = kept and now_s >= datetime.fromisoformat(kept[2]).timestamp()
-    is_ours = "the cluster is stopped" in reason or reason.endswith(CLOSED_REASON)
-    return bool(kept and (is_over or kept[1] in job_ids)) or is_ours
+    found = read(reason)
+    if found is None:
+        return False
+    if found.code is DrainCode.KEPT:
+        return now_s >= (found.until_s or 0.0) or found.subject in job_ids
+    return found.code in (DrainCode.STOPPED, DrainCode.CLOSED)
 
 
 class TogetherOrNotAtAll(OfPlans):
