@@ -129,8 +129,12 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
             for pool in cluster.pools
         ),
         partitions=tuple(
-            SlurmPartition(each.name, each.pools, each.is_default) for each in cluster.partitions
+            SlurmPartition(
+                each.name, each.pools, each.is_default, file.slurm.partitions.get(each.name, ())
+            )
+            for each in cluster.partitions
         ),
+        qos=file.slurm.qos,
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from userdata.bundle import Bundle, Stage, assignments, in_order
 from userdata.packages import NODE_PROGRAMS, node_packages
+from userdata.patterns import check_word
 from userdata.render import baked_stages, node_bundle
 from userdata.repository import Repository, repository_settings
-from userdata.values import Shared, check_word
+from userdata.values import Shared
 
 _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.

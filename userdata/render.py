@@ -16,20 +16,17 @@ import jinja2
 
 from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
 from userdata.packages import ACCOUNTING, HEAD, NODE_PROGRAMS, PACKAGES, PROGRAMS, node_packages
+from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
+from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
 from userdata.values import (
     BundleAt,
     GpuSettings,
     HeadValues,
     MungeSecret,
     NodePool,
-    NodeShape,
     NodeValues,
     Shared,
-    SlurmConfValues,
-    SlurmPartition,
-    SlurmPool,
-    check_word,
 )
 
 __all__ = [
@@ -190,6 +187,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "CONTAINERS": values.containers,
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
+        "QOS": " ".join(values.slurm.qos) if values.slurm.accounting else "",
         "PROGRAMS": " ".join((PROGRAMS, *(each[0] for each in added))),
         "PACKAGES": " ".join((PACKAGES, *(each[1] for each in added))) if values.installs else "",
         **repository_settings(values.repository),

@@ -12,7 +12,8 @@ from constructs import Construct
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
 from cdk.packages import Packages
 from tidegate.wire.deployment import HeadModel, NetworkModel
-from tidegate.wire.models import ClusterModel, PartitionModel
+from tidegate.wire.models import ClusterModel
+from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 
 HERE = Path(__file__).parent

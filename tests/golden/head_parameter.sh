@@ -13,6 +13,7 @@ EXPORT_TO=''
 UPDATE_POLL_S=60
 CONTAINERS=''
 ACCOUNTING=''
+QOS=''
 PROGRAMS='curl munge munged mount.efs nft scontrol slurmctld'
 PACKAGES=''
 MUNGE_WAIT_S=120

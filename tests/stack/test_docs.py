@@ -39,6 +39,7 @@ NOT_RUN = {
     "chmod 755 /etc/tidegate/": "as above",
     "scontrol update NodeName": "a real node is needed; tests/core/test_keeping.py has the feature",
     "docs/experiments/": "root and an hour; the shell reads them below",
+    "sacctmgr ": "tests/contracts/test_partitions_contract.py runs them on Slurm's database",
     "sacct ": "Slurm's database is needed; tests/replay/test_trace.py reads what it writes",
     "sudo useradd ": "it makes a user here; tests/e2e/test_boot.py makes one on a head",
     "sudo -iu ": "as above",

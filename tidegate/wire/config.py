@@ -31,6 +31,7 @@ class SlurmFile:
 
     `static`: whole lines for nodes and partitions that are not Tidegate's.
     `accounting`: with a slurmdbd of our own. `repositories`: of its packages, by system.
+    `partitions`: what each one's line says beside its nodes. `qos`: those that partitions name.
     """
 
     version: str
@@ -39,6 +40,8 @@ class SlurmFile:
     static: tuple[str, ...] = ()
     accounting: bool = False
     repositories: Mapping[str, RepositoryModel] = field(default_factory=dict)
+    partitions: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    qos: tuple[str, ...] = ()
 
 
 @frozen
@@ -177,6 +180,8 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             slurm.static,
             slurm.accounting,
             {str(os): each for os, each in slurm.repositories.items()},
+            {name: each.settings() for name, each in model.partitions.items()},
+            tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
         ),
         shared_dir=model.shared_dir,
         head=model.head.head(),

@@ -14,7 +14,6 @@ from tidegate.core.model.cluster import (
     DEFAULT_HEALTH_REASONS,
     Budget,
     Cluster,
-    Partition,
     Timings,
     account_scope,
     pool_scope,
@@ -35,6 +34,7 @@ from tidegate.wire.deployment import (
     NetworkModel,
 )
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
+from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import (
     LimitsModel,
     PoolModel,
@@ -87,16 +87,10 @@ class SlurmModel(Section):
         " 24.04 has 23.11 itself, and is the head's system",
     )
 
-
-class PartitionModel(Section):
-    """A Slurm partition."""
-
-    pools: Annotated[
-        tuple[names.PoolName, ...], Field(min_length=1), AfterValidator(names.no_repeats)
-    ] = Field(description="the pools whose nodes it has")
-    default: bool = Field(
-        default=False, description="takes jobs that name no partition; a single one always does"
-    )
+    @property
+    def has_accounting(self) -> bool:
+        """By a slurmdbd of ours or of somebody else."""
+        return self.accounting or any(k.lower() == "accountingstoragetype" for k in self.settings)
 
 
 class TimingsModel(Section):
@@ -314,7 +308,7 @@ class ClusterModel(Section):
             name=self.name,
             pools=tuple(model.pool(name) for name, model in self.pools.items()),
             partitions=tuple(
-                Partition(name, model.pools, model.default or len(self.partitions) == 1)
+                model.partition(name, is_single=len(self.partitions) == 1)
                 for name, model in self.partitions.items()
             ),
             prices=self._prices(),

@@ -228,6 +228,23 @@ StaticLine = Annotated[
         "a line that begins with NodeName=, PartitionName=, NodeSet= or DownNodes=",
     ),
 ]
+AccountName = Annotated[
+    str,
+    _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$", "the name of a Slurm account"),
+    AfterValidator(str.lower),  # as Slurm does
+    AfterValidator(_name),
+]
+QosName = Annotated[
+    str,
+    _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "the name of a QOS"),
+    AfterValidator(str.lower),  # as Slurm does
+    AfterValidator(_name),
+]
+GroupName = Annotated[
+    str,
+    _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$", "the name of a group of users"),
+    AfterValidator(_name),
+]
 SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
 InstanceTypeName = Annotated[str, AfterValidator(_instance_type)]
 InstanceTypeOrPattern = Annotated[str, AfterValidator(check_instance_type)]

@@ -10,9 +10,10 @@ from pydantic import TypeAdapter, ValidationError
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.finite import FINITE
-from tidegate.wire.models import PartitionModel, SlurmModel, TimingsModel
+from tidegate.wire.models import SlurmModel, TimingsModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
+from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import PriceModel
 from tidegate.wire.schedules_model import SchedulesModel

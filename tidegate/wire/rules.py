@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.wire.image_rules import IMAGE_RULES
+from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.pool_models import LimitsModel, PoolModel
 from tidegate.wire.prices import price_usd_per_hour
@@ -259,5 +260,6 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
+    *PARTITION_RULES,
     *SENSE_RULES,
 )

@@ -5,7 +5,9 @@
 # Accounting, when the cluster file asks for it: MariaDB and slurmdbd on the head, the tables on
 # the data volume, so that a new head has them. Nothing secret is needed: the database listens on
 # its socket alone, and knows slurmdbd's user by the kernel's word (unix_socket). Before slurmctld,
-# which would have to remember what it cannot tell yet.
+# which would have to remember what it cannot tell yet. It does not start either while a partition
+# bears a QOS that there is not, and lets everybody into one that allows a QOS that there is not: what
+# partitions name is made here, without limits.
 
 readonly TABLES=$DATA_DIR/mysql
 readonly DATABASE_UNIT=/etc/systemd/system/tidegate-mariadb.service
@@ -44,7 +46,8 @@ check() {
     [[ -z $ACCOUNTING ]] || {
         has_file "$DATABASE_UNIT" "$(database_unit)" && has_file "$DBD_CONF" "$(dbd_conf)" &&
             has_file "$ROTATION" "$(rotation slurmdbd)" &&
-            systemctl is-active --quiet tidegate-mariadb slurmdbd && knows_cluster
+            systemctl is-active --quiet tidegate-mariadb slurmdbd && knows_cluster &&
+            [[ -z $(missing_qos) ]]
     }
 }
 
@@ -53,7 +56,17 @@ knows_cluster() {
         *" $CLUSTER "* ]]
 }
 
+missing_qos() {
+    local each known
+    [[ -n $QOS ]] || return 0
+    known=" $(timeout 10 sacctmgr -nP list qos format=name 2>/dev/null | tr '\n' ' ') "
+    for each in $QOS; do
+        [[ $known == *" $each "* ]] || echo "$each"
+    done
+}
+
 apply() {
+    local each
     start_database
     mariadb --user=root <<'EOF_SQL'
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
@@ -72,6 +85,9 @@ EOF_SQL
     systemctl restart slurmdbd
     await "slurmdbd does not answer" timeout 5 sacctmgr -n list cluster
     knows_cluster || sacctmgr -i add cluster "$CLUSTER"
+    for each in $(missing_qos); do
+        sacctmgr -i add qos "$each"
+    done
 }
 
 # The packaged unit has its tables on the root disk, and would take the socket.

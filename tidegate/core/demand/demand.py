@@ -8,6 +8,7 @@ from functools import cached_property
 from tidegate.core.demand.accounting import Caps
 from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
 from tidegate.core.demand.fit import can_be
+from tidegate.core.demand.partitions import judged
 from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.demand.where import Places, Where
 from tidegate.core.model.cluster import Cluster, Pool
@@ -156,7 +157,7 @@ class _Demand:
         head_now_s: float,
         passed_over: Mapping[str, Unmet],
     ) -> None:
-        self.reading = reading
+        self.reading, self._refused = (of := judged(reading, cluster)).reading, of.refused
         self.cluster = cluster
         self.head_now_s = head_now_s
         self.passed_over = passed_over
@@ -202,7 +203,7 @@ class _Demand:
 
     def _wants(self, job: Job) -> None:
         if never := self._never(job):
-            self.unmet.append(Unmet(job.job_id, never, (WhyNot(Why.NODES, never),)))
+            self.unmet.append(Unmet(job.job_id, never.sentence, (never,)))
             return
         sentence = self._held(job)
         job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
@@ -216,9 +217,9 @@ class _Demand:
 
     def _wants_together(self, jobs: Sequence[Job]) -> None:
         """The components of a heterogeneous job: what stops one stops all."""
-        never = next((sentence for job in jobs if (sentence := self._never(job))), "")
-        why_nots = (WhyNot(Why.NODES, never),) if never else ()
-        stopped = never or next((sentence for job in jobs if (sentence := self._held(job))), "")
+        why_nots = tuple(never for job in jobs if (never := self._never(job)))[:1]
+        held = [each.sentence for each in why_nots] or [self._held(job) for job in jobs]
+        stopped = next(filter(None, held), "")
         if not stopped:
             jobs = [self.caps.spread(_with_all_kinds(job)) for job in jobs]
             stopped = self.caps.admit_together(jobs)
@@ -255,15 +256,16 @@ class _Demand:
             for kind in kinds_left(kinds, kept)
         ]
 
-    def _never(self, job: Job) -> str:
+    def _never(self, job: Job) -> WhyNot | None:
         """Why no node that exists or is bought would let it start."""
+        if job.job_id in self._refused:
+            return self._refused[job.job_id]
         if self._places.is_anywhere(job):
-            return ""
-        if never := self._places.never(job):
-            return never
-        if job.reservation and not self._places.knows(job.reservation):
-            return f"it waits in the reservation {job.reservation}, which new nodes never join"
-        return ""
+            return None
+        never = self._places.never(job)
+        if not never and job.reservation and not self._places.knows(job.reservation):
+            never = f"it waits in the reservation {job.reservation}, which new nodes never join"
+        return WhyNot(Why.NODES, never) if never else None
 
     def _held(self, job: Job) -> str:
         if job.begins_at_s and job.reason == "BeginTime":

@@ -61,7 +61,7 @@ def advice(
 
     `drained`: by pool, nodes that a person drained and that count against its limits.
     """
-    held = "" if _is_of_nodes(why_nots) else held_because(job.reason)
+    held = "" if _is_our_word(why_nots) else held_because(job.reason)
     if held:
         found = (text for prefix, text in CHANGE.items() if job.reason.startswith(prefix))
         named = {"id": job.job_id, "partition": ",".join(job.partitions)}
@@ -72,9 +72,9 @@ def advice(
     return tuple(dict.fromkeys((*lasting, *_others(job, passing or why_nots, drained))))
 
 
-def _is_of_nodes(why_nots: Sequence[WhyNot]) -> bool:
-    """What keeps it are nodes that it is bound to, whatever Slurm calls that."""
-    return any(each.kind is Why.NODES for each in why_nots)
+def _is_our_word(why_nots: Sequence[WhyNot]) -> bool:
+    """The nodes that it is bound to or its partition keep it, whatever Slurm calls that."""
+    return any(each.kind in (Why.NODES, Why.PARTITION) for each in why_nots)
 
 
 def _nearest(why_nots: Sequence[WhyNot]) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _others(
                 yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
             case Why.RESTING:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
-            case Why.REFUSED | Why.BROKEN | Why.FAILING if each.remedy:
+            case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.PARTITION if each.remedy:
                 yield each.remedy
             case Why.LOSSY:
                 yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"

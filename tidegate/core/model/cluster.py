@@ -116,11 +116,25 @@ class Pool:
 
 @frozen
 class Partition:
-    """A Slurm partition over one or more pools."""
+    """A Slurm partition over one or more pools, and whom and what it takes.
+
+    `state`: up, down, drain or inactive. Jobs of a higher `priority_tier` come first, whatever
+    their priority. None: no limit; no accounts or QOS allowed: all are.
+    """
 
     name: str
     pools: tuple[str, ...]
     is_default: bool = False
+    state: str = "up"
+    priority_tier: int = 1
+    max_time_s: float | None = None
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    max_mem_per_node_mib: int | None = None
+    allow_accounts: tuple[str, ...] = ()
+    deny_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] = ()
+    deny_qos: tuple[str, ...] = ()
 
 
 @frozen

@@ -14,6 +14,7 @@ class Why(StrEnum):
     TOO_SMALL = "too-small"  # no type of the pool holds it
     CONSTRAINT = "constraint"
     JOB_TIME = "job-time"  # longer than the pool or the capacity block allows
+    PARTITION = "partition"  # a limit of its partition, which no node changes
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
     DEAR = "dear"  # spot that costs no less than on demand
