@@ -174,7 +174,7 @@ def test_wrong_prices_are_told_apart_from_missing_ones(tmp_path):
     assert sorted(problems(tmp_path, good({"prices_usd_per_hour": prices}))) == [
         "prices_usd_per_hour.g4dn.xlarge.on-demnd the name must be spot or on-demand; "
         "did you mean on-demand?",
-        "prices_usd_per_hour.g4dn.xlarge.spot must be more than 0, is -1",
+        "prices_usd_per_hour.g4dn.xlarge.spot must be more than 0, at most 2000, is -1",
         "prices_usd_per_hour.g9.xlarge g9.xlarge is not a known instance type; "
         "did you mean g6.xlarge?",
     ]

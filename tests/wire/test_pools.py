@@ -198,8 +198,8 @@ def test_a_reservation_costs_nothing_where_it_is_and_is_offered_nowhere_else(tmp
         "instance_type": "g4dn.xlarge",
         "zone": "us-east-1a",
         "count": 2,
-        "starts_at": "1970-01-02T01:00:00+01:00",
-        "ends_at": "1970-01-03T00:00:00Z",
+        "starts_at": "2027-01-02T01:00:00+01:00",
+        "ends_at": "2027-01-03T00:00:00Z",
     }
     change = {
         "pools.t4.zones": ["us-east-1a", "us-east-1b"],
@@ -213,7 +213,9 @@ def test_a_reservation_costs_nothing_where_it_is_and_is_offered_nowhere_else(tmp
     assert [each for each in cluster.prices if each.market.is_prepaid] == [block]
     assert cluster.prices[block] == 0.0
     assert cluster.reservations == (
-        Reservation("cr-0a1b2c3d", "g4dn.xlarge", "us-east-1a", 2, block.market, 86400.0, 172800.0),
+        Reservation(
+            "cr-0a1b2c3d", "g4dn.xlarge", "us-east-1a", 2, block.market, 1798848000.0, 1798934400.0
+        ),
     )
 
 
@@ -224,7 +226,7 @@ def test_what_an_open_reservation_held_has_a_price_when_that_ends(tmp_path):
         "instance_type": "g4dn.xlarge",
         "zone": "us-east-1a",
         "count": 2,
-        "starts_at": "1970-01-02T01:00:00+01:00",
+        "starts_at": "2027-01-02T01:00:00+01:00",
     }
     change = {"pools.t4.capacity_types": ["reserved"], "reservations": [held]}
 

@@ -21,7 +21,7 @@ USD_PER_GB_BETWEEN_ZONES = 0.02
 # Prices are shown with four decimals; sums of floats have sixteen.
 DIGITS = 6
 
-Gb = Annotated[float, Field(ge=0)]
+Gb = Annotated[float, Field(ge=0, le=1_500_000)]  # 3,200 Gbit/s for an hour
 
 
 class TrafficModel(Section):

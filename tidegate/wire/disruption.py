@@ -29,7 +29,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown
-from tidegate.wire.section import PositiveCount, Seconds, Section
+from tidegate.wire.section import LEAST_S, YEAR_S, PositiveCount, Seconds, Section
 
 _DISRUPTION = Disruption()
 _SHARE = re.compile(r"(\d{1,5})(%?)")
@@ -74,7 +74,10 @@ SecondsOrAuto = Annotated[
     WrapValidator(_or_auto),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "auto"}],
+            "anyOf": [
+                {"type": "number", "minimum": LEAST_S, "maximum": YEAR_S},
+                {"const": "auto"},
+            ],
         }
     ),
 ]

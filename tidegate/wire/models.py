@@ -44,7 +44,7 @@ from tidegate.wire.pool_models import (
 from tidegate.wire.prices import PriceModel, price_usd_per_hour
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
-from tidegate.wire.section import Seconds, Section
+from tidegate.wire.section import Section
 from tidegate.wire.waiting_model import WaitingModel
 
 _TIMINGS = Timings()
@@ -52,8 +52,16 @@ _TIMINGS = Timings()
 # A new head, or a long restart of it, takes less.
 ORPHAN_MIN_S = 900.0
 
-Ratio = Annotated[float, Field(gt=0, le=1)]
-Hazard = Annotated[float, Field(ge=0)]
+Ratio = Annotated[float, Field(ge=0.001, le=1)]
+Hazard = Annotated[float, Field(ge=0, le=60)]
+
+# EC2 gives two minutes. A planner's time-out and the agent's heartbeat bound the others.
+NoticeSeconds = Annotated[float, Field(ge=1, le=120)]
+LeaseSeconds = Annotated[float, Field(ge=10, le=900)]
+StaleSeconds = Annotated[float, Field(ge=60, le=3600)]
+TtlSeconds = Annotated[float, Field(ge=10, le=3600)]
+LagSeconds = Annotated[float, Field(ge=1, le=600)]
+DaySeconds = Annotated[float, Field(ge=1, le=86400)]
 
 
 class SlurmModel(Section):
@@ -96,38 +104,38 @@ class SlurmModel(Section):
 class TimingsModel(Section):
     """Durations of the control loop; best left alone."""
 
-    boot_bound_s: Seconds = Field(
+    boot_bound_s: DaySeconds = Field(
         default=_TIMINGS.boot_bound_s, description="a node that has not joined by then is given up"
     )
-    spot_notice_s: Seconds = Field(
+    spot_notice_s: NoticeSeconds = Field(
         default=_TIMINGS.spot_notice_s, description="time between EC2's spot notice and the reclaim"
     )
-    requeue_margin_s: Seconds = Field(
+    requeue_margin_s: DaySeconds = Field(
         default=_TIMINGS.requeue_margin_s,
         validate_default=True,
         description="how long before the reclaim running jobs are requeued",
     )
-    apply_lease_s: Seconds = Field(
+    apply_lease_s: LeaseSeconds = Field(
         default=_TIMINGS.apply_lease_s, description="no planner lives longer than this"
     )
-    digest_stale_s: Seconds = Field(
+    digest_stale_s: StaleSeconds = Field(
         default=_TIMINGS.digest_stale_s, description="an older digest buys nothing new"
     )
-    order_ttl_s: Seconds = Field(
+    order_ttl_s: TtlSeconds = Field(
         default=_TIMINGS.order_ttl_s, description="an order to the head expires after this"
     )
-    describe_lag_s: Seconds = Field(
+    describe_lag_s: LagSeconds = Field(
         default=_TIMINGS.describe_lag_s, description="how long EC2 may not show a fresh instance"
     )
-    rest_min_s: Seconds = Field(
+    rest_min_s: DaySeconds = Field(
         default=_TIMINGS.rest_min_s, description="first rest of an offering that EC2 refused"
     )
-    rest_max_s: Seconds = Field(
+    rest_max_s: DaySeconds = Field(
         default=_TIMINGS.rest_max_s,
         validate_default=True,
         description="longest rest of an offering that EC2 keeps refusing",
     )
-    orphan_after_s: Annotated[float, Field(ge=ORPHAN_MIN_S)] = Field(
+    orphan_after_s: Annotated[float, Field(ge=ORPHAN_MIN_S, le=86400)] = Field(
         default=_TIMINGS.orphan_after_s,
         description="an idle node that hears nothing from slurmctld ends itself after this",
     )

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.compat_facts import mig_instances
-from tidegate.wire.section import PositiveCount, Section
+from tidegate.wire.section import Section
 
 type ComputeMode = Literal["default", "exclusive-process", "prohibited"]
 type KernelModule = Literal["open", "proprietary"]
@@ -46,10 +46,10 @@ Version = Annotated[
 class GpuModel(Section):
     """Settings of a pool's NVIDIA GPUs; what is left out stays as the card has it."""
 
-    power_limit_w: PositiveCount | None = Field(
+    power_limit_w: Annotated[int, Field(ge=50, le=3000)] | None = Field(
         default=None, description="watts that one GPU may draw; the card refuses what it cannot"
     )
-    clock_mhz: PositiveCount | None = Field(
+    clock_mhz: Annotated[int, Field(ge=100, le=5000)] | None = Field(
         default=None, description="MHz at which a GPU's cores are held"
     )
     mig: MigProfile | None = Field(

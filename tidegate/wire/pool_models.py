@@ -3,7 +3,7 @@
 Defaults are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
@@ -26,6 +26,11 @@ from tidegate.wire.section import (
 from tidegate.wire.selection import MIB_PER_GIB, Requirement, Selection, select, why_nothing
 
 _POOL = Pool(name="", instance_types=(), zones=(), markets=())
+
+# EC2 has had reservations since 2014; and what ends later than this was mistyped.
+FIRST_YEAR, LAST_YEAR = 2014, 2099
+# Source: EC2 user guide, "Capacity Blocks for ML": up to 182 days, and what they are extended to.
+LONGEST_BLOCK = timedelta(days=183)
 
 # What is paid by the hour; reservations are paid for already.
 PaidMarket = Literal[Market.SPOT, Market.ON_DEMAND]
@@ -104,11 +109,17 @@ class ReservationModel(Section):
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
+        for key, instant in (("starts_at", self.starts_at), ("ends_at", self.ends_at)):
+            if instant and not FIRST_YEAR <= instant.year <= LAST_YEAR:
+                raise ValueError(f"{key} must be between {FIRST_YEAR} and {LAST_YEAR}")
         if self.ends_at is None:
             if self.kind is Market.CAPACITY_BLOCK:
                 raise ValueError("a Capacity Block always ends: ends_at is missing")
         elif self.ends_at <= self.starts_at:
             raise ValueError(f"ends_at must be later than starts_at, is {_iso(self.ends_at)}")
+        elif self.kind is Market.CAPACITY_BLOCK and self.ends_at - self.starts_at > LONGEST_BLOCK:
+            text = f"a Capacity Block lasts {LONGEST_BLOCK.days} days at most"
+            raise ValueError(f"ends_at is too late: {text}")
         return self
 
     def reservation(self) -> Reservation:

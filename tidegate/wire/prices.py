@@ -1,15 +1,20 @@
 """What an instance costs by the cluster file, or by AWS's list."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from tidegate.core.model.ec2 import Market
 from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.pool_models import PaidMarket
-from tidegate.wire.section import PositiveUsd
 
 # Spot by on-demand price where the file does not say: in AWS's Spot Advisor of July 2025 nine
 # of ten GPU types saved at least 54 %.
 SPOT_SHARE = 0.5
 
-PriceModel = dict[PaidMarket, PositiveUsd]
+# Ten times what the dearest type costs.
+PriceUsd = Annotated[float, Field(gt=0, le=2000)]
+PriceModel = dict[PaidMarket, PriceUsd]
 
 
 def price_usd_per_hour(

@@ -14,6 +14,7 @@ type Schema = Mapping[str, Any]
 
 MAX_SHOWN_CHARS = 60
 MAX_ALIGNED_CHARS = 40
+HARDLY_MEANT = 1_000_000
 
 _KIND_WORDS = {
     "integer": "a whole number",
@@ -150,12 +151,14 @@ def _expected(wanted: Schema, kind: str) -> str:
     if kind == "string_pattern_mismatch":
         return str(wanted.get("x-expected", f"text like {wanted.get('pattern')}"))
     if kind in ("greater_than", "greater_than_equal", "less_than_equal", "finite_number"):
-        return _bounds(wanted)
+        return _bounds(wanted, is_over=kind in ("less_than_equal", "finite_number"))
     return _KIND_WORDS.get(str(wanted.get("type")), "valid")
 
 
-def _bounds(wanted: Schema) -> str:
+def _bounds(wanted: Schema, *, is_over: bool) -> str:
+    """A bound that only keeps typing errors out is told to those who passed it."""
     low, high = wanted.get("minimum"), wanted.get("maximum")
+    high = None if high is not None and high >= HARDLY_MEANT and not is_over else high
     if low is not None and high is not None:
         return f"{_number(low)}-{_number(high)}"
     if low is not None:

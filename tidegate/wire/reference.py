@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tidegate.wire.problems import HARDLY_MEANT
+
 type Schema = Mapping[str, Any]
 
 
@@ -93,7 +95,7 @@ def _plain(field: Schema, schema: Schema) -> str:
             *(("minimum", "from"), ("exclusiveMinimum", "above")),
             *(("maximum", "to"), ("exclusiveMaximum", "below")),
         )
-        if key in field
+        if key in field and (key != "maximum" or field[key] < HARDLY_MEANT)
     ]
     words = {"integer": "whole number", "number": "number", "boolean": "true or false"}
     return " ".join([words.get(str(kind), "text"), *bounds])

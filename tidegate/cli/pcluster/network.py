@@ -1,13 +1,13 @@
 """Networks: ParallelCluster knows subnets by their ids, a cluster file by their zones."""
 
 from collections.abc import Mapping
-from string import ascii_lowercase
 
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.shape import Configuration, Networking
 from tidegate.core.model.frozen import frozen
 
 STAND_IN_VPC = "vpc-00000000"
+ZONE_LETTERS = "abcdefgh"
 
 
 @frozen
@@ -80,7 +80,7 @@ def stand_in_zone(old: Configuration, subnet: str, region: str, places: Places) 
     """The subnet's zone, or one that nobody named, to check the rest of the file."""
     if zone := places.zone(subnet):
         return zone
-    letters = [each for each in ascii_lowercase if f"{region}{each}" not in (places.zones or {})]
+    letters = [each for each in ZONE_LETTERS if f"{region}{each}" not in (places.zones or {})]
     unknown = [each for each in subnets_of(old) if not places.zone(each)]
     return f"{region}{letters[unknown.index(subnet) % len(letters)]}"
 
