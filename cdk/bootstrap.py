@@ -9,7 +9,8 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
-from tidegate.wire.config import ClusterFile, SlurmFile
+from tidegate.wire.config import ClusterFile
+from tidegate.wire.models import SlurmModel
 from tidegate.wire.node_models import HEAD_OS, GpuModel
 from userdata.render import (
     BundleAt,
@@ -102,14 +103,15 @@ def instances_of(instance_type: InstanceType) -> int:
 SOON_BY_BACKFILL = ("SchedulerParameters", "bf_interval=5")
 
 
-def _settings(slurm: SlurmFile) -> tuple[tuple[str, str], ...]:
+def _settings(slurm: SlurmModel) -> tuple[tuple[str, str], ...]:
     """The file's lines of slurm.conf, behind what its release needs."""
-    said = {key.lower() for key, _ in slurm.settings}
+    settings = tuple(slurm.settings.items())
+    said = {key.lower() for key, _ in settings}
     has_accounts = slurm.accounting or "accountingstoragetype" in said
     is_slow = slurm.version.startswith("23.11") and not has_accounts
     if is_slow and "schedulerparameters" not in said:
-        return (SOON_BY_BACKFILL, *slurm.settings)
-    return slurm.settings
+        return (SOON_BY_BACKFILL, *settings)
+    return settings
 
 
 def slurm_values(file: ClusterFile) -> SlurmConfValues:
@@ -130,17 +132,17 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         ),
         partitions=tuple(
             SlurmPartition(
-                each.name, each.pools, each.is_default, file.slurm.partitions.get(each.name, ())
+                each.name, each.pools, each.is_default, file.partition_settings.get(each.name, ())
             )
             for each in cluster.partitions
         ),
-        qos=file.slurm.qos,
+        qos=file.qos,
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
         has_task_prolog=bool(file.efa) or any(each.mig or each.mps for each in file.gpu.values()),
         settings=_settings(file.slurm),
-        cgroup=file.slurm.cgroup,
+        cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
     )
 
@@ -197,8 +199,8 @@ def head_values(
         agent_env=tuple(agent_environment(file, agent).items()),
         bus=shared.bus,
         data_volume=data_volume,
-        installs=(file.head.image_id or file.image_id) is None,
-        repository=repository_with(file.slurm.version, file.slurm.repositories.get(HEAD_OS)),
+        installs=(file.head.image or file.image_id) is None,
+        repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
         data_dir=DATA_DIR,
         containers=file.containers,
     )
@@ -216,7 +218,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         bus=shared.bus,
         installs=file.image_id is None,
         os=file.os,
-        repository=repository_with(file.slurm.version, file.slurm.repositories.get(file.os)),
+        repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
         driver_branch=INSTALLED_BRANCH if file.installs_driver else "",
         containers=file.containers,
         users=file.users,

@@ -119,7 +119,7 @@ class _Parts(Construct):
         self._images = Images(self, "Images", file=file)
         self.network = Network(self, "Network", file=file)
         self._mounts = (
-            () if file.existing.file_system_id else self.network.mount(storage.file_system_id)
+            () if file.existing.file_system else self.network.mount(storage.file_system_id)
         )
         self._lustre = (
             Lustre(self, "Lustre", file=file, network=self.network).target if file.lustre else ""

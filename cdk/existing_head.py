@@ -20,7 +20,7 @@ from cdk.queues import Queues
 from cdk.storage import Storage
 from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.deployment import ExistingHead as Described
+from tidegate.wire.deployment import ExistingHeadModel
 from userdata.render import slurm_conf
 
 
@@ -38,7 +38,7 @@ class ExistingHead(Construct):
         storage: Storage,
         queues: Queues,
         events: Events,
-        is_head: Described,
+        is_head: ExistingHeadModel,
         agent: Path,
     ) -> None:
         super().__init__(scope, id)
@@ -73,7 +73,7 @@ class ExistingHead(Construct):
         self.to_do = {
             "TagHead": (
                 "the head is found by these tags",
-                f"aws ec2 create-tags --resources {is_head.instance_id} --tags {tags}",
+                f"aws ec2 create-tags --resources {is_head.instance} --tags {tags}",
             ),
             "SlurmConf": (
                 "slurm.conf of the cluster: take its lines over into the head's",

@@ -32,8 +32,8 @@ class Images(Construct):
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        own = file.head.image_id or file.image_id
-        os = "" if file.head.image_id else file.os
+        own = file.head.image or file.image_id
+        os = "" if file.head.image else file.os
         self.of_head = (
             HeadImage(image_id=own, root_device=root_device(os)) if own else self._looked_up_once()
         )

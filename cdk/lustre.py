@@ -30,7 +30,7 @@ class Lustre(Construct):
         existing = file.lustre.existing
         if existing:
             self._open(network, existing.security_group)
-            host = f"{existing.file_system_id}.fsx.{file.region}.{_suffix(file.region)}"
+            host = f"{existing.id}.fsx.{file.region}.{_suffix(file.region)}"
             self.target = f"{host}@tcp:/{existing.mount_name}"
             return
         group = network.group(self, "Group", f"Lustre of cluster {file.cluster.name}")

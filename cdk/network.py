@@ -33,8 +33,8 @@ class Network(Construct):
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
-        if file.network.vpc_id:
-            self.vpc_id = file.network.vpc_id
+        if file.network.vpc:
+            self.vpc_id = file.network.vpc
             self.route_out = ()
             self.subnets = {zone: file.network.subnets[zone] for zone in file.all_zones}
         else:

@@ -1,12 +1,12 @@
 """User data of machines that reach the world through an HTTP proxy."""
 
-from tidegate.wire.deployment import Proxy
+from tidegate.wire.deployment import ProxyModel
 
 # The metadata service and the cluster's own names never go through it.
 ALWAYS_DIRECT = ("169.254.169.254", "fd00:ec2::254", "localhost", "127.0.0.1", ".internal")
 
 
-def with_proxy(user_data: str, proxy: Proxy | None) -> str:
+def with_proxy(user_data: str, proxy: ProxyModel | None) -> str:
     """The script, with the proxy set for itself, for later services and logins, and for apt."""
     if proxy is None:
         return user_data

@@ -48,12 +48,12 @@ class Storage(Construct):
         self.bucket = self._digests()
         self.munge_secret_arn = existing.munge_secret or self._munge_secret(file)
         backed_up: list[str] = []
-        if existing.file_system_id:
-            self.file_system_id = existing.file_system_id
+        if existing.file_system:
+            self.file_system_id = existing.file_system
             self.file_system_arn = Stack.of(self).format_arn(
                 service="elasticfilesystem",
                 resource="file-system",
-                resource_name=existing.file_system_id,
+                resource_name=existing.file_system,
             )
         else:
             self._share_files(file)

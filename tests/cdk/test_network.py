@@ -9,7 +9,7 @@ import pytest
 
 from cdk.proxy import with_proxy
 from tests.cdk.made import Stack, dev_file, joined, synthesized
-from tidegate.wire.deployment import NEEDED_ENDPOINTS, Proxy
+from tidegate.wire.deployment import NEEDED_ENDPOINTS, ProxyModel
 
 NETWORK = {
     "vpc": "vpc-0a1b2c3d",
@@ -124,7 +124,8 @@ def test_head_and_nodes_are_told_the_proxy(tmp_path):
 
 
 def test_proxy_leaves_a_script_that_shells_can_read():
-    script = with_proxy("#!/bin/bash\necho booted\n", Proxy("http://p:1", ("a.example",)))
+    proxy = ProxyModel(url="http://p:1", no_proxy=("a.example",))
+    script = with_proxy("#!/bin/bash\necho booted\n", proxy)
 
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

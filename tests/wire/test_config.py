@@ -13,7 +13,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import BadConfig
 from tidegate.wire.calendar import Schedules, Window
 from tidegate.wire.config import deployed_text, load_cluster, parse_deployed
-from tidegate.wire.deployment import Existing, Head, Metrics, Network
+from tidegate.wire.deployment import ExistingModel, HeadModel, Metrics, NetworkModel
 from tidegate.wire.models import ClusterModel, TimingsModel
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
@@ -89,17 +89,21 @@ def test_everything_can_be_set(tmp_path):
 
     pool = loaded.cluster.pools[0]
     assert (loaded.slurm.version, loaded.shared_dir) == ("24.11", "/fsx/home")
-    assert loaded.slurm.settings == (("ProctrackType", "proctrack/linuxproc"),)
-    assert loaded.slurm.cgroup == (("ConstrainDevices", "no"),)
-    assert loaded.network == Network(
-        vpc_id="vpc-0a1b2c3d", subnets={"us-east-1a": "subnet-0a1b2c3d"}
+    assert loaded.slurm.settings == {"ProctrackType": "proctrack/linuxproc"}
+    assert loaded.slurm.cgroup == {"ConstrainDevices": "no"}
+    subnets = {"us-east-1a": "subnet-0a1b2c3d"}
+    assert loaded.network == NetworkModel(vpc="vpc-0a1b2c3d", subnets=subnets)
+    assert (loaded.head, loaded.image_id) == (
+        HeadModel(instance_type="m7i.xlarge", volume_gib=200),
+        "ami-0a1b2c3d",
     )
-    assert (loaded.head, loaded.image_id) == (Head("m7i.xlarge", 200), "ami-0a1b2c3d")
     assert loaded.schedules == Schedules(
         "Asia/Tokyo", (Window("0 8 * * MON-FRI", "0 20 * * MON-FRI"),)
     )
-    assert loaded.alarm_email == "ops@example.org"
-    assert loaded.existing == Existing(None, "fs-0a1b2c3d", "sg-0a1b2c3d")
+    assert (loaded.alarm_email, loaded.image_id) == ("ops@example.org", "ami-0a1b2c3d")
+    assert loaded.existing == ExistingModel(
+        file_system="fs-0a1b2c3d", file_security_group="sg-0a1b2c3d"
+    )
     assert (loaded.log_days, loaded.metrics, loaded.backup_days) == (90, Metrics.FULL, 0)
     assert loaded.permissions_boundary == "arn:aws:iam::123456789012:policy/bound"
     assert loaded.cluster.limits == Limits(gpus=64, nodes=32, usd_per_hour=100.0)

@@ -42,10 +42,10 @@ LINE = (
 
 def test_every_option_stands_in_its_line_of_slurm_conf(tmp_path: Path) -> None:
     file = load(tmp_path, good({"slurm": SLURM, "partitions.gpu": ALL}))
-    settings = file.slurm.partitions["gpu"]
+    settings = file.partition_settings["gpu"]
 
     assert SlurmPartition("gpu", ("t4",), is_default=True, settings=settings).line == LINE
-    assert file.slurm.qos == ("gold", "small")
+    assert file.qos == ("gold", "small")
     (made,) = file.cluster.partitions
     assert (made.max_time_s, made.max_nodes, made.allow_accounts) == (172800, 4, ("lab", "sub"))
 

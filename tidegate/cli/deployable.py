@@ -12,7 +12,7 @@ from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import USUAL_ARCH
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.deployment import Existing, Nat
+from tidegate.wire.deployment import ExistingModel, Nat
 from tidegate.wire.image_names import parent_image
 from tidegate.wire.node_models import OWN_IMAGE
 from tidegate.wire.problems import Place, Problem
@@ -135,7 +135,7 @@ def _quotas(file: ClusterFile, account: Account) -> Found:
 
 def _addresses(file: ClusterFile, account: Account) -> Found:
     """The network that the stack makes is within the quotas of VPCs and Elastic IP addresses."""
-    if file.network.vpc_id:
+    if file.network.vpc:
         yield Needless("the file names a network that exists")
         return
     own = [each for each in account.vpcs().values() if each.cluster == file.cluster.name]
@@ -200,8 +200,8 @@ def _wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
     yield ("image",), file.image_id or newest, node_arch
     if file.existing.head:
         return
-    if file.head.image_id or not file.image_id:
-        yield ("head", "image"), file.head.image_id or parent_image(USUAL_ARCH), USUAL_ARCH
+    if file.head.image or not file.image_id:
+        yield ("head", "image"), file.head.image or parent_image(USUAL_ARCH), USUAL_ARCH
 
 
 def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
@@ -209,7 +209,7 @@ def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
     sizes: dict[Place, int] = {}
     if of == ("image",):
         sizes |= {("pools", name, "root_gib"): gib for name, gib in file.root_gib.items()}
-    is_shared = bool(file.image_id) and not file.head.image_id
+    is_shared = bool(file.image_id) and not file.head.image
     if not file.existing.head and (is_shared or of != ("image",)):
         sizes["head", "root_gib"] = file.head.root_gib
     return sizes
@@ -238,7 +238,7 @@ def _key(place: Place, key_id: str, file: ClusterFile, account: Account) -> Foun
 
 def _own_network(file: ClusterFile, account: Account) -> Found:
     """The addresses of an own network are those of no other VPC here."""
-    if file.network.vpc_id:
+    if file.network.vpc:
         return
     own = IPv4Network(file.network.cidr)
     for vpc in account.vpcs().values():
@@ -250,7 +250,7 @@ def _own_network(file: ClusterFile, account: Account) -> Found:
 
 def _existing_network(file: ClusterFile, account: Account) -> Found:
     """An existing network is as the file says."""
-    wanted = file.network.vpc_id
+    wanted = file.network.vpc
     if wanted is None:
         yield Needless("the stack makes a network of its own")
         return
@@ -286,21 +286,21 @@ def _subnet(zone: str, subnet_id: str, vpc_id: str, account: Account) -> Found:
 
 def _ways_out(file: ClusterFile, account: Account) -> Found:
     """Machines in existing subnets reach what is outside them."""
-    if file.network.vpc_id is None:
+    if file.network.vpc is None:
         yield Needless("the stack makes subnets of its own, with the way out that the file says")
     yield from ways_out.problems(file, account)
 
 
 def _existing_parts(file: ClusterFile, account: Account) -> Found:
     """Head, file system and secret that exist are there, in the network of the file."""
-    if file.existing == Existing():
+    if file.existing == ExistingModel():
         yield Needless("the file names none")
-    existing, vpc_id = file.existing, file.network.vpc_id
+    existing, vpc_id = file.existing, file.network.vpc
     in_vpc: list[tuple[Place, str, str | None]] = []
     if head := existing.head:
         place: Place = ("existing", "head")
-        found = account.vpc_of_instance(head.instance_id)
-        in_vpc.append(((*place, "instance"), head.instance_id, found))
+        found = account.vpc_of_instance(head.instance)
+        in_vpc.append(((*place, "instance"), head.instance, found))
         group = head.security_group
         in_vpc.append(((*place, "security_group"), group, account.vpc_of_security_group(group)))
     if group_id := existing.file_security_group:
@@ -311,8 +311,8 @@ def _existing_parts(file: ClusterFile, account: Account) -> Found:
             yield Problem(place, f"{name} is not there")
         elif found != vpc_id:
             yield Problem(place, f"{name} is in {found}, not in {vpc_id}")
-    if existing.file_system_id:
-        yield from _file_system(existing.file_system_id, file, account)
+    if existing.file_system:
+        yield from _file_system(existing.file_system, file, account)
     if existing.munge_secret and not account.has_secret(existing.munge_secret):
         yield Problem(("existing", "munge_secret"), f"{existing.munge_secret} is not there")
 
@@ -323,7 +323,7 @@ def _file_system(file_system_id: str, file: ClusterFile, account: Account) -> Fo
     if targets is None:
         yield Problem(place, f"{file_system_id} is not there")
         return
-    vpc_id = file.network.vpc_id
+    vpc_id = file.network.vpc
     if others := sorted({each for each in targets.values() if each != vpc_id}):
         yield Problem(place, f"{file_system_id} is in {', '.join(others)}, not in {vpc_id}")
         return

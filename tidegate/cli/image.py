@@ -61,7 +61,7 @@ def plan(
         cluster=read.cluster.name,
         parent=parent_image(arch, os, installs_driver=read.installs_driver),
         os=os,
-        repository=repository_with(read.slurm.version, read.slurm.repositories.get(os)),
+        repository=repository_with(read.slurm.version, read.slurm.repository(os)),
         for_head=_for_head(read, arch),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
@@ -96,7 +96,7 @@ def _for_head(file: "ClusterFile", arch: str) -> tuple[tuple[str, str], ...]:
     from tidegate.wire.node_models import HEAD_OS
     from userdata.packages import ACCOUNTING, HEAD
 
-    if file.head.image_id or arch != USUAL_ARCH or (file.os != HEAD_OS and not file.image_id):
+    if file.head.image or arch != USUAL_ARCH or (file.os != HEAD_OS and not file.image_id):
         return ()
     return (*HEAD, *(ACCOUNTING if file.slurm.accounting else ()))
 

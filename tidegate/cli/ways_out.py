@@ -18,7 +18,7 @@ INTERNET_GATEWAY = "igw-"
 
 def problems(file: ClusterFile, account: Account) -> Iterator[Problem]:
     """Subnets of an existing network from which a machine reaches nothing outside."""
-    vpc_id = file.network.vpc_id
+    vpc_id = file.network.vpc
     if vpc_id is None or file.network.endpoints or account.has_endpoints(vpc_id):
         return
     for zone, subnet_id in file.network.subnets.items():

@@ -87,9 +87,7 @@ def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
         text = "image: install brings no EFA software; take dlami, or an image of your own"
         yield Finding("R18", True, place, text, sources(["efalog"]))
     network = file.network
-    if max(count for count, _ in layouts.values()) > 1 and not (
-        network.vpc_id or network.is_private
-    ):
+    if max(count for count, _ in layouts.values()) > 1 and not (network.vpc or network.is_private):
         text = (
             "EC2 gives no public address to an instance with several network interfaces, and the"
             " own subnets have no other way out: set network.nat or network.endpoints"

@@ -15,33 +15,20 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.calendar import Schedules
-from tidegate.wire.deployment import BillAlert, Existing, Head, Lustre, Metrics, Network
+from tidegate.wire.deployment import (
+    BillAlert,
+    ExistingModel,
+    HeadModel,
+    LustreModel,
+    Metrics,
+    NetworkModel,
+)
 from tidegate.wire.finite import parse_json
-from tidegate.wire.models import ClusterModel
+from tidegate.wire.models import ClusterModel, SlurmModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
-from tidegate.wire.repositories import RepositoryModel
 from tidegate.wire.rules import problems_across
-
-
-@frozen
-class SlurmFile:
-    """Slurm's part: its release, and lines over the usual ones of slurm.conf and cgroup.conf.
-
-    `static`: whole lines for nodes and partitions that are not Tidegate's.
-    `accounting`: with a slurmdbd of our own. `repositories`: of its packages, by system.
-    `partitions`: what each one's line says beside its nodes. `qos`: those that partitions name.
-    """
-
-    version: str
-    settings: tuple[tuple[str, str], ...] = ()
-    cgroup: tuple[tuple[str, str], ...] = ()
-    static: tuple[str, ...] = ()
-    accounting: bool = False
-    repositories: Mapping[str, RepositoryModel] = field(default_factory=dict)
-    partitions: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    qos: tuple[str, ...] = ()
 
 
 @frozen
@@ -58,15 +45,16 @@ class ClusterFile:
     `containers`: pyxis, or "" for what the image has.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
+    `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
     """
 
     cluster: Cluster
     region: str
-    slurm: SlurmFile
+    slurm: SlurmModel
     shared_dir: str
-    head: Head
-    network: Network
-    existing: Existing
+    head: HeadModel
+    network: NetworkModel
+    existing: ExistingModel
     metrics: Metrics
     backup_days: int
     log_days: int
@@ -77,7 +65,7 @@ class ClusterFile:
     alarm_email: str | None = None
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
-    lustre: Lustre | None = None
+    lustre: LustreModel | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     root_gib: Mapping[str, int] = field(default_factory=dict)
@@ -88,6 +76,8 @@ class ClusterFile:
     ships_logs: bool = False
     software: SoftwareModel = field(default_factory=SoftwareModel)
     os: str = OS_OF_IMAGE[DLAMI]
+    partition_settings: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    qos: tuple[str, ...] = ()
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -169,24 +159,14 @@ def _checked(data: dict[str, object], problems: list[Problem], *, name: object) 
 
 
 def _cluster_file(model: ClusterModel) -> ClusterFile:
-    slurm = model.slurm
     return ClusterFile(
         cluster=model.cluster(),
         region=model.region,
-        slurm=SlurmFile(
-            slurm.version,
-            tuple(slurm.settings.items()),
-            tuple(slurm.cgroup.items()),
-            slurm.static,
-            slurm.accounting,
-            {str(os): each for os, each in slurm.repositories.items()},
-            {name: each.settings() for name, each in model.partitions.items()},
-            tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
-        ),
+        slurm=model.slurm,
         shared_dir=model.shared_dir,
-        head=model.head.head(),
-        network=model.network.network(),
-        existing=model.existing.existing(),
+        head=model.head,
+        network=model.network,
+        existing=model.existing,
         metrics=model.metrics,
         backup_days=model.backup_days,
         log_days=model.logs.retention_days,
@@ -197,7 +177,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),
         kms_key=model.kms_key,
-        lustre=model.lustre.lustre() if model.lustre else None,
+        lustre=model.lustre,
         notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
         root_gib={name: pool.root_gib for name, pool in model.pools.items()},
         root_initialization_mib_s={
@@ -212,6 +192,8 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         ships_logs=model.logs.nodes,
         software=model.software,
         os=OS_OF_IMAGE.get(model.image) or model.software.os or "",
+        partition_settings={name: each.settings() for name, each in model.partitions.items()},
+        qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
 
 

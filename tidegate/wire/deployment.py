@@ -1,13 +1,7 @@
-"""What a cluster file may say about its deployment: network, head, files, logs, rights.
+"""What a cluster file may say about its deployment: network, head, files, logs, rights."""
 
-Each part is a model, which checks what people write, and the frozen value that it becomes.
-"""
-
-from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from ipaddress import IPv4Network
-from types import MappingProxyType
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -54,71 +48,6 @@ class Metrics(StrEnum):
     FULL = "full"
 
 
-@frozen
-class Proxy:
-    """The HTTP proxy of head and nodes, and the hosts that are reached without it."""
-
-    url: str
-    no_proxy: tuple[str, ...] = ()
-
-
-@frozen(kw_only=True)
-class Network:
-    """`vpc_id` None: the stack makes its own of `cidr`. `subnets`: zone -> subnet id.
-
-    `connected`: address ranges of other networks that it is or will be connected to.
-    """
-
-    vpc_id: str | None = None
-    subnets: Mapping[str, str] = field(default_factory=dict)
-    cidr: str = "10.0.0.0/16"
-    nat: Nat = Nat.NONE
-    endpoints: tuple[str, ...] = ()
-    proxy: Proxy | None = None
-    connected: tuple[str, ...] = ()
-    flow_logs: FlowLogs = FlowLogs.NONE
-
-    @property
-    def is_private(self) -> bool:
-        """Whether an own network gives instances no public addresses."""
-        return self.nat is Nat.ONE or bool(self.endpoints)
-
-
-@frozen
-class Head:
-    """The head's instance type, the size of its data volume, its zone, image and root volume.
-
-    `zone` None: the first zone of the pools. `image_id` None: the file's, or Ubuntu's.
-    """
-
-    instance_type: str
-    volume_gib: int
-    zone: str | None = None
-    image_id: str | None = None
-    generation: int = 1
-    root_gib: int = 30
-
-
-@frozen
-class ExistingHead:
-    """A head that somebody else deployed: Tidegate brings the autoscaler to it."""
-
-    instance_id: str
-    host: str
-    role: str
-    security_group: str
-
-
-@frozen
-class Existing:
-    """What is there already and is used as it is. None: the stack makes it."""
-
-    head: ExistingHead | None = None
-    file_system_id: str | None = None
-    file_security_group: str | None = None
-    munge_secret: str | None = None
-
-
 def _range(value: str) -> str:
     try:
         IPv4Network(value)
@@ -156,25 +85,6 @@ class LustreKind(StrEnum):
     PERSISTENT = "persistent"
 
 
-@frozen
-class ExistingLustre:
-    """A Lustre file system of FSx that somebody else made."""
-
-    file_system_id: str
-    mount_name: str
-    security_group: str
-
-
-@frozen
-class Lustre:
-    """FSx for Lustre at `directory`. `existing` None: the stack makes one of `storage_gib`."""
-
-    directory: str
-    kind: LustreKind
-    storage_gib: int | None
-    existing: ExistingLustre | None
-
-
 def _lustre_gib(value: int) -> int:
     if value != 1200 and value % 2400:
         raise ValueError(f"must be 1200 or a multiple of 2400, is {value}")
@@ -210,11 +120,6 @@ class LustreModel(Section):
         if (self.storage_gib is None) == (self.existing is None):
             raise ValueError("needs storage_gib for a new one, or existing: one of the two")
         return self
-
-    def lustre(self) -> Lustre:
-        at = self.existing
-        existing = ExistingLustre(at.id, at.mount_name, at.security_group) if at else None
-        return Lustre(self.directory, self.kind, self.storage_gib, existing)
 
 
 @frozen
@@ -291,18 +196,10 @@ class NetworkModel(Section):
             raise ValueError(f"endpoints: without NAT also {', '.join(missing)}")
         return self
 
-    def network(self) -> Network:
-        proxy = Proxy(self.proxy.url, self.proxy.no_proxy) if self.proxy else None
-        return Network(
-            vpc_id=self.vpc,
-            subnets=MappingProxyType(dict(self.subnets)),
-            cidr=self.cidr,
-            nat=self.nat,
-            endpoints=self.endpoints,
-            proxy=proxy,
-            connected=self.connected,
-            flow_logs=self.flow_logs,
-        )
+    @property
+    def is_private(self) -> bool:
+        """Whether an own network gives instances no public addresses."""
+        return self.nat is Nat.ONE or bool(self.endpoints)
 
 
 class HeadModel(Section):
@@ -325,16 +222,6 @@ class HeadModel(Section):
     generation: PositiveCount = Field(
         default=1, description="counted up to have a new head made; see docs/recovery.md"
     )
-
-    def head(self) -> Head:
-        return Head(
-            instance_type=self.instance_type,
-            volume_gib=self.volume_gib,
-            zone=self.zone,
-            image_id=self.image,
-            generation=self.generation,
-            root_gib=self.root_gib,
-        )
 
 
 class ExistingHeadModel(Section):
@@ -365,17 +252,6 @@ class ExistingModel(Section):
         if bool(self.file_system) != bool(self.file_security_group):
             raise ValueError("file_system and file_security_group belong together")
         return self
-
-    def existing(self) -> Existing:
-        head = self.head
-        return Existing(
-            ExistingHead(head.instance, head.host, head.role, head.security_group)
-            if head
-            else None,
-            self.file_system,
-            self.file_security_group,
-            self.munge_secret,
-        )
 
 
 class LogsModel(Section):

@@ -100,6 +100,10 @@ class SlurmModel(Section):
         """By a slurmdbd of ours or of somebody else."""
         return self.accounting or any(k.lower() == "accountingstoragetype" for k in self.settings)
 
+    def repository(self, os: str) -> RepositoryModel | None:
+        """Where images of this system get the release from; None: the file does not say."""
+        return next((each for name, each in self.repositories.items() if name == os), None)
+
 
 class TimingsModel(Section):
     """Durations of the control loop; best left alone."""
@@ -365,9 +369,9 @@ class ClusterModel(Section):
         return prices
 
     def _beside(self) -> Beside:
-        network, pools = self.network.network(), self.pools.values()
+        network, pools = self.network, self.pools.values()
         return Beside(
-            has_public_address=network.vpc_id is None and not network.is_private,
+            has_public_address=network.vpc is None and not network.is_private,
             has_nat=network.nat is Nat.ONE,
             head_zone=self.head.zone or min(zone for each in pools for zone in each.zones),
             traffic=self.traffic,

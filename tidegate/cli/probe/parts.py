@@ -63,7 +63,7 @@ def trial_of(
 
 def _head(file: ClusterFile, clients: Clients) -> str:
     if file.existing.head:
-        return file.existing.head.instance_id
+        return file.existing.head.instance
     shown = Ec2Head(clients("ec2"), file.cluster.name).shown()
     if shown is None:
         raise BadConfig(f"EC2 shows no head of {file.cluster.name}: is the cluster deployed?")
