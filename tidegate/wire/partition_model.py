@@ -62,14 +62,14 @@ Groups = Annotated[
 ]
 
 # Option -> Slurm's name of it, with what Slurm's value is made from. The order of the line.
-_LISTS = {
+LISTS = {
     "allow_groups": "AllowGroups",
     "allow_accounts": "AllowAccounts",
     "deny_accounts": "DenyAccounts",
     "allow_qos": "AllowQos",
     "deny_qos": "DenyQos",
 }
-_WORDS = {
+WORDS = {
     "qos": "QOS",
     "priority_tier": "PriorityTier",
     "priority_job_factor": "PriorityJobFactor",
@@ -82,12 +82,12 @@ _WORDS = {
     "max_mem_per_node_mib": "MaxMemPerNode",
     "grace_time_s": "GraceTime",
 }
-_TIMES = {
+TIMES = {
     "default_time_s": "DefaultTime",
     "max_time_s": "MaxTime",
     "over_time_limit_s": "OverTimeLimit",
 }
-_FLAGS = {"hidden": "Hidden", "root_only": "RootOnly", "req_resv": "ReqResv"}
+FLAGS = {"hidden": "Hidden", "root_only": "RootOnly", "req_resv": "ReqResv"}
 _DEF_MEM = ("def_mem_per_cpu_mib", "def_mem_per_gpu_mib", "def_mem_per_node_mib")
 
 
@@ -233,17 +233,17 @@ class PartitionModel(Section):
         return tuple(self._settings())
 
     def _settings(self) -> Iterator[tuple[str, str]]:
-        for name, key in _LISTS.items():
+        for name, key in LISTS.items():
             if values := getattr(self, name):
                 yield key, ",".join(values)
-        for name, key in _WORDS.items():
+        for name, key in WORDS.items():
             value = getattr(self, name)
             if value is not None and value != type(self).model_fields[name].default:
                 yield key, str(value)
-        for name, key in _TIMES.items():
+        for name, key in TIMES.items():
             if seconds := getattr(self, name):
                 yield key, str(seconds // _MINUTE_S)
-        for name, key in _FLAGS.items():
+        for name, key in FLAGS.items():
             if getattr(self, name):
                 yield key, "YES"
         if self.over_subscribe is not OverSubscribe.NO:

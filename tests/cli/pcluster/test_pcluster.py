@@ -171,7 +171,7 @@ def test_lines_of_slurm_conf_are_taken_over_where_they_may_be():
     refused = run("settings.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("accounting", "exclusive", "memory", "node-settings", "partition-settings"),
+        *("accounting", "memory", "node-settings", "partition-settings"),
         *("slurm-settings", "spot-price", "threads"),
     }
     assert "CustomSlurmSettings[1].SuspendTime: SuspendTime is written by Tidegate" in (
@@ -186,6 +186,46 @@ def test_lines_of_slurm_conf_are_taken_over_where_they_may_be():
     assert file.slurm.accounting
     assert file.existing.munge_secret is not None
     assert file.cluster.pools[0].idle_s == 365 * 24 * 3600
+
+
+def test_a_queue_s_settings_become_options_of_its_partition():
+    refused = run("settings.yaml", *PLACES)
+
+    place = "SlurmQueues[limited].CustomSlurmSettings"
+    assert f"{place}.OverSubscribe: OverSubscribe=FORCE:4 is refused" in refused.stderr
+    assert f"{place}.LLN: LLN=YES is no option of a partition here" in refused.stderr
+    assert f"{place}.PreemptMode: jobs give way to none" in refused.stderr
+    assert f"{place}.AllowGroups" not in refused.stderr
+    assert written(accepted("settings.yaml", *PLACES))["partitions"]["limited"] == {
+        "pools": ["limited-a"],
+        "over_subscribe": "exclusive",
+        "max_time_s": 172800,
+        "allow_accounts": ["physics", "chemistry"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"),
+    [
+        *(("60", 3600), ("90:30", 91 * 60), ("2:00:00", 7200), ("1-12", 36 * 3600)),
+        *(("1-0:30", 88200), ("0-0:0:30", 60)),
+    ],
+)
+def test_slurm_s_times_are_read_as_slurm_reads_them(tmp_path: Path, word: str, seconds: int):
+    file = changed(tmp_path, "CapacityType: SPOT", f"CustomSlurmSettings: {{MaxTime: '{word}'}}")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert written(done)["partitions"]["cpu"]["max_time_s"] == seconds
+
+
+def test_accounts_of_a_partition_bring_accounting(tmp_path: Path):
+    file = changed(tmp_path, "CapacityType: SPOT", "CustomSlurmSettings: {AllowAccounts: physics}")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert written(done)["slurm"] == {"accounting": True}
+    assert "not needed: slurm.accounting: allow_accounts of partition cpu need it" in done.stderr
 
 
 def test_people_s_ways_in_and_rights_are_told():

@@ -67,6 +67,7 @@ TRANSLATED = frozenset(
         *(f"{_QUEUE}.Name", f"{_QUEUE}.CapacityType", f"{_QUEUE}.Image.CustomAmi"),
         *(f"{_QUEUE}.Networking.SubnetIds", f"{_QUEUE}.Networking.PlacementGroup"),
         *(f"{_QUEUE}.Networking.Proxy.HttpProxyAddress", f"{_QUEUE}.CapacityReservationTarget"),
+        *(f"{_QUEUE}.CustomSlurmSettings", f"{_QUEUE}.JobExclusiveAllocation"),
         *(f"{_ROOT}.RootVolume.Size", f"{_RESOURCE}.Name", f"{_RESOURCE}.InstanceType"),
         *(f"{_RESOURCE}.Instances[].InstanceType", f"{_RESOURCE}.MinCount"),
         *(f"{_RESOURCE}.MaxCount", f"{_RESOURCE}.Efa.Enabled"),
@@ -131,13 +132,7 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_QUEUE}.Networking.AssignPublicIp": Lost(
             "public-address", "the subnet alone decides whether nodes get public addresses"
         ),
-        f"{_QUEUE}.CustomSlurmSettings": Lost(
-            "partition-settings", "the partition has Slurm's usual limits and priorities"
-        ),
         f"{_QUEUE}.Tags": TAGS,
-        f"{_QUEUE}.JobExclusiveAllocation": Lost(
-            "exclusive", "jobs share nodes, unless they say --exclusive", unless=OFF
-        ),
         f"{_RESOURCE}.SpotPrice": Lost(
             "spot-price", "spot has no highest price but on-demand's; see limits.usd_per_hour"
         ),

@@ -4,6 +4,7 @@ from collections.abc import Container
 
 from tidegate.cli.pcluster.network import Places, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.partitions import complete, settings
 from tidegate.cli.pcluster.shape import (
     ComputeResource,
     Configuration,
@@ -59,9 +60,10 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
                     gap = Gap(("pools", name, "zones"), f"those of {subnets}", all_zones)
                     done.gaps.append(gap)
         if names:
-            partitions[queue.name] = {"pools": names}
+            partitions[queue.name] = {"pools": names, **settings(queue, done)}
     if len(partitions) > 1:
         next(iter(partitions.values()))["default"] = True
+    complete(done)
     _job_sizes(done)
 
 

@@ -113,6 +113,8 @@ class Queue(_Part):
     compute_settings: ComputeSettings | None = None
     capacity_reservation_target: Reservation | None = None
     compute_resources: list[ComputeResource] | None = None
+    custom_slurm_settings: dict[str, Any] | None = None
+    job_exclusive_allocation: bool | None = None
 
     @property
     def subnets(self) -> list[str]:
