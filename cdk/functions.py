@@ -59,7 +59,9 @@ class Functions(Construct):
         self.planner = self._function("planner", self._planner_statements())
         self.interruption = self._function("interruption", self._interruption_statements())
         self.schedule = self._function("schedule", self._hours_statements(), dead=queues.dead)
-        self.reconcile = self._function("reconcile", self._hours_statements(), dead=queues.dead)
+        file = around.file
+        own = (*self._hours_statements(), *statements.read_prices(file.cluster, file.region))
+        self.reconcile = self._function("reconcile", own, dead=queues.dead)
         self._feed(self.planner, queues.looks)
         self._feed(
             self.interruption,

@@ -11,7 +11,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, SPOT_ROLE
+from tidegate.wire.prices import price_rights
 from tidegate.wire.records import OPEN_INDEX
 from userdata.repository import Repository, place_in_s3
 from userdata.values import NODE_SOURCE
@@ -158,6 +160,12 @@ def keep_decisions(bucket_arn: str, cluster: str) -> iam.PolicyStatement:
 def describe_instances() -> iam.PolicyStatement:
     """EC2 knows no resources for Describe actions."""
     return statement("Instances", ["ec2:DescribeInstances"], ["*"])
+
+
+def read_prices(cluster: Cluster, region: str) -> Sequence[iam.PolicyStatement]:
+    """None of it knows resources. Nothing where the file says every price."""
+    actions = price_rights(cluster, region)
+    return (statement("Prices", actions, ["*"]),) if actions else ()
 
 
 def launch(

@@ -16,7 +16,7 @@ def on_schedule(made: Function[Hours], event: Any) -> Answer:
     except BadEvent as bad:
         made.count(BadEvents=1)
         made.logger.warning("an event of the schedule cannot be read", extra={"reason": str(bad)})
-    return keep_hours(made, why)
+    return keep_hours(made, made.work, why)
 
 
 handler = entry(on_schedule, hours)

@@ -23,6 +23,7 @@ from local.clients import REGION, client_at
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
+from local.prices import PriceModel, install_prices
 from local.shims import costs, tables
 from local.trouble import Trouble
 from tidegate.wire.events import SPOT_DETAIL_TYPE
@@ -63,13 +64,14 @@ class LocalCloud:
     host: str = "127.0.0.1"
     port: int = 0
     capacity: CapacityModel = field(default_factory=CapacityModel)
+    prices: PriceModel = field(default_factory=PriceModel)
     _front: Front = field(init=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
     _server: BaseWSGIServer | None = None
     _thread: Thread | None = None
 
     def __post_init__(self) -> None:
-        self._front = Front(DomainDispatcherApplication(create_backend_app))
+        self._front = Front(DomainDispatcherApplication(create_backend_app), self.prices)
 
     def __enter__(self) -> "LocalCloud":
         self.start()
@@ -85,6 +87,7 @@ class LocalCloud:
             _forget_everything()
         _RUNNING.append(self._front)
         install_capacity_model(self.capacity)
+        install_prices(self.prices, ZONES)
         install_instance_profiles()
         self._server = make_server(
             self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler

@@ -16,6 +16,7 @@ from local.iam.gate import Gate
 from local.iam.managed import install_managed_policies
 from local.iam.requests import body_of, is_s3_head, signer_of
 from local.iam.simulator import install_simulator
+from local.prices import PriceModel, get_products
 from local.trouble import App, ConnectionLost, Environ, Fault, Trouble, Troubles
 
 # The access key of clients that only watch, such as the demo's screen.
@@ -39,8 +40,9 @@ class Front:
     `authorizer.log` holds what was asked of IAM.
     """
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, prices: PriceModel) -> None:
         self.app = app
+        self.prices = prices
         self.calls: Counter[str] = Counter()
         self.counting = Lock()
         # Reentrant: what moto does in answer to a request may ask the authorizer itself.
@@ -65,6 +67,8 @@ class Front:
             refusal = self.gate.refusal(environ)
             if refusal:
                 return refusal.send(start_response)
+            if signer_of(environ).service == "pricing":
+                return get_products(self.prices, body_of(environ)).send(start_response)
             if signer_of(environ).service != "sqs":
                 return self.app(environ, start_response)
         return self.app(environ, start_response)

@@ -1,9 +1,18 @@
 """Builders: everything has a default but what a test is about."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidegate.core.model.calendar import ALWAYS_UP, Wanted
-from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Timings, reserved_key
+from tidegate.core.model.cluster import (
+    Cluster,
+    Estimate,
+    Limits,
+    Partition,
+    Pool,
+    Timings,
+    reserved_key,
+)
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import (
@@ -63,6 +72,15 @@ def cluster(*pools: Pool, limits: Limits = UNLIMITED, timings: Timings | None = 
     }
     partition = Partition("gpu", tuple(one.name for one in made), is_default=True)
     return Cluster("test", made, (partition,), prices, limits, timings or Timings())
+
+
+def at_estimates(of: Cluster, beside_usd_per_hour: float = 0.0) -> Cluster:
+    """The cluster of a file that names no prices: the same ones, until the market says others."""
+    estimates = {
+        each: Estimate(USD_PER_HOUR[each.instance_type][Market.ON_DEMAND], beside_usd_per_hour)
+        for each in of.prices
+    }
+    return replace(of, estimates=estimates)
 
 
 def job(

@@ -26,6 +26,7 @@ from tidegate.core.model.ledger import (
     Phase,
     Stretch,
 )
+from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.orders import Order, PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
@@ -154,6 +155,7 @@ class LedgerView:
     spent: tuple[Charge, ...] = ()
     losses: tuple[Losses, ...] = ()
     pool_history: tuple[PoolHistory, ...] = ()
+    seen_market: SeenMarket = NEVER_SEEN
 
 
 class Ledger(Protocol):
@@ -252,6 +254,10 @@ class Ledger(Protocol):
 
     def learn(self, pool_history: PoolHistory) -> None:
         """Remember how a pool's launches fared."""
+        ...
+
+    def see_market(self, seen: SeenMarket) -> None:
+        """Remember what EC2 asks, instead of what was known."""
         ...
 
     def see_digest(self, stamp: Stamp) -> None:

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from local.iam.evaluate import Decision, Verdict
 from local.iam.requests import Call, Check
 
-JSON_SERVICES = frozenset({"dynamodb", "events", "logs", "secretsmanager", "sqs", "ssm"})
+JSON_SERVICES = frozenset({"dynamodb", "events", "logs", "pricing", "secretsmanager", "sqs", "ssm"})
 REST_JSON_SERVICES = frozenset({"lambda", "scheduler"})
 FORBIDDEN = "403 Forbidden"
 THROTTLING_CODES = {

@@ -147,6 +147,7 @@ RULES: Mapping[str, Rule] = {
     **_table("logs", _on_log_stream, "CreateLogGroup", "CreateLogStream", "PutLogEvents"),
     **_table("logs", _on_log_group, "DescribeLogStreams"),
     **_table("logs", _on_all, "DescribeLogGroups"),
+    **_table("pricing", _on_all, "GetProducts"),
     **_table("cloudwatch", _on_all, "DescribeAlarms", "PutMetricData"),
     **_table("lambda", _on_function, "Invoke", "GetFunctionConfiguration"),
     # Always allowed, even against a deny: IAM user guide, GetCallerIdentity.

@@ -314,3 +314,27 @@ def test_who_installs_slurm_from_s3_may_list_and_read_that_folder_and_its_key(tm
     assert resources(listing) == [bucket]
     assert conditions(listing) == {"StringEquals": {"s3:prefix": "slurm/al2023/"}}
     assert [each for each in statements(made, "HeadRole") if "Packages" in each["Sid"]] == []
+
+
+@pytest.mark.parametrize(
+    ("region", "asked"),
+    [
+        ("us-east-1", ["ec2:DescribeSpotPriceHistory", "pricing:GetProducts"]),
+        ("us-gov-west-1", ["ec2:DescribeSpotPriceHistory"]),
+    ],
+)
+def test_reconcile_alone_asks_for_prices_that_the_file_leaves_open(tmp_path, region, asked):
+    pools = {
+        name: {**pool, "zones": [f"{region}a", f"{region}b"]}
+        for name, pool in dev_file()["pools"].items()
+    }
+    file = dev_file(region=region, pools=pools, prices_usd_per_hour=None)
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    prices = {
+        role: listed(found["Action"])
+        for role in ACTIONS
+        for found in statements(made, role)
+        if found["Sid"] == "Prices"
+    }
+    assert prices == {"FunctionsReconcileRole": asked}

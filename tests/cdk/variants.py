@@ -92,6 +92,7 @@ VARIANTS: Mapping[str, File] = {
         alarm_email="ops@example.org",
         bill_alert={"usd_per_month": "100"},
     ),
+    "live prices": dev_file(prices_usd_per_hour=None),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
     "govcloud": _elsewhere("us-gov-west-1"),

@@ -8,6 +8,7 @@ from tests.make import NOW_S, offering
 from tidegate.core.model.calendar import OnRunningJobs, OverrideKind, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.model.ec2 import Market
+from tidegate.core.model.market import NEVER_SEEN, Quote, SeenMarket
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.stuck import Stuck
 from tidegate.ports import Ledger
@@ -54,6 +55,16 @@ def test_a_refusal_is_remembered_past_its_time_but_not_for_ever(
 
     clock.advance(HOUR_S)
     assert ledger.view().resting == ()
+
+
+def test_the_market_is_what_was_seen_last(ledger: Ledger) -> None:
+    assert ledger.view().seen_market == NEVER_SEEN
+
+    for usd in (0.4, 0.5):
+        seen = SeenMarket((Quote("g5.xlarge", usd, "us-east-1a"),), NOW_S, on_demand_trouble="slow")
+        ledger.see_market(seen)
+
+    assert ledger.view().seen_market == seen
 
 
 def test_a_stuck_job_is_remembered_once_and_not_for_ever(ledger: Ledger, clock: SimClock) -> None:

@@ -12,21 +12,26 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from tests.contracts.conftest import cloud, names
+from tests.make import cluster
 from tests.service.conftest import World
 from tidegate.core.explain.history import Event as Told
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.calendar import AlwaysUp
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import FleetRequest
 from tidegate.core.model.errors import NotAuthorized, TidegateError
 from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions
+from tidegate.service.prices import Prices
 from tidegate.sim.bus import SimDeadLooks
 from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
+from tidegate.sim.prices import SimPrices
 from tidegate.wire.deployment import Metrics
 from tidegate.wiring.function import Event, Function
 from tidegate.wiring.planner import Planner
+from tidegate.wiring.reconcile import Reconcile
 
 __all__ = ["cloud", "names"]
 
@@ -85,10 +90,11 @@ class Deployed:
 
     calendar: Calendar = field(default_factory=AlwaysUp)
     chosen: Metrics = Metrics.FULL
-    world: World = field(default_factory=World)
+    file: Cluster = field(default_factory=cluster)
     log: io.StringIO = field(default_factory=io.StringIO)
 
     def __post_init__(self) -> None:
+        self.world = World(self.file)
         self.head = SimHead(self.world.clock)
         self.dead = SimDeadLooks()
         self.kept = Kept()
@@ -102,17 +108,19 @@ class Deployed:
             Planner(control=of, dead_looks=self.dead, decisions=self.kept, ec2=self.tried)
         )
         self.interruption = self._function(Interruptions(of.cluster, of.ledger, of.bus, of.clock))
-        self.hours = self._function(
-            Hours(
-                cluster=of.cluster,
-                calendar=self.calendar,
-                head=self.head,
-                compute=of.compute,
-                ledger=of.ledger,
-                bus=of.bus,
-                clock=of.clock,
-            )
+        hours = Hours(
+            cluster=of.cluster,
+            calendar=self.calendar,
+            head=self.head,
+            compute=of.compute,
+            ledger=of.ledger,
+            bus=of.bus,
+            clock=of.clock,
         )
+        self.feed = SimPrices()
+        prices = Prices(cluster=of.cluster, feed=self.feed, ledger=of.ledger, clock=of.clock)
+        self.hours = self._function(hours)
+        self.reconcile = self._function(Reconcile(hours=hours, prices=prices))
 
     def _function[Work](self, work: Work) -> Function[Work]:
         return Function(work=work, logger=self.logger, metrics=self.metrics, chosen=self.chosen)

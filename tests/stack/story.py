@@ -72,6 +72,15 @@ def day(world: StackWorld) -> Missing:
         yield f"{len(left)} idle nodes stay"
 
 
+def prices(world: StackWorld) -> Missing:
+    """What the cluster file leaves open is read from EC2, on time."""
+    seen = world.ledger().view().seen_market
+    if not seen.spot:
+        yield "no spot prices"
+    if not seen.on_demand:
+        yield "no on-demand prices"
+
+
 def rubbish(world: StackWorld) -> Missing:
     unreadable(world)
     if not world.dead_letters("DeadLooks"):
@@ -97,3 +106,4 @@ def whole(world: StackWorld) -> Missing:
     yield from day(world)
     yield from rubbish(world)
     yield from night(world)
+    yield from prices(world)

@@ -8,7 +8,6 @@ import pytest
 
 from tests import make
 from tests.stack.world import StackWorld
-from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.orders import OrderKind
@@ -41,9 +40,7 @@ def entry(source: str, kind: str, detail: object) -> dict[str, Any]:
 def stormy(world: StackWorld) -> tuple[StackWorld, DynamoLedger, list[str]]:
     """A stack with many nodes in its ledger."""
     names = [f"i-{number:017x}" for number in range(NUM_NODES)]
-    ledger = DynamoLedger(
-        world.cloud.observer("dynamodb"), world.physical("AWS::DynamoDB::Table"), SystemClock()
-    )
+    ledger = world.ledger()
     ledger.finish_launches(
         Finished("l-0", LaunchStatus.DONE, [make.record(name) for name in names])
     )

@@ -25,7 +25,9 @@ from local.router.clock import VirtualClock
 from local.router.router import Router
 from tests import make
 from tidegate.adapters.bus import AwsBus
+from tidegate.adapters.clock import SystemClock
 from tidegate.adapters.decisions import S3Decisions
+from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.core.model.digest import Stamp
 from tidegate.core.model.orders import Order
 from tidegate.core.model.slurm import Job, Node
@@ -120,6 +122,11 @@ class StackWorld:
         """As the head reads them."""
         bucket = self.physical("AWS::S3::Bucket")
         return S3Decisions(self.head("s3"), bucket, self.file.cluster.name)
+
+    def ledger(self) -> DynamoLedger:
+        """As somebody reads it who is asked for no right."""
+        table = self.physical("AWS::DynamoDB::Table")
+        return DynamoLedger(self.cloud.observer("dynamodb"), table, SystemClock())
 
     def physical(self, kind: str, part: str = "") -> str:
         """The physical id of the one resource of a type whose logical id ends with `part`."""

@@ -44,6 +44,10 @@ OF_FUNCTIONS = {
 }
 OTHERS_OF_FUNCTIONS = Patience(4.0, 2)
 
+# Served in few regions, whatever region is asked about.
+# Source: AWS General Reference, "AWS Billing and Cost Management endpoints and quotas".
+HOMES = {"pricing": "us-east-1"}
+
 
 def client_config(patience: Patience) -> Config:
     """`total_max_attempts`, because botocore's `max_attempts` counts the retries only."""
@@ -63,7 +67,7 @@ def client(service: str, region: str | None = None, patience: Patience = USUAL) 
 
 def client_of_function(service: str) -> Any:
     """One whose calls end before the function does."""
-    return client(service, patience=OF_FUNCTIONS.get(service, OTHERS_OF_FUNCTIONS))
+    return client(service, HOMES.get(service), OF_FUNCTIONS.get(service, OTHERS_OF_FUNCTIONS))
 
 
 class Session(boto3.Session):

@@ -12,6 +12,7 @@
     spent#<day or month>        USD by scope (`charges.py`)
     lost#<month>                nodes, lost_gpu_hours, saved_jobs, orphans (`charges.py`)
     pool_history#<pool>
+    market
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week, by which a repeated write is told; a look does not
@@ -56,6 +57,7 @@ from tidegate.adapters.ledger_items import (
     pool_histories,
     put_if_absent,
     resting_sk,
+    seen_market,
     spent,
     stamp,
     stamp_attributes,
@@ -75,6 +77,7 @@ from tidegate.core.model.ledger import (
     Phase,
     Stretch,
 )
+from tidegate.core.model.market import SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
@@ -87,6 +90,7 @@ from tidegate.wire.records import (
     OVERRIDE,
     POOL_HISTORY,
     RESTING,
+    SEEN_MARKET,
     STUCK,
     decode,
     encode,
@@ -144,6 +148,7 @@ class DynamoLedger:
             spent=tuple(one for item in by_kind.get("spent", ()) for one in spent(item)),
             losses=tuple(losses(item) for item in by_kind.get("lost", ())),
             pool_history=pool_histories(by_kind),
+            seen_market=seen_market(by_kind),
         )
 
     def nodes(self, instance_ids: Collection[str]) -> tuple[NodeRecord, ...]:
@@ -284,6 +289,9 @@ class DynamoLedger:
         self._remember(
             f"pool_history#{pool_history.pool}", encode(POOL_HISTORY, pool_history), None
         )
+
+    def see_market(self, seen: SeenMarket) -> None:
+        self._remember("market", encode(SEEN_MARKET, seen), None)
 
     def _remember(self, sk: str, body: str, until_s: float | None) -> None:
         item = open_key(sk) | {"body": body}

@@ -12,6 +12,7 @@ from tidegate.adapters.aws_errors import cancellation_reasons
 from tidegate.adapters.dynamodb_values import from_dynamodb, to_dynamodb
 from tidegate.core.model.digest import Stamp
 from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord, Phase
+from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import RestKey
@@ -25,6 +26,7 @@ from tidegate.wire.records import (
     OPEN,
     ORDER,
     POOL_HISTORY,
+    SEEN_MARKET,
     decode,
     encode,
 )
@@ -261,6 +263,12 @@ def pool_histories(by_kind: Mapping[str, Sequence[Item]]) -> tuple[PoolHistory, 
     items = (*by_kind.get("learnt", ()), *by_kind.get("pool_history", ()))
     found = (decode(POOL_HISTORY, one["body"]) for one in items)
     return tuple({each.pool: each for each in found}.values())
+
+
+def seen_market(by_kind: Mapping[str, Sequence[Item]]) -> SeenMarket:
+    for item in by_kind.get("market", ()):
+        return decode(SEEN_MARKET, item["body"])
+    return NEVER_SEEN
 
 
 def resting_sk(rest: RestKey) -> str:

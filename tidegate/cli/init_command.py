@@ -55,11 +55,16 @@ schedules: {{time_zone: {time_zone}, stop: "0 20 * * MON-FRI", start: "0 8 * * M
 
 
 def _prices(region: str, types: list[str]) -> str:
-    """AWS's list prices are known of one region; in others the file must have its own."""
+    """Where AWS cannot be asked in USD, the file must have its own."""
+    from tidegate.core.model.ec2 import Market
     from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+    from tidegate.wire.prices import price_usd_per_hour
 
-    if region == LIST_PRICE_REGION:
-        return "\n# prices_usd_per_hour: on-demand list prices hold; spot counts as much.\n"
+    if all(price_usd_per_hour({}, each, Market.ON_DEMAND, region) for each in types):
+        return (
+            "\n# What EC2 asks is read every quarter of an hour. Negotiated prices go before it:\n"
+            f"# prices_usd_per_hour: {{{types[0]}: {{on-demand: 0.9}}}}\n"
+        )
     known = [(_scalar(each), load_list_prices().get(each)) for each in types]
     lines = [f"  {name}: {{on-demand: {usd:g}, spot: {usd:g}}}" for name, usd in known if usd]
     head = (

@@ -40,6 +40,9 @@ def _head(found: Overview) -> Iterator[str]:
             f"GPUs: {found.gpus.configured} paid for, {found.gpus.usable} usable, "
             f"{found.gpus.busy} busy{lost}"
         )
+    ages = (("spot", found.spot_prices_age_s), ("on-demand", found.on_demand_prices_age_s))
+    if known := [f"{market} {span(age)} ago" for market, age in ages if age is not None]:
+        yield f"prices read: {', '.join(known)}"
     for reason, count in found.waits_because:
         yield f"  {count} wait: {reason}"
 

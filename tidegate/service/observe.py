@@ -10,6 +10,7 @@ from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.market import at_market
 from tidegate.ports import Bus, Calendar, Clock, Compute, Ledger, LedgerView, ReceivedDigest
 
 NEVER_HEARD_S = float("inf")
@@ -36,7 +37,7 @@ def observe(
     now_s = clock.now_s()
     snapshot = Snapshot(
         now_s=now_s,
-        cluster=cluster,
+        cluster=at_market(cluster, view.seen_market, now_s),
         epoch=view.epoch,
         digest=received.digest if received else None,
         digest_age_s=received.age_s if received else NEVER_HEARD_S,
@@ -51,6 +52,7 @@ def observe(
             (pool.name, templates[pool.name]) for pool in cluster.pools if pool.name in templates
         ),
         pool_history=view.pool_history,
+        seen_market=view.seen_market,
         wanted=calendar.wanted(now_s, view.overrides),
     )
     rests, pool_history = in_force(snapshot, templates), in_use(snapshot)

@@ -18,6 +18,7 @@ from tidegate.core.model.ledger import (
     Phase,
     Stretch,
 )
+from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
@@ -57,6 +58,7 @@ class SimLedger:
     all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     all_losses: dict[str, Losses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
+    seen_market: SeenMarket = NEVER_SEEN
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
     on_commit: list[Callable[[bool], None]] = field(default_factory=list)
 
@@ -82,6 +84,7 @@ class SimLedger:
                 spent=tuple(self.all_spent.values()),
                 losses=tuple(self.all_losses.values()),
                 pool_history=tuple(self.all_pool_history.values()),
+                seen_market=self.seen_market,
             )
         for tell in self.on_view:
             tell(view)
@@ -250,6 +253,10 @@ class SimLedger:
     def learn(self, pool_history: PoolHistory) -> None:
         with effect(self.faults, "learn"):
             self.all_pool_history[pool_history.pool] = pool_history
+
+    def see_market(self, seen: SeenMarket) -> None:
+        with effect(self.faults, "see_market"):
+            self.seen_market = seen
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

@@ -3,8 +3,7 @@
 Defaults of pools and timings are those of `tidegate.core.model.cluster`, so they are stated once.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -20,7 +19,7 @@ from tidegate.core.model.cluster import (
 )
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
-from tidegate.wire.beside import DIGITS, Beside, TrafficModel
+from tidegate.wire.beside import Beside, TrafficModel
 from tidegate.wire.catalogue import LIST_PRICE_REGION
 from tidegate.wire.deployment import (
     BillAlert,
@@ -41,7 +40,7 @@ from tidegate.wire.pool_models import (
     ReservationModel,
     SpendingBudgetModel,
 )
-from tidegate.wire.prices import PriceModel, price_usd_per_hour
+from tidegate.wire.prices import Priced, PriceList, PriceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
@@ -243,9 +242,10 @@ class ClusterModel(Section):
     )
     prices_usd_per_hour: dict[names.InstanceTypeName, PriceModel] = Field(
         default_factory=dict,
-        description="price of each instance type and capacity type that a pool uses; on-demand "
-        f"is AWS's list price in {LIST_PRICE_REGION} when left out, spot half of on-demand; a "
-        "node's disk and public address are added",
+        description="prices that hold whatever the market says, such as negotiated ones, by "
+        "instance type and capacity type; what is left out is what EC2 asks now, and until that "
+        f"was read AWS's list price in {LIST_PRICE_REGION}, for spot half of it; a node's disk "
+        "and public address are added",
     )
     traffic: TrafficModel = Field(
         default=TrafficModel(), description="what nodes transfer, which is added to their price"
@@ -316,6 +316,7 @@ class ClusterModel(Section):
         return BillAlert(self.bill_alert.usd_per_month, email)
 
     def cluster(self) -> Cluster:
+        priced = self._priced()
         return Cluster(
             name=self.name,
             pools=tuple(model.pool(name) for name, model in self.pools.items()),
@@ -323,7 +324,7 @@ class ClusterModel(Section):
                 model.partition(name, is_single=len(self.partitions) == 1)
                 for name, model in self.partitions.items()
             ),
-            prices=self._prices(),
+            prices=priced.prices,
             limits=self.limits.limits(),
             timings=self.timings.timings(),
             reservations=tuple(each.reservation() for each in self.reservations),
@@ -333,6 +334,7 @@ class ClusterModel(Section):
             budgets=self._budgets(),
             health_reasons=self.slurm.health_reasons,
             waiting=self.waiting.waiting(),
+            estimates=priced.estimates,
         )
 
     def _budgets(self) -> Mapping[str, Budget]:
@@ -344,29 +346,12 @@ class ClusterModel(Section):
         budgets = {scope: model.budget() for scope, model in models.items()}
         return {scope: budget for scope, budget in budgets.items() if budget}
 
-    def _prices(self) -> Mapping[Offering, float]:
-        """A price holds in every zone; only offerings of a pool are listed.
-
-        Prepaid offerings exist where a reservation is, and cost nothing more. What is in an open
-        one costs what on demand costs once that has ended, also where no pool buys on demand.
-        """
-        reserved = {each.reservation().offering for each in self.reservations}
-        prices: dict[Offering, float] = {}
-        for name, offering, root_gib in self._offerings():
-            paid = offering
-            if offering in reserved:
-                prices[offering] = 0.0
-                paid = replace(offering, market=Market.ON_DEMAND)
-            elif offering.market.is_prepaid:
-                continue
-            price = self._price(name, paid.market)
-            if price is None or offering.market is Market.CAPACITY_BLOCK:
-                assert offering in reserved, "rules.py refuses a file that leaves a price open"
-                continue
-            usd = price + self._beside().usd_per_hour(root_gib, paid.zone)
-            # Of pools that share it, the largest disk counts.
-            prices[paid] = max(prices.get(paid, 0.0), round(usd, DIGITS))
-        return prices
+    def _priced(self) -> Priced:
+        pools = [(model.pool(name), model.root_gib) for name, model in self.pools.items()]
+        listed = PriceList(
+            known=self.prices_usd_per_hour, region=self.region, beside=self._beside()
+        )
+        return listed.priced(pools, [each.reservation() for each in self.reservations])
 
     def _beside(self) -> Beside:
         network, pools = self.network, self.pools.values()
@@ -377,19 +362,10 @@ class ClusterModel(Section):
             traffic=self.traffic,
         )
 
-    def _price(self, instance_type: str, market: Market) -> float | None:
-        known = self.prices_usd_per_hour.get(instance_type, {})
-        return price_usd_per_hour(known, instance_type, market, self.region)
-
     def _hazards(self) -> Mapping[Offering, float]:
         return {
-            offering: self.hazards_per_hour[name]
-            for name, offering, _ in self._offerings()
-            if offering.market is Market.SPOT and name in self.hazards_per_hour
+            offering: self.hazards_per_hour[each.name]
+            for name, model in self.pools.items()
+            for each, offering in model.pool(name).offerings()
+            if offering.market is Market.SPOT and each.name in self.hazards_per_hour
         }
-
-    def _offerings(self) -> Iterator[tuple[str, Offering, int]]:
-        """Instance type, offering, and the root volume's GiB in the pool."""
-        for name, model in self.pools.items():
-            for each, offering in model.pool(name).offerings():
-                yield each.name, offering, model.root_gib

@@ -1,16 +1,31 @@
-"""What an instance costs by the cluster file, or by AWS's list."""
+"""What an instance costs by the cluster file, or by AWS's list until the market was read."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
-from tidegate.core.model.ec2 import Market
-from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
+from tidegate.core.model.cluster import Cluster, Estimate, Pool, Reservation
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.wire.beside import DIGITS, Beside
+from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.pool_models import PaidMarket
 
-# Spot by on-demand price where the file does not say: in AWS's Spot Advisor of July 2025 nine
-# of ten GPU types saved at least 54 %.
+# Spot by on-demand price where nobody says: in AWS's Spot Advisor of July 2025 nine of ten GPU
+# types saved at least 54 %.
 SPOT_SHARE = 0.5
+
+# What asks AWS for the prices of a market.
+ASKED_BY: Mapping[Market, str] = {
+    Market.SPOT: "ec2:DescribeSpotPriceHistory",
+    Market.ON_DEMAND: "pricing:GetProducts",
+}
+
+# Their price lists cannot be asked for with their credentials, or are in another currency.
+# Source: AWS General Reference, "AWS Billing and Cost Management endpoints and quotas".
+UNLISTED = ("us-gov-", "cn-", "us-iso", "eusc-")
 
 # Ten times what the dearest type costs.
 PriceUsd = Annotated[float, Field(gt=0, le=2000)]
@@ -20,14 +35,97 @@ PriceModel = dict[PaidMarket, PriceUsd]
 def price_usd_per_hour(
     prices: PriceModel, instance_type: str, market: Market, region: str | None
 ) -> float | None:
-    """What the file or AWS's list says; None: nobody knows.
+    """What the file or AWS's list in us-east-1 says; None: nobody knows.
 
     Spot without a price is taken to cost a share of the on-demand price.
     """
     if market in prices:
         return prices[market]
-    listed = load_list_prices().get(instance_type) if region == LIST_PRICE_REGION else None
+    listed = None if _is_in_china(region) else load_list_prices().get(instance_type)
     on_demand = prices.get(Market.ON_DEMAND, listed)
     if on_demand is None or market is Market.ON_DEMAND:
         return on_demand
     return on_demand * SPOT_SHARE
+
+
+@frozen
+class Priced:
+    """`estimates`: of offerings whose price the file leaves to the market."""
+
+    prices: Mapping[Offering, float]
+    estimates: Mapping[Offering, Estimate]
+
+
+@frozen(kw_only=True)
+class PriceList:
+    """The prices of a cluster file."""
+
+    known: Mapping[str, PriceModel]
+    region: str | None
+    beside: Beside
+
+    def priced(
+        self, pools: Sequence[tuple[Pool, int]], reservations: Sequence[Reservation]
+    ) -> Priced:
+        """Of every offering of these pools, whose root volumes have so many GiB.
+
+        A price of the file holds in every zone. Prepaid offerings exist where a reservation is, and
+        cost nothing more. What is in an open one costs what on demand costs once that has ended,
+        also where no pool buys on demand.
+        """
+        reserved = {each.offering for each in reservations}
+        prices: dict[Offering, float] = {}
+        estimates: dict[Offering, Estimate] = {}
+        for offering, root_gib in _offerings(pools):
+            paid = offering
+            if offering in reserved:
+                prices[offering] = 0.0
+                paid = replace(offering, market=Market.ON_DEMAND)
+            elif offering.market.is_prepaid:
+                continue
+            usd = self._usd_per_hour(paid.instance_type, paid.market)
+            if usd is None or offering.market is Market.CAPACITY_BLOCK:
+                assert offering in reserved, "rules.py refuses a file that leaves a price open"
+                continue
+            beside_usd = self.beside.usd_per_hour(root_gib, paid.zone)
+            # Of pools that share it, the largest disk counts.
+            prices[paid] = max(prices.get(paid, 0.0), round(usd + beside_usd, DIGITS))
+            if estimate := self._estimate(paid, round(prices[paid] - usd, DIGITS)):
+                estimates[paid] = estimate
+        return Priced(prices, estimates)
+
+    def _usd_per_hour(self, instance_type: str, market: Market) -> float | None:
+        known = self.known.get(instance_type, {})
+        return price_usd_per_hour(known, instance_type, market, self.region)
+
+    def _estimate(self, paid: Offering, beside_usd: float) -> Estimate | None:
+        """None: the file says the price, or nobody could tell whether another one can be meant."""
+        on_demand = self._usd_per_hour(paid.instance_type, Market.ON_DEMAND)
+        is_said = paid.market in self.known.get(paid.instance_type, {})
+        if is_said or on_demand is None or _is_in_china(self.region):
+            return None
+        return Estimate(on_demand, beside_usd)
+
+
+def has_price_list(region: str) -> bool:
+    """Whether AWS's list prices can be asked for from within the region."""
+    return not region.startswith(UNLISTED)
+
+
+def price_rights(cluster: Cluster, region: str) -> tuple[str, ...]:
+    """The actions by which a cluster of this region learns the prices that its file leaves open."""
+    markets = {offering.market for offering in cluster.estimates}
+    if not has_price_list(region):
+        markets.discard(Market.ON_DEMAND)
+    return tuple(sorted(ASKED_BY[each] for each in markets))
+
+
+def _is_in_china(region: str | None) -> bool:
+    """AWS bills there in another currency, and by another list."""
+    return region is not None and region.startswith("cn-")
+
+
+def _offerings(pools: Sequence[tuple[Pool, int]]) -> Iterator[tuple[Offering, int]]:
+    for pool, root_gib in pools:
+        for _, offering in pool.offerings():
+            yield offering, root_gib

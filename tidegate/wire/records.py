@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from tidegate.core.model.calendar import ScheduleOverride
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.model.ledger import Cordon, InterruptionLoss, LaunchRecord, NodeRecord
+from tidegate.core.model.market import SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
@@ -23,6 +24,7 @@ RESTING = Kind(Resting)
 STUCK = Kind(Stuck)
 OVERRIDE = Kind(ScheduleOverride)
 POOL_HISTORY = Kind(PoolHistory)
+SEEN_MARKET = Kind(SeenMarket)
 
 # The ledger's sparse index of what a look reads: an item is in it for as long as it has this
 # attribute. It is a local one, which alone can be read consistently.

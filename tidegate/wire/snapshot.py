@@ -19,6 +19,7 @@ from tidegate.core.model.ec2 import OVERRIDES_MAX, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Node, Reading
 from tidegate.core.model.snapshot import Epoch, Snapshot
+from tidegate.core.offers.market import at_market
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.described import Describer, as_core, as_json
 from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, refusal, shown
@@ -142,14 +143,14 @@ def _snapshot(model: Any, cluster: Cluster) -> Snapshot:
     prices = {as_core(Offering, p.offering): p.usd_per_hour for p in model.market.prices}
     hazards = {as_core(Offering, h.offering): h.per_hour for h in model.market.hazards}
     age_s = math.inf if model.digest_age_s is None else model.digest_age_s
+    given = replace(
+        cluster,
+        prices={**cluster.prices, **prices},
+        hazards={**cluster.hazards, **hazards},
+    )
+    seen = {name: as_core(hint, getattr(model, name)) for name, hint in _FIELDS.items()}
     return Snapshot(
-        cluster=replace(
-            cluster,
-            prices={**cluster.prices, **prices},
-            hazards={**cluster.hazards, **hazards},
-        ),
-        digest_age_s=age_s,
-        **{name: as_core(hint, getattr(model, name)) for name, hint in _FIELDS.items()},
+        cluster=at_market(given, seen["seen_market"], seen["now_s"]), digest_age_s=age_s, **seen
     )
 
 

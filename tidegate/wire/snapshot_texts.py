@@ -263,6 +263,20 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "losses": "what jobs lost with nodes that AWS took back",
         "templates": "what new nodes of each pool are made from",
         "pool_history": "how launches of each pool fared",
+        "seen_market": "what EC2 asks, as it was read last",
+    },
+    "SeenMarket": {
+        "spot": "spot prices",
+        "spot_at_s": "when they were read, epoch seconds; null: never",
+        "on_demand": "on-demand prices",
+        "on_demand_at_s": "when they were read, epoch seconds; null: never",
+        "spot_trouble": "what of them could not be read the last time, or was not believed",
+        "on_demand_trouble": "what of these",
+    },
+    "Quote": {
+        "instance_type": "instance type",
+        "usd_per_hour": "USD per hour of the instance alone",
+        "zone": "its zone; empty: of every zone",
     },
     "Template": {
         "template_id": "launch template",

@@ -23,9 +23,9 @@ def hours(deployed: Deployed) -> Hours:
     )
 
 
-def keep_hours(made: Function[Hours], why: str) -> dict[str, str]:
+def keep_hours[Work](made: Function[Work], work: Hours, why: str) -> dict[str, str]:
     """Keep the head's hours, log and count what came of it. Errors: those of `Hours.keep`."""
-    kept = made.work.keep(why)
+    kept = work.keep(why)
     made.logger.info("hours", extra={"hours": kept.record(), "why": why})
     made.count(HeadStarted=kept.did is Did.STARTED, HeadStopped=kept.did is Did.STOPPED)
     return kept.record()

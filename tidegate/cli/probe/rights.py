@@ -12,6 +12,7 @@ from tidegate.adapters.principals import Principals, Simulated
 from tidegate.cli.deployable import Found, Needless, Unasked
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.deployment import FlowLogs
+from tidegate.wire.prices import price_rights
 from tidegate.wire.problems import Problem
 
 # What `cdk bootstrap` makes without a qualifier; the CDK asks for at least this version.
@@ -211,7 +212,8 @@ def roles_do(file: ClusterFile) -> tuple[str, ...]:
     """What the roles of this file's functions and machines do."""
     writes_logs = file.ships_logs or file.network.flow_logs is not FlowLogs.NONE
     with_key = _WITH_KEY if file.kms_key else ()
-    return (*ROLES_DO, *with_key, *(_WITH_LOGS if writes_logs else ()))
+    prices = price_rights(file.cluster, file.region)
+    return (*ROLES_DO, *with_key, *prices, *(_WITH_LOGS if writes_logs else ()))
 
 
 def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:

@@ -18,6 +18,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import NodeRecord
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
@@ -31,6 +32,9 @@ TRUST = 0.5
 
 # A job that runs longer than anybody said is taken to run as long again, at least so long.
 OVERDUE_S = 60.0
+
+# A running node's spot price is noted anew where it changed by more.
+SPOT_CHANGE = 0.02
 
 # Of the kinds of jobs that are about, the most frequent; each is compared with each dear node.
 KINDS_MAX = 50
@@ -263,9 +267,23 @@ def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
         return record.usd_per_hour
     if offering.market.is_prepaid:
         return 0.0
+    if offering.market is Market.SPOT and record:
+        return _spot_usd(snapshot.cluster, record)
     if record and record.priced_at_s is None and record.offering == offering:
         return record.usd_per_hour
     return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
+
+
+def _spot_usd(cluster: Cluster, record: NodeRecord) -> float:
+    """EC2 bills a running spot instance at the price of now. Small changes make no record.
+
+    Source: EC2 user guide, "Billing for Spot Instances".
+    """
+    known = record.usd_per_hour
+    if record.offering not in cluster.quoted:
+        return known
+    now = cluster.prices[record.offering]
+    return now if abs(now - known) > SPOT_CHANGE * known else known
 
 
 def left_s(job: Job, cluster: Cluster, now_s: float) -> float:

@@ -12,10 +12,12 @@ from tidegate.core.fleet.templates import troubles
 from tidegate.core.interruption.loss import losses
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.durations import clock
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Losses
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
+from tidegate.core.offers.market import price_troubles
 from tidegate.core.offers.spend import spending, used_up
 
 
@@ -70,7 +72,8 @@ class Overview:
 
     `agent_age_s` None: the head has never reported. `needs_a_look`: what a person should see to.
     `alarms`: those that fire; None: whoever asks may not read them. `unjudged`: that nobody judges
-    the queue, the first of `needs_a_look`; "": somebody does.
+    the queue, the first of `needs_a_look`; "": somebody does. The ages of prices are those of EC2's
+    that are planned with; None: those of the cluster file are.
     """
 
     cluster: str
@@ -93,6 +96,8 @@ class Overview:
     alarms: tuple[AlarmNow, ...] | None
     needs_a_look: tuple[str, ...]
     unjudged: str = ""
+    spot_prices_age_s: float | None = None
+    on_demand_prices_age_s: float | None = None
 
 
 # Of a budget; the alarm stands at the same share.
@@ -149,7 +154,16 @@ def overview(
             *map(_firing, alarms or ()),
         ),
         unjudged=dead,
+        spot_prices_age_s=_age_s(snapshot, Market.SPOT, snapshot.seen_market.spot_at_s),
+        on_demand_prices_age_s=_age_s(
+            snapshot, Market.ON_DEMAND, snapshot.seen_market.on_demand_at_s
+        ),
     )
+
+
+def _age_s(snapshot: Snapshot, market: Market, at_s: float | None) -> float | None:
+    is_used = any(each.market is market for each in snapshot.cluster.quoted)
+    return max(snapshot.now_s - at_s, 0.0) if is_used and at_s is not None else None
 
 
 def is_billed(member: Member) -> bool:
@@ -247,6 +261,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.staleness and snapshot.wanted.is_up:
         yield snapshot.staleness
     yield from _spent(snapshot)
+    yield from price_troubles(snapshot.cluster, snapshot.seen_market, snapshot.now_s)
     yield from troubles(snapshot)
     yield from needed(snapshot)
     yield from _partitions_down(snapshot)

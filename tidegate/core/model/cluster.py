@@ -196,13 +196,26 @@ def group_key(pool: str, zone: str) -> str:
 
 
 @frozen
+class Estimate:
+    """Of a price that the cluster file leaves to the market: what is known without asking it.
+
+    `on_demand_usd_per_hour`: of the instance type alone; `beside_usd_per_hour`: of the disk and
+    whatever else an instance of the offering is paid with.
+    """
+
+    on_demand_usd_per_hour: float
+    beside_usd_per_hour: float
+
+
+@frozen
 class Cluster:
     """One cluster file, validated.
 
     `time_limit_ratio`: the part of its time limit that a job really runs, for accounts that
     `time_limit_ratios` does not name. `hazards`: interruptions per hour of spot offerings.
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
-    `waiting`: what an hour costs that a job waits.
+    `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
+    does not say; `quoted`: those of them whose price is what EC2 asks now.
     """
 
     name: str
@@ -218,6 +231,8 @@ class Cluster:
     budgets: Mapping[str, Budget] = field(default_factory=dict)
     health_reasons: tuple[str, ...] = DEFAULT_HEALTH_REASONS
     waiting: Waiting = Waiting()
+    estimates: Mapping[Offering, Estimate] = field(default_factory=dict)
+    quoted: frozenset[Offering] = frozenset()
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

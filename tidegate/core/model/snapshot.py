@@ -6,6 +6,7 @@ from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Charge, LaunchRecord, Losses, NodeRecord
+from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.stuck import Stuck
@@ -31,6 +32,7 @@ class Snapshot:
 
     `spent`: what nodes that have ended cost in this day and month, and maybe in earlier ones.
     `losses`: of nodes that AWS took back and that have ended, by month.
+    `seen_market`: what EC2 asks now; the cluster's prices are those already.
     `templates`: what new nodes of each pool are made from, by the deployed stack.
     """
 
@@ -49,6 +51,7 @@ class Snapshot:
     losses: tuple[Losses, ...] = ()
     templates: tuple[tuple[str, Template], ...] = ()
     pool_history: tuple[PoolHistory, ...] = ()
+    seen_market: SeenMarket = NEVER_SEEN
 
     @property
     def staleness(self) -> str:

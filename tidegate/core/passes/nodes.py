@@ -265,7 +265,7 @@ class _Ordered(NamedTuple):
 
 def reprice(work: Work) -> None:
     """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
-    or has ended. What ends in this plan is counted at its end.
+    or has ended, or the spot price changed. What ends in this plan is counted at its end.
     """
     ending = {name for a in work.actions if isinstance(a, Terminate) for name in a.instance_ids}
     for member in work.fleet:

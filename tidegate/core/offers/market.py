@@ -1,0 +1,93 @@
+"""The cluster at the market's prices: what the file leaves open follows what EC2 asks now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.durations import span
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.market import Quote, SeenMarket
+
+# A price outside of these is not believed: a feed that fails must not steer what is bought. The
+# dearest region asks twice what the cheapest does for the same type, and spot was seen between
+# a twentieth of the on-demand price and a little over all of it.
+ON_DEMAND_FACTOR = 3.0
+SPOT_LEAST, SPOT_MOST = 1 / 25, 1.5
+
+# As the ledger's decimals and the cluster file's sums.
+DIGITS = 6
+
+
+def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
+    """The cluster with the prices that EC2 asks, where the file says none and they still hold.
+
+    What stands beside an instance, as its disk, is added as to the file's own prices.
+    """
+    spot = _by_place(seen.spot) if seen.has_spot(now_s) else {}
+    on_demand = _by_place(seen.on_demand) if seen.has_on_demand(now_s) else {}
+    prices: dict[Offering, float] = {}
+    for offering, estimate in cluster.estimates.items():
+        zone = offering.zone if offering.market is Market.SPOT else ""
+        quotes = spot if offering.market is Market.SPOT else on_demand
+        usd = quotes.get((offering.instance_type, zone))
+        if usd is not None:
+            prices[offering] = round(usd + estimate.beside_usd_per_hour, DIGITS)
+    if not prices:
+        return cluster
+    return replace(cluster, prices={**cluster.prices, **prices}, quoted=frozenset(prices))
+
+
+def believed(
+    cluster: Cluster, quotes: Iterable[Quote], market: Market
+) -> tuple[tuple[Quote, ...], str]:
+    """Those of the quotes that can be meant, in order, and a sentence about the others or ""."""
+    about = {
+        offering.instance_type: estimate.on_demand_usd_per_hour
+        for offering, estimate in cluster.estimates.items()
+    }
+    asked = [each for each in quotes if each.instance_type in about]
+    kept = [each for each in asked if _can_be_meant(each, about[each.instance_type], market)]
+    odd = [each for each in asked if each not in kept]
+    kept.sort(key=lambda each: (each.instance_type, each.zone))
+    return tuple(kept), _disbelief(odd, about, market) if odd else ""
+
+
+def price_troubles(cluster: Cluster, seen: SeenMarket, now_s: float) -> Iterator[str]:
+    """What a person should know of the prices that are planned with."""
+    if not cluster.estimates:
+        return
+    yield from filter(None, (seen.spot_trouble, seen.on_demand_trouble))
+    markets = {offering.market for offering in cluster.estimates}
+    for market, at_s, holds in (
+        (Market.SPOT, seen.spot_at_s, seen.has_spot(now_s)),
+        (Market.ON_DEMAND, seen.on_demand_at_s, seen.has_on_demand(now_s)),
+    ):
+        if market in markets and at_s is not None and not holds:
+            yield (
+                f"{market} prices were last read {span(now_s - at_s)} ago: those of the cluster"
+                " file count instead, or AWS's list in us-east-1 where it has none"
+            )
+
+
+def _by_place(quotes: Iterable[Quote]) -> Mapping[tuple[str, str], float]:
+    return {(each.instance_type, each.zone): each.usd_per_hour for each in quotes}
+
+
+def _can_be_meant(quote: Quote, on_demand_usd: float, market: Market) -> bool:
+    """A comparison with what is no number is false."""
+    if market is Market.SPOT:
+        least, most = SPOT_LEAST * on_demand_usd, SPOT_MOST * on_demand_usd
+    else:
+        least, most = on_demand_usd / ON_DEMAND_FACTOR, ON_DEMAND_FACTOR * on_demand_usd
+    return least <= quote.usd_per_hour <= most
+
+
+def _disbelief(odd: list[Quote], about: Mapping[str, float], market: Market) -> str:
+    first = odd[0]
+    of = f"{first.instance_type} in {first.zone}" if first.zone else first.instance_type
+    more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
+    return (
+        f"AWS says {first.usd_per_hour:g} USD per hour for {market} {of}{more}, which is not"
+        f" believed beside an on-demand price of {about[first.instance_type]:g}: give it in"
+        " prices_usd_per_hour if it is right"
+    )
