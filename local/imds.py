@@ -5,15 +5,18 @@ Source of paths and shapes: the EC2 user guide, "Instance metadata categories".
 """
 
 import json
+import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ADDRESS = "169.254.169.254"
+# Whatever a path begins with: the newest, or one that cloud-init knows.
+_VERSION = re.compile(r"^/(latest|\d{4}-\d\d-\d\d)/")
 _ROLES = "meta-data/iam/security-credentials/"
 _TOKEN_S = "X-aws-ec2-metadata-token-ttl-seconds"
 
@@ -28,6 +31,8 @@ class Identity:
     market: str
     ip: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    user_data: str = ""
+    mac: str = "02:00:00:00:00:01"
 
     def document(self) -> str:
         return json.dumps(
@@ -118,18 +123,17 @@ class Imds:
         return (ip, token) in self._tokens
 
     def answer(self, ip: str, path: str) -> str | None:
-        """What is at `path` (after /latest/); None: 404."""
+        """What is at `path` (after /latest/), a folder's names too; None: 404."""
         identity = self._identities.get(ip)
         if identity is None:
             return None
-        if path.startswith("meta-data/tags/instance/"):
-            return identity.tags.get(path.removeprefix("meta-data/tags/instance/"))
         if path.startswith(_ROLES):
             credentials = self.credentials_of(identity.instance_id)
             return {"": credentials.role, credentials.role: credentials.document()}.get(
                 path.removeprefix(_ROLES)
             )
-        return {**_facts(identity), **self._notice(identity)}.get(path)
+        facts = {**_facts(identity), **self._notice(identity)}
+        return facts.get(path) or _names_in(path, [*facts, _ROLES])
 
     def _notice(self, identity: Identity) -> dict[str, str]:
         at_s = self._reclaim_at_s.get(identity.instance_id)
@@ -139,17 +143,32 @@ class Imds:
         return {"meta-data/spot/instance-action": notice}
 
 
+def _names_in(folder: str, paths: Iterable[str]) -> str | None:
+    """The names right below `folder`, those of folders with a slash; None where there are none."""
+    prefix = folder.rstrip("/") + "/"
+    below = (path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+    names = {name + slash for name, slash, _ in (path.partition("/") for path in below)}
+    return "\n".join(sorted(names)) or None
+
+
 def _facts(identity: Identity) -> dict[str, str]:
+    card = f"meta-data/network/interfaces/macs/{identity.mac}"
     return {
+        **({"user-data": identity.user_data} if identity.user_data else {}),
+        **{f"meta-data/tags/instance/{key}": value for key, value in identity.tags.items()},
+        f"{card}/device-number": "0",
+        f"{card}/local-ipv4s": identity.ip,
+        f"{card}/mac": identity.mac,
         "dynamic/instance-identity/document": identity.document(),
         "meta-data/instance-id": identity.instance_id,
         "meta-data/instance-type": identity.instance_type,
         "meta-data/instance-life-cycle": identity.market,
+        "meta-data/local-hostname": f"{identity.instance_id}.ec2.internal",
         "meta-data/local-ipv4": identity.ip,
+        "meta-data/mac": identity.mac,
         "meta-data/placement/availability-zone": identity.zone,
         "meta-data/placement/region": identity.zone[:-1],
         "meta-data/services/domain": "amazonaws.com",
-        "meta-data/tags/instance": "\n".join(identity.tags),
     }
 
 
@@ -177,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.service.is_valid(ip, self.headers.get("X-aws-ec2-metadata-token", "")):
             self._send(401, "")
             return
-        found = self.service.answer(ip, self.path.removeprefix("/latest/"))
+        found = self.service.answer(ip, _VERSION.sub("", self.path))
         self._send(404 if found is None else 200, found or "")
 
     def _send(self, code: int, text: str) -> None:

@@ -72,7 +72,7 @@ class World:
     def __enter__(self) -> Self:
         for folder in (self.shared_dir, self.log_dir, self.directory / "pycache"):
             folder.mkdir(parents=True, exist_ok=True)
-        _raise_network()
+        raise_network()
         self._make_image()
         self.imds.start()
         self.dns.start()
@@ -236,7 +236,8 @@ def _binds_of_interpreter() -> tuple[str, ...]:
     )
 
 
-def _raise_network() -> None:
+def raise_network() -> None:
+    """The bridge of a world, with the metadata service's address."""
     lines = (
         f"link add {BRIDGE} address {_BRIDGE_MAC} type bridge",
         f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}",
