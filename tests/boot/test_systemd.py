@@ -45,7 +45,7 @@ def test_a_node_that_is_ready_runs_what_it_should_and_no_longer_waits_to_be_ende
 def test_jobs_may_register_memory_and_open_what_they_like(seen):
     assert seen["healthy"]["limits"].splitlines() == [
         "LimitMEMLOCK=infinity",
-        "LimitNOFILE=1048576",
+        "LimitNOFILE=131072",
         "LimitNPROC=infinity",
         "TasksMax=infinity",
     ]

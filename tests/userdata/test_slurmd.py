@@ -67,3 +67,47 @@ def test_a_machine_with_other_cpus_than_its_type_is_refused(tmp_path: Path):
         78,
         "this machine has CPUs=48, g5.12xlarge has 96\n",
     )
+
+
+SHOWN = (
+    "NodeName=i-0fa0 Arch=x86_64 CoresPerSocket=1 CPUAlloc=0 CPUTot=48 State={state} Owner=N/A"
+    " Reason=Low RealMemory (reported:150000 < 90.00% of configured:186777) [slurm@2026-11-23]"
+)
+
+
+def stage(folder: Path, line: str, state: str) -> tuple[int, str]:
+    """What the stage says of a node that slurmctld shows in this state."""
+    scontrol = folder / "scontrol"
+    scontrol.write_text(f"#!/bin/sh\necho '{SHOWN.format(state=state)}'\n")
+    scontrol.chmod(0o755)
+    refuse = 'refuse() { echo "$*"; exit 78; }'
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail; {refuse}; source {STAGE}; {line}"],
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "INSTANCE_ID": "i-0fa0", **SETTINGS},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        ("IDLE+DYNAMIC_NORM", 0),
+        ("IDLE+DRAIN+DYNAMIC_NORM", 0),
+        ("IDLE+DYNAMIC_NORM+INVALID_REG", 1),
+        ("IDLE+DYNAMIC_NORM+NOT_RESPONDING", 1),
+        ("UNKNOWN+NOT_RESPONDING", 1),
+    ],
+)
+def test_a_node_has_joined_when_slurm_can_use_it(tmp_path: Path, state, code):
+    assert stage(tmp_path, "is_registered", state)[0] == code
+
+
+def test_a_node_with_which_slurm_finds_fault_is_given_up_with_slurm_s_words(tmp_path: Path):
+    code, said = stage(tmp_path, "refuse_if_at_fault", "IDLE+DYNAMIC_NORM+INVALID_REG")
+
+    assert code == 78
+    assert "Low RealMemory (reported:150000 < 90.00% of configured:186777)" in said
+    assert stage(tmp_path, "refuse_if_at_fault", "IDLE+DYNAMIC_NORM") == (0, "")

@@ -57,7 +57,7 @@ write_slurmd_service() {
     install -d -m 755 /etc/systemd/system/slurmd.service.d
     # The packaged unit starts only where there is a slurm.conf; a configless node has none. Jobs have
     # the limits of slurmd: EFA and NCCL register memory without bound, loaders have many files and
-    # processes open.
+    # processes open. One number of files: slurmd takes all that it may.
     cat >/etc/systemd/system/slurmd.service.d/tidegate.conf <<EOF_UNIT
 [Unit]
 ConditionPathExists=
@@ -66,7 +66,7 @@ ConditionPathExists=$MAY_START
 Restart=on-failure
 RestartSec=2
 LimitMEMLOCK=infinity
-LimitNOFILE=131072:1048576
+LimitNOFILE=131072
 LimitNPROC=infinity
 LimitSTACK=infinity
 TasksMax=infinity
@@ -82,11 +82,22 @@ check() {
     has_file "$HOOKS" "$(hooks)" && systemctl is-active --quiet slurmd && is_registered
 }
 
-# INVAL: slurmctld knows the node and finds fault with it.
 is_registered() {
+    local state
+    state=$(state) && [[ $state == *DYNAMIC_NORM* && $state != *INVALID_REG* && $state != *NOT_RESPONDING* ]]
+}
+
+# state: all of its words, as slurmctld shows them, like IDLE+DYNAMIC_NORM.
+state() {
+    timeout 10 scontrol -o show node "$INSTANCE_ID" 2>&1 | grep -oE ' State=[^ ]*'
+}
+
+# slurmctld knows the node and would never start a job on it: too little memory, a GPU fewer.
+refuse_if_at_fault() {
     local shown
-    shown=$(timeout 10 scontrol -o show node "$INSTANCE_ID" 2>&1) &&
-        [[ $shown == *DYNAMIC_NORM* && $shown != *State=INVAL* && $shown != *NOT_RESPONDING* ]]
+    [[ $(state) == *INVALID_REG* ]] || return 0
+    shown=$(timeout 10 scontrol -o show node "$INSTANCE_ID")
+    refuse "slurmctld finds fault with this node: ${shown#*Reason=}"
 }
 
 apply() {
@@ -97,6 +108,7 @@ apply() {
     touch "$MAY_START"
     systemctl start slurmd
     until is_registered; do
+        refuse_if_at_fault
         if ((SECONDS >= deadline)); then
             echo "slurmctld does not know this node after $REGISTER_WAIT_S s"
             tail -n 2 /var/log/slurm/slurmd.log
