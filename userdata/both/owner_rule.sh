@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # needs: packages identity
-# time_limit_s: 20
+# time_limit_s: 60
 # Only the users in METADATA_USERS reach the metadata service. Any job that did could take the
 # instance's role, with it the Munge key, and with that be root on the cluster. Before every
 # Slurm daemon, so that no job is ever ahead of it.
