@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants faults contracts rights screens clean
+.PHONY: help setup demo test lint bench mutants faults contracts vm rights screens clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -13,7 +13,8 @@ help:
 	@echo "make faults  deliberate faults, and how soon the simulation finds each"
 	@echo "make bench   every figure that the documents state; with TRACES=FOLDER also those of"
 	@echo "             the replays: what two weeks of public histories would cost"
-	@echo "make contracts  what real Slurm promises, on 22.05 and 24.11 (root)"
+	@echo "make contracts  what real Slurm promises, on 22.05, 24.11 and 26.05 (root)"
+	@echo "make vm      head and node as virtual machines that boot their user data, and probes (root)"
 	@echo "make rights  what goes wrong without each right that the functions are granted"
 	@echo "make screens  the documentation's screenshots, the reference of the cluster file, the glossary"
 	@echo "make setup   what the others need; they call it themselves"
@@ -42,6 +43,9 @@ faults:
 
 contracts:
 	@scripts/contracts.sh
+
+vm:
+	@scripts/vm.sh
 
 rights:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m tests.stack.rights

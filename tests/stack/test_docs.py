@@ -32,6 +32,8 @@ NOT_RUN = {
     "make test": "it is what runs this",
     "make lint": "`make test` runs it beside this",
     "make faults": "an hour; bench/mutants.py has tests of its own",
+    "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
+    "scripts/vm.sh": "as above",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
     "python app.py": "local/assembly.py runs it for each deployment here",
     "mkdir -p /etc/tidegate": "it writes into /etc",

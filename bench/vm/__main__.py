@@ -1,0 +1,64 @@
+"""Head and node as virtual machines that boot their rendered user data, and what must hold there.
+
+    python -m bench.vm [WORD]     all probes, or those whose names hold the word
+
+Prints of each probe what was expected and what happened; exit code 1 when one of them fails.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from bench.vm.machines import Machines, became_ready, machines, made_image
+from bench.vm.probes import PROBES, Probe
+from local import namespaces
+from tests.worlds import wait_for
+
+CACHE = Path(os.environ.get("TIDEGATE_VM_CACHE", "/var/tmp/tidegate-vm"))
+LAST_LINES = 1500
+
+
+def boot(made: Machines) -> list[str]:
+    """All machines, side by side; what did not come up."""
+    files, head, node = made.boot_files(), made.boot_head(), made.boot_node()
+    if not wait_for(lambda: "file server ready" in files.said()):
+        return [f"the file server does not come up: {files.said()[-LAST_LINES:]}"]
+    return [
+        f"the {guest.spec.name} does not become ready:\n{guest.said()[-LAST_LINES:]}"
+        for guest in (head, node)
+        if not became_ready(guest)
+    ]
+
+
+def tried(probe: Probe, made: Machines) -> bool:
+    began_s = time.monotonic()
+    try:
+        seen = probe.look(made)
+    except OSError as error:
+        seen = f"no answer: {error}"
+    holds = probe.holds(seen)
+    print(f"{'ok  ' if holds else 'FAIL'} {probe.name} ({time.monotonic() - began_s:.0f} s)")
+    print(f"     expected  {probe.expected}")
+    print(f"     happened  {'; '.join(seen.splitlines())}", flush=True)
+    return holds
+
+
+def main(word: str) -> int:
+    began_s = time.monotonic()
+    image = made_image(CACHE)
+    os.umask(0o022)
+    namespaces.enter()
+    with machines(image) as made:
+        print("boots a file server, a head and a node, without the kernel's help", flush=True)
+        if faults := boot(made):
+            print("\n".join(faults))
+            return 1
+        print(f"they are ready after {time.monotonic() - began_s:.0f} s", flush=True)
+        results = [tried(probe, made) for probe in PROBES if word in probe.name]
+    print(f"{sum(results)} of {len(results)} hold, {time.monotonic() - began_s:.0f} s")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main((*sys.argv[1:], "")[0]))

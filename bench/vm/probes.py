@@ -1,0 +1,234 @@
+"""What must hold on real machines, each asked of them and told with what was expected."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.vm.guest import Guest
+from bench.vm.machines import NODE_ID, SHORT_S, Machines, became_ready
+from tests.e2e.boot_world import READY
+from tests.worlds import wait_for
+
+# Without acceleration Slurm's commands take a second each, a job ten.
+JOB_S = 240.0
+HOME = "/shared/home/alice"
+SETUID = "/shared/home/alice/becomes-root"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """`look` says in a line what happened, which `expected` (a regular expression) describes."""
+
+    name: str
+    expected: str
+    look: Callable[[Machines], str]
+
+    def holds(self, seen: str) -> bool:
+        return re.fullmatch(self.expected, seen, re.DOTALL) is not None
+
+
+def words(text: str) -> str:
+    """One line, its words in order."""
+    return " ".join(sorted(text.split()))
+
+
+def people(machines: Machines) -> str:
+    """alice and bob by useradd, and what the agent would publish of them."""
+    return machines.head.sh(
+        "useradd -u 2001 -m -s /bin/bash alice; useradd -u 2002 -m -s /bin/bash bob;"
+        " mkdir -p /shared/.tidegate/users;"
+        " for of in passwd group; do getent $of alice bob >/shared/.tidegate/users/$of; done;"
+        " stat -c '%n %U %a' /shared/home/alice | paste -sd' '"
+    )
+
+
+def job(machines: Machines, options: str, script: str) -> str:
+    """What a job of alice's printed; of its tasks and steps too."""
+    line = (
+        f"cd {HOME} && rm -f out* && sbatch --wait -o out.%a {options} >said 2>&1;"
+        " cat out.* || cat said"
+    )
+    body = f"#!/bin/bash\n{script}\n"
+    done = machines.head.run(["bash", "-c", line], user="alice", input=body, patience_s=JOB_S)
+    return (done.stdout + done.stderr).strip()
+
+
+def start_job(machines: Machines, seconds: int) -> str:
+    """The id of a job that runs for so long on all of the node."""
+    line = f"cd {HOME} && sbatch --parsable -o slow -c 4 --wrap 'sleep {seconds}; echo through'"
+    job_id = machines.head.sh(line, user="alice")
+    wait_for(lambda: job_state(machines, job_id) == "RUNNING", SHORT_S)
+    return job_id
+
+
+def job_state(machines: Machines, job_id: str) -> str:
+    return machines.head.sh(
+        f"scontrol -o show job {job_id} | grep -oP '(?<=JobState=)\\w+' || true"
+    )
+
+
+def failed_units(guest: Guest) -> str:
+    """What cloud-init and systemd think of the boot."""
+    return guest.sh(
+        "cloud-init status | sed 's/status: //'; systemctl --failed --no-legend --plain"
+    )
+
+
+def node_state(machines: Machines) -> str:
+    asked = f"scontrol -o show node {NODE_ID} | grep -oE '(CPUTot|State)=[^ ]*' | paste -sd' '"
+    return machines.head.sh(asked)
+
+
+def cores(machines: Machines) -> str:
+    """The CPUs of four jobs that run side by side."""
+    one = 'sleep 20; grep -oP "Cpus_allowed_list:\\s*\\K.*" /proc/self/status'
+    return words(job(machines, "-a 0-3 -c 1 --mem=100", one))
+
+
+def steps(machines: Machines) -> str:
+    one = 'srun -n 4 bash -c "grep -oP \\"Cpus_allowed_list:\\\\s*\\\\K.*\\" /proc/self/status"'
+    return words(job(machines, "-n 4 --mem=400", one))
+
+
+def memory(machines: Machines) -> str:
+    """A job that takes four times what it asked for."""
+    eats = "python3 -c 'x = bytearray(400 << 20)' && echo had it; scontrol show job $SLURM_JOB_ID"
+    job(machines, "-c 1 --mem=100", f"{eats} >/dev/null; sleep 1")
+    last = "squeue -a -h -t all -u alice -o %T -S -i | head -n 1"
+    return machines.head.sh(f"{last}; grep -c 'had it' {HOME}/out.* | tail -n 1")
+
+
+def limits(machines: Machines) -> str:
+    asked = "-c 1 --mem=100"
+    return job(machines, asked, "echo $(ulimit -l) $(ulimit -n) $(ulimit -Hn) $(ulimit -u)")
+
+
+def gpus(machines: Machines) -> str:
+    """Which of the two each of two jobs, side by side, can open."""
+    opens = (
+        "sleep 20; for n in 0 1; do (exec 3<>/dev/nvidia$n) 2>/dev/null && echo $n; done"
+        " | paste -sd+"
+    )
+    return words(job(machines, "-a 0-1 -c 1 --mem=100 --gres=gpu:t4:1", opens))
+
+
+def no_gpu(machines: Machines) -> str:
+    opens = "for n in 0 1; do (exec 3<>/dev/nvidia$n) 2>/dev/null && echo $n; done; echo none"
+    return job(machines, "-c 1 --mem=100", opens)
+
+
+ATTACKS = f"""
+tries() {{ "$@" >/dev/null 2>&1 && echo "$NAME"; }}
+token='X-aws-ec2-metadata-token-ttl-seconds: 60'
+NAME=metadata tries curl -fs -m 2 -X PUT -H "$token" http://169.254.169.254/latest/api/token
+NAME=metadata-as-root tries unshare -r curl -fs -m 2 -X PUT -H "$token" \
+    http://169.254.169.254/latest/api/token
+NAME=proxy tries timeout 3 bash -c 'exec 3<>/dev/tcp/127.0.0.1/20049'
+NAME=firewall tries unshare -r nft delete table inet tidegate
+NAME=munge-key tries cat /etc/munge/munge.key
+NAME=user-data tries cat /var/lib/cloud/instance/user-data.txt
+NAME=other-home tries touch /shared/home/bob/mine
+NAME=published tries bash -c 'echo evil:x:0:0::/:/bin/sh >>/shared/.tidegate/users/passwd'
+NAME=setuid tries bash -c '[[ $({SETUID} -u) == 0 ]]'
+NAME=boot tries bash -c 'echo >>/opt/tidegate/boot/boot.sh'
+echo none-else
+"""
+
+
+def attacks_on_head(machines: Machines) -> str:
+    """What another machine may have left on the shared files is there, too: root's, and setuid."""
+    machines.head.sh(f"install -m 4755 /usr/bin/id {SETUID}")
+    done = machines.head.run(["bash"], user="alice", input=ATTACKS)
+    return words(done.stdout)
+
+
+def attacks_in_job(machines: Machines) -> str:
+    return words(job(machines, "-c 1 --mem=200", ATTACKS))
+
+
+def rotated(guest: Guest, daemon: str, touch: str) -> str:
+    """Whether a daemon goes on in a fresh log once logrotate has taken the one before."""
+    log = f"/var/log/slurm/{daemon}.log"
+    return guest.sh(
+        f"head -c 6000000 /dev/zero | tr '\\0' x >>{log}; logrotate /etc/logrotate.conf;"
+        f" {{ {touch}; }} >/dev/null 2>&1; sleep 5;"
+        f" [[ $(stat -c %s {log}) -lt 6000000 ]] && echo fresh;"
+        f" [[ -s {log} ]] && echo written;"
+        f" readlink /proc/$(pgrep -o -x {daemon})/fd/* | grep -c '{daemon}.log.*deleted'"
+    )
+
+
+def log_of_head(machines: Machines) -> str:
+    return words(rotated(machines.head, "slurmctld", "scontrol update jobid=1 comment=x"))
+
+
+def log_of_node(machines: Machines) -> str:
+    touch = f"systemctl kill -s HUP slurmd; scontrol ping; scontrol show node {NODE_ID}"
+    return words(rotated(machines.node, "slurmd", touch))
+
+
+def restart(machines: Machines) -> str:
+    """A job that runs while slurmctld is restarted."""
+    job_id = start_job(machines, 45)
+    machines.head.sh("systemctl restart slurmctld")
+    return ended(machines, job_id)
+
+
+def ended(machines: Machines, job_id: str) -> str:
+    """The state in which a job ends, and what it wrote to the shared files."""
+    wait_for(lambda: job_state(machines, job_id) not in ("RUNNING", "COMPLETING", ""), JOB_S)
+    return f"{job_state(machines, job_id)} {machines.head.sh(f'cat {HOME}/slow')}"
+
+
+def redeploy(machines: Machines) -> str:
+    """A job that runs while the boot's unit of head and node is started anew."""
+    job_id = start_job(machines, 30)
+    for guest in (machines.head, machines.node):
+        guest.sh("systemctl restart tidegate-boot", patience_s=JOB_S)
+    return f"{ended(machines, job_id)}; {failed_units(machines.head)}"
+
+
+def reboot(machines: Machines) -> str:
+    """A job that runs while the head reboots, and one that waits."""
+    job_id = start_job(machines, 60)
+    waits = "cd; sbatch --parsable --begin=now+1hour --wrap true"
+    waiting = machines.head.sh(waits, user="alice")
+    times = machines.head.said().count(READY) + 1
+    machines.head.run(["systemd-run", "--on-active=1", "systemctl", "reboot"])
+    if not became_ready(machines.head, times):
+        return f"not ready: {machines.head.said()[-500:]}"
+    return f"{ended(machines, job_id)}; waits {job_state(machines, waiting)}; " + failed_units(
+        machines.head
+    )
+
+
+def killed(machines: Machines) -> str:
+    """The job of a node whose plug is pulled."""
+    job_id = start_job(machines, 600)
+    machines.node.pull_the_plug()
+    wait_for(lambda: "DOWN" in node_state(machines), JOB_S * 2)
+    wait_for(lambda: job_state(machines, job_id) == "PENDING", SHORT_S)
+    return f"{job_state(machines, job_id)}; {node_state(machines)}"
+
+
+CLOSED = "none-else"
+PROBES = (
+    Probe("the head's boot", "done", lambda machines: failed_units(machines.head)),
+    Probe("the node's boot", "done", lambda machines: failed_units(machines.node)),
+    Probe("the node in Slurm", r"CPUTot=4 State=IDLE\+DYNAMIC_NORM", node_state),
+    Probe("people have homes on the shared files", f"{HOME} alice 700", people),
+    Probe("four jobs, each on a thread of its own", "0 1 2 3", cores),
+    Probe("four tasks of a step likewise", "0 1 2 3", steps),
+    Probe("a job that takes more memory than it asked for", "OUT_OF_MEMORY\n0", memory),
+    Probe("a job's limits", "unlimited 131072 131072 unlimited", limits),
+    Probe("two jobs, each with a GPU of its own", "0 1", gpus),
+    Probe("a job without a GPU opens none", "none", no_gpu),
+    Probe("what a user reaches on the head", CLOSED, attacks_on_head),
+    Probe("what a job reaches on the node", CLOSED, attacks_in_job),
+    Probe("slurmctld's log is rotated", "0 fresh written", log_of_head),
+    Probe("slurmd's log is rotated", "0 fresh written", log_of_node),
+    Probe("a job during a restart of slurmctld", "COMPLETED through", restart),
+    Probe("a job during a deployment", "COMPLETED through; done", redeploy),
+    Probe("a job while the head reboots", "COMPLETED through; waits PENDING; done", reboot),
+    Probe("a job whose node is lost", r"PENDING; CPUTot=4 State=DOWN.*", killed),
+)
