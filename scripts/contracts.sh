@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The contract tests of Slurm on the simulation, on this machine's Slurm and on Debian 13's 24.11.
+# The contract tests of Slurm on the simulation, on this machine's Slurm, on Debian 13's 24.11 and on
+# sid's, 26.05 when this was written; and an upgrade from release to release.
 #
-#   scripts/contracts.sh         the tree of Debian 13 is made once, in /var/tmp (root; 1-3 minutes)
-#   TREE=DIR scripts/contracts.sh
+#   scripts/contracts.sh         the trees are made once, in /var/tmp (root; 1-3 minutes each)
+#   TREE=DIR SID=DIR scripts/contracts.sh
 #
-# With a tree of Ubuntu 24.04 the contracts are held against 23.11 too, and an upgrade over all three
-# is rehearsed:
+# With a tree of Ubuntu 24.04 the contracts are held against 23.11 too, and the upgrade begins at 22.05:
 #   debootstrap --variant=minbase --components=main,universe \
 #       --include=slurmctld,slurmd,slurm-client,munge,iproute2,procps noble /var/tmp/tidegate-noble \
 #       http://archive.ubuntu.com/ubuntu /usr/share/debootstrap/scripts/gutsy
@@ -17,19 +17,24 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate-noble}
-readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy}
+readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy} sid=${SID:-/var/tmp/tidegate-sid}
 
 readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores}_contract.py)
 
 scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap
-docs/experiments/debian13_tree.sh "$tree"
+docs/experiments/debian_tree.sh trixie "$tree"
+docs/experiments/debian_tree.sh sid "$sid"
 export TIDEGATE_REQUIRE_REAL=1
+upgrade="$tree $sid" trees=("$tree" "$sid")
+if [[ -x $noble/usr/sbin/slurmctld ]]; then
+    upgrade="/ $noble $upgrade" trees+=("$noble")
+fi
 .venv/bin/pytest -q "${of_slurm[@]}"
-TIDEGATE_SLURM_ROOT=$tree .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
+for each in "${trees[@]}"; do
+    TIDEGATE_SLURM_ROOT=$each .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
+done
+TIDEGATE_UPGRADE_TREES=$upgrade .venv/bin/pytest -q tests/contracts/test_upgrade.py
 if [[ -x $jammy/usr/bin/curl ]]; then
     TIDEGATE_JAMMY_TREE=$jammy .venv/bin/pytest -q tests/contracts/test_ubuntu_22.py
 fi
-[[ -x $noble/usr/sbin/slurmctld ]] || exit 0
-TIDEGATE_SLURM_ROOT=$noble .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
-TIDEGATE_UPGRADE_TREES="$noble $tree" .venv/bin/pytest -q tests/contracts/test_upgrade.py

@@ -100,6 +100,12 @@ class RealSlurm:
         self._outer.communicate()
 
     @property
+    def release(self) -> tuple[int, int]:
+        """Of its Slurm, as (24, 11)."""
+        year, month, _ = self.run("slurmctld", "-V").split()[1].split(".", 2)
+        return int(year), int(month)
+
+    @property
     def log(self) -> Path:
         return self.folder / "log" / "slurmctld.log"
 

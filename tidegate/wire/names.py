@@ -11,7 +11,7 @@ from tidegate.wire.cron import check_cron, check_time_zone
 from tidegate.wire.problems import shown
 from tidegate.wire.selection import check_instance_type, is_pattern
 
-TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11")
+TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "26.05")
 
 # Slurm reads DEFAULT as "defaults for the lines below" and ALL as "every node", in any case.
 SLURM_RESERVED = ("default", "all")
