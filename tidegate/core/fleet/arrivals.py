@@ -8,6 +8,7 @@ took it. What counts is the geometric mean of hour and day: one burst says littl
 day that is over.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, exp, sqrt
 
@@ -35,19 +36,23 @@ def until(arrivals: Arrivals, boot_s: float, now_s: float) -> Arrivals:
         return replace(arrivals, piece=piece)
     if not ended:
         return arrivals
-    closed = _closed(arrivals, piece_s)
-    fades = _fades(piece_s * (ended - 1))
-    spare = tuple(_faded(each, *fades) for each in closed)
-    return replace(arrivals, piece=piece, jobs=0.0, nodes=0.0, spare=_without_nothing(spare))
+    spare = _closed(arrivals, piece_s)
+    if ended > 1:
+        fades = _fades(piece_s * (ended - 1))
+        spare = [_faded(each, *fades) for each in spare]
+    return Arrivals(arrivals.instance_type, piece, spare=_without_nothing(spare))
 
 
 def with_jobs(arrivals: Arrivals, jobs: float, nodes: float) -> Arrivals:
-    """With jobs that came in the piece of time that has not ended.
+    """With jobs that came in the piece of time that has not ended, as it is remembered.
 
     `jobs`: how many, each as much as its waiting costs; `nodes`: those that they fill.
     """
     return replace(
-        arrivals, jobs=round(arrivals.jobs + jobs, 4), nodes=round(arrivals.nodes + nodes, 4)
+        arrivals,
+        jobs=round(arrivals.jobs + jobs, 4),
+        nodes=round(arrivals.nodes + nodes, 4),
+        spare=tuple(map(_rounded, arrivals.spare)),
     )
 
 
@@ -69,13 +74,12 @@ def _closed(arrivals: Arrivals, piece_s: float) -> list[SpareNode]:
     for number, each in enumerate(known):
         share = min(max(arrivals.nodes - number, 0.0), 1.0)
         jobs = arrivals.jobs * share / arrivals.nodes if share else 0.0
-        before = _faded(each, lately, daily)
         found.append(
             SpareNode(
-                before.saved_lately + (1 - lately) * jobs,
-                before.saved_daily + (1 - daily) * jobs,
-                before.used_lately + (1 - lately) * (share > 0),
-                before.used_daily + (1 - daily) * (share > 0),
+                each.saved_lately * lately + (1 - lately) * jobs,
+                each.saved_daily * daily + (1 - daily) * jobs,
+                each.used_lately * lately + (1 - lately) * (share > 0),
+                each.used_daily * daily + (1 - daily) * (share > 0),
             )
         )
     return found
@@ -87,15 +91,24 @@ def _fades(after_s: float) -> tuple[float, float]:
 
 def _faded(spare: SpareNode, lately: float, daily: float) -> SpareNode:
     return SpareNode(
-        round(spare.saved_lately * lately, 6),
-        round(spare.saved_daily * daily, 6),
-        round(spare.used_lately * lately, 6),
-        round(spare.used_daily * daily, 6),
+        spare.saved_lately * lately,
+        spare.saved_daily * daily,
+        spare.used_lately * lately,
+        spare.used_daily * daily,
     )
 
 
-def _without_nothing(spare: tuple[SpareNode, ...]) -> tuple[SpareNode, ...]:
+def _rounded(spare: SpareNode) -> SpareNode:
+    return SpareNode(
+        round(spare.saved_lately, 6),
+        round(spare.saved_daily, 6),
+        round(spare.used_lately, 6),
+        round(spare.used_daily, 6),
+    )
+
+
+def _without_nothing(spare: Sequence[SpareNode]) -> tuple[SpareNode, ...]:
     end = len(spare)
     while end and max(saved(spare[end - 1]), spare[end - 1].used_daily) < NOTHING:
         end -= 1
-    return spare[:end]
+    return tuple(spare[:end])

@@ -87,7 +87,13 @@ class Tidegate:
             each.is_empty and each.is_up and world.now_s - each.idle_since_s >= HEARTBEAT_S
             for each in world.machines.values()
         )
-        return world.now_s + HEARTBEAT_S if any(late) else None
+        if not any(late):
+            return None
+        if not world.cluster.waiting.most_usd:
+            return world.now_s + HEARTBEAT_S
+        # What spare nodes are worth changes when a piece of time as long as a boot has ended.
+        pieces_s = {max(pool.boot_s, HEARTBEAT_S) for pool in world.cluster.pools}
+        return min((world.now_s // each + 1) * each for each in pieces_s)
 
     def _launch(self, world: World, launch: Launch) -> None:
         for gang, count in shares(launch):
