@@ -175,7 +175,7 @@ def test_a_bad_answer_is_asked_for_again(tmp_path):
     assert done.returncode == 0, done.stderr
     read = load_cluster(tmp_path / "ci.yaml")
     assert (read.zones, read.cluster.limits.nodes) == (("us-east-1a",), 2)
-    assert read.cluster.waiting.usd_per_job_hour == 20
+    assert read.cluster.waiting.usd_per_job_hour == 50
 
 
 def test_answers_that_make_no_good_file_are_kept_to_be_corrected(tmp_path):

@@ -91,7 +91,7 @@ QUESTIONS: Mapping[str, tuple[str, Any]] = {
 }
 
 # USD per job-hour; docs/waiting.md has what each costs on public histories.
-WAITING_USD: Mapping[str, float] = {"thrifty": 0.0, "balanced": 20.0, "quick": 100.0}
+WAITING_USD: Mapping[str, float] = {"thrifty": 0.0, "balanced": 50.0, "quick": 100.0}
 
 # Where in the file the answers stand, by the beginning of the place.
 _OPTION_OF: Mapping[str, str] = {
