@@ -21,6 +21,12 @@ CDK = {"bootstrap", "import", "deploy", "destroy", "diff", "list", "synth"}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence need not name it: this folder has two."""
+    monkeypatch.setenv("TIDEGATE_CLUSTER", "clusters/dev.yaml")
+
+
 def type_in(words: list[str]) -> None:
     """Parse a command of ours to its last option, without running it. Errors: UsageError."""
     command: Any = typer.main.get_command(app)

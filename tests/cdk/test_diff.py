@@ -254,7 +254,7 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
     run = CliRunner()
 
     def said(folder: Any, *more: str) -> Any:
-        given = ["diff", str(file), "--assembly", str(folder), "--before", str(before)]
+        given = ["diff", "--cluster", str(file), "--assembly", str(folder), "--before", str(before)]
         return run.invoke(app, [*given, *more])
 
     assert said(fine).exit_code == 0
@@ -265,7 +265,7 @@ def test_command_compares_two_assemblies_and_warns_by_its_exit_code(tmp_path, bo
     assert "npx cdk destroy tidegate-dev, npx cdk deploy tidegate-dev;" in shown
     assert said(tmp_path).exit_code == 1
 
-    told = said(grave["tidegate-dev"].folder, "--json")
+    told = said(grave["tidegate-dev"].folder, "--output", "json")
     assert told.exit_code == 1
     every = json.loads(told.output)
     codes = [each["code"] for each in every if each["effect"] == "refused"]
@@ -284,5 +284,5 @@ def test_command_warns_of_lustre_that_would_begin_empty_by_its_exit_code(tmp_pat
         for gib in ("1200", "2400")
     )
 
-    given = ["diff", str(file), "--assembly", str(after), "--before", str(before)]
+    given = ["diff", "--cluster", str(file), "--assembly", str(after), "--before", str(before)]
     assert CliRunner().invoke(app, given).exit_code == 3

@@ -105,7 +105,7 @@ class Town:
 
     def ask_json(self, *arguments: str) -> Any:
 
-        return json.loads(self.ask(*arguments, "--json").output)
+        return json.loads(self.ask(*arguments, "--output", "json").output)
 
 
 @pytest.fixture

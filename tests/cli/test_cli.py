@@ -55,7 +55,7 @@ def test_programs_get_every_file_and_every_problem_as_json(tmp_path):
     spaced.write_text(Path(DEV).read_text().replace("weight: 50", "weight: 50\n    a  b: 3"))
 
     files = (str(bad), DEV, str(tmp_path / "none.yaml"), str(old), str(spaced))
-    result = run("validate", "--json", *files)
+    result = run("validate", "--output", "json", *files)
 
     assert result.exit_code == 1
     found = {each["file"]: each for each in json.loads(result.output)}
@@ -122,7 +122,7 @@ def test_a_shell_completes_commands_and_options():
         return set(CliRunner().invoke(app, [], env=asked, prog_name="tidegate").output.split())
 
     assert completed("tidegate sta") == {"status"}
-    assert {"--cluster", "--json", "--watch"} <= completed("tidegate status --")
+    assert {"--cluster", "--output", "--watch"} <= completed("tidegate status --")
 
 
 def commands(of: Any, *names: str) -> Iterator[tuple[str, ...]]:

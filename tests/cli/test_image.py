@@ -15,7 +15,7 @@ OWN = "ami-0123456789abcdef0"
 def planned(tmp_path: Path, *options: str, **change: object) -> tuple[int, str]:
     file = tmp_path / "demo.yaml"
     file.write_text(yaml.safe_dump(good({key.replace("__", "."): v for key, v in change.items()})))
-    done = CliRunner().invoke(app, ["image", "plan", str(file), *options])
+    done = CliRunner().invoke(app, ["image", "plan", "--cluster", str(file), *options])
     return done.exit_code, done.output
 
 

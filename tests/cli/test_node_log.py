@@ -65,7 +65,9 @@ def test_a_boot_is_shown_line_by_line(ec2):
 
 def test_programs_get_json_and_the_curious_everything(ec2):
     with answering(ec2, CONSOLE):
-        assert json.loads(asked(ec2, "--json").stdout)[2]["text"] == "not ready after 900 s"
+        assert (
+            json.loads(asked(ec2, "--output", "json").stdout)[2]["text"] == "not ready after 900 s"
+        )
     with answering(ec2, CONSOLE):
         assert "EXT4-fs" in asked(ec2, "--all").stdout
 

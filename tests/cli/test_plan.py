@@ -67,7 +67,7 @@ def test_a_plan_in_words_names_what_is_bought_and_why_others_wait(snapshot: Path
 
 
 def test_a_plan_as_json_is_the_same_plan(snapshot: Path) -> None:
-    result = run("--cluster", DEV, "--snapshot", snapshot, "--format", "json")
+    result = run("--cluster", DEV, "--snapshot", snapshot, "--output", "json")
 
     found = json.loads(result.output)
     assert [each["jobs"] for each in found["actions"]] == [["7"]]
@@ -80,7 +80,7 @@ def test_a_bad_snapshot_lists_its_problems_and_plans_nothing(snapshot: Path) -> 
     result = run("--cluster", DEV, "--snapshot", snapshot)
 
     assert result.exit_code == 1
-    assert "digest.reading.jobs[0].nodes  must be 0-9,007,199,254,740,992, is -1" in result.output
+    assert "digest.reading.jobs[0].nodes  must be at least 0, is -1" in result.output
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,14 @@ class Account:
 
     def ask(self, *words: str) -> Result:
         self.region.file.write_text(yaml.safe_dump(good(self.changes)))
-        return CliRunner().invoke(app, ["probe", str(self.region.file), *words], obj=self.client)
+        return CliRunner().invoke(
+            app, ["probe", "--cluster", str(self.region.file), *words], obj=self.client
+        )
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        return {each["code"]: each for each in json.loads(self.ask("--json").output)["facts"]}
+        return {
+            each["code"]: each for each in json.loads(self.ask("--output", "json").output)["facts"]
+        }
 
     def policy(self, name: str, statement: dict[str, Any]) -> str:
         """A managed policy of this one statement; its ARN."""
@@ -247,7 +251,7 @@ FAULTS = [
 )
 def test_a_planted_fault_is_named(account: Account, fault: Any, code: str, words: str):
     with fault(account):
-        result = account.ask("--json")
+        result = account.ask("--output", "json")
 
     facts = {each["code"]: each for each in json.loads(result.output)["facts"]}
     assert result.exit_code == 1
@@ -266,7 +270,7 @@ def test_a_spot_role_that_is_missing_is_named_with_what_makes_it(account: Accoun
 def test_what_may_not_be_asked_is_neither_confirmed_nor_refuted(account: Account):
     account.region.may_ask_quotas = False
 
-    result = account.ask("--json")
+    result = account.ask("--output", "json")
 
     told = json.loads(result.output)
     facts = {each["code"]: each for each in told["facts"]}
@@ -276,7 +280,7 @@ def test_what_may_not_be_asked_is_neither_confirmed_nor_refuted(account: Account
 
 
 def test_a_launch_without_a_cluster_is_not_asked_and_the_rest_is_reported(account: Account):
-    result = account.ask("--launch", "--yes", "--json")
+    result = account.ask("--launch", "--yes", "--output", "json")
 
     facts = {each["code"]: each for each in json.loads(result.stdout)["facts"]}
     assert result.exit_code == 3

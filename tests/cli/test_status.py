@@ -165,7 +165,7 @@ def test_events_of_people_are_a_line_each_and_end_with_their_time(town: Town) ->
     lines = town.ask("events").output
 
     assert f"launched  EC2 gave {name} g4dn.xlarge/us-east-1b/spot" in lines
-    assert json.loads(town.ask("events", "--since", "0s", "--json").output) == []
+    assert json.loads(town.ask("events", "--since", "0s", "--output", "json").output) == []
 
 
 def test_watching_looks_again_until_it_is_interrupted(town: Town) -> None:
@@ -186,7 +186,9 @@ def test_watching_looks_again_until_it_is_interrupted(town: Town) -> None:
     assert "jobs: 0 run, 0 start soon, 0 wait, 1 " in done.output
 
 
-@pytest.mark.parametrize("words", [["events", "--since", "soon"], ["status", "--watch", "--json"]])
+@pytest.mark.parametrize(
+    "words", [["events", "--since", "soon"], ["status", "--watch", "--output", "json"]]
+)
 def test_what_cannot_be_meant_has_the_exit_code_of_usage(town: Town, words: list[str]) -> None:
     assert town.ask(*words).exit_code == 2
 

@@ -33,7 +33,7 @@ def test_programs_get_the_account_s_problems_as_json(region: Region):
     region.quotas["All G and VT Spot Instance Requests"] = 0.0
     region.ask()
 
-    given = ["validate", "--live", "--json", str(region.file)]
+    given = ["validate", "--live", "--output", "json", str(region.file)]
     (told,) = json.loads(CliRunner().invoke(app, given, obj=region.client).output)
 
     assert not told["is_good"]

@@ -78,7 +78,7 @@ def test_the_command_shows_which_price_the_file_has(tmp_path):
     head = "job_id,submit_s,duration_s,gpus,nodes,partition"
     (tmp_path / "jobs.csv").write_text("\n".join([head, *lines]))
     files = [str(tmp_path / "jobs.csv"), "--cluster", str(tmp_path / "lab.yaml")]
-    out = ["--json", str(tmp_path / "f.json"), "--report", str(tmp_path / "f.html")]
+    out = ["--figures", str(tmp_path / "f.json"), "--report", str(tmp_path / "f.html")]
 
     done = CliRunner().invoke(app, ["replay", *files, "--frontier", *out])
 

@@ -186,7 +186,7 @@ def run_command(tmp_path, *arguments: str, hash_seed: str = "0") -> tuple[bytes,
     (tmp_path / "jobs.csv").write_text(drawn(60))
     json_file = tmp_path / f"{hash_seed}.json"
     command = ["-m", "tidegate.cli.main", "replay", str(tmp_path / "jobs.csv")]
-    options = ["--cluster", str(tmp_path / "lab.yaml"), "--json", str(json_file), *arguments]
+    options = ["--cluster", str(tmp_path / "lab.yaml"), "--figures", str(json_file), *arguments]
     done = subprocess.run(
         [sys.executable, *command, *options],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -253,7 +253,7 @@ def test_a_history_that_cannot_be_read_is_one_sentence(tmp_path, name, content, 
     assert len(told.output.splitlines()) == 1
 
 
-@pytest.mark.parametrize("option", ["--json", "--report"])
+@pytest.mark.parametrize("option", ["--figures", "--report"])
 @pytest.mark.parametrize("place", ["none/figures", "."])
 def test_what_cannot_be_written_is_told_before_anything_is_played(tmp_path, option, place):
     told = CliRunner().invoke(

@@ -239,7 +239,7 @@ def test_a_budget_that_is_spent(desk: Desk) -> None:
 def busy(desk: Desk) -> str:
     """A node with an array's first task, beside jobs of every kind that wait."""
     desk.world.report([of(30, "small")])
-    every = json.loads(desk.ask("nodes", "--pool", "small", "--json").output)
+    every = json.loads(desk.ask("nodes", "--pool", "small", "--output", "json").output)
     node = str(every[0]["name"])
     task = replace(of(40, "small", on=[node], array_job_id="40"), job_id="40_1")
     rest = of(40, "small", array_job_id="40", count=3, gpus=64)
@@ -270,7 +270,7 @@ def test_every_kind_of_job_hears_of_itself(
     desk: Desk, busy: str, asked: str, code: int, says: str
 ) -> None:
     told = desk.asked("why", asked)
-    found = json.loads(desk.ask("why", asked, "--json").output)
+    found = json.loads(desk.ask("why", asked, "--output", "json").output)
 
     assert told[0] == code, told[1]
     assert says.replace("NODE", busy) in told[1]

@@ -315,7 +315,7 @@ def test_a_node_that_does_not_join_is_named(head: ProbeHead, boots: str, words: 
 
 def command(head: ProbeHead, *words: str, **more: Any) -> Result:
     """`tidegate probe`, by somebody whose machine has no AWS CLI."""
-    given = ["probe", str(CLUSTER_FILE), "--launch", *words]
+    given = ["probe", "--cluster", str(CLUSTER_FILE), "--launch", *words]
     return CliRunner().invoke(app, given, obj=head.client, env={"PATH": "/nowhere"}, **more)
 
 
@@ -346,7 +346,7 @@ def test_an_interrupt_leaves_a_report_of_what_was_known(head: ProbeHead, tmp_pat
             raise KeyboardInterrupt
         return head.client(service)
 
-    given = ["probe", str(CLUSTER_FILE), "--report", str(tmp_path / "probe.md")]
+    given = ["probe", "--cluster", str(CLUSTER_FILE), "--report", str(tmp_path / "probe.md")]
     result = CliRunner().invoke(app, given, obj=client)
 
     assert result.exit_code == 130

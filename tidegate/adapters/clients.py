@@ -81,7 +81,21 @@ class Session(boto3.Session):
         """None: all of boto3's own add such methods to clients and resources."""
 
 
+def profiles() -> list[str]:
+    """The profiles that the AWS CLI's files of this machine name."""
+    return list(Session().available_profiles)
+
+
+def use_profile(name: str) -> None:
+    """From now on clients ask as this profile, whatever the environment says."""
+    _session.cache_clear()
+    _chosen["profile"] = name
+
+
+_chosen: dict[str, str] = {}
+
+
 @cache
 def _session() -> Session:
     """One for all clients of the process: it holds the credentials and renews them."""
-    return Session()
+    return Session(profile_name=_chosen.get("profile") or None)

@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.options import ClusterOption, Output, OutputOption
+
 EXAMPLES = (
-    "Examples: npx cdk synth --quiet, then tidegate cost --idle dev.yaml, or --busy 1000 dev.yaml"
+    "Examples: npx cdk synth --quiet, "
+    "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml"
 )
 
 
 def cost(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     idle: Annotated[
         bool, typer.Option("--idle", help="With no job and no node; the head is up.")
     ] = False,
@@ -22,15 +25,15 @@ def cost(
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """What the deployed cluster costs per month, by the templates that `cdk synth` wrote."""
-    from rich.console import Console
     from rich.table import Table
 
     from tidegate.cli import cost as bills
     from tidegate.cli.cost import Part, bill, total
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import console as shown_by
+    from tidegate.cli.shown import encoded
     from tidegate.cli.templates import read_templates
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.catalogue import LIST_PRICE_REGION
@@ -43,16 +46,16 @@ def cost(
     pace = bills.busy(busy) if busy else bills.IDLE
     told = f"{busy:,} node launches a day, without the nodes" if busy else "no job, no node"
     try:
-        read = load_cluster(file)
+        read = load_cluster(cluster)
         templates = list(read_templates(assembly, read.cluster.name).values())
         items = bill(read, templates, pace)
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    if json:
-        typer.echo(as_json(items))
+    if output.is_data:
+        typer.echo(encoded(items, output))
         return
-    console = Console(highlight=False)
+    console = shown_by(output)
     table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, {told}")
     for part in Part:
         for item in (each for each in items if each.part is part):

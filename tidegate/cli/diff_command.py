@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidegate.cli.options import ClusterOption, Output, OutputOption
+
 if TYPE_CHECKING:
     from tidegate.wire.config import ClusterFile
 
-EXAMPLES = "Examples: npx cdk synth --quiet, then tidegate diff dev.yaml; ... --before cdk.out.old"
+EXAMPLES = (
+    "Examples: npx cdk synth --quiet, "
+    "then tidegate diff --cluster dev.yaml; ... --before cdk.out.old"
+)
 
 
 def diff(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
@@ -20,7 +25,7 @@ def diff(
         Path | None,
         typer.Option(help="Compare with the templates of this folder, not with AWS."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Tell what deploying the synthesized templates would do to the cluster that runs.
 
@@ -31,14 +36,14 @@ def diff(
 
     from tidegate.cli.diff import changes
     from tidegate.cli.impossible import refusals
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import encoded
     from tidegate.cli.templates import read_templates
     from tidegate.core.model.errors import TidegateError
     from tidegate.wire.config import load_cluster
 
     console = Console(markup=False, highlight=False, soft_wrap=True)
     try:
-        read = load_cluster(file)
+        read = load_cluster(cluster)
         after = read_templates(assembly, read.cluster.name)
         old = (
             read_templates(before, read.cluster.name)
@@ -52,9 +57,9 @@ def diff(
     found = {stack: changes(old[stack], template) for stack, template in after.items()}
     is_grave = any(each.is_grave for those in found.values() for each in those)
     code = 1 if refused else 3 if is_grave else 0
-    if json:
+    if output.is_data:
         every = [each.told(stack) for stack, those in found.items() for each in those]
-        typer.echo(as_json([*(each.told() for each in refused), *every]))
+        typer.echo(encoded([*(each.told() for each in refused), *every], output))
         raise typer.Exit(code)
     for stack, those in found.items():
         console.print(f"{stack}: {len(those)} changes" if those else f"{stack}: no change")

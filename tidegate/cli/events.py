@@ -1,9 +1,10 @@
 """`tidegate events`: what looks did and met, by job, node, pool and time."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 EXAMPLES = "Examples: tidegate events --since 2h --job 4711 --cluster dev.yaml; ... --pool t4"
 
@@ -13,12 +14,12 @@ LOOKS_MAX = 1000
 
 def events(
     context: typer.Context,
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     job: Annotated[str, typer.Option(help="What was done for this job.")] = "",
     node: Annotated[str, typer.Option(help="What was done with this node.")] = "",
     pool: Annotated[str, typer.Option(help="What was done with this pool.")] = "",
     since: Annotated[str, typer.Option(help="How far back: 90s, 15m, 2h, 7d.")] = "1h",
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the decisions of looks that did something, oldest first; kept for seven days.
 
@@ -27,7 +28,7 @@ def events(
     import time
 
     from tidegate.cli.live import decisions, told
-    from tidegate.cli.shown import as_json, filled
+    from tidegate.cli.shown import encoded, filled
     from tidegate.core.model.durations import moment, span_s
     from tidegate.wire.config import load_cluster
 
@@ -39,11 +40,11 @@ def events(
         looks = decisions(file, context.obj).since(time.time() - back_s, most=LOOKS_MAX)
     every = (event for look in looks for event in look)
     found = [each for each in every if each.is_about(job=job, node=node, pool=pool)]
-    if json:
-        typer.echo(as_json(found))
+    if output.is_data:
+        typer.echo(encoded(found, output))
         return
     for each in found:
         line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}"
-        typer.echo(filled(line, indent=30))
+        typer.echo(filled(line, indent=30, output=output))
     if len(looks) == LOOKS_MAX:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

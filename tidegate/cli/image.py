@@ -1,16 +1,17 @@
 """`tidegate image plan`: how to bake an image that holds what nodes would install at their boot."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tidegate.wire.config import ClusterFile
 
-EXAMPLES = "Examples: tidegate image plan clusters/dev.yaml >component.yaml"
+EXAMPLES = "Examples: tidegate image plan --cluster clusters/dev.yaml >component.yaml"
 
 image = typer.Typer(help="Images of your own for nodes.", no_args_is_help=True)
 
@@ -33,7 +34,7 @@ def root() -> None:
 
 @image.command(epilog=EXAMPLES)
 def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A cluster file.")],
+    cluster: ClusterOption,
     pool: Annotated[
         str | None, typer.Option("--pool", help="For the architecture of this pool.")
     ] = None,
@@ -50,7 +51,7 @@ def plan(
     from userdata.repository import in_s3, repository_with
 
     try:
-        read = load_cluster(file)
+        read = load_cluster(cluster)
         arch = _arch(read, pool)
     except BadConfig as error:
         typer.echo(str(error), err=True)

@@ -43,6 +43,7 @@ app = typer.Typer(
     help="Event-driven autoscaler for Slurm GPU clusters on EC2.",
     epilog="Exit codes: 0 all is well, 1 trouble, 2 what cannot be meant; others: COMMAND --help.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.command(epilog=SIMULATE)(simulate)
@@ -67,6 +68,18 @@ def _show_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
+def _use_profile(name: str) -> str:
+    """The region is the cluster file's, whatever the profile says."""
+    if name:
+        from tidegate.adapters.clients import profiles, use_profile
+
+        if name not in profiles():
+            known = ", ".join(profiles()) or "none"
+            raise typer.BadParameter(f"there is no profile {name}; known here: {known}")
+        use_profile(name)
+    return name
+
+
 @app.callback()
 def root(
     version: Annotated[
@@ -75,6 +88,12 @@ def root(
             "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A profile of the AWS CLI: who asks.", callback=_use_profile
+        ),
+    ] = "",
 ) -> None:
     """Options that stand before the command."""
 

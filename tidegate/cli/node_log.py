@@ -1,9 +1,10 @@
 """`tidegate node log NAME`: how a node's boot went, told by its console."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 EXAMPLES = "Examples: tidegate node log i-0123456789abcdef0 --cluster dev.yaml; ... --all"
 
@@ -19,9 +20,9 @@ def _of_one_node() -> None:
 def log(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As Slurm and EC2 call it: i-...")],
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     everything: Annotated[bool, typer.Option("--all", help="The kernel's lines too.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the stages of a node's boot and their times, also of a node that has just ended.
 
@@ -30,7 +31,7 @@ def log(
     from tidegate.adapters.clients import client
     from tidegate.adapters.console import console_text
     from tidegate.cli.live import told
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import encoded
     from tidegate.wire.config import load_cluster
     from tidegate.wire.console import boot_lines
 
@@ -39,8 +40,8 @@ def log(
         make = context.obj or (lambda service: client(service, file.region))
         text = console_text(make("ec2"), name)
     lines = list(boot_lines(text))
-    if json:
-        typer.echo(as_json(lines))
+    if output.is_data:
+        typer.echo(encoded(lines, output))
     elif everything:
         typer.echo(text)
     else:

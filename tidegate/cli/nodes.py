@@ -1,9 +1,10 @@
 """`tidegate nodes`: the life of each node, what it has cost, and what would end it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 # Between two columns of a table.
 GAP = 3
 
+# Of a node, in a table that is not wide.
+MOST_JOBS = 3
+
 # Each costs a call to EC2.
 MAX_ASKED = 10
 
@@ -23,15 +27,15 @@ EXAMPLES = "Examples: tidegate nodes --cluster dev.yaml; tidegate nodes --pool t
 
 def nodes(
     context: typer.Context,
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     pool: Annotated[str, typer.Option(help="Those of this pool only.")] = "",
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show each node that is paid for: stage, age, cost, what would end it, what holds it."""
     from tidegate.adapters.clients import client
     from tidegate.adapters.console import console_text
     from tidegate.cli.live import live, told
-    from tidegate.cli.shown import as_json, columns, show
+    from tidegate.cli.shown import columns, encoded, show
     from tidegate.core.explain.node_report import node_reports
     from tidegate.wire.config import load_cluster
 
@@ -43,31 +47,36 @@ def nodes(
         make = context.obj or (lambda service: client(service, file.region))
         chosen = (each for each in node_reports(snapshot) if pool in ("", each.pool))
         found = list(with_stages(chosen, lambda name: console_text(make("ec2"), name)))
-    if json:
-        typer.echo(as_json(found))
+    if output.is_data:
+        typer.echo(encoded(found, output))
         return
-    show(screen(found, columns()) if found else "no nodes")
+    show(screen(found, columns(output), is_wide=output.is_wide) if found else "no nodes", output)
 
 
-def screen(found: "Sequence[NodeReport]", width: int | None) -> "RenderableType":
-    """A table; where the terminal is too narrow for its longest words, a paragraph for each."""
+def screen(
+    found: "Sequence[NodeReport]", width: int | None, *, is_wide: bool = False
+) -> "RenderableType":
+    """A table; where the terminal is too narrow for its longest words, a paragraph for each.
+
+    `is_wide`: with all jobs of a node.
+    """
     from rich.console import Group
 
     from tidegate.cli.shown import fit, lines, table
 
     made = table("node", "pool, offering", "stage", "age", "USD", "jobs", "ends when", "held by")
     for each in found:
-        made.add_row(*_cells(each))
+        made.add_row(*_cells(each, most=len(each.jobs) if is_wide else MOST_JOBS))
     least = sum((each.min_width or 0) + GAP for each in fit(made).columns)
     if width is None or least <= width:
         return made
     return Group(*(line for each in found for line in lines(_paragraph(each), is_wrapped=False)))
 
 
-def _cells(each: "NodeReport") -> tuple[str, ...]:
+def _cells(each: "NodeReport", most: int = MOST_JOBS) -> tuple[str, ...]:
     from tidegate.core.model.durations import span
 
-    jobs = ", ".join(each.jobs[:3]) + (" ..." if len(each.jobs) > 3 else "")
+    jobs = ", ".join(each.jobs[:most]) + (" ..." if len(each.jobs) > most else "")
     what, usd = f"{each.pool}, {each.offering}", f"{each.usd:.2f}"
     return (each.name, what, each.stage, span(each.age_s), usd, jobs, each.ends, each.held)
 

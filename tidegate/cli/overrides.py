@@ -1,10 +1,10 @@
 """`tidegate keep-up` and `tidegate stop`: what a person wants instead of what the calendar says."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate.cli.options import ClusterOption
 from tidegate.core.model.calendar import OnRunningJobs
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ STOP_EXAMPLES = (
     " tidegate stop now --jobs requeue ..."
 )
 
-Cluster = Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")]
 Why = Annotated[str, typer.Option(help="For the others: shown wherever the hours are.")]
 
 
 def keep_up(
     context: typer.Context,
-    cluster: Cluster,
+    cluster: ClusterOption,
     until: Annotated[str, typer.Option(metavar="WHEN", help="A time like 23:00, or a span: 3h.")],
     why: Why = "",
 ) -> None:
@@ -50,7 +49,7 @@ def keep_up(
 def stop(
     context: typer.Context,
     when: Annotated[str, typer.Argument(metavar="WHEN", help="now, a time like 18:30, or 2h.")],
-    cluster: Cluster,
+    cluster: ClusterOption,
     until: Annotated[
         str, typer.Option(metavar="WHEN", help="The schedules' next start when left out.")
     ] = "",

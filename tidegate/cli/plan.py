@@ -1,26 +1,18 @@
 """`tidegate plan`: the dry run. From a snapshot in a file, or from AWS as it is now."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 from tidegate.cli.written import new_file
-
-
-class Format(StrEnum):
-    """How a plan is shown."""
-
-    TEXT = "text"
-    JSON = "json"
-
 
 EXAMPLES = "Examples: tidegate plan --cluster dev.yaml --live; ... --snapshot snapshot.json"
 
 
 def plan(
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     snapshot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A snapshot as JSON.")
     ] = None,
@@ -37,7 +29,7 @@ def plan(
         bool,
         typer.Option("--ec2-dry-run", help="With --live: ask EC2 whether it would take each call."),
     ] = False,
-    format: Annotated[Format, typer.Option(help="For people or for programs.")] = Format.TEXT,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show what the planner would do and why; change nothing. Exit code 1 on bad input."""
     from tidegate.core.model.errors import BadConfig, TidegateError
@@ -48,15 +40,15 @@ def plan(
         raise typer.BadParameter("--save and --ec2-dry-run belong to --live")
     try:
         if snapshot:
-            _plan_file(cluster, snapshot, format)
+            _plan_file(cluster, snapshot, output)
         else:
-            _plan_live(cluster, save, format, is_dry_run=ec2_dry_run)
+            _plan_live(cluster, save, output, is_dry_run=ec2_dry_run)
     except (BadConfig, TidegateError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(code=1) from error
 
 
-def _plan_file(cluster_path: Path, path: Path, format: Format) -> None:
+def _plan_file(cluster_path: Path, path: Path, output: Output) -> None:
     from tidegate.core.planner import plan as make_plan
     from tidegate.wire.config import load_cluster
     from tidegate.wire.snapshot import decode_snapshot
@@ -64,10 +56,10 @@ def _plan_file(cluster_path: Path, path: Path, format: Format) -> None:
 
     cluster = load_cluster(cluster_path).cluster
     read = decode_snapshot(read_text(path), cluster, str(path))
-    _show(make_plan(read.snapshot), read.snapshot, read.notes, format)
+    _show(make_plan(read.snapshot), read.snapshot, read.notes, output)
 
 
-def _plan_live(cluster_path: Path, save: Path | None, format: Format, *, is_dry_run: bool) -> None:
+def _plan_live(cluster_path: Path, save: Path | None, output: Output, *, is_dry_run: bool) -> None:
     from tidegate.cli.live import live
     from tidegate.core.planner import plan as make_plan
     from tidegate.wire.config import load_cluster
@@ -78,10 +70,11 @@ def _plan_live(cluster_path: Path, save: Path | None, format: Format, *, is_dry_
         save.write_text(encode_snapshot(observed.snapshot), encoding="utf-8")
     made = make_plan(observed.snapshot)
     notes = (*observed.notes, *(observed.dry_run(made) if is_dry_run else ()))
-    _show(made, observed.snapshot, notes, format)
+    _show(made, observed.snapshot, notes, output)
 
 
-def _show(made: object, snapshot: object, notes: tuple[str, ...], format: Format) -> None:
+def _show(made: object, snapshot: object, notes: tuple[str, ...], output: Output) -> None:
+    from tidegate.cli.shown import in_format
     from tidegate.core.explain.plan import describe
     from tidegate.core.model.plan import Plan
     from tidegate.core.model.snapshot import Snapshot
@@ -89,8 +82,8 @@ def _show(made: object, snapshot: object, notes: tuple[str, ...], format: Format
 
     assert isinstance(made, Plan)
     assert isinstance(snapshot, Snapshot)
-    if format is Format.JSON:
-        typer.echo(encode_plan(made, snapshot, notes), nl=False)
+    if output.is_data:
+        typer.echo(in_format(encode_plan(made, snapshot, notes), output))
         return
     for note in notes:
         typer.echo(note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from tidegate.cli.options import ClustersOption
 from tidegate.cli.written import new_file
 from tidegate.core.model.frozen import frozen
 
@@ -28,9 +29,7 @@ def replay(
     history: Annotated[
         Path, typer.Argument(metavar="TRACE", help="`sacct -P` export or CSV, also gzipped.")
     ],
-    cluster: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="A cluster file; several are compared.")
-    ],
+    cluster: ClustersOption,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="tidegate, or a model of another; several are compared."),
@@ -52,7 +51,9 @@ def replay(
     ] = None,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", callback=new_file, help="The figures for programs."),
+        typer.Option(
+            "--figures", metavar="FILE", callback=new_file, help="The figures for programs."
+        ),
     ] = None,
     report: Annotated[
         Path | None,

@@ -1,9 +1,10 @@
 """`tidegate retry`: what a pool may not ask of EC2 for a while is asked at once."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption
 
 EXAMPLES = "Examples: tidegate retry t4 --cluster dev.yaml"
 
@@ -11,7 +12,7 @@ EXAMPLES = "Examples: tidegate retry t4 --cluster dev.yaml"
 def retry(
     context: typer.Context,
     pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool of the cluster file.")],
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
 ) -> None:
     """Lift the rests of what a pool sells, after what EC2 refused it for was put right."""
     from tidegate.cli.live import retried, told

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate.cli.options import ClusterOption, Output, OutputOption
+
 if TYPE_CHECKING:
     from tidegate.core.model.calendar import ScheduleOverride
     from tidegate.wire.calendar import Change, Schedules
@@ -19,19 +21,19 @@ EXAMPLES = (
 
 def schedule(
     context: typer.Context,
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     next_: Annotated[str, typer.Option("--next", metavar="SPAN", help="How far, like 7d.")] = "7d",
     cancel: Annotated[str, typer.Option(metavar="ID", help="End this override now.")] = "",
     offline: Annotated[
         bool, typer.Option("--offline", help="By the file alone: AWS is not asked for overrides.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show when the cluster goes up and down, which nodes are ready, and overrides."""
     import time
 
     from tidegate.cli.live import overrides, told
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import encoded
     from tidegate.core.model.durations import span_s
     from tidegate.wire.calendar import Schedules, changes
     from tidegate.wire.config import load_cluster
@@ -50,10 +52,10 @@ def schedule(
     now_s = time.time()
     open_overrides = [one for one in held if one.until_s > now_s]
     found = list(changes(schedules, now_s, now_s + horizon_s, open_overrides))
-    if json:
-        typer.echo(as_json(found))
+    if output.is_data:
+        typer.echo(encoded(found, output))
         return
-    _show(found, open_overrides, schedules)
+    _show(found, open_overrides, schedules, output)
 
 
 def _cancel(context: typer.Context, cluster: Path, override_id: str) -> None:
@@ -75,14 +77,16 @@ def _cancel(context: typer.Context, cluster: Path, override_id: str) -> None:
     override(file, ended, context.obj)
 
 
-def _show(found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Schedules") -> None:
+def _show(
+    found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Schedules", output: Output
+) -> None:
     from tidegate.cli.shown import fit, show, table
 
     made = table("from", "the cluster is", "nodes ready")
     for change in found:
         ready = ", ".join(f"{pool} {n}" for pool, n in sorted(change.wanted.warm_nodes.items()))
         made.add_row(schedules.told(change.at_s), change.wanted.sentence, ready)
-    show(fit(made))
+    show(fit(made), output)
     if not held:
         return
     listed = table("override", "from", "until", "who", "what, why")
@@ -91,4 +95,4 @@ def _show(found: "list[Change]", held: "list[ScheduleOverride]", schedules: "Sch
         what = f"{one.kind}{jobs}{f': {one.why}' if one.why else ''}"
         from_, until = schedules.told(one.from_s), schedules.told(one.until_s)
         listed.add_row(one.override_id, from_, until, one.who, what)
-    show(fit(listed))
+    show(fit(listed), output)

@@ -17,6 +17,8 @@ from rich.console import Console, OverflowMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.cli.options import Output
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -24,25 +26,38 @@ if TYPE_CHECKING:
 UNBOUNDED = 100_000
 
 
-def as_json(value: "DataclassInstance | Sequence[DataclassInstance]") -> str:
-    """Indented, one key per field."""
+def encoded(value: "DataclassInstance | Sequence[DataclassInstance]", output: Output) -> str:
+    """As data, one key per field."""
     plain: Any = [asdict(v) for v in value] if isinstance(value, Sequence) else asdict(value)
-    return json.dumps(plain, indent=2, default=str)
+    return in_format(json.dumps(plain, indent=2, default=str), output)
 
 
-def columns() -> int | None:
-    """How wide the terminal is; None: it goes to a file or another program."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+def in_format(text: str, output: Output) -> str:
+    """JSON as it is, or the same as YAML."""
+    if output is not Output.YAML:
+        return text.rstrip("\n")
+    import yaml
+
+    from tidegate.wire.finite import parse_json
+
+    return yaml.safe_dump(parse_json(text), sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
-def console() -> Console:
+def columns(output: Output = Output.TEXT) -> int | None:
+    """How wide the terminal is; None: nothing bounds a line, also where it goes to a file."""
+    if output.is_wide or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def console(output: Output = Output.TEXT) -> Console:
     """Names are data: no markup, no guessing at colours."""
-    return Console(markup=False, highlight=False, width=columns() or UNBOUNDED)
+    return Console(markup=False, highlight=False, width=columns(output) or UNBOUNDED)
 
 
-def show(what: RenderableType) -> None:
+def show(what: RenderableType, output: Output = Output.TEXT) -> None:
     """What is wider than the terminal is left to it to wrap: it copies as it was written."""
-    console().print(what, crop=False)
+    console(output).print(what, crop=False)
 
 
 def lines(texts: Iterable[str], style: str = "", *, is_wrapped: bool) -> list[Text]:
@@ -51,9 +66,9 @@ def lines(texts: Iterable[str], style: str = "", *, is_wrapped: bool) -> list[Te
     return [Text(each, style=style, no_wrap=not is_wrapped, overflow=overflow) for each in texts]
 
 
-def filled(text: str, *, indent: int) -> str:
+def filled(text: str, *, indent: int, output: Output = Output.TEXT) -> str:
     """On a terminal in lines of its width, all but the first indented; no word is broken."""
-    width = columns()
+    width = columns(output)
     if width is None:
         return text
     rest = " " * indent

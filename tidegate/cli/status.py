@@ -1,9 +1,10 @@
 """`tidegate status`: queue, pools, what rests and whether the head is heard, on one screen."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
     from tidegate.cli.live import LiveCluster
@@ -17,40 +18,40 @@ NEEDS_A_LOOK = 3
 # A look at AWS costs about 10 calls; the head reports every few seconds when something happens.
 WATCH_S = 5.0
 
-EXAMPLES = "Examples: tidegate status --cluster dev.yaml --watch; tidegate status ... --json"
+EXAMPLES = "Examples: tidegate status --cluster dev.yaml --watch; tidegate status -o json"
 
 
 def status(
     context: typer.Context,
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     watch: Annotated[
         bool, typer.Option("--watch", help=f"Again every {WATCH_S:.0f} s, until Ctrl-C.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Show queue, pools, resting offerings, hours and the head's last report.
 
     Exit codes: 0 nothing to see to, 3 something needs a look (it is said), 1 trouble.
     """
     from tidegate.cli.live import told
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import encoded
     from tidegate.wire.config import load_cluster
 
-    if watch and json:
-        raise typer.BadParameter("--watch is for people, --json for programs")
+    if watch and output.is_data:
+        raise typer.BadParameter("--watch is for people, --output for programs")
     with told():
         file = load_cluster(cluster)
         if watch:
             _watch(file, context.obj)
             return
         found = _overview(file, context.obj)
-    if json:
-        typer.echo(as_json(found))
+    if output.is_data:
+        typer.echo(encoded(found, output))
     else:
         from tidegate.cli.shown import show
         from tidegate.cli.status_screen import screen
 
-        show(screen(found, is_wrapped=False))
+        show(screen(found, is_wrapped=False), output)
     raise typer.Exit(NEEDS_A_LOOK if found.needs_a_look else 0)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate.cli.options import CLUSTERS, VARIABLE, Output, OutputOption, named, only_cluster
 from tidegate.core.model.frozen import frozen
 
 if TYPE_CHECKING:
@@ -36,7 +37,17 @@ EXAMPLES = "Examples: tidegate validate clusters/*.yaml; tidegate validate --liv
 
 def validate(
     context: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Cluster files.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            envvar=VARIABLE,
+            default_factory=lambda: [only_cluster()],
+            callback=named,
+            show_default=f"the only one in {CLUSTERS}/",
+            help="Cluster files.",
+        ),
+    ],
     live: Annotated[
         bool,
         typer.Option(
@@ -44,7 +55,7 @@ def validate(
             help="Ask AWS as well: offerings, quotas, roles, keys, images and what exists.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Check cluster files; show every problem.
 
@@ -52,13 +63,13 @@ def validate(
     """
     from rich.console import Console
 
-    from tidegate.cli.shown import as_json
+    from tidegate.cli.shown import encoded
 
     # Names of the file are data: no markup, no guessing at colours, no folding of lines.
-    console = Console(markup=False, highlight=False, soft_wrap=True, quiet=json)
+    console = Console(markup=False, highlight=False, soft_wrap=True, quiet=output.is_data)
     verdicts = [_verdict(file, console, live=live, clients=context.obj) for file in files]
-    if json:
-        typer.echo(as_json(verdicts))
+    if output.is_data:
+        typer.echo(encoded(verdicts, output))
     if not all(each.is_good for each in verdicts):
         raise typer.Exit(code=1)
     if any(each.not_checked for each in verdicts):

@@ -1,9 +1,10 @@
 """`tidegate why JOBID`: one chain from Slurm's word to what the user could change."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 # Beside 0, it runs or starts soon; 1, trouble; 2, a command that cannot be meant.
 WAITS = 3
@@ -17,15 +18,15 @@ def why(
     job_id: Annotated[
         str, typer.Argument(metavar="JOBID", help="As squeue shows it: 7, 7_3 or 7+1.")
     ],
-    cluster: Annotated[Path, typer.Option(metavar="FILE", help="The cluster file.")],
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    cluster: ClusterOption,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Say why a job waits, what is on its way for it, and what would help.
 
     Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
     """
     from tidegate.cli.live import live, told
-    from tidegate.cli.shown import as_json, columns
+    from tidegate.cli.shown import columns, encoded
     from tidegate.core.explain.answer import Status, answer
     from tidegate.core.explain.chain import chain
     from tidegate.wire.config import load_cluster
@@ -34,9 +35,9 @@ def why(
         observed = live(load_cluster(cluster), context.obj)
         verdicts = observed.decisions.newest()
         found = answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts))
-    if json:
-        typer.echo(as_json(found))
+    if output.is_data:
+        typer.echo(encoded(found, output))
     else:
-        typer.echo(chain(found, columns()))
+        typer.echo(chain(found, columns(output)))
     codes = {Status.WAITING: WAITS, Status.UNKNOWN: NOT_IN_QUEUE}
     raise typer.Exit(codes.get(found.status, 0))

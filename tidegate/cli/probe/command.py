@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 from tidegate.cli.written import new_file
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 # 128 and the number of SIGINT.
 INTERRUPTED = 130
 
-EXAMPLES = "Examples: tidegate probe dev.yaml --report probe.md; tidegate probe dev.yaml --launch"
+EXAMPLES = "Examples: tidegate probe --cluster dev.yaml --report probe.md; tidegate probe --launch"
 
 
 def probe(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    cluster: ClusterOption,
     launch: Annotated[
         bool,
         typer.Option(
@@ -38,7 +39,7 @@ def probe(
             help="Write a report to show to others, and the same as PATH.json.",
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Ask an account everything that a cluster needs of it, and report each fact.
 
@@ -55,7 +56,7 @@ def probe(
     from tidegate.wire.config import load_cluster
 
     with told():
-        read = load_cluster(file)
+        read = load_cluster(cluster)
     make = context.obj or cache(lambda name: client(name, read.region))
     if nobody := nobody_asks(make):
         typer.echo(nobody, err=True)
@@ -65,7 +66,7 @@ def probe(
 
     def tell(fact: Fact) -> None:
         facts.append(fact)
-        if not json:
+        if not output.is_data:
             typer.echo("\n".join(lines([fact])))
 
     account = Account(make)
@@ -77,8 +78,8 @@ def probe(
             _launched(read, make, tell, stages, is_agreed=yes)
     except KeyboardInterrupt:
         typer.echo("interrupted; what was begun is gone again", err=True)
-        _end(_reported(read, facts, stages), report, json=json, is_whole=False)
-    _end(_reported(read, facts, stages), report, json=json)
+        _end(_reported(read, facts, stages), report, output, is_whole=False)
+    _end(_reported(read, facts, stages), report, output)
 
 
 def _launched(
@@ -131,15 +132,16 @@ def _reported(file: "ClusterFile", facts: "list[Fact]", stages: "list[Stage]") -
     )
 
 
-def _end(found: "Report", path: Path | None, *, json: bool, is_whole: bool = True) -> None:
+def _end(found: "Report", path: Path | None, output: Output, *, is_whole: bool = True) -> None:
     """Show and write it; leave with its code, or as a shell names an interrupt."""
     from tidegate.cli.probe.facts import as_data, as_markdown, stage_lines
+    from tidegate.cli.shown import in_format
 
     if path:
         path.write_text(as_markdown(found))
         path.with_suffix(".json").write_text(as_data(found))
-    if json:
-        typer.echo(as_data(found), nl=False)
+    if output.is_data:
+        typer.echo(in_format(as_data(found), output))
     else:
         for line in stage_lines(found.stages):
             typer.echo(line)

@@ -1,0 +1,193 @@
+"""What all commands have in common: how the cluster is named, how answers are shown, who asks."""
+
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from tidegate.adapters import clients
+from tidegate.cli.main import app
+from tidegate.cli.nodes import MOST_JOBS, screen
+from tidegate.cli.options import Output
+from tidegate.cli.shown import UNBOUNDED, columns, in_format
+from tidegate.core.explain.node_report import NodeReport
+
+DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
+
+# They ask about no cluster of theirs: files, worlds and formats are named by other words.
+NO_CLUSTER = {
+    *("validate", "init", "import pcluster", "schema", "simulate"),
+}
+# They do something, or write what has one form alone.
+NO_OUTPUT = {
+    *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
+    "image plan",
+}
+
+
+def commands(of: Any, *names: str) -> Iterator[tuple[str, Any]]:
+    if not hasattr(of, "commands"):
+        yield " ".join(names), of
+        return
+    for name, each in of.commands.items():
+        yield from commands(each, *names, name)
+
+
+EVERY = dict(commands(typer.main.get_command(app)))
+
+
+def options(name: str) -> dict[str, Any]:
+    return {opt: each for each in EVERY[name].params for opt in each.opts}
+
+
+@pytest.mark.parametrize("name", sorted(EVERY.keys() - NO_CLUSTER))
+def test_the_cluster_is_named_in_one_way(name: str) -> None:
+    (cluster,) = {options(name)["--cluster"], options(name)["-c"]}
+
+    assert cluster.envvar == "TIDEGATE_CLUSTER"
+    assert not cluster.required
+    files = [each for each in EVERY[name].params if each.param_type_name == "argument"]
+    assert [each for each in files if each.metavar == "FILE"] == []
+
+
+@pytest.mark.parametrize("name", sorted(EVERY.keys() - NO_OUTPUT))
+def test_answers_are_shown_in_one_way(name: str) -> None:
+    found = options(name)
+
+    assert found["--output"] is found["-o"]
+    assert not {"--json", "--format"} & found.keys()
+
+
+@pytest.mark.parametrize("name", sorted(EVERY))
+def test_h_means_help(name: str) -> None:
+    done = CliRunner().invoke(app, [*name.split(), "-h"])
+
+    assert done.exit_code == 0
+    assert "Usage:" in done.output
+
+
+def desk(folder: Path, *names: str) -> None:
+    (folder / "clusters").mkdir()
+    for name in names:
+        text = DEV.read_text().replace("name: dev", f"name: {name}")
+        (folder / "clusters" / f"{name}.yaml").write_text(text)
+
+
+def asked(*words: str, **env: str) -> Result:
+    return CliRunner().invoke(app, ["schedule", "--offline", *words], env=env)
+
+
+def test_the_only_cluster_needs_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk(tmp_path, "one")
+    monkeypatch.chdir(tmp_path)
+
+    assert asked().exit_code == 0
+    assert "clusters/one.yaml: ok" in CliRunner().invoke(app, ["validate"]).output
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [((), "clusters/ holds none"), (("one", "two"), "clusters/ holds 2 cluster files")],
+)
+def test_where_it_is_not_clear_which_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], said: str
+) -> None:
+    desk(tmp_path, *names)
+    monkeypatch.chdir(tmp_path)
+
+    done = asked()
+
+    assert done.exit_code == 2
+    told = " ".join(done.output.replace("│", " ").split())
+    assert f"which cluster? {said}: say --cluster FILE, or set TIDEGATE_CLUSTER" in told
+
+
+def test_the_option_counts_before_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk(tmp_path, "one", "two")
+    monkeypatch.chdir(tmp_path)
+
+    assert asked(TIDEGATE_CLUSTER="clusters/one.yaml").exit_code == 0
+    gone = asked(TIDEGATE_CLUSTER="clusters/gone.yaml")
+    assert gone.exit_code == 1
+    assert "clusters/gone.yaml: there is no such file" in gone.output
+    assert asked("-c", "clusters/two.yaml", TIDEGATE_CLUSTER="clusters/gone.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [["validate", str(DEV)], ["schedule", "--offline", "--cluster", str(DEV)]]
+)
+def test_yaml_says_what_json_says(words: list[str]) -> None:
+    as_json = CliRunner().invoke(app, [*words, "-o", "json"]).stdout
+    as_yaml = CliRunner().invoke(app, [*words, "-o", "yaml"]).stdout
+
+    assert json.loads(as_json) != []
+    assert not as_yaml.startswith(("[", "{"))
+    assert [set(each) for each in yaml.safe_load(as_yaml)] == [
+        set(each) for each in json.loads(as_json)
+    ]
+
+
+def test_numbers_and_names_survive_yaml() -> None:
+    data = {"name": "no", "version": "22.10", "at": "12:30", "usd": 0.5, "jobs": ["1_3"]}
+
+    assert yaml.safe_load(in_format(json.dumps(data), Output.YAML)) == data
+
+
+def test_wide_bounds_no_line() -> None:
+    assert columns(Output.WIDE) is None
+
+
+def test_wide_shows_every_job_of_a_node() -> None:
+    jobs = tuple(str(4710 + number) for number in range(MOST_JOBS + 2))
+    node = NodeReport("i-1", "t4", "g5.xlarge", "MIXED", 30, 0.01, jobs, "", "")
+
+    def shown(*, is_wide: bool) -> str:
+        to = Console(file=StringIO(), width=UNBOUNDED)
+        with to.capture() as printed:
+            to.print(screen([node], None, is_wide=is_wide))
+        return printed.get()
+
+    assert jobs[-1] in shown(is_wide=True)
+    assert jobs[-1] not in shown(is_wide=False)
+
+
+@pytest.fixture
+def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    config = tmp_path / "config"
+    config.write_text("[profile lab]\nregion = eu-west-1\n")
+    credentials = tmp_path / "credentials"
+    credentials.write_text("[lab]\naws_access_key_id = LAB\naws_secret_access_key = x\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "OTHER")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "y")
+    clients.use_profile("")
+    yield
+    clients.use_profile("")
+
+
+@pytest.mark.usefixtures("profiles")
+def test_a_profile_counts_before_the_environment() -> None:
+    done = CliRunner().invoke(app, ["--profile", "lab", "validate", str(DEV)])
+
+    assert done.exit_code == 0, done.output
+    client = clients.client("sts", "us-east-1")
+    assert client._request_signer._credentials.access_key == "LAB"
+    assert client.meta.region_name == "us-east-1"
+
+
+@pytest.mark.usefixtures("profiles")
+def test_a_profile_that_is_not_there_is_a_usage_error() -> None:
+    done = CliRunner().invoke(app, ["--profile", "lap", "validate", str(DEV)])
+
+    assert done.exit_code == 2
+    assert "there is no profile lap; known here: lab" in " ".join(done.output.split())

@@ -1,0 +1,75 @@
+"""What many commands take: which cluster, and how to show what was found."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Where cluster files are, from where a person works.
+CLUSTERS = Path("clusters")
+VARIABLE = "TIDEGATE_CLUSTER"
+UNNAMED = Path("-")
+
+
+class Output(StrEnum):
+    """How an answer is shown: for people, or as data."""
+
+    TEXT = "text"
+    WIDE = "wide"  # for people, nothing shortened and no line broken
+    JSON = "json"
+    YAML = "yaml"
+
+    @property
+    def is_data(self) -> bool:
+        return self in (Output.JSON, Output.YAML)
+
+    @property
+    def is_wide(self) -> bool:
+        return self is Output.WIDE
+
+
+def only_cluster() -> Path:
+    """The cluster file where none is named; `UNNAMED` where there is not just one."""
+    found = list(CLUSTERS.glob("*.yaml"))
+    return found[0] if len(found) == 1 else UNNAMED
+
+
+def named[Chosen: (Path, list[Path])](context: typer.Context, chosen: Chosen) -> Chosen:
+    """What was chosen. Errors: a usage error, which says how to name a cluster."""
+    if chosen in (UNNAMED, [UNNAMED]) and not context.resilient_parsing:
+        count = len(list(CLUSTERS.glob("*.yaml")))
+        said = f"{CLUSTERS}/ holds {count} cluster files" if count else f"{CLUSTERS}/ holds none"
+        raise typer.BadParameter(f"which cluster? {said}: say --cluster FILE, or set {VARIABLE}")
+    return chosen
+
+
+ClusterOption = Annotated[
+    Path,
+    typer.Option(
+        "--cluster",
+        "-c",
+        metavar="FILE",
+        envvar=VARIABLE,
+        default_factory=only_cluster,
+        callback=named,
+        show_default=f"the only one in {CLUSTERS}/",
+        help="The cluster file.",
+    ),
+]
+ClustersOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--cluster",
+        "-c",
+        metavar="FILE",
+        envvar=VARIABLE,
+        default_factory=lambda: [only_cluster()],
+        callback=named,
+        show_default=f"the only one in {CLUSTERS}/",
+        help="A cluster file; several are compared.",
+    ),
+]
+OutputOption = Annotated[
+    Output, typer.Option("--output", "-o", help="wide: nothing shortened; or data for programs.")
+]
