@@ -139,7 +139,7 @@ def _prices(parts: Parts) -> Iterator[Problem]:
     for place, pools in missing.items():
         yield Problem(place, f"missing, used by pool {and_(pools)}")
     for name, prices in parts.prices.items():
-        spot, on_demand = prices.get(Market.SPOT), _price(parts, name, Market.ON_DEMAND)
+        spot, on_demand = prices.get(Market.SPOT), prices.get(Market.ON_DEMAND)
         if spot is not None and on_demand is not None and spot > on_demand:
             text = f"{spot:g}, more than {on_demand:g} on demand, which EC2 never asks"
             yield Problem(("prices_usd_per_hour", name, "spot"), f"{text}; are they swapped?")

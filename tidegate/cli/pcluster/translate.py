@@ -4,7 +4,6 @@ Source: AWS ParallelCluster guide v3, "Cluster configuration file", Slurm schedu
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -12,9 +11,10 @@ from tidegate.cli.pcluster import pools, storage
 from tidegate.cli.pcluster.network import Places, network
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, judge
 from tidegate.cli.pcluster.shape import Configuration
+from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
-from tidegate.wire.catalogue import LIST_PRICE_REGION, load_list_prices
 from tidegate.wire.deployment import RETENTION_DAYS
+from tidegate.wire.prices import price_usd_per_hour
 
 # ParallelCluster's own defaults.
 IDLE_MIN, LOG_DAYS = 10, 180
@@ -163,18 +163,14 @@ def _monitoring(old: Configuration, done: Translated) -> None:
 
 
 def _prices(region: str, done: Translated) -> None:
-    """AWS's list is known for one region; elsewhere, and for the newest types, prices are asked."""
-    listed = load_list_prices() if region == LIST_PRICE_REGION else {}
+    """Where AWS's list says nothing, until the market is read."""
     for pool in done.file["pools"].values():
-        if not {"spot", "on-demand", "reserved"} & set(pool["capacity_types"]):
+        if not {"spot", "on-demand"} & set(pool["capacity_types"]):
             continue
         for each in pool["instance_types"]:
-            prices: dict[str, Any] = done.file.setdefault("prices_usd_per_hour", {})
-            if each in listed or each in prices:
+            prices: Yaml = done.file.get("prices_usd_per_hour", {})
+            if each in prices or price_usd_per_hour({}, each, Market.ON_DEMAND, region):
                 continue
-            prices[each] = {"on-demand": None}
+            done.file["prices_usd_per_hour"] = {**prices, each: {"on-demand": None}}
             path = ("prices_usd_per_hour", each, "on-demand")
-            text = f"its on-demand price in {region}; `tidegate validate` then judges limits by it"
-            done.gaps.append(Gap(path, text, STAND_IN_USD))
-    if not done.file.get("prices_usd_per_hour", True):
-        del done.file["prices_usd_per_hour"]
+            done.gaps.append(Gap(path, f"its on-demand price in {region}", STAND_IN_USD))
