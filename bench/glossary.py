@@ -35,7 +35,10 @@ ROOMS = {
         "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint "
         "pending_launch:PendingLaunch launches:LaunchBuilder steering:Steering",
     ),
-    "passes": ("The passes of the planner", "work:Work work:Gang work:Part"),
+    "passes": (
+        "The passes of the planner",
+        "work:Work queue:Queue queue:Gang queue:Part departures:Departures",
+    ),
     "explain": (
         "What people are told",
         "verdicts:Verdict node_report:NodeReport node_report:Prospect",

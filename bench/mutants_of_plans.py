@@ -133,15 +133,15 @@ FAULTS_OF_PLANS = (
         "a job that a cap stops gets no verdict",
         (
             "core/passes/serve.py",
-            "    work.unmet.update({each.job_id: each for each in unmet})",
-            "    work.unmet.update({each.job_id: each for each in unmet[:1]})",
+            "    work.queue.unmet.update({each.job_id: each for each in unmet})",
+            "    work.queue.unmet.update({each.job_id: each for each in unmet[:1]})",
         ),
     ),
     # -- planner: gangs ----------------------------------------------------------------------
     mutant(
         "a gang opens before it is complete",
         (
-            "core/passes/work.py",
+            "core/passes/queue.py",
             "        return not is_short and all(each.kind is BinKind.EXISTING for each in held)",
             "        return any(each.kind is BinKind.EXISTING for each in held)",
         ),

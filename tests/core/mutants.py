@@ -138,7 +138,7 @@ MUTANTS = (
         "test_packing.py::test_components_of_a_heterogeneous_job_come_together_or_not_at_all",
     ),
     Mutant(
-        "passes/work.py",
+        "passes/queue.py",
         "                bins.append(each)",
         "                pass",
         "test_gates.py::test_a_gang_that_cannot_be_completed_keeps_nothing",
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "passes/serve.py",
-        "            if not work.gangs:\n                self._open_all()",
+        "            if not work.queue.gangs:\n                self._open_all()",
         "            self._open_all()",
         "test_mixed.py::test_a_gang_that_comes_first_is_not_outbid_by_smaller_jobs",
     ),

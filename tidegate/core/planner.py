@@ -32,6 +32,7 @@ from tidegate.core.passes.nodes import (
     reprice,
     save_jobs,
 )
+from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.retire import release_outdated, retire
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
@@ -112,8 +113,8 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     )
     return Plan(
         work.sorted_actions(),
-        tuple(work.served[key] for key in sorted(work.served)),
-        tuple(work.unmet[key] for key in sorted(work.unmet)),
+        tuple(work.queue.served[key] for key in sorted(work.queue.served)),
+        tuple(work.queue.unmet[key] for key in sorted(work.queue.unmet)),
         is_cut=work.launch_builder.is_cut,
         usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
     )
@@ -137,13 +138,13 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
     """
     passed_over = held_back(snapshot)
     for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
-        work = Work(snapshot, launches_max, fleet, passed_over)
+        work = Work(snapshot, launches_max, fleet, Queue(passed_over))
         for run in PASSES:
             run(work)
-        refused = {key: work.unmet[key] for key in work.needed & work.unmet.keys()}
+        refused = work.queue.refused
         reading = work.digest.reading
         has_caps = bool(reading.associations or reading.licences)
-        is_capped = has_caps and len(work.unmet) > len(refused)
+        is_capped = has_caps and len(work.queue.unmet) > len(refused)
         if is_last or not refused or not is_capped or work.launch_builder.is_full:
             break
         passed_over |= refused | _alike(refused, work)
@@ -158,7 +159,7 @@ def _alike(refused: Mapping[str, Unmet], work: Work) -> dict[str, Unmet]:
     said: dict[Hashable, Unmet] = {}
     for job in in_order(job for job in pending if job.job_id in refused):
         said.setdefault(_asked(job), refused[job.job_id])
-    capped = work.unmet.keys() - refused.keys() - work.passed_over.keys()
+    capped = work.queue.unmet.keys() - refused.keys() - work.queue.passed_over.keys()
     return {
         job.job_id: replace(known, job_id=job.job_id)
         for job in pending

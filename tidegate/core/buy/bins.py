@@ -181,6 +181,8 @@ class Bins:
         self.all: list[Bin] = []
         self._order: list[Bin] = []
         self._gated: dict[str, list[Bin]] = {}
+        #: Nodes in doubt, each with what it is likely to be.
+        self.hoped: list[tuple[Bin, Bin]] = []
 
     def add(self, bins: Iterable[Bin]) -> None:
         self.all.extend(bins)

@@ -37,7 +37,7 @@ class LaunchBuilder:
     def __init__(self, offer_groups: OfferGroups, usage: Usage, launches_max: int) -> None:
         self._offer_groups = offer_groups
         self._usage = usage
-        self._launches_max = launches_max
+        self.launches_max = launches_max
         self._pending_launches: list[PendingLaunch] = []
         self._shared: dict[tuple[OfferGroup, int, str], PendingLaunch] = {}
         self._of_gangs: dict[_KindOfGang, PendingLaunch] = {}
@@ -77,7 +77,7 @@ class LaunchBuilder:
             ):
                 return False
         new = sum((offer_group, number, "") not in self._shared for offer_group, number in nodes)
-        return len(self._pending_launches) + new <= self._launches_max and all(
+        return len(self._pending_launches) + new <= self.launches_max and all(
             self._usage.holds(scope, counts[scope], load) for scope, load in loads.items()
         )
 
@@ -166,7 +166,7 @@ class LaunchBuilder:
             chunks = -(-nodes // MIN_CAPACITY_MAX)
             if not self._may_begin(option.offer_group.pool.name, chunks):
                 continue
-            if len(self._pending_launches) + chunks > self._launches_max:
+            if len(self._pending_launches) + chunks > self.launches_max:
                 self.is_cut = self.is_full = True
                 return []
             return list(self._buy_chunks(need, nodes, option, each, is_in_place=within is not None))
@@ -255,7 +255,7 @@ class LaunchBuilder:
         if pending is None:
             if not self._may_begin(offer_group.pool.name, 1):
                 return None
-            if len(self._pending_launches) >= self._launches_max:
+            if len(self._pending_launches) >= self.launches_max:
                 self.is_cut = self.is_full = True
                 return None
             pending = self._shared[key] = PendingLaunch(

@@ -16,8 +16,9 @@ from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.departures import Outdated
 from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
-from tidegate.core.passes.work import Outdated, Work
+from tidegate.core.passes.work import Work
 from tidegate.core.planner import considered
 
 SECONDS_PER_HOUR = 3600.0
@@ -156,7 +157,7 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
 def _why_still(work: Work, each: Outdated) -> str:
     """What holds a node that has had its time."""
     pool = each.pool.name
-    if any(each.node.name == other.node.name for other in work.replacing):
+    if any(each.node.name == other.node.name for other in work.departures.replacing):
         return f"a new node of pool {pool} comes first"
     roll = how_far(work, each)
     template = chosen(work.snapshot, pool)

@@ -71,6 +71,14 @@ class Usage:
     expected_usd_per_hour: float = 0.0
     _used: defaultdict[str, _Used] = field(default_factory=lambda: defaultdict(_Used))
     _scopes: dict[str, tuple[tuple[str, Limits], ...]] = field(default_factory=dict)
+    _loads: dict[tuple[str, float], Load] = field(default_factory=dict)
+
+    def load_of(self, instance_type: str, usd_per_hour: float) -> Load:
+        """What a node of this type and price counts: found once for all that are alike."""
+        key = instance_type, usd_per_hour
+        if key not in self._loads:
+            self._loads[key] = Load.of(self.cluster.instance_type(instance_type), usd_per_hour)
+        return self._loads[key]
 
     def debit(
         self, pool: str, nodes: int, each: Load, usd_per_hour_each: float | None = None

@@ -56,12 +56,12 @@ def _limited(work: Work) -> Iterator[Need]:
     """One of each kind, also of jobs that this attempt at the plan passes over, so that others
     have their places.
     """
-    passed = {key for key, unmet in work.passed_over.items() if _is_limited(unmet)}
+    passed = {key for key, unmet in work.queue.passed_over.items() if _is_limited(unmet)}
     if passed:
         whole, _ = demand(work.digest.reading, work.snapshot.cluster, frozenset(), work.head_now_s)
         yield from _unlike(work, (need for need in whole if need.job_id in passed))
-    refused = {key for key, unmet in work.unmet.items() if _is_limited(unmet)}
-    yield from _unlike(work, (need for need in work.needs if need.job_id in refused))
+    refused = {key for key, unmet in work.queue.unmet.items() if _is_limited(unmet)}
+    yield from _unlike(work, (need for need in work.queue.needs if need.job_id in refused))
 
 
 def _is_limited(unmet: Unmet) -> bool:
@@ -113,7 +113,7 @@ def _ways(
             and work.offer_groups.reserved_capacity.left(offering) < lacks
         ):
             continue
-        load = work.load_of(offering.instance_type, option.usd_per_hour)
+        load = work.usage.load_of(offering.instance_type, option.usd_per_hour)
         if (pool, lacks, load) in in_vain:
             continue
         if not _is_within(usage, pool, lacks, load):
@@ -151,4 +151,4 @@ def _fewest(
 
 def _count(work: Work, member: Member, times: int) -> None:
     usd = usd_per_hour(work.snapshot, member)
-    work.usage.debit(member.pool, times, work.load_of(member.offering.instance_type, usd))
+    work.usage.debit(member.pool, times, work.usage.load_of(member.offering.instance_type, usd))

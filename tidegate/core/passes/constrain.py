@@ -31,7 +31,7 @@ def keep_off_spot(work: Work) -> None:
     jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
     kinds: dict[int, bool] = {}
     names: dict[str, None] = {}
-    for need in work.needs:
+    for need in work.queue.needs:
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
             continue

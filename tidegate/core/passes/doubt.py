@@ -88,7 +88,7 @@ def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice])
             first, of = choice[0]
             likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
             likely.is_anywhere = each.is_anywhere
-            work.hoped.append((each, likely))
+            work.bins.hoped.append((each, likely))
 
 
 def doubted(snapshot: Snapshot) -> frozenset[str]:
@@ -102,7 +102,8 @@ def hope(work: Work) -> bool:
 
     False: there is none.
     """
-    found = [(each, likely) for each, likely in work.hoped if not each.jobs and not each.gated_for]
+    hoped = work.bins.hoped
+    found = [(each, likely) for each, likely in hoped if not each.jobs and not each.gated_for]
     for each, likely in found:
         each.gpus = each.cpus = each.memory_mib = 0  # all of it is in the new bin
         work.bins.append(likely)

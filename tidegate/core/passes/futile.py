@@ -71,8 +71,8 @@ def watch_waiting(work: Work) -> None:
     known = {each.job_id: each for each in work.snapshot.stuck}
     jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
     watches: list[Watch] = []
-    for job_id in sorted(work.served):
-        if job_id in jobs and idle.issuperset(work.served[job_id].by):
+    for job_id in sorted(work.queue.served):
+        if job_id in jobs and idle.issuperset(work.queue.served[job_id].by):
             asked = request(jobs[job_id], work.digest.reading)
             watch = _watch(known.get(job_id), job_id, asked, now_s)
             if watch is not None:

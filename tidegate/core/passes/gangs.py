@@ -13,13 +13,14 @@ from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
-from tidegate.core.passes.work import Gang, Part, Work
+from tidegate.core.passes.queue import Gang, Part
+from tidegate.core.passes.work import Work
 
 
 def hold(work: Work, needs: Iterable[Need]) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
     gang = Gang([Part(need) for need in needs])
-    work.gangs.append(gang)
+    work.queue.gangs.append(gang)
     if gang.is_of_kinds:
         hold_kinds(work, gang)
         return gang
@@ -96,7 +97,7 @@ def complete(work: Work, gang: Gang) -> bool:
         work.launch_builder.undo(before)
         give_back(work, gang)
         for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
-            work.refuse(job_id, why_nots, told(why_nots))
+            work.queue.refuse(job_id, why_nots, told(why_nots))
         return False
     gang.is_complete = True
     _note_served(work, gang)
@@ -121,7 +122,7 @@ def _note_served(work: Work, gang: Gang) -> None:
         elif is_waiting:
             reason = "nodes are booting for it"
         names = (*(each.name for each in part.held), *part.bought)
-        work.note_served(part.need.job_id, names, reason)
+        work.queue.note_served(part.need.job_id, names, reason)
 
 
 def _complete(work: Work, part: Part) -> bool:
@@ -189,7 +190,7 @@ def give_back(work: Work, gang: Gang) -> None:
 def open_gangs(work: Work) -> None:
     """Undrain the members of each complete gang in one command; free those of gone gangs."""
     waiting: dict[str, list[Gang]] = {}
-    for gang in work.gangs:
+    for gang in work.queue.gangs:
         if gang.is_complete:
             waiting.setdefault(gang.key, []).append(gang)
     for key, held in work.bins.gated():

@@ -24,7 +24,7 @@ def keep_warm(work: Work) -> None:
     wanted = work.snapshot.wanted
     if not wanted.is_up:
         return
-    is_new_first = bool(work.replacing or work.tries)
+    is_new_first = bool(work.departures.replacing or work.departures.tries)
     keeping = [
         pool
         for pool in work.snapshot.cluster.pools
@@ -35,14 +35,14 @@ def keep_warm(work: Work) -> None:
         why = f"pool {pool.name} keeps at least {least} nodes"
         if least > pool.min_nodes:
             why = f"pool {pool.name} has {least} nodes ready: the cluster is {wanted.sentence}"
-        going = [each for each in work.replacing if each.pool is pool]
+        going = [each for each in work.departures.replacing if each.pool is pool]
         lacking = least - _num_nodes(work, pool.name) - _returning(work, pool)
         bought = _buy(work, pool, lacking, why)
         surplus = max(-lacking, 0)  # replacements that are on their way
         for each in going[surplus:]:
             bought += _buy(work, pool, 1, f"it comes before {each.node.name} goes ({each.why})")
-        if pool.name in work.tries and not work.launch_builder.num_nodes(pool.name):
-            waits = work.tries[pool.name]
+        if pool.name in work.departures.tries and not work.launch_builder.num_nodes(pool.name):
+            waits = work.departures.tries[pool.name]
             why = f"the first node of its new template, before others go ({waits.why})"
             bought += _buy(work, pool, 1, why)
         num_idle = sum(each.judged.member.is_idle for each in going)
@@ -93,7 +93,7 @@ def release_idle(work: Work) -> None:
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
     # A node that goes soon anyway goes first: what came to replace it stays.
-    replaced = {each.node.name for each in work.replacing}
+    replaced = {each.node.name for each in work.departures.replacing}
     for each in sorted(
         idle,
         key=lambda j: (

@@ -9,7 +9,8 @@ from math import inf
 from tidegate.core.buy.bins import Bin, Place, gang_members
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.offers import OfferGroups
-from tidegate.core.passes.work import Gang, Part, Work
+from tidegate.core.passes.queue import Gang, Part
+from tidegate.core.passes.work import Work
 
 type Members = list[list[Bin]]
 """For each part of a gang the nodes that it may count on."""

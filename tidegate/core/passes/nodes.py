@@ -109,7 +109,7 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     if member.instance is None and member.record:  # EC2's last word on it is older
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
-    most = work.load_of(offering.instance_type, dearest(work, offering, usd, known_s))
+    most = work.usage.load_of(offering.instance_type, dearest(work, offering, usd, known_s))
     work.usage.debit(member.pool, 1, most, usd)
 
 

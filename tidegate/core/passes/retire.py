@@ -21,7 +21,8 @@ from tidegate.core.model.durations import span
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
-from tidegate.core.passes.work import Outdated, Work
+from tidegate.core.passes.departures import Outdated
+from tidegate.core.passes.work import Work
 
 type Find = Callable[[Pool, Snapshot], Callable[[Judged], str] | None]
 """What tells why a node of the pool should go, in words, "": it should not; None: none should."""
@@ -63,7 +64,7 @@ def retire(work: Work) -> None:
         if not work.allowance.take(pool.name, each.node.name, each.reason):
             continue
         if each.judged.member.is_idle:
-            work.outdated.append(each)
+            work.departures.idle.append(each)
         elif joined[pool.name] > least_nodes(work, pool):
             joined[pool.name] -= 1
             _drain(work, each)
@@ -81,11 +82,11 @@ def how_far(work: Work, each: Outdated) -> Roll:
 
 def _try(work: Work, each: Outdated) -> bool:
     """Ask for a first node of the new template; True: this one must make room for it."""
-    pool = each.pool
+    pool, tries = each.pool, work.departures.tries
     is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.headroom_nodes
-    if not is_needed or pool.name in work.tries or work.allowance.held(pool.name, each.reason):
+    if not is_needed or pool.name in tries or work.allowance.held(pool.name, each.reason):
         return False
-    work.tries[pool.name] = each
+    tries[pool.name] = each
     return not _has_room(work, each)
 
 
@@ -119,11 +120,11 @@ def release_outdated(work: Work) -> None:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
     them; the others wait for a new one.
     """
-    if not work.outdated:
+    if not work.departures.idle:
         return
     bins = {each.name: each for each in work.bins.all}
     above = above_minimum(work)
-    for each in work.outdated:
+    for each in work.departures.idle:
         found = bins.get(each.node.name)
         if found is None or found.jobs or found.gated_for:
             continue
@@ -137,7 +138,7 @@ def release_outdated(work: Work) -> None:
 def _replace(work: Work, each: Outdated) -> None:
     """New before old; old before new where nothing new may stand beside it."""
     if _has_room(work, each):
-        work.replacing.append(each)
+        work.departures.replacing.append(each)
     else:
         why = f"{each.why}; a limit or a reservation has no room for a new one beside it"
         _go(work, replace(each, why=why))

@@ -13,7 +13,8 @@ from tidegate.core.model.why import Why, WhyNot, told
 from tidegate.core.passes.doubt import hope
 from tidegate.core.passes.freeing import free_soon
 from tidegate.core.passes.gangs import complete, give_back, hold
-from tidegate.core.passes.work import Gang, Work, bound
+from tidegate.core.passes.queue import Gang, bound
+from tidegate.core.passes.work import Work
 
 # After that many new blueprints around limits, groups are planned one by one.
 REDRAWS_MAX = 6
@@ -30,12 +31,11 @@ def serve_queue(work: Work) -> None:
     """Existing nodes first for everybody, then purchases, both in the order of the queue."""
     lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
     reading, cluster = work.digest.reading, work.snapshot.cluster
-    needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.passed_over)
-    work.unmet.update({each.job_id: each for each in unmet})
-    work.needs = needs
+    needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.queue.passed_over)
+    work.queue.unmet.update({each.job_id: each for each in unmet})
+    work.queue.needs = needs
     work.steering.needs = needs
     work.steering.pending = tuple({need.kind: need for need in needs}.values())
-    work.needed = frozenset(each.job_id for each in needs)
     work.bins.sort()
     if not needs:
         return
@@ -83,7 +83,7 @@ def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Gr
         if barred and left[number] and not need.is_gang:
             groups[number].waiting -= left[number]
             left[number] = 0
-            work.refuse(need.job_id, (barred,), barred.sentence)
+            work.queue.refuse(need.job_id, (barred,), barred.sentence)
 
 
 def _components(needs: Sequence[Need], number: int) -> list[Need]:
@@ -111,7 +111,7 @@ def _fill(work: Work, need: Need, group: Group, count: int) -> int:
             work.steering.claimed.add(found.name)
         else:
             work.steering.waits(need)
-        work.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
+        work.queue.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
     return count
 
 
@@ -130,7 +130,7 @@ class _Purchase:
             return
         if work.snapshot.wanted.is_up:
             self._blueprint.draw(self._groups)
-            if not work.gangs:
+            if not work.queue.gangs:
                 self._open_all()
         else:
             stopped = (WhyNot(Why.STOPPED, work.snapshot.wanted.reason),)
@@ -168,11 +168,11 @@ class _Purchase:
                 slots.popleft()
         if by:
             names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
-            work.note_served(need.job_id, names, BUYING)
+            work.queue.note_served(need.job_id, names, BUYING)
         if count and not work.launch_builder.is_full:
             count = self._fill_closed(need, count)
         if count:
-            work.refuse(need.job_id, group.refused, group.refused_because)
+            work.queue.refuse(need.job_id, group.refused, group.refused_because)
 
     def _fill_closed(self, need: Need, count: int) -> int:
         """Nothing cheaper can be bought: better on a dear node than not at all."""
@@ -184,7 +184,8 @@ class _Purchase:
             if fitting:
                 each.put(need, fitting)
                 count -= fitting
-                work.note_served(need.job_id, (each.name,) * fitting, SERVED_BECAUSE[each.kind])
+                by = (each.name,) * fitting
+                work.queue.note_served(need.job_id, by, SERVED_BECAUSE[each.kind])
         return count
 
     def _open_all(self) -> None:

@@ -38,7 +38,8 @@ def watch_sick(work: Work) -> None:
             if watch:
                 watches.append(watch)
                 if watch.stuck.until_s > work.snapshot.now_s:
-                    work.passed_over[job.job_id] = passed_over(watch.stuck, work.snapshot.now_s)
+                    why = passed_over(watch.stuck, work.snapshot.now_s)
+                    work.queue.passed_over[job.job_id] = why
     work.actions.extend(watches[:WATCHES_MAX])
 
 

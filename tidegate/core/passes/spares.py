@@ -168,11 +168,7 @@ def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
 def _is_short_of_room(work: Work) -> bool:
     """A job waits for a limit or a budget, which idle nodes use up as well."""
     held = (Why.LIMIT, Why.BUDGET)
-    return any(
-        why.kind in held
-        for job_id in work.needed & work.unmet.keys()
-        for why in work.unmet[job_id].why_nots
-    )
+    return any(why.kind in held for unmet in work.queue.refused.values() for why in unmet.why_nots)
 
 
 def pool_type_of(each: Bin) -> PoolType:
@@ -204,7 +200,7 @@ def _number(job_id: str) -> int:
 
 def _came(work: Work, known: int) -> Iterator[tuple[Need, int]]:
     """The jobs with a higher number: those that wait for nodes and those that started at once."""
-    for need in work.needs:
+    for need in work.queue.needs:
         if _number(need.job_id) > known:
             yield need, need.count
     for need, jobs in kinds_running(work.digest.reading, work.snapshot.cluster):

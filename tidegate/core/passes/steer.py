@@ -20,7 +20,8 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Send
 from tidegate.core.offers.cost import UNKNOWN_S
-from tidegate.core.passes.work import ANY_STATE, Gang, Work
+from tidegate.core.passes.queue import Gang
+from tidegate.core.passes.work import ANY_STATE, Work
 
 # No job starts there until one comes that is worth it.
 CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
@@ -73,7 +74,7 @@ type Pairs = Sequence[tuple[Judged, Bin]]
 
 def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
-    held = {n for gang in work.gangs if not gang.is_there for n in gang.held_names}
+    held = {n for gang in work.queue.gangs if not gang.is_there for n in gang.held_names}
     by_why: dict[tuple[str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
@@ -100,7 +101,7 @@ def _may_lose(work: Work, found: Bin) -> bool:
 
 def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
-    there = {n for gang in work.gangs if gang.is_complete for n in gang.held_names}
+    there = {n for gang in work.queue.gangs if gang.is_complete for n in gang.held_names}
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
@@ -131,7 +132,7 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
             usd = 0.0 if member.pool in kept else usd_per_hour(work.snapshot, member)
             cost = usd * outlasts_s(mean_s, work.steering.lives_s(node.name))
             wanted[node.name], weights[node.name] = weight_of(cost), node.weight
-    for gang in work.gangs:
+    for gang in work.queue.gangs:
         if gang.is_there and len(gang.parts) > 1 and not gang.is_of_kinds:
             _part_by_part(gang, wanted)
     if _is_in_order(wanted, weights):
