@@ -3,6 +3,8 @@
 Free of the CDK: the names may be tokens or plain text.
 """
 
+from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tidegate.core.model.cluster import Pool
@@ -10,12 +12,14 @@ from tidegate.core.model.ec2 import InstanceType
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
+from tidegate.wire.hooks import Hook as FileHook
 from tidegate.wire.models import SlurmModel
 from tidegate.wire.node_models import HEAD_OS, GpuModel
 from userdata.render import (
     BundleAt,
     GpuSettings,
     HeadValues,
+    Hook,
     MungeSecret,
     NodePool,
     NodeShape,
@@ -178,8 +182,27 @@ def _mode_for(model: GpuModel) -> str:
 
 
 def _shared(file: ClusterFile, names: SharedNames) -> Shared:
-    made = Shared(names.file_system_id, file.shared_dir, lustre=names.lustre)
+    more = (
+        ("efs" if each.is_efs else "nfs", each.source, each.directory, ",".join(each.options))
+        for each in file.file_systems
+    )
+    made = Shared(
+        names.file_system_id, file.shared_dir, lustre=names.lustre, file_systems=tuple(more)
+    )
     return replace(made, lustre_dir=file.lustre.directory) if file.lustre else made
+
+
+def hooks_of(hooks: Iterable[FileHook]) -> tuple[Hook, ...]:
+    """As the boot takes them: a script in the cluster file goes along with them."""
+    return tuple(
+        Hook(
+            each.source or f"inline:{b64encode(each.inline.encode()).decode()}",
+            each.timeout_s,
+            each.sha256,
+            each.args,
+        )
+        for each in hooks
+    )
 
 
 def head_values(
@@ -203,6 +226,7 @@ def head_values(
         repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
         data_dir=DATA_DIR,
         containers=file.containers,
+        on_head_configured=hooks_of(file.head_hooks),
     )
 
 
@@ -224,6 +248,8 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         users=file.users,
         log_group=log_group(file) if file.ships_logs else "",
         gpu=gpu_settings(file.gpu[pool.name]),
+        on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
+        on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
         orphan_after_s=int(file.cluster.timings.orphan_after_s),
     )

@@ -259,7 +259,8 @@ def _file_asset(scope: Construct, source: Source) -> Asset:
 
 def _bound_and_tag(scope: Construct, file: ClusterFile) -> None:
     """Everything carries the cluster's name, and no role is above what the file allows."""
-    Tags.of(scope).add(CLUSTER_TAG, file.cluster.name)
+    for key, value in {**file.tags, CLUSTER_TAG: file.cluster.name}.items():
+        Tags.of(scope).add(key, value)
     if file.permissions_boundary:
         bound = iam.ManagedPolicy.from_managed_policy_arn(
             scope, "Boundary", file.permissions_boundary

@@ -179,7 +179,10 @@ class Functions(Construct):
                 cluster=cluster,
                 templates=[template_id for template_id, *_ in around.nodes.templates.values()],
                 subnets=list(around.network.subnets_of_nodes.values()),
-                group_id=around.network.node_group_id,
+                group_ids=[
+                    around.network.node_group_id,
+                    *sorted({g for each in around.file.security_groups.values() for g in each}),
+                ],
                 also=around.nodes.launched_with,
             ),
             *statements.use_key_for_volumes(self, storage.kms_key),

@@ -70,6 +70,8 @@ class Head(Construct):
         )
         more = [
             read_bundles(self, bundle.bucket),
+            *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
+            *statements.read_hooks(self, (each.source for each in file.head_hooks)),
             *statements.read_packages(self, values.repository if values.installs else None),
         ]
         self.role = self._role(file.cluster.name, storage, queues, events, more)
@@ -140,7 +142,7 @@ class Head(Construct):
             launch_template=image.template,
             instance_type=file.head.instance_type,
             subnet_id=network.subnets[file.head_zone],
-            security_group_ids=[network.head_group_id],
+            security_group_ids=[network.head_group_id, *file.head.security_groups],
             iam_instance_profile=profile.ref,
             user_data=Fn.base64(user_data),
             metadata_options=ec2.CfnInstance.MetadataOptionsProperty(

@@ -52,6 +52,7 @@ class Network(Construct):
             self, "FileGroup", f"shared files of cluster {name}"
         )
         self._let_head_and_nodes_talk(has_own_head=existing.head is None)
+        self._open_file_systems(file)
         if file.network.endpoints:
             self._interface_endpoints(file)
 
@@ -117,6 +118,19 @@ class Network(Construct):
             self.route_out = [*self.route_out, to_files]
         self.let(self, "FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
         self._let_nodes_talk_and_out(node)
+
+    def _open_file_systems(self, file: ClusterFile) -> None:
+        """Those whose group the file names: NFS from nodes and an own head, once for each group."""
+        known = {file.existing.file_security_group}
+        sources = {"Nodes": self.node_group_id}
+        if file.existing.head is None:
+            sources["Head"] = self.head_group_id
+        for group in sorted({each.security_group for each in file.file_systems} - {""} - known):
+            for source, source_id in sources.items():
+                ports = (NFS_PORT, NFS_PORT)
+                id = f"{group}From{source}"
+                rule = self.let(self, id, group, source_id, ports, f"NFS from {source}")
+                self.route_out = [*self.route_out, rule]
 
     def _let_nodes_talk_and_out(self, node: str) -> None:
         """Anything among nodes, and from nodes to everywhere.

@@ -24,6 +24,7 @@ from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.image_names import root_device
+from tidegate.wire.root_volume import RootVolume
 from userdata.render import NodeValues, node_bundle, node_user_data
 
 type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
@@ -60,7 +61,14 @@ class Nodes(Construct):
         values = {pool: node_values(file, shared, pool) for pool in file.cluster.pools}
         bundle = store(self, "Bundle", node_bundle())
         self._root_device, self._kms_key = root_device(file.os), file.kms_key
-        more = [read_bundles(self, bundle.bucket), *self._packages(values), *self._logs(file)]
+        scripts = [each.source for hooks in file.hooks.values() for each in hooks.all]
+        more = [
+            read_bundles(self, bundle.bucket),
+            *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
+            *statements.read_hooks(self, scripts),
+            *self._packages(values),
+            *self._logs(file),
+        ]
         self.role = self._role(storage, events, more)
         self._profile = iam.CfnInstanceProfile(self, "Profile", roles=[self.role.role_name])
         self.templates = {}
@@ -71,24 +79,15 @@ class Nodes(Construct):
             judge_user_data(self, user_data)
             digest = ""
             for key, name, aim in _kinds(cluster, pool):
-                data = self._data(
-                    cluster.name,
-                    pool,
-                    user_data,
-                    image_id,
-                    network.node_group_id,
-                    aim,
-                    root_gib=file.root_gib[pool.name],
-                    root_initialization_mib_s=file.root_initialization_mib_s.get(pool.name),
-                    has_efa=pool.name in file.efa,
-                )
+                in_groups = [network.node_group_id, *file.security_groups.get(pool.name, ())]
+                data = self._data(file, pool, user_data, image_id, in_groups, aim)
                 template = ec2.CfnLaunchTemplate(
                     self,
                     name,
                     launch_template_data=data,
                     tag_specifications=[
                         ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
-                            resource_type="launch-template", tags=_tags(cluster.name, pool)
+                            resource_type="launch-template", tags=_tags(file, pool)
                         )
                     ],
                 )
@@ -159,16 +158,12 @@ class Nodes(Construct):
 
     def _data(
         self,
-        cluster: str,
+        file: ClusterFile,
         pool: Pool,
         user_data: str,
         image_id: str,
-        group_id: str,
+        group_ids: list[str],
         aim: Aim | None,
-        *,
-        root_gib: int,
-        root_initialization_mib_s: int | None,
-        has_efa: bool,
     ) -> Data:
         """Type, subnet and market come with each launch; everything else is said here.
 
@@ -176,6 +171,7 @@ class Nodes(Construct):
         """
         template = ec2.CfnLaunchTemplate
         is_block = aim is not None and aim.capacity_reservation_target is not None
+        has_efa = pool.name in file.efa
         return template.LaunchTemplateDataProperty(
             instance_market_options=template.InstanceMarketOptionsProperty(
                 market_type="capacity-block"
@@ -186,8 +182,8 @@ class Nodes(Construct):
             image_id=image_id,
             user_data=Fn.base64(user_data),
             iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
-            security_group_ids=None if has_efa else [group_id],
-            network_interfaces=_efa_interfaces(pool, group_id) if has_efa else None,
+            security_group_ids=None if has_efa else group_ids,
+            network_interfaces=_efa_interfaces(pool, group_ids) if has_efa else None,
             # A node that gives up powers itself off, and must not cost anything then.
             instance_initiated_shutdown_behavior="terminate",
             metadata_options=template.MetadataOptionsProperty(
@@ -199,24 +195,24 @@ class Nodes(Construct):
             private_dns_name_options=template.PrivateDnsNameOptionsProperty(
                 hostname_type="resource-name", enable_resource_name_dns_a_record=True
             ),
-            block_device_mappings=[self._root(root_gib, root_initialization_mib_s)],
+            block_device_mappings=[self._root(file.root_volumes[pool.name])],
             tag_specifications=[
                 template.TagSpecificationProperty(
-                    resource_type=resource_type, tags=_tags(cluster, pool)
+                    resource_type=resource_type, tags=_tags(file, pool)
                 )
                 for resource_type in ("instance", "volume")
             ],
         )
 
-    def _root(
-        self, gib: int, initialization_mib_s: int | None
-    ) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
+    def _root(self, volume: RootVolume) -> ec2.CfnLaunchTemplate.BlockDeviceMappingProperty:
         return ec2.CfnLaunchTemplate.BlockDeviceMappingProperty(
             device_name=self._root_device,
             ebs=ec2.CfnLaunchTemplate.EbsProperty(
                 volume_type="gp3",
-                volume_size=gib,
-                volume_initialization_rate=initialization_mib_s,
+                volume_size=volume.gib,
+                iops=volume.iops,
+                throughput=volume.throughput_mib_s,
+                volume_initialization_rate=volume.initialization_mib_s,
                 encrypted=True,
                 kms_key_id=self._kms_key,
                 delete_on_termination=True,
@@ -225,7 +221,7 @@ class Nodes(Construct):
 
 
 def _efa_interfaces(
-    pool: Pool, group_id: str
+    pool: Pool, group_ids: list[str]
 ) -> list[ec2.CfnLaunchTemplate.NetworkInterfaceProperty]:
     """EFA on every network card that has it; launches add the subnet.
 
@@ -236,26 +232,26 @@ def _efa_interfaces(
     """
     facts = facts_of(pool.instance_types[0].name)
     if facts.efa_interfaces == 1:
-        return [_interface(group_id, "efa", card=0, device=0)]
+        return [_interface(group_ids, "efa", card=0, device=0)]
     is_on_first = facts.efa_interfaces == facts.network_cards
     return [
-        _interface(group_id, "interface", card=0, device=0),
-        *([_interface(group_id, "efa-only", card=0, device=1)] if is_on_first else []),
+        _interface(group_ids, "interface", card=0, device=0),
+        *([_interface(group_ids, "efa-only", card=0, device=1)] if is_on_first else []),
         *(
-            _interface(group_id, "efa-only", card=card, device=0)
+            _interface(group_ids, "efa-only", card=card, device=0)
             for card in range(1, facts.network_cards)
         ),
     ]
 
 
 def _interface(
-    group_id: str, kind: str, *, card: int, device: int
+    group_ids: list[str], kind: str, *, card: int, device: int
 ) -> ec2.CfnLaunchTemplate.NetworkInterfaceProperty:
     return ec2.CfnLaunchTemplate.NetworkInterfaceProperty(
         network_card_index=card,
         device_index=device,
         interface_type=kind,
-        groups=[group_id],
+        groups=group_ids,
         delete_on_termination=True,
     )
 
@@ -288,8 +284,7 @@ def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:
     )
 
 
-def _tags(cluster: str, pool: Pool) -> list[CfnTag]:
-    return [
-        CfnTag(key=CLUSTER_TAG, value=cluster),
-        CfnTag(key="Name", value=f"tidegate-{cluster}-{pool.name}"),
-    ]
+def _tags(file: ClusterFile, pool: Pool) -> list[CfnTag]:
+    cluster = file.cluster.name
+    ours = {CLUSTER_TAG: cluster, "Name": f"tidegate-{cluster}-{pool.name}"}
+    return [CfnTag(key=key, value=value) for key, value in {**file.tags, **ours}.items()]

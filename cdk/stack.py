@@ -21,6 +21,7 @@ class DataStack(Stack):
             env=Environment(account=account, region=source.file.region),
             description=f"Tidegate: what the Slurm cluster {cluster} keeps",
             termination_protection=True,
+            tags=dict(source.file.tags),
         )
         self.data = TidegateData(self, HIDDEN, source=source)
 
@@ -47,6 +48,7 @@ class ClusterStack(Stack):
             f"tidegate-{file.cluster.name}",
             env=Environment(account=account, region=file.region),
             description=f"Tidegate: the Slurm cluster {file.cluster.name}",
+            tags=dict(file.tags),
         )
         whole = TidegateAutoscaler if file.existing.head else TidegateCluster
         whole(self, HIDDEN, source=source, data=data, packages=packages)

@@ -3,7 +3,7 @@
 Source of actions, resources and condition keys: the Service Authorization Reference.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aws_cdk import ArnFormat, Stack
@@ -79,6 +79,13 @@ def s3_arn(scope: Construct, resource: str) -> str:
         resource=resource,
         arn_format=ArnFormat.NO_RESOURCE_NAME,
     )
+
+
+def read_hooks(scope: Construct, sources: Iterable[str]) -> Sequence[iam.PolicyStatement]:
+    """The very objects that hooks are in; nothing when none is in S3."""
+    objects = sorted({each.removeprefix("s3://") for each in sources if each.startswith("s3://")})
+    arns = [s3_arn(scope, each) for each in objects]
+    return (statement("Hooks", ["s3:GetObject"], arns),) if arns else ()
 
 
 def session_manager() -> iam.PolicyStatement:
@@ -174,7 +181,7 @@ def launch(
     cluster: str,
     templates: Sequence[str],
     subnets: Sequence[str],
-    group_id: str,
+    group_ids: Sequence[str],
     also: Sequence[str] = (),
 ) -> Sequence[iam.PolicyStatement]:
     """Fleets of our launch templates in our subnets, whose instances carry the cluster's tag.
@@ -202,7 +209,7 @@ def launch(
             ["ec2:RunInstances"],
             [
                 *used,
-                ec2_arn(scope, f"security-group/{group_id}"),
+                *(ec2_arn(scope, f"security-group/{each}") for each in group_ids),
                 *(ec2_arn(scope, f"{each}/*") for each in kinds),
             ],
         ),
@@ -366,6 +373,17 @@ def lend_key_to_ec2(scope: Construct, key_arn: str | None) -> Sequence[iam.Polic
 def _via(scope: Construct, service: str) -> str:
     stack = Stack.of(scope)
     return f"{service}.{stack.region}.{stack.url_suffix}"
+
+
+def mount_more(scope: Construct, ids: Iterable[str]) -> Sequence[iam.PolicyStatement]:
+    """EFS file systems that are there already, which may ask for it in a policy of their own."""
+    stack = Stack.of(scope)
+    arns = [
+        stack.format_arn(service="elasticfilesystem", resource="file-system", resource_name=each)
+        for each in sorted(set(ids))
+    ]
+    actions = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]
+    return (statement("MoreFiles", actions, arns),) if arns else ()
 
 
 def mount(file_system_arn: str, *, as_root: bool) -> iam.PolicyStatement:

@@ -54,7 +54,7 @@ hostname "$hostname"
 cd "$root"
 mount -t proc proc proc
 mount --rbind /sys sys
-mount -t tmpfs -o mode=755 tmpfs run
+mount -t tmpfs -o mode=755,noexec tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
 make_devices
 touch run/machine

@@ -26,7 +26,7 @@ read_graph() {
     while read -r name limit wait all; do
         order+=("$name")
         # A number, or the name of the setting that holds it.
-        time_limit_s[$name]=$limit wait_s[$name]=$((wait)) needs[$name]=$all
+        time_limit_s[$name]=$((limit)) wait_s[$name]=$((wait)) needs[$name]=$all
     done <"graph.$ROLE"
 }
 

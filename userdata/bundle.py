@@ -10,14 +10,14 @@ import re
 import shlex
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 HERE = Path(__file__).parent
 RUNNER = ("boot.sh", "lib.sh", "listing.py", "sign.py", "tidegate-boot.service")
-DEFAULT_TIME_LIMIT_S = 60
+DEFAULT_TIME_LIMIT_S = "60"
 
 _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
 
@@ -26,20 +26,22 @@ _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
 class Stage:
     """A stage as its file's first lines say.
 
-    `time_limit_s`: of one try. `wait_s`: for how long a try that failed is followed by another;
-    a number, or the setting that holds it, which the runner looks up.
+    `time_limit_s`: of one try. `wait_s`: for how long a try that failed is followed by another.
+    Both are a number, or the setting that holds it, which the runner looks up. `after`: what it
+    needs where the role has that.
     """
 
     name: str
     text: str
     needs: tuple[str, ...]
-    time_limit_s: int
+    time_limit_s: str
     wait_s: str
+    after: tuple[str, ...] = ()
 
     @property
     def row(self) -> str:
         """Its line in the runner's graph."""
-        return " ".join((self.name, str(self.time_limit_s), self.wait_s, *self.needs))
+        return " ".join((self.name, self.time_limit_s, self.wait_s, *self.needs))
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,24 @@ def read_stage(path: str) -> Stage:
     header = dict(_HEADER.findall(text))
     if "needs" not in header:
         raise ValueError(f"{path}.sh: a stage says what it `# needs:`")
+    needs = header["needs"].split()
     return Stage(
         name=path.split("/")[1],
         text=text,
-        needs=tuple(header["needs"].split()),
-        time_limit_s=int(header.get("time_limit_s", DEFAULT_TIME_LIMIT_S)),
+        needs=tuple(each for each in needs if not each.endswith("?")),
+        time_limit_s=header.get("time_limit_s", DEFAULT_TIME_LIMIT_S),
         wait_s=header.get("wait_s", "0"),
+        after=tuple(each.removesuffix("?") for each in needs if each.endswith("?")),
     )
 
 
 def in_order(stages: Iterable[Stage]) -> list[Stage]:
     """The stages, each after all that it needs. Raises ValueError when there is no such order."""
-    by_name = {stage.name: stage for stage in stages}
+    given = {stage.name: stage for stage in stages}
+    by_name = {
+        name: replace(stage, needs=(*stage.needs, *(n for n in stage.after if n in given)))
+        for name, stage in given.items()
+    }
     for stage in by_name.values():
         for need in stage.needs:
             if need not in by_name:

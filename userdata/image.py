@@ -106,7 +106,7 @@ def _settings(values: ImageValues) -> dict[str, str]:
 
 
 def _bound_s(stage: Stage) -> int:
-    return stage.time_limit_s + int(stage.wait_s) + 60
+    return int(stage.time_limit_s) + int(stage.wait_s) + 60
 
 
 def _unpack(bundle: Bundle, settings: dict[str, str]) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ CONF_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # One word: Slurm would read what follows a blank as a further setting, a # as a comment, and a
 # \ at the end as a continued line.
 CONF_VALUE = re.compile(r"[A-Za-z0-9_./:,=()*%+@-]+")
+HOOK_SOURCE = re.compile(r"(?:s3|https?)://[A-Za-z0-9!_.~()/?=&%:+@-]+|inline:[A-Za-z0-9+/]+={0,2}")
+HOOK_ARGUMENT = re.compile(r"[^\x00-\x1f\x7f\"'\\$`]+")
+OPTIONAL_SHA256 = re.compile(r"(?:[0-9a-f]{64})?")
 ENV_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 ENV_VALUE = re.compile(rf"(?:[^\x00-\x1f\x7f\"'\\$`]|{CDK_TOKEN})*")
 

@@ -19,10 +19,12 @@ from userdata.packages import ACCOUNTING, HEAD, NODE_PROGRAMS, PACKAGES, PROGRAM
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
+from userdata.stages import BAKED_STAGES, HEAD_STAGES, NODE_STAGES
 from userdata.values import (
     BundleAt,
     GpuSettings,
     HeadValues,
+    Hook,
     MungeSecret,
     NodePool,
     NodeValues,
@@ -36,6 +38,7 @@ __all__ = [
     "BundleAt",
     "GpuSettings",
     "HeadValues",
+    "Hook",
     "MungeSecret",
     "NodePool",
     "NodeShape",
@@ -65,55 +68,6 @@ ConstrainCores=yes
 ConstrainRAMSpace=yes
 ConstrainDevices=yes
 """
-NODE_STAGES = (
-    "node/reboot",
-    "both/identity",
-    "node/shape",
-    "both/quiesce",
-    "both/packages",
-    "node/driver",
-    "node/neuron",
-    "both/owner_rule",
-    "both/shared",
-    "both/lustre",
-    "both/munge",
-    "node/users",
-    "node/gpu",
-    "node/fabric",
-    "node/mig",
-    "node/mps",
-    "node/efa",
-    "node/task_env",
-    "node/scratch",
-    "node/containers",
-    "node/health",
-    "node/slurmd",
-    "node/spot",
-    "node/orphan",
-    "node/cloudwatch",
-)
-# What a boot would do in minutes, and what it would undo otherwise.
-_BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver")
-_HEAD_STAGES = (
-    "head/update",
-    "both/identity",
-    "both/quiesce",
-    "both/packages",
-    "both/owner_rule",
-    "both/shared",
-    "both/lustre",
-    "both/munge",
-    "head/data_volume",
-    "head/export",
-    "head/config",
-    "head/accounting",
-    "head/homes",
-    "head/users",
-    "head/slurmctld",
-    "head/agent_code",
-    "head/agent",
-    "head/login",
-)
 # Those whose curl cannot sign (sign.py), or is not known to: Amazon Linux's is a small one.
 _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
 _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh", "head-watch.sh")
@@ -122,12 +76,13 @@ _NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh", "head-watch.sh")
 def node_bundle() -> Bundle:
     """What nodes run at their boot, and their image when it is baked; of all clusters."""
     files = {name: read(f"node/{name}") for name in _NODE_FILES}
+    files["hooks.sh"] = read("both/hooks.sh")
     return pack({"node": map(read_stage, NODE_STAGES), "image": baked_stages()}, files)
 
 
 def baked_stages() -> Iterable[Stage]:
     """What an image is baked by. Each needs only what is baked as well."""
-    stages = [read_stage(path) for path in _BAKED_STAGES]
+    stages = [read_stage(path) for path in BAKED_STAGES]
     names = {each.name for each in stages}
     return (replace(each, needs=tuple(n for n in each.needs if n in names)) for each in stages)
 
@@ -156,6 +111,8 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
+        **_hook_settings("ON_NODE_START", values.on_node_start),
+        **_hook_settings("ON_NODE_CONFIGURED", values.on_node_configured),
         **_settings_of_both(values.munge, values.shared),
     }
 
@@ -165,10 +122,14 @@ def head_bundle(values: HeadValues) -> Bundle:
     files = {
         "slurm.conf": slurm_conf(values.slurm),
         "leaving.py": read("head/leaving.py"),
+        "hooks.sh": read("both/hooks.sh"),
+        "qos.sh": read("head/qos.sh"),
+        # Not in the parameter, which holds 4 KB.
+        "on_head_configured": _lines_of(values.on_head_configured),
         "agent_paths.sh": read("head/agent_paths.sh"),
         "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
-    return pack({"head": map(read_stage, _HEAD_STAGES)}, files)
+    return pack({"head": map(read_stage, HEAD_STAGES)}, files)
 
 
 def _head_settings(values: HeadValues) -> dict[str, str]:
@@ -186,6 +147,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         "EXPORT_TO": values.export_to,
         "UPDATE_POLL_S": f"{values.update_poll_s:g}",
         "CONTAINERS": values.containers,
+        "ON_HEAD_CONFIGURED_S": _limit_s(values.on_head_configured),
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
         "QOS": " ".join(values.slurm.qos) if values.slurm.accounting else "",
         "PROGRAMS": " ".join((PROGRAMS, *(each[0] for each in added))),
@@ -329,6 +291,20 @@ def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
     }
 
 
+def _hook_settings(name: str, hooks: tuple[Hook, ...]) -> dict[str, str]:
+    """Most nodes have none, and user data is short."""
+    return {name: _lines_of(hooks), f"{name}_S": _limit_s(hooks)} if hooks else {}
+
+
+def _lines_of(hooks: tuple[Hook, ...]) -> str:
+    return "".join(f"{each.line}\n" for each in hooks)
+
+
+def _limit_s(hooks: tuple[Hook, ...]) -> str:
+    """For one try of all of them: each has a minute to come."""
+    return str(60 + sum(each.timeout_s + 60 for each in hooks))
+
+
 def _where(bundle: BundleAt) -> dict[str, str]:
     return {"BUNDLE": f"{bundle.bucket}/{bundle.key}", "SHA256": bundle.sha256}
 
@@ -342,6 +318,7 @@ def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
         "FILE_SYSTEM": values.shared.file_system_id,
         "ACCESS_POINT": values.shared.access_point_id,
         "LUSTRE": values.shared.lustre,
+        "FILE_SYSTEMS": "".join("\t".join(each) + "\n" for each in values.shared.file_systems),
     }
     return {name: value for name, value in made.items() if value}
 

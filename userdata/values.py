@@ -9,11 +9,14 @@ from userdata.patterns import (
     ENV_VALUE,
     FEATURE,
     FINGERPRINT,
+    HOOK_ARGUMENT,
+    HOOK_SOURCE,
     HOST,
     MIG,
     NAME,
     OPTIONAL_CIDR,
     OPTIONAL_NUMBER,
+    OPTIONAL_SHA256,
     OPTIONAL_WORD,
     PATH,
     SHA256,
@@ -82,7 +85,8 @@ class GpuSettings:
 class Shared:
     """The file system that head and nodes share (EFS) and where it is mounted.
 
-    `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none.
+    `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none. `file_systems`: more of
+    them: efs or nfs, source, directory, options.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.
@@ -92,6 +96,7 @@ class Shared:
     directory: str = "/shared"
     access_point_id: str = ""
     lustre: str = ""
+    file_systems: tuple[tuple[str, str, str, str], ...] = ()
     lustre_dir: str = "/fsx"
     wait_s: int = 300
     helper_url: str = "https://amazon-efs-utils.aws.com"
@@ -106,6 +111,9 @@ class Shared:
         check("cuda_url", self.cuda_url, WORD)
         check("lustre", self.lustre, OPTIONAL_WORD)
         check("lustre_dir", self.lustre_dir, PATH)
+        for each in self.file_systems:
+            check_each("file_systems", each[:3], WORD)
+            check("options of file_systems", each[3], OPTIONAL_WORD)
         if self.access_point_id:
             check("access_point_id", self.access_point_id, WORD)
         check_positive("wait_s", self.wait_s)
@@ -130,6 +138,30 @@ class MungeSecret:
 
 
 @dataclass(frozen=True, slots=True)
+class Hook:
+    """A script of the site's own. `source`: its address, or inline: and its text in base 64.
+
+    `sha256`: "" when it is not known.
+    """
+
+    source: str
+    timeout_s: int = 300
+    sha256: str = ""
+    args: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check("hook", self.source, HOOK_SOURCE)
+        check("sha256 of a hook", self.sha256, OPTIONAL_SHA256)
+        check_each("arguments of a hook", self.args, HOOK_ARGUMENT)
+        check_positive("timeout_s of a hook", self.timeout_s)
+
+    @property
+    def line(self) -> str:
+        """As hooks.sh reads it."""
+        return "\t".join((str(self.timeout_s), self.sha256 or "-", self.source, *self.args))
+
+
+@dataclass(frozen=True, slots=True)
 class NodeValues:
     """What the nodes of one launch template need.
 
@@ -142,7 +174,7 @@ class NodeValues:
     `log_group`: where the node's logs go, "" for nowhere. `orphan_after_s`: see head-watch.sh.
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
-    `repository`: with Slurm for that system, None for the system's own.
+    `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
     """
 
     cluster: str
@@ -165,6 +197,8 @@ class NodeValues:
     os: str = ""
     repository: Repository | None = None
     gpu: GpuSettings = GpuSettings()
+    on_node_start: tuple[Hook, ...] = ()
+    on_node_configured: tuple[Hook, ...] = ()
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
@@ -204,6 +238,7 @@ class HeadValues:
     installs: bool = False
     repository: Repository | None = None
     containers: str = ""
+    on_head_configured: tuple[Hook, ...] = ()
 
     def __post_init__(self) -> None:
         check("containers", self.containers, CONTAINERS)

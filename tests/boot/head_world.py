@@ -20,6 +20,7 @@ from local.disks import Disk, ebs_link
 from local.hypervisor import Hypervisor
 from local.machine import Machine, MachineSpec
 from local.world import World, WorldSettings
+from tests.boot.node_faults import inline
 from tests.boot.node_world import digests
 from tests.e2e.boot_world import (
     AWS_PORT,
@@ -243,6 +244,9 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
     }
 
 
+HOOKED = "/etc/local-hooks"
+
+
 def rotated(head: Machine) -> dict[str, bool]:
     """What logrotate does: the log gets another name, then its file's postrotate runs."""
     log = "/var/log/slurm/slurmctld.log"
@@ -275,10 +279,12 @@ def updated(
     """Deployments under a running job: a partition more, its own one less, one that is broken."""
     seen: dict[str, Any] = {}
     gpu, _cheap = values.slurm.partitions
-    more = (*values.slurm.partitions, SlurmPartition("more", ("gpu",)))
-    data_of_head(stage.cloud, replace(values, slurm=replace(values.slurm, partitions=more)))
+    bearing = SlurmPartition("more", ("gpu",), settings=(("QOS", "team"),))
+    more = replace(values.slurm, partitions=(*values.slurm.partitions, bearing), qos=("team",))
+    data_of_head(stage.cloud, replace(values, slurm=more))
     wait_for(lambda: "more up" in partitions(head))
     seen["more"] = partitions(head)
+    seen["qos"] = run(head, "scontrol show partition more | grep -o 'QoS=[a-z]*'")
     seen["job"] = wait_for_job(head, job_id, "RUNNING")
     less = replace(values, slurm=replace(values.slurm, partitions=(gpu,)))
     data_of_head(stage.cloud, less)
@@ -295,10 +301,18 @@ def updated(
     seen["at_end"] = partitions(head)
     seen["node"] = node_id in show_nodes(head)
     run(head, "mkdir -p /usr/lib/slurm && touch /usr/lib/slurm/spank_pyxis.so")
+    hook = inline(f"#!/bin/sh\necho $* >>{HOOKED}\n", args=("one",))
+    less = replace(less, on_head_configured=(hook,))
+    data_of_head(stage.cloud, less)
+    wait_for((head.root / HOOKED[1:]).exists)
     less = replace(less, containers="pyxis")
     data_of_head(stage.cloud, less)
     plugins = "grep -s pyxis /etc/slurm/plugstack.conf"
     wait_for(lambda: head.run(["sh", "-c", plugins]).stdout)
+    less = replace(less, on_head_configured=(hook, replace(hook, args=("two",))))
+    data_of_head(stage.cloud, less)
+    wait_for(lambda: "two" in run(head, f"cat {HOOKED}"))
+    seen["hooks"] = run(head, f"cat {HOOKED}").split()
     seen["plugins"] = head.run(["sh", "-c", plugins]).stdout.strip()
     broken = replace(less.slurm, settings=(*less.slurm.settings, ("SchedulerType", "nonsense")))
     data_of_head(stage.cloud, replace(less, slurm=broken))

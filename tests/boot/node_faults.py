@@ -2,8 +2,10 @@
 
 import shutil
 import subprocess
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import A10GX4, SHARED
 from userdata.image import ImageValues
-from userdata.render import GpuSettings, NodeValues, Repository, node_bundle
+from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
 HEALING_PORT = 5002
@@ -52,6 +54,40 @@ def shaped(**changes: Any) -> NodeValues:
 
 def wanting(**settings: Any) -> NodeValues:
     return replace(LOCAL_NODE, gpu=GpuSettings(**settings))
+
+
+def inline(script: str, **more: Any) -> Hook:
+    """A script that stands in the cluster file."""
+    return Hook(f"inline:{b64encode(script.encode()).decode()}", **more)
+
+
+def hooked(*configured: Hook, start: tuple[Hook, ...] = ()) -> NodeValues:
+    return replace(LOCAL_NODE, on_node_start=start, on_node_configured=configured)
+
+
+HOOKS_BUCKET = "site-hooks"
+# What the site's bucket holds: tells its arguments, and that Slurm has not begun.
+HOOK = b"""#!/bin/bash
+echo "$(pgrep -c -x slurmd) $TIDEGATE_POOL $*" >>/etc/local-hooks
+"""
+IN_S3 = Hook(f"s3://{HOOKS_BUCKET}/tools/set up.sh".replace(" ", "_"), args=("a b", "c"))
+BY_HTTP = Hook(f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/{HOOKS_BUCKET}/open.sh")
+MARKED = "#!/bin/sh\nmountpoint -q /shared && echo mounted || echo early\n"
+EARLY = inline(f"{MARKED.strip()} >>/etc/local-hooks\n")
+
+
+# Stands in for nfs-common's, since no machine here is an NFS client: SOURCE DIR -o OPTIONS.
+MOUNT_NFS = """#!/bin/bash
+[[ $1 == nas.example.com:/export/data ]] || { echo "mount.nfs: Connection refused" >&2; exit 32; }
+mkdir -p /srv/nas
+echo "$4" >/etc/local-nfs
+mount --bind /srv/nas "$2"
+"""
+NAS = ("nfs", "nas.example.com:/export/data", "/nas", "nfsvers=4.1,hard")
+
+
+def mounting(*more: tuple[str, str, str, str], wait_s: int = 300) -> NodeValues:
+    return replace(LOCAL_NODE, shared=replace(SHARED, file_systems=more, wait_s=wait_s))
 
 
 def manager(version: str) -> dict[str, str]:
@@ -297,5 +333,39 @@ FAULTS = {
     "apt_locked_once": Fault("", {**APT, "/etc/local-apt": "locked=1"}, INSTALLS),
     "package_missing": Fault("", {**APT, "/etc/local-apt": "unknown=mdadm"}, INSTALLS),
     "tampered": Fault("1 computed checksum did NOT match", key=TAMPERED_KEY),
+    "more_file_systems": Fault(
+        "",
+        {"/usr/sbin/mount.nfs": MOUNT_NFS},
+        mounting(("efs", "fs-0a1b2c3d", "/data", ""), NAS),
+    ),
+    "nfs_refuses": Fault(
+        "mount.nfs: Connection refused",
+        {"/usr/sbin/mount.nfs": MOUNT_NFS},
+        mounting((NAS[0], "other.example.com:/x", *NAS[2:]), wait_s=2),
+    ),
+    "no_nfs_client": Fault(
+        "stage file_systems failed (exit 78): the image has no NFS client",
+        {"/usr/sbin/mount.nfs": "", "/sbin/mount.nfs": ""},
+        mounting(NAS),
+    ),
+    "hooks": Fault(
+        "", values=hooked(IN_S3, replace(BY_HTTP, sha256=sha256(HOOK).hexdigest()), start=(EARLY,))
+    ),
+    "hook_fails": Fault(
+        "on_node_configured hook 2 (inline) exited with 3: no licence server",
+        values=hooked(IN_S3, inline("#!/bin/sh\necho one\necho no licence server >&2\nexit 3\n")),
+    ),
+    "hook_hangs": Fault(
+        "on_node_start hook 1 (inline) was ended after 1 s: waiting",
+        values=hooked(start=(inline("#!/bin/sh\necho waiting\nsleep 60\n", timeout_s=1),)),
+    ),
+    "hook_changed": Fault(
+        f"(s3://{HOOKS_BUCKET}/tools/set_up.sh) has checksum {sha256(HOOK).hexdigest()}, not 0000",
+        values=hooked(replace(IN_S3, sha256="0" * 64)),
+    ),
+    "hook_is_no_program": Fault(
+        "on_node_configured hook 1 (inline) exited with 12",
+        values=hooked(inline("#!/usr/bin/nosuch\n")),
+    ),
     "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
 }

@@ -27,6 +27,8 @@ from tests.boot.node_faults import (
     ENROOT,
     FAULTS,
     HEALING_PORT,
+    HOOK,
+    HOOKS_BUCKET,
     KERNEL_LOG,
     SLURM_BUCKET,
     STATE,
@@ -119,6 +121,9 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()
+        found["hooks"] = machine.run(["cat", "/etc/local-hooks"]).stdout.splitlines()
+        mounted = "for at in /data /nas; do findmnt -no TARGET $at; done; cat /etc/local-nfs"
+        found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["sick"] = sickened(machine) if not machine.spec.files else ""
@@ -249,6 +254,9 @@ def publish_more(cloud: Cloud) -> None:
         "neuron/GPG-PUB-KEY-AMAZON-AWS-NEURON.PUB",
     ):
         s3.put_object(Bucket="efs-packages", Key=name, Body=key, ACL="public-read")
+    s3.create_bucket(Bucket=HOOKS_BUCKET)
+    s3.put_object(Bucket=HOOKS_BUCKET, Key="tools/set_up.sh", Body=HOOK)
+    s3.put_object(Bucket=HOOKS_BUCKET, Key="open.sh", Body=HOOK, ACL="public-read")
     s3.create_bucket(Bucket=SLURM_BUCKET)
     for name in ("jammy/Packages", "jammy/pool/slurmd.deb", "al2023/repodata/repomd.xml"):
         s3.put_object(Bucket=SLURM_BUCKET, Key=name, Body=b"x")

@@ -131,3 +131,11 @@ def test_a_second_run_of_the_head_s_stages_changes_nothing(cut_short):
     assert (cut_short["again"], cut_short["changed"]) == (0, [])
     how = {row["stage"]: row["how"] for row in map(json.loads, cut_short["stages"].splitlines())}
     assert set(how.values()) == {"skip"}
+
+
+def test_a_qos_that_a_new_partition_bears_is_made_before_slurmctld_reads_of_it(seen):
+    assert seen["updates"]["qos"] == "QoS=team"
+
+
+def test_a_hook_of_the_head_runs_once_and_again_only_when_it_changes(seen):
+    assert seen["updates"]["hooks"] == ["one", "two"]

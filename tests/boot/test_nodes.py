@@ -55,6 +55,24 @@ def test_what_does_no_harm_keeps_no_node_away(seen, name):
     assert seen[name]["in_slurm"]
 
 
+def test_file_systems_of_the_site_are_mounted_before_the_node_joins(seen):
+    """In the order of the file; what lies on NFS makes nobody root."""
+    assert seen["more_file_systems"]["mounted"][-1].startswith("rw,nosuid,nodev,nfsvers=4.1,hard")
+    assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas"]
+
+
+def test_hooks_run_in_their_order_before_the_node_joins_each_with_its_arguments(seen):
+    assert seen["hooks"]["hooks"] == ["early", "0 gpu a b c", "0 gpu "]
+
+
+def test_a_node_whose_hook_failed_says_which_with_its_code_and_last_line(seen):
+    (failed,) = [parse_event(json.dumps(each)) for each in seen["hook_fails"]["told"]]
+
+    assert isinstance(failed, BootFailed)
+    assert failed.stage == "on_node_configured"
+    assert "hook 2 (inline) exited with 3: no licence server" in failed.said
+
+
 def test_an_image_with_this_version_s_stages_needs_nothing_of_s3(seen):
     for name in ("baked", "baked_ran", "baked_ubuntu_22"):
         assert "fetches its stages" not in seen[name]["console"]

@@ -221,6 +221,16 @@ class TestHead:
         )
         assert [each.get("VolumeInitializationRate") for each in of_pools] == [300, None]
 
+    def test_root_volumes_are_as_fast_as_the_file_says(self, tmp_path):
+        pools = dev_file()["pools"]
+        pools["t4"] |= {"root_iops": "6000", "root_throughput_mib_s": "500"}
+        made = synthesized(tmp_path, dev_file(pools=pools))["tidegate-dev"]
+
+        root = template_data(made, "t4")["BlockDeviceMappings"][0]["Ebs"]
+        assert (root["VolumeType"], root["Iops"], root["Throughput"]) == ("gp3", 6000, 500)
+        usual = template_data(made, "a10g")["BlockDeviceMappings"][0]["Ebs"]
+        assert {"Iops", "Throughput"}.isdisjoint(usual)
+
     def test_has_a_name_that_follows_its_address(self, dev: Stack):
         zone = dev.one("AWS::Route53::HostedZone")
         record = dev.one("AWS::Route53::RecordSet")

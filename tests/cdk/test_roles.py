@@ -338,3 +338,16 @@ def test_reconcile_alone_asks_for_prices_that_the_file_leaves_open(tmp_path, reg
         if found["Sid"] == "Prices"
     }
     assert prices == {"FunctionsReconcileRole": asked}
+
+
+def test_machines_read_the_very_objects_of_their_hooks(tmp_path):
+    of_cluster = {
+        "on_node_start": [{"source": "s3://site-hooks/tools/start.sh"}],
+        "on_head_configured": [{"source": "s3://site-hooks/head.sh"}, {"inline": "#!/bin/sh"}],
+    }
+    made = synthesized(tmp_path / "hooks", dev_file(hooks=of_cluster))["tidegate-dev"]
+
+    assert resources(statement(made, "NodesRole", "Hooks")) == [
+        "arn:aws:s3:::site-hooks/tools/start.sh"
+    ]
+    assert resources(statement(made, "HeadRole", "Hooks")) == ["arn:aws:s3:::site-hooks/head.sh"]

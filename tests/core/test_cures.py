@@ -29,6 +29,7 @@ DOES = {
     Cure.MUNGE: "sudo rm /etc/munge/munge.key",
     Cure.DRIVER: "`image: dlami`",
     Cure.SHARED: "its mount target",
+    Cure.HOOK: "mend the script",
     Cure.SHAPE: "`image:` in the cluster file",
     Cure.BOOT: "tidegate node log NODE",
 }
@@ -129,6 +130,8 @@ def test_a_quota_has_the_code_that_counts_this_type(name: str, market: Market, c
     ("stage", "cure"),
     [
         ("munge", Cure.MUNGE),
+        ("on_node_start", Cure.HOOK),
+        ("on_node_configured", Cure.HOOK),
         ("driver", Cure.DRIVER),
         ("shared", Cure.SHARED),
         ("slurmd", Cure.BOOT),

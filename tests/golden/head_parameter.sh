@@ -12,6 +12,7 @@ DATA_DIR=/srv/tidegate
 EXPORT_TO=''
 UPDATE_POLL_S=60
 CONTAINERS=''
+ON_HEAD_CONFIGURED_S=60
 ACCOUNTING=''
 QOS=''
 PROGRAMS='curl munge munged mount.efs nft scontrol slurmctld'

@@ -22,7 +22,7 @@ from userdata.render import (
 
 
 def stage(name: str, *needs: str) -> Stage:
-    return Stage(name, "", needs, time_limit_s=60, wait_s="0")
+    return Stage(name, "", needs, time_limit_s="60", wait_s="0")
 
 
 def test_the_same_content_gives_the_same_bytes():

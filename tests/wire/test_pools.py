@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.wire.cluster_files import BESIDE, good, load
+from tests.wire.cluster_files import BESIDE, good, load, problems
 from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Limits, Rebalance, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 
@@ -173,12 +173,25 @@ def test_without_a_price_on_demand_is_the_list_price_and_spot_half_of_it(tmp_pat
     [
         ({}, "us-east-1a", 100 * GIB_HOUR + 0.005),
         ({"pools.t4.root_gib": 500}, "us-east-1a", 500 * GIB_HOUR + 0.005),
+        (
+            {"pools.t4.root_iops": 6000, "pools.t4.root_throughput_mib_s": 325},
+            "us-east-1a",
+            100 * GIB_HOUR + (3000 * 0.005 + 200 * 0.04) / 730 + 0.005,
+        ),
         ({"network": {"nat": "one"}}, "us-east-1a", 100 * GIB_HOUR),
         ({"network": {"nat": "one"}, "traffic": TRAFFIC}, "us-east-1a", 100 * GIB_HOUR + 2 * 0.045),
         ({"traffic": TRAFFIC}, "us-east-1a", 100 * GIB_HOUR + 0.005),
         ({"traffic": TRAFFIC}, "us-east-1b", 100 * GIB_HOUR + 0.005 + 3 * 0.02),
     ],
-    ids=["disk and address", "large disk", "nat", "through nat", "head's zone", "between zones"],
+    ids=[
+        "disk and address",
+        "large disk",
+        "fast disk",
+        "nat",
+        "through nat",
+        "head's zone",
+        "between zones",
+    ],
 )
 def test_a_node_costs_its_disk_address_and_traffic_beside_its_instance(
     tmp_path, change, zone, beside
@@ -258,3 +271,23 @@ def test_a_job_runs_for_the_ratio_of_its_account_of_its_time_limit(tmp_path):
 
     assert [cluster.expected_s(600.0, account) for account in ("lab", "other")] == [150.0, 300.0]
     assert cluster.expected_s(None, "lab") is None
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            {"root_gib": 10, "root_iops": 6000},
+            "with root_gib 10 at most 5000, or root_gib at least 12",
+        ),
+        ({"root_throughput_mib_s": 1000}, "root_iops must be at least 4000"),
+        ({"root_iops": 100_000}, "root_iops must be 3000-80000, is 100000"),
+        ({"root_throughput_mib_s": 100}, "root_throughput_mib_s must be 125-2000, is 100"),
+        ({"security_groups": ["sg-0a1b2c3d"]}, "security_groups needs network.vpc"),
+        ({"security_groups": ["default"]}, "a security group's id like sg-0a1b2c3d"),
+    ],
+)
+def test_what_ebs_or_ec2_would_refuse_is_refused(tmp_path, more, said):
+    told = problems(tmp_path, good({f"pools.t4.{key}": value for key, value in more.items()}))
+
+    assert any(said in line for line in told), told

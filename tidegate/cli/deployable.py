@@ -208,7 +208,7 @@ def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
     """Where the file says how large the root volumes from an image are, and what: GiB."""
     sizes: dict[Place, int] = {}
     if of == ("image",):
-        sizes |= {("pools", name, "root_gib"): gib for name, gib in file.root_gib.items()}
+        sizes |= {("pools", name, "root_gib"): root.gib for name, root in file.root_volumes.items()}
     is_shared = bool(file.image_id) and not file.head.image
     if not file.existing.head and (is_shared or of != ("image",)):
         sizes["head", "root_gib"] = file.head.root_gib

@@ -10,10 +10,13 @@ from typing import Annotated
 from pydantic import Field
 
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.section import Section
 
 HOURS_A_MONTH = 730.0
 USD_PER_GP3_GIB = 0.08  # and month
+USD_PER_GP3_IOPS = 0.005  # and month, beyond those that are included
+USD_PER_GP3_MIB_S = 0.04
 USD_PER_PUBLIC_ADDRESS_HOUR = 0.005
 USD_PER_NAT_GB = 0.045
 USD_PER_GB_BETWEEN_ZONES = 0.02
@@ -44,9 +47,10 @@ class Beside:
     head_zone: str
     traffic: TrafficModel
 
-    def usd_per_hour(self, root_gib: int, zone: str) -> float:
+    def usd_per_hour(self, root: RootVolume, zone: str) -> float:
         """Of a node with such a disk in this zone."""
-        usd = root_gib * USD_PER_GP3_GIB / HOURS_A_MONTH
+        usd_per_month = root.gib * USD_PER_GP3_GIB + root.paid_iops * USD_PER_GP3_IOPS
+        usd = (usd_per_month + root.paid_mib_s * USD_PER_GP3_MIB_S) / HOURS_A_MONTH
         if self.has_public_address:
             usd += USD_PER_PUBLIC_ADDRESS_HOUR
         if self.has_nat:

@@ -23,11 +23,14 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
+from tidegate.wire.file_systems import FileSystem
 from tidegate.wire.finite import parse_json
+from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
 from tidegate.wire.models import ClusterModel, SlurmModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
+from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.rules import problems_across
 
 
@@ -38,11 +41,12 @@ class ClusterFile:
     None: `image_id` AWS's own image (the system's when `installs_driver`), `schedules` always up.
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
-    `gpu`, and `root_gib` and `root_initialization_mib_s` of a node's root volume: by pool.
+    `gpu`, a node's root volume, and `security_groups` beside our own: by pool.
     `efa`: the pools whose nodes have EFA interfaces.
-    `ships_logs`: nodes send their logs to CloudWatch.
+    `ships_logs`: nodes send their logs to CloudWatch. `tags`: of the site's own, on everything.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
+    `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`: those of the head.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
     `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
@@ -68,12 +72,16 @@ class ClusterFile:
     lustre: LustreModel | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
-    root_gib: Mapping[str, int] = field(default_factory=dict)
-    root_initialization_mib_s: Mapping[str, int] = field(default_factory=dict)
+    root_volumes: Mapping[str, RootVolume] = field(default_factory=dict)
+    security_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
+    hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
+    head_hooks: tuple[Hook, ...] = ()
     containers: str = ""
     users: str = ""
     ships_logs: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    file_systems: tuple[FileSystem, ...] = ()
     software: SoftwareModel = field(default_factory=SoftwareModel)
     os: str = OS_OF_IMAGE[DLAMI]
     partition_settings: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -179,17 +187,17 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         kms_key=model.kms_key,
         lustre=model.lustre,
         notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
-        root_gib={name: pool.root_gib for name, pool in model.pools.items()},
-        root_initialization_mib_s={
-            name: pool.root_initialization_mib_s
-            for name, pool in model.pools.items()
-            if pool.root_initialization_mib_s
-        },
+        root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
+        security_groups={name: pool.security_groups for name, pool in model.pools.items()},
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
+        hooks={name: node_hooks(model.hooks, pool.hooks) for name, pool in model.pools.items()},
+        head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
         containers=model.containers or "",
         users=model.users or "",
         ships_logs=model.logs.nodes,
+        tags=model.tags,
+        file_systems=tuple(each.file_system() for each in model.file_systems),
         software=model.software,
         os=OS_OF_IMAGE.get(model.image) or model.software.os or "",
         partition_settings={name: each.settings() for name, each in model.partitions.items()},

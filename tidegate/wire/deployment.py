@@ -219,6 +219,9 @@ class HeadModel(Section):
         default=None, description="its machine image; that of the nodes when left out"
     )
 
+    security_groups: names.SecurityGroups = Field(
+        default=(), description="more security groups of it, of network.vpc, beside Tidegate's own"
+    )
     generation: PositiveCount = Field(
         default=1, description="counted up to have a new head made; see docs/recovery.md"
     )

@@ -32,6 +32,8 @@ from tidegate.wire.deployment import (
     Nat,
     NetworkModel,
 )
+from tidegate.wire.file_systems import FileSystems
+from tidegate.wire.hooks import HooksModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import (
@@ -44,6 +46,7 @@ from tidegate.wire.prices import Priced, PriceList, PriceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
+from tidegate.wire.tags import Tags
 from tidegate.wire.waiting_model import WaitingModel
 
 _TIMINGS = Timings()
@@ -193,6 +196,10 @@ class ClusterModel(Section):
         description="sssd: nodes know users by it, with an image of your own that is set up for"
         " it; those of the head when left out",
     )
+    hooks: HooksModel = Field(
+        default=HooksModel(),
+        description="scripts of your own that head and nodes run at their boot",
+    )
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"
     )
@@ -202,6 +209,9 @@ class ClusterModel(Section):
     lustre: LustreModel | None = Field(
         default=None, description="FSx for Lustre; none when left out"
     )
+    file_systems: FileSystems = Field(
+        default=(), description="file systems that are there already, mounted beside shared_dir"
+    )
     logs: LogsModel = Field(default=LogsModel(), description="the logs of functions and nodes")
     metrics: Metrics = Field(
         default=Metrics.MINIMAL,
@@ -209,6 +219,9 @@ class ClusterModel(Section):
     )
     backup_days: Annotated[int, Field(ge=0, le=36500)] = Field(
         default=14, description="how long daily backups of files and head are kept; 0: none"
+    )
+    tags: Tags = Field(
+        default_factory=dict, description="on all that the stacks make and nodes are launched with"
     )
     permissions_boundary: names.PolicyArn | None = Field(
         default=None, description="an IAM policy that bounds every role of the stack"
@@ -347,7 +360,7 @@ class ClusterModel(Section):
         return {scope: budget for scope, budget in budgets.items() if budget}
 
     def _priced(self) -> Priced:
-        pools = [(model.pool(name), model.root_gib) for name, model in self.pools.items()]
+        pools = [(model.pool(name), model.root_volume()) for name, model in self.pools.items()]
         listed = PriceList(
             known=self.prices_usd_per_hour, region=self.region, beside=self._beside()
         )

@@ -9,6 +9,7 @@ from tidegate.wire import places
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.cron import check_cron, check_time_zone
 from tidegate.wire.problems import shown
+from tidegate.wire.section import at_most
 from tidegate.wire.selection import check_instance_type, is_pattern
 
 TESTED_SLURM_VERSIONS = ("22.05", "23.11", "24.11", "26.05")
@@ -171,6 +172,8 @@ InstanceId = Annotated[str, _pattern(r"^i-[0-9a-f]{8,17}$", "an instance id like
 SecurityGroupId = Annotated[
     str, _pattern(r"^sg-[0-9a-f]{8,17}$", "a security group's id like sg-0a1b2c3d")
 ]
+# Five to a network interface unless AWS allowed an account more; one of them is ours.
+SecurityGroups = Annotated[tuple[SecurityGroupId, ...], at_most(4), AfterValidator(no_repeats)]
 FileSystemId = Annotated[
     str, _pattern(r"^fs-[0-9a-f]{8,17}$", "a file system's id like fs-0a1b2c3d")
 ]

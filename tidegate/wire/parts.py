@@ -9,7 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
+from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
+from tidegate.wire.hooks import HooksModel
 from tidegate.wire.models import SlurmModel, TimingsModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
@@ -32,6 +34,8 @@ _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 _TIMINGS = TypeAdapter(TimingsModel)
+_FILE_SYSTEM = TypeAdapter(FileSystemModel)
+_HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
 
 
@@ -39,7 +43,8 @@ _WAITING = TypeAdapter(WaitingModel)
 class Parts:
     """What is sound in the file. None: not there, or with problems of its own.
 
-    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well.
+    `all_pools`, `all_partitions` and `all_priced` name the unsound ones as well. `taken_dirs`:
+    where files of the cluster are mounted, and by which option.
     """
 
     region: str | None
@@ -58,6 +63,9 @@ class Parts:
     slurm: SlurmModel | None
     timings: TimingsModel | None
     waiting: WaitingModel | None
+    hooks: HooksModel | None
+    file_systems: Mapping[int, FileSystemModel]
+    taken_dirs: Mapping[str, str]
     all_partitions: frozenset[str]
     all_pools: frozenset[str]
     all_priced: frozenset[str]
@@ -71,6 +79,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
     partitions, pools = _mapping(data.get("partitions")), _mapping(data.get("pools"))
     prices = _mapping(data.get("prices_usd_per_hour"))
     reservations = _list(data.get("reservations"))
+    lustre = _mapping(data.get("lustre"))
     sound = {index: _sound(_RESERVATION, each) for index, each in enumerate(reservations)}
     return Parts(
         region=_sound(_REGION, data.get("region")),
@@ -89,6 +98,16 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         slurm=_sound(_SLURM, data.get("slurm", {})),
         timings=_sound(_TIMINGS, data.get("timings", {})),
         waiting=_sound(_WAITING, data.get("waiting", {})),
+        hooks=_sound(_HOOKS, data.get("hooks", {})),
+        file_systems={
+            index: found
+            for index, each in enumerate(_list(data.get("file_systems")))
+            if (found := _sound(_FILE_SYSTEM, each)) is not None
+        },
+        taken_dirs={
+            str(data.get("shared_dir", "/shared")): "shared_dir",
+            **({str(lustre.get("directory", "/fsx")): "lustre"} if lustre else {}),
+        },
         all_partitions=frozenset(partitions),
         all_pools=frozenset(pools),
         all_priced=frozenset(prices),

@@ -12,7 +12,10 @@ from tidegate.core.model.cluster import Budget, Limits, Pool, Rebalance, Reserva
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
 from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
+from tidegate.wire.hooks import NodeHooksModel
+from tidegate.wire.names import SecurityGroups
 from tidegate.wire.node_models import GpuModel
+from tidegate.wire.root_volume import Iops, RootVolume, ThroughputMibS
 from tidegate.wire.section import (
     Count,
     InitializationRate,
@@ -202,12 +205,26 @@ class PoolModel(Section):
         default=100,  # the driver image alone takes more than half of it
         description="GiB of a node's root volume, no less than the image's snapshot",
     )
+    root_iops: Iops | None = Field(
+        default=None, description="IOPS of the root volume (gp3), at a price; 3000 when left out"
+    )
+    root_throughput_mib_s: ThroughputMibS | None = Field(
+        default=None,
+        description="MiB per second of the root volume (gp3), at a price; 125 when left out",
+    )
     root_initialization_mib_s: InitializationRate | None = Field(
         default=None,
         description="how fast EBS brings the root volume's blocks from their snapshot, at a price"
         " by its size and within a quota; as they are first read when left out",
     )
     gpu: GpuModel = Field(default=GpuModel(), description="settings of the NVIDIA GPUs")
+    security_groups: SecurityGroups = Field(
+        default=(),
+        description="more security groups of its nodes, of network.vpc, beside Tidegate's own",
+    )
+    hooks: NodeHooksModel = Field(
+        default=NodeHooksModel(), description="scripts that its nodes run after the cluster's own"
+    )
 
     disruption: DisruptionModel = Field(
         default=DisruptionModel(), description="which nodes are let go, and how many at once"
@@ -235,6 +252,20 @@ class PoolModel(Section):
             types = " and ".join(f"{name} ({arch})" for arch, name in sorted(first_of.items()))
             raise ValueError(f"has {types}: a pool is of one architecture, make two of it")
         return self
+
+    @model_validator(mode="after")
+    def _has_a_root_that_is_sold(self) -> Self:
+        if problem := self.root_volume().problem():
+            raise ValueError(problem)
+        return self
+
+    def root_volume(self) -> RootVolume:
+        return RootVolume(
+            self.root_gib,
+            self.root_iops,
+            self.root_throughput_mib_s,
+            self.root_initialization_mib_s,
+        )
 
     @property
     def arch(self) -> str:

@@ -12,6 +12,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.wire.beside import DIGITS, Beside
 from tidegate.wire.catalogue import load_list_prices
 from tidegate.wire.pool_models import PaidMarket
+from tidegate.wire.root_volume import RootVolume
 
 # Spot by on-demand price where nobody says: in AWS's Spot Advisor of July 2025 nine of ten GPU
 # types saved at least 54 %.
@@ -65,9 +66,9 @@ class PriceList:
     beside: Beside
 
     def priced(
-        self, pools: Sequence[tuple[Pool, int]], reservations: Sequence[Reservation]
+        self, pools: Sequence[tuple[Pool, RootVolume]], reservations: Sequence[Reservation]
     ) -> Priced:
-        """Of every offering of these pools, whose root volumes have so many GiB.
+        """Of every offering of these pools, each with its root volume.
 
         A price of the file holds in every zone. Prepaid offerings exist where a reservation is, and
         cost nothing more. What is in an open one costs what on demand costs once that has ended,
@@ -76,7 +77,7 @@ class PriceList:
         reserved = {each.offering for each in reservations}
         prices: dict[Offering, float] = {}
         estimates: dict[Offering, Estimate] = {}
-        for offering, root_gib in _offerings(pools):
+        for offering, root in _offerings(pools):
             paid = offering
             if offering in reserved:
                 prices[offering] = 0.0
@@ -87,7 +88,7 @@ class PriceList:
             if usd is None or offering.market is Market.CAPACITY_BLOCK:
                 assert offering in reserved, "rules.py refuses a file that leaves a price open"
                 continue
-            beside_usd = self.beside.usd_per_hour(root_gib, paid.zone)
+            beside_usd = self.beside.usd_per_hour(root, paid.zone)
             # Of pools that share it, the largest disk counts.
             prices[paid] = max(prices.get(paid, 0.0), round(usd + beside_usd, DIGITS))
             if estimate := self._estimate(paid, round(prices[paid] - usd, DIGITS)):
@@ -125,7 +126,7 @@ def _is_in_china(region: str | None) -> bool:
     return region is not None and region.startswith("cn-")
 
 
-def _offerings(pools: Sequence[tuple[Pool, int]]) -> Iterator[tuple[Offering, int]]:
-    for pool, root_gib in pools:
+def _offerings(pools: Sequence[tuple[Pool, RootVolume]]) -> Iterator[tuple[Offering, RootVolume]]:
+    for pool, root in pools:
         for _, offering in pool.offerings():
-            yield offering, root_gib
+            yield offering, root

@@ -256,6 +256,18 @@ def _too_small(
         )
 
 
+def _security_groups(parts: Parts) -> Iterator[Problem]:
+    """A group is of one VPC; nobody can have one of the VPC that the stack is about to make."""
+    if parts.network is None or parts.network.vpc:
+        return
+    text = "needs network.vpc: the VPC that the groups are in"
+    if parts.head and parts.head.security_groups:
+        yield Problem(("head", "security_groups"), text)
+    for name, pool in parts.pools.items():
+        if pool.security_groups:
+            yield Problem(("pools", name, "security_groups"), text)
+
+
 def _size(each: InstanceType, key: str) -> float:
     sizes = {"gpus": each.gpus, "vcpus": each.vcpus, "memory_gib": each.memory_mib / MIB_PER_GIB}
     return sizes[key]
@@ -265,6 +277,6 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
-    *PARTITION_RULES,
+    *(_security_groups, *PARTITION_RULES),
     *SENSE_RULES,
 )

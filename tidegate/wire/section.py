@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from tidegate.wire.finite import FINITE
 
@@ -11,6 +11,17 @@ class Section(BaseModel):
     """A part of the file; a name that it does not know is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, **FINITE)
+
+
+def at_most(number: int) -> AfterValidator:
+    """Refuses longer lists, in words."""
+
+    def check[Entry](values: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        if len(values) > number:
+            raise ValueError(f"at most {number} entries, has {len(values)}")
+        return values
+
+    return AfterValidator(check)
 
 
 # What nobody means: a typing error, or a number in another unit.

@@ -10,7 +10,15 @@ def _boots_in_time(parts: Parts) -> Iterator[Problem]:
     """A node may take as long as its pool says to boot, and lives longer than that."""
     for name, pool in parts.pools.items():
         bound_s = parts.timings.boot_bound_s if parts.timings else None
-        if bound_s is not None and bound_s <= pool.boot_s:
+        hooks_s = pool.hooks.timeout_s + (parts.hooks.timeout_s if parts.hooks else 0)
+        if bound_s is not None and hooks_s and pool.boot_s < bound_s <= pool.boot_s + hooks_s:
+            text = f"{bound_s:g}, but nodes of pool {name} boot in {pool.boot_s:g} s (boot_s)"
+            yield Problem(
+                ("timings", "boot_bound_s"),
+                f"{text} and their hooks may take {hooks_s} s more (timeout_s): take at least"
+                f" {pool.boot_s + hooks_s + 60:g}, or lower their timeout_s",
+            )
+        elif bound_s is not None and bound_s <= pool.boot_s:
             text = f"{bound_s:g}, but nodes of pool {name} boot in {pool.boot_s:g} s (boot_s)"
             yield Problem(
                 ("timings", "boot_bound_s"),
@@ -41,4 +49,20 @@ def _pre_warmed_nodes(parts: Parts) -> Iterator[Problem]:
             yield Problem(place, f"{text}: lower them, or raise the limit")
 
 
-SENSE_RULES = (_boots_in_time, _pre_warmed_nodes)
+def _mounted_apart(parts: Parts) -> Iterator[Problem]:
+    """Each file system has a directory of its own, none within another: mounts have no order."""
+    taken = dict(parts.taken_dirs)
+    for index, each in parts.file_systems.items():
+        place = ("file_systems", index, "directory")
+        for other, option in taken.items():
+            inner, outer = sorted((each.directory, other), key=len, reverse=True)
+            if f"{inner}/".startswith(f"{outer}/"):
+                text = f"{each.directory}, and {option} has {other}"
+                yield Problem(place, f"{text}: neither may lie in the other")
+        taken[each.directory] = f"file_systems[{index}]"
+        if parts.network and not parts.network.vpc:
+            text = "needs network.vpc: nothing that is there already is reached from a new network"
+            yield Problem(("file_systems", index), text)
+
+
+SENSE_RULES = (_mounted_apart, _boots_in_time, _pre_warmed_nodes)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: identity packages
+# needs: identity packages on_node_start?
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 60
 # FSx for Lustre, where the cluster has one. Its client is a module of the kernel: an image that

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: identity packages owner_rule
+# needs: identity packages owner_rule on_node_start?
 # wait_s: SHARED_WAIT_S
 # time_limit_s: 40
 # The shared file system. One fresh mount target takes minutes to be resolvable, a hanging

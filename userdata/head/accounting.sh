@@ -5,9 +5,10 @@
 # Accounting, when the cluster file asks for it: MariaDB and slurmdbd on the head, the tables on
 # the data volume, so that a new head has them. Nothing secret is needed: the database listens on
 # its socket alone, and knows slurmdbd's user by the kernel's word (unix_socket). Before slurmctld,
-# which would have to remember what it cannot tell yet. It does not start either while a partition
-# bears a QOS that there is not, and lets everybody into one that allows a QOS that there is not: what
-# partitions name is made here, without limits.
+# which would have to remember what it cannot tell yet.
+
+# shellcheck source=/dev/null
+source files/qos.sh
 
 readonly TABLES=$DATA_DIR/mysql
 readonly DATABASE_UNIT=/etc/systemd/system/tidegate-mariadb.service
@@ -56,17 +57,7 @@ knows_cluster() {
         *" $CLUSTER "* ]]
 }
 
-missing_qos() {
-    local each known
-    [[ -n $QOS ]] || return 0
-    known=" $(timeout 10 sacctmgr -nP list qos format=name 2>/dev/null | tr '\n' ' ') "
-    for each in $QOS; do
-        [[ $known == *" $each "* ]] || echo "$each"
-    done
-}
-
 apply() {
-    local each
     start_database
     mariadb --user=root <<'EOF_SQL'
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
@@ -85,9 +76,7 @@ EOF_SQL
     systemctl restart slurmdbd
     await "slurmdbd does not answer" timeout 5 sacctmgr -n list cluster
     knows_cluster || sacctmgr -i add cluster "$CLUSTER"
-    for each in $(missing_qos); do
-        sacctmgr -i add qos "$each"
-    done
+    make_qos
 }
 
 # The packaged unit has its tables on the root disk, and would take the socket.

@@ -8,6 +8,9 @@
 # dynamic nodes; `scontrol reconfigure` leaves nodes allocated for ever on 22.05
 # (docs/real-slurm.md, h). What an administrator changed stays until then, and is saved beside.
 
+# shellcheck source=/dev/null
+source files/qos.sh
+
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
 readonly ROTATION=/etc/logrotate.d/slurmctld
 
@@ -62,6 +65,7 @@ apply() {
     # The head has no GPU, but slurmctld waits up to 60 s for a file that is not there.
     put_file /etc/slurm/gres.node.conf 644 </dev/null
     if [[ -n $is_changed ]] && systemctl is-active --quiet slurmctld; then
+        make_qos
         restart_or_go_back
     fi
     put_file "$MADE" 644 <files/slurm.conf

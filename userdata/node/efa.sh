@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: shape packages
+# needs: shape packages on_node_start
 # Elastic Fabric Adapter: ranks on one node copy from each other's memory, which Ubuntu forbids. The
 # gate counts the devices. GDRCopy lets NCCL reach the memory of GPUs without a copy; its module is in
 # AWS's image, not loaded.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: shape driver neuron
+# needs: shape driver neuron on_node_start
 # time_limit_s: 300
 # The GPUs, and the node's own gres.conf. The head's gres.conf is one line that includes this
 # file: one file for the whole cluster fails as soon as a GPU type comes in two sizes.

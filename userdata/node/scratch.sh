@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: packages
+# needs: packages on_node_start
 # time_limit_s: 120
 # The instance stores as one fast disk at /scratch, striped over all of them. Told by the names that
 # the kernel gives instance stores, so that no volume can be among them. They are empty at each

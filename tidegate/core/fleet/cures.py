@@ -26,6 +26,8 @@ _OF_STAGE: Mapping[str, Cure] = MappingProxyType(
         "fabric": Cure.DRIVER,
         "shared": Cure.SHARED,
         "lustre": Cure.SHARED,
+        "on_node_start": Cure.HOOK,
+        "on_node_configured": Cure.HOOK,
     }
 )
 
@@ -102,6 +104,11 @@ _DOES: Mapping[Cure, str] = MappingProxyType(
         Cure.SHARED: (
             "let nodes reach the file system: its mount target in the node's zone, its security "
             "group (NFS, 2049), its DNS name; then see tidegate node log NODE"
+        ),
+        Cure.HOOK: (
+            "mend the script, or what it needs: tidegate node log NODE has its last words, `hooks` "
+            "of the cluster file its address, checksum and time-out; then {deploy} when the file "
+            "changes"
         ),
         Cure.SHAPE: (
             "take an image in which Slurm sees all that the type has (driver, GPUs, memory): "

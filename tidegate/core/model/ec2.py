@@ -221,6 +221,7 @@ class Cure(StrEnum):
     MUNGE = "munge"
     DRIVER = "driver"
     SHARED = "shared"
+    HOOK = "hook"
     SHAPE = "shape"
     BOOT = "boot"
 
