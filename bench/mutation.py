@@ -29,6 +29,9 @@ CHANGES_MAX = 40
 # Module -> the tests that should see its faults, the nearest first.
 MODULES = {
     "tidegate/core/offers/loss.py": ("tests/core/test_loss_rule.py", "tests/core/test_loss.py"),
+    "tidegate/core/offers/market.py": ("tests/core/test_market.py", "tests/service/test_prices.py"),
+    "tidegate/service/prices.py": ("tests/service/test_prices.py",),
+    "tidegate/core/fleet/arrivals.py": ("tests/core/test_arrivals.py", "tests/core/test_spares.py"),
     "tidegate/core/offers/limits.py": ("tests/core/test_pools.py", "tests/core/test_planner.py"),
     "tidegate/core/fleet/judge.py": (
         *("tests/core/test_planner.py", "tests/core/test_drains.py", "tests/core/test_gates.py"),

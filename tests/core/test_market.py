@@ -8,6 +8,7 @@ import pytest
 from tests.make import (
     NOW_S,
     T4,
+    T4_BIG,
     ZONE,
     at_estimates,
     cluster,
@@ -99,6 +100,21 @@ def test_an_on_demand_price_may_differ_as_regions_do(usd: float, is_kept: bool) 
 
     assert bool(kept) == is_kept
     assert bool(said) != is_kept
+
+
+def test_bounds_follow_the_type_and_others_are_counted() -> None:
+    """g4dn.12xlarge costs 3.912 on demand: between 0.157 and 5.868."""
+    said = [
+        Quote(T4_BIG.name, usd, zone)
+        for usd, zone in ((5.86, "b"), (0.157, "a"), (5.87, "c"), (0.156, "d"), (9.0, "e"))
+    ]
+
+    kept, doubt = believed(left_open(), said, Market.SPOT)
+
+    assert [(each.zone, each.usd_per_hour) for each in kept] == [("a", 0.157), ("b", 5.86)]
+    assert "g4dn.12xlarge in c, and 2 more, which is not believed" in doubt
+    _, of_one = believed(left_open(), said[2:3], Market.SPOT)
+    assert "g4dn.12xlarge in c, which is not believed" in of_one
 
 
 def test_what_was_not_asked_for_is_left_out() -> None:

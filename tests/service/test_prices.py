@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.make import T4, ZONE, at_estimates, cluster, offering
+from tests.make import A10G, T4, ZONE, at_estimates, cluster, offering, pool
 from tests.service.conftest import World
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import NotAuthorized, Throttled, TidegateError
@@ -59,6 +59,17 @@ def test_spot_is_read_each_quarter_of_an_hour_and_the_list_each_day(market: Trad
     market.world.clock.advance(ON_DEMAND_EVERY_S)
     market.refresh()
     assert len(market.feed.asked) == 5
+
+
+def test_each_market_is_asked_for_the_types_that_it_sells_here() -> None:
+    of = cluster(
+        pool("a", (T4,), markets=(Market.SPOT,)), pool("b", (A10G,), markets=(Market.ON_DEMAND,))
+    )
+    market = Trading(World(at_estimates(of)))
+
+    market.refresh()
+
+    assert market.feed.asked == [(T4.name,), (A10G.name,)]
 
 
 def test_a_clock_that_was_put_back_does_not_stop_it(market: Trading) -> None:
