@@ -182,7 +182,8 @@ def test_no_broken_node_was_ever_in_slurm(seen):
 
 def test_a_spot_node_drains_itself_on_the_notice_and_then_goes(seen):
     assert seen["spot"]["drained"]
-    assert seen["spot"]["reason"].startswith("tidegate: spot reclaim at 20")
+    said = "tidegate: EC2 says that it reclaims this spot instance (noticed until 20"
+    assert seen["spot"]["reason"].startswith(said)
     assert seen["spot"]["gone"]
     assert seen["spot"]["terminated"]
 
