@@ -1,52 +1,12 @@
-"""`tidegate import pcluster`: what it writes, what it loses, what it refuses."""
+"""`tidegate import pcluster`: what it writes, and what it loses."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
+from tests.cli.pcluster.imported import FILES, PLACES, accepted, changed, codes, good, run, written
 from tidegate.cli.main import app
-from tidegate.wire.config import ClusterFile, parse_cluster
-
-FILES = Path(__file__).parent / "files"
-SUBNETS = {
-    "subnet-0a1b2c3d": "us-east-1a",
-    "subnet-0a1b2c3e": "us-east-1b",
-    "subnet-0a1b2c3f": "us-east-1c",
-    "subnet-0a1b2c40": "us-east-1b",
-}
-PLACES = (
-    *("--vpc", "vpc-0a1b2c3d"),
-    *(word for pair in SUBNETS.items() for word in ("--zone", "=".join(pair))),
-)
-
-
-def run(name: str, *options: str) -> Result:
-    return CliRunner().invoke(app, ["import", "pcluster", str(FILES / name), *options])
-
-
-def codes(done: Result) -> set[str]:
-    """What must be accepted, by the refusal's last line."""
-    assert done.exit_code == 1
-    assert done.stdout == ""
-    return set(done.stderr.splitlines()[-1].split(" --accept ")[1:])
-
-
-def accepted(name: str, *options: str) -> Result:
-    refused = codes(run(name, *options))
-    return run(name, *options, *(word for code in refused for word in ("--accept", code)))
-
-
-def written(done: Result) -> dict[str, Any]:
-    assert done.exit_code in (0, 3), done.stderr
-    data: dict[str, Any] = yaml.safe_load(done.stdout)
-    return data
-
-
-def good(done: Result, **more: object) -> ClusterFile:
-    return parse_cluster(yaml.safe_dump(written(done) | more), "imported")
 
 
 def test_what_loses_nothing_is_whole_and_valid():
@@ -133,7 +93,6 @@ def test_networks_are_told_where_they_differ():
         *("placement-group", "proxy", "public-address", "security-groups", "subnets"),
     }
     for said in (
-        "HeadNode.Networking.AdditionalSecurityGroups: its machines are in",
         "[spread].Networking.SecurityGroups: its machines are in",
         "[direct].Networking.Proxy: goes through http://proxy.example:3128",
         "[direct].Networking.SubnetIds: machines in us-east-1b are in subnet-0a1b2c3e",
@@ -141,6 +100,7 @@ def test_networks_are_told_where_they_differ():
     ):
         assert said in refused.stderr
     file = good(accepted("network.yaml", *PLACES))
+    assert file.head.security_groups == ("sg-0a1b2c3d",)
     pools = {each.name: each for each in file.cluster.pools}
     assert pools["spread-a"].zones == ("us-east-1b", "us-east-1c")
     assert file.network.proxy
@@ -155,10 +115,15 @@ def test_storage_that_is_not_mounted_is_told_share_by_share():
     assert codes(refused) == {
         *("lustre-performance", "lustre-repository", "lustre-size", "shared-volume", "storage"),
     }
-    for name in ("more", "volume", "bare", "zfs", "ontap"):
+    for name in ("more", "volume", "bare", "cache"):
         assert f"SharedStorage[{name}]" in refused.stderr
     file = written(accepted("storage.yaml", *PLACES))
     assert file["shared_dir"] == "/data"
+    assert file["file_systems"] == [
+        {"directory": "/second", "efs": "fs-0123456789abcdef2"},
+        {"directory": "/zfs", "nfs": None},
+        {"directory": "/ontap", "nfs": None},
+    ]
     assert file["kms_key"] == "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d"
     assert file["existing"] == {
         "file_system": "fs-0123456789abcdef0",
@@ -192,7 +157,10 @@ def test_a_queue_s_settings_become_options_of_its_partition():
     refused = run("settings.yaml", *PLACES)
 
     place = "SlurmQueues[limited].CustomSlurmSettings"
-    assert f"{place}.OverSubscribe: OverSubscribe=FORCE:4 is refused" in refused.stderr
+    assert (
+        f"{place}.OverSubscribe: OverSubscribe=FORCE:4 is refused: must be no or exclusive"
+        in refused.stderr
+    )
     assert f"{place}.LLN: LLN=YES is no option of a partition here" in refused.stderr
     assert f"{place}.PreemptMode: jobs give way to none" in refused.stderr
     assert f"{place}.AllowGroups" not in refused.stderr
@@ -232,13 +200,80 @@ def test_people_s_ways_in_and_rights_are_told():
     refused = run("people.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("desktop", "directory", "head-type", "hooks", "login-nodes", "resource-prefix"),
-        *("rights", "tags"),
+        *("desktop", "directory", "head-type", "login-nodes", "resource-prefix", "rights"),
     }
     done = accepted("people.yaml", *PLACES)
+    assert (
+        "to fill in: pools.cpu-a.hooks.on_node_start[1].sha256: of https://example.com/b.sh: curl"
+        in (done.stderr)
+    )
+    hooks = written(done)["pools"]["cpu-a"].pop("hooks")["on_node_start"]
+    assert [each["source"] for each in hooks] == ["s3://bucket/a.sh", "https://example.com/b.sh"]
+    assert (hooks[1]["args"], hooks[1]["sha256"]) == (["x"], None)
+    assert written(done)["hooks"]["on_head_configured"] == [
+        {"source": "s3://bucket/head.sh", "args": ["a"]}
+    ]
+    assert written(done)["tags"] == {"project": "fusion"}
+    assert written(done)["timings"] == {"boot_bound_s": 1800}
     assert "lost: HeadNode.Ssh: no SSH port: people use Session Manager" in done.stderr
-    assert good(done).permissions_boundary == "arn:aws:iam::123456789012:policy/boundary"
-    assert good(done).head.instance_type == "m6i.large"
+    assert written(done)["permissions_boundary"] == "arn:aws:iam::123456789012:policy/boundary"
+    assert written(done)["head"]["zone"] == "us-east-1a"
+    assert "instance_type" not in written(done)["head"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "said"),
+    [
+        (
+            "  InstanceType: m5.xlarge\n",
+            "  CustomActions: {OnNodeConfigured: {Script: 'ftp://x/y'}}\n",
+            "hooks",
+            "ftp://x/y does not run",
+        ),
+        (
+            "  InstanceType: m5.xlarge\n",
+            "  CustomActions: {OnNodeUpdated: {Script: 's3://bucket/key'}}\n",
+            "hooks",
+            "OnNodeUpdated: scripts do not run then",
+        ),
+        (
+            "{SubnetId: subnet-0a1b2c3d}",
+            "{SubnetId: subnet-0a1b2c3d, AdditionalSecurityGroups: [sg-1, sg-2]}",
+            "security-groups",
+            "are left out: must be a security group's id like sg-0a1b2c3d",
+        ),
+        (
+            "CapacityType: SPOT",
+            "ComputeSettings: {LocalStorage: {RootVolume: {Size: 50, Iops: 90000}}}",
+            "volume-performance",
+            "RootVolume: is as large, but not as fast",
+        ),
+    ],
+)
+def test_what_of_a_site_s_own_cannot_be_carried_over_is_told(
+    tmp_path: Path, old: str, new: str, code: str, said: str
+):
+    file = changed(tmp_path, old, new)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert codes(done) == {code}
+    assert said in done.stderr
+
+
+def test_tags_that_nodes_could_not_bear_are_told(tmp_path: Path):
+    file = changed(
+        tmp_path,
+        "Image:",
+        "Tags: [{Key: 'a b', Value: x}, {Key: team, Value: y}]\nImage:",
+    )
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+    meant = CliRunner().invoke(app, ["import", "pcluster", str(file), "--accept", "tags"])
+
+    assert codes(done) == {"tags"}
+    assert "Tags[a b]: is not borne: the name must be letters, digits" in done.stderr
+    assert written(meant)["tags"] == {"team": "y"}
 
 
 def test_large_resources_fit_slurm_conf_and_other_regions_need_prices():
@@ -276,94 +311,3 @@ def test_once_everything_is_accepted_every_file_comes_out(name: str):
 
     assert done.exit_code == 3
     assert written(done)["pools"]
-
-
-def changed(tmp_path: Path, old: str, new: str) -> Path:
-    file = tmp_path / "old.yaml"
-    text = (FILES / "whole.yaml").read_text()
-    assert old in text
-    file.write_text(text.replace(old, new, 1))
-    return file
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("Region: us-east-1\n", "", "Region  missing: say in which it is, by --region"),
-        ("Region: us-east-1", "Region: us-moon-1", "region  us-moon-1 is no region of AWS"),
-        ("MaxCount: 8", "MaxCount: 8, MaxCount: 9", "MaxCount  given twice, in line 13 and line"),
-        ("MinCount: 1", "MinCount: 9", "MinCount is 9, more than MaxCount (8)"),
-        ("MinCount: 1", "MinCount: -1", "MinCount  must be at least 0, is -1"),
-        ("MaxCount: 8", "MaxCount: many", "MaxCount  must be a whole number, is many"),
-        ("Scheduler: slurm", "Scheduler: awsbatch", "Scheduling.Scheduler  must be slurm"),
-        ("CapacityType: SPOT", "CapacityType: SPOTTY", "CapacityType  must be ONDEMAND or SPOT"),
-        ("InstanceType: c5.2xlarge, ", "", "has neither InstanceType nor Instances"),
-        ("SubnetIds: [subnet-0a1b2c3d]", "SubnetIds: subnet-1", "SubnetIds  must be a list"),
-        ("Name: small, ", "", "ComputeResources[0].Name  missing"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_with_its_place(
-    tmp_path: Path, old: str, new: str, said: str
-):
-    file = changed(tmp_path, old, new)
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
-
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert said in done.stderr
-
-
-def test_the_region_may_be_said_but_not_against_the_file(tmp_path: Path):
-    file = changed(tmp_path, "Region: us-east-1\n", "")
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(file), "--region", "eu-west-1"])
-    other = run("whole.yaml", "--region", "eu-west-1")
-
-    assert written(done)["region"] == "eu-west-1"
-    assert other.exit_code == 1
-    assert "us-east-1, but --region says eu-west-1" in other.stderr
-
-
-def test_a_zone_without_its_subnet_is_a_usage_error():
-    done = run("whole.yaml", "--zone", "us-east-1a")
-
-    assert done.exit_code == 2
-    assert "must be SUBNET=ZONE" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"- a", "must be a mapping of names to values, like `name: dev`"),
-        (b"Name: x", "not a ParallelCluster 3 configuration: no Scheduling"),
-        (b"{", "not valid YAML at line 1, column 2"),
-        (b"a: 2026-13-41", "not valid YAML: month must be in 1..12"),
-        (b"a: \xff", "not UTF-8 text (line 1)"),
-        (None, "there is no such file"),
-    ],
-)
-def test_other_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes | None, said: str):
-    source = tmp_path / "other.yaml"
-    if content is not None:
-        source.write_bytes(content)
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(source)])
-
-    assert done.exit_code == 1
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"{source}: {said}")
-
-
-def test_names_that_are_cut_stay_apart(tmp_path: Path):
-    old = "        - {Name: small, InstanceType: c5.2xlarge, MinCount: 1, MaxCount: 8}\n"
-    new = "".join(
-        f"        - {{Name: resource-with-a-long-name-{letter}, InstanceType: c5.large}}\n"
-        for letter in "abc"
-    )
-    file = changed(tmp_path, old, new)
-
-    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
-
-    names = written(done)["partitions"]["cpu"]["pools"]
-    assert len(set(names)) == len(written(done)["pools"]) == 3
-    assert max(map(len, names)) <= 31

@@ -32,10 +32,9 @@ def _light(means: str, *unless: object) -> Lost:
 
 
 OFF = (False,)
-HOOKS = Lost("hooks", "scripts of one's own do not run when a machine boots; build an image")
 RIGHTS = Lost("rights", "jobs and head have no further AWS rights: what reads S3 or ECR fails")
-GROUPS = Lost("security-groups", "its machines are in the stack's own security group alone")
-TAGS = Lost("tags", "instances and volumes do not bear them, so bills by tag miss the cluster")
+GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
+TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
 VOLUME = Lost("volume-performance", "root volumes are gp3 with 3,000 IOPS and 125 MiB/s")
 THREADS = Lost("threads", "two threads of a core are two CPUs: a job's CPUs share cores")
 SCRATCH = _light("local NVMe is at /scratch", "/scratch")
@@ -74,9 +73,13 @@ TRANSLATED = frozenset(
         *(f"{_RESOURCE}.CapacityReservationTarget", f"{_RESOURCE}.Networking.PlacementGroup"),
         *("SharedStorage[].MountDir", "SharedStorage[].Name", "SharedStorage[].StorageType"),
         *(f"{_EFS}.FileSystemId", f"{_EFS}.KmsKeyId", f"{_FSX}.FileSystemId", f"{_FSX}.KmsKeyId"),
+        *("SharedStorage[].FsxOpenZfsSettings", "SharedStorage[].FsxOntapSettings"),
         *(f"{_FSX}.StorageCapacity", f"{_FSX}.DeploymentType"),
         *("Monitoring.Logs.CloudWatch.Enabled", "Monitoring.Logs.CloudWatch.RetentionInDays"),
-        "DevSettings.Timeouts.ComputeNodeBootstrapTimeout",
+        *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
+        *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
+        *(f"{_QUEUE}.Networking.AdditionalSecurityGroups", f"{_ROOT}.RootVolume.Iops"),
+        f"{_ROOT}.RootVolume.Throughput",
     }
 )
 
@@ -84,7 +87,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
     {
         "LoginNodes": Lost("login-nodes", "there are none: people log in on the head"),
         "HeadNode.DisableSimultaneousMultithreading": _light("the head keeps its threads", False),
-        "HeadNode.Networking.AdditionalSecurityGroups": GROUPS,
         "HeadNode.Networking.SecurityGroups": GROUPS,
         "HeadNode.Networking.ElasticIp": _light("no fixed address: use Session Manager", False),
         "HeadNode.Ssh": _light("no SSH port: people use Session Manager"),
@@ -100,7 +102,6 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         ),
         "HeadNode.LocalStorage.EphemeralVolume.MountDir": SCRATCH,
         "HeadNode.Dcv": DESKTOP,
-        "HeadNode.CustomActions": HOOKS,
         "HeadNode.Iam": RIGHTS,
         "HeadNode.Imds.Secured": _light("only root and the agent reach IMDS on the head", True),
         "Scheduling.ScalingStrategy": _light(
@@ -119,15 +120,11 @@ LOST: Mapping[str, Lost] = MappingProxyType(
             "accounting", "another slurmdbd is not used: the cluster has one of its own"
         ),
         f"{_ROOT}.RootVolume.VolumeType": Lost(VOLUME.code, VOLUME.means, unless=("gp3", "gp2")),
-        f"{_ROOT}.RootVolume.Iops": Lost(VOLUME.code, VOLUME.means, unless=(3000,)),
-        f"{_ROOT}.RootVolume.Throughput": Lost(VOLUME.code, VOLUME.means, unless=(125,)),
         f"{_ROOT}.EphemeralVolume.MountDir": SCRATCH,
-        f"{_QUEUE}.CustomActions": HOOKS,
         f"{_QUEUE}.Iam": RIGHTS,
         f"{_QUEUE}.AllocationStrategy": _light(
             "the planner orders types by expected cost, risk of interruption included"
         ),
-        f"{_QUEUE}.Networking.AdditionalSecurityGroups": GROUPS,
         f"{_QUEUE}.Networking.SecurityGroups": GROUPS,
         f"{_QUEUE}.Networking.AssignPublicIp": Lost(
             "public-address", "the subnet alone decides whether nodes get public addresses"
@@ -176,19 +173,15 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         f"{_FSX}.DataCompressionType": SPEED,
         f"{_FSX}.StorageType": Lost(SPEED.code, SPEED.means, unless=("SSD",)),
         f"{_FSX}.BackupId": Lost("lustre-data", "the file system begins empty, not with a backup"),
-        **{
-            f"SharedStorage[].{kind}Settings": Lost(
-                "storage", "not mounted by Tidegate: a boot script of your own image may"
-            )
-            for kind in ("FsxOpenZfs", "FsxOntap", "FileCache")
-        },
+        "SharedStorage[].FileCacheSettings": Lost(
+            "storage", "not mounted by Tidegate: a script in hooks may"
+        ),
         "Monitoring.DetailedMonitoring": _light("EC2's metrics come every five minutes", False),
         "Monitoring.Logs.CloudWatch.DeletionPolicy": _light("logs outlive the stack", "Retain"),
         "Monitoring.Dashboards.CloudWatch.Enabled": _light(
             "a dashboard comes with metrics: full, which is paid by the metric", False
         ),
         "AdditionalPackages": Lost("packages", "Intel's packages come from an image of your own"),
-        "Tags": TAGS,
         "Iam.Roles": _light("functions have roles of their own, with the least rights"),
         "Iam.ResourcePrefix": Lost(
             "resource-prefix", "roles have names of their own: a policy by prefix refuses them"

@@ -10,6 +10,7 @@ from tidegate.adapters.slurm_text import ParseError, duration_s
 from tidegate.cli.pcluster.outcome import Translated, Yaml
 from tidegate.cli.pcluster.shape import Queue
 from tidegate.wire.partition_model import FLAGS, LISTS, TIMES, WORDS, PartitionModel
+from tidegate.wire.problems import problems_of
 
 # Slurm's words in small letters -> ours.
 _LISTS, _WORDS, _TIMES, _FLAGS = (
@@ -65,8 +66,7 @@ def _refused(options: Mapping[str, Any]) -> str:
     try:
         PartitionModel.model_validate({"pools": [STAND_IN_POOL], **options})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        return f"is refused: {first['ctx'].get('error') if 'ctx' in first else first['msg']}"
+        return f"is refused: {problems_of(error, PartitionModel)[0].text}"
     return ""
 
 

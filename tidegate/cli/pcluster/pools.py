@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 
+from tidegate.cli.pcluster.custom import of_pool
 from tidegate.cli.pcluster.network import Places, stand_in_zone
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
 from tidegate.cli.pcluster.partitions import complete, settings
@@ -53,7 +54,8 @@ def pools(old: Configuration, idle_s: int, region: str, places: Places, done: Tr
             asked = _Asked(queue, resource, place, known, all_zones)
             if types := _types(asked, done):
                 name = _pool_name(queue.name, resource.name, made)
-                made[name] = _pool(asked, types, idle_s, done)
+                pool = _pool(asked, types, idle_s, done)
+                made[name] = pool | of_pool(queue, name, done)
                 names.append(name)
                 if not known:
                     subnets = ", ".join(queue.subnets) or "AWS's choice"
@@ -103,8 +105,6 @@ def _pool(asked: _Asked, types: list[str], idle_s: int, done: Translated) -> Yam
         for each in types:
             if not load_catalogue()[each].instance_type.is_efa:
                 done.lose(f"{asked.place}.Efa", "efa", f"{each} has no EFA interface")
-    if asked.queue.root_gib:
-        pool["root_gib"] = asked.queue.root_gib
     if _is_close(asked, done):
         pool["placement_group"] = True
     return pool

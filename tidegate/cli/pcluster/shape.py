@@ -45,6 +45,7 @@ class Networking(_Part):
     subnet_ids: list[str] | None = None
     placement_group: PlacementGroup | None = None
     proxy: Proxy | None = None
+    additional_security_groups: list[str] | None = None
 
 
 class Image(_Part):
@@ -54,6 +55,8 @@ class Image(_Part):
 
 class RootVolume(_Part):
     size: int | None = None
+    iops: int | None = None
+    throughput: int | None = None
 
 
 class LocalStorage(_Part):
@@ -115,15 +118,16 @@ class Queue(_Part):
     compute_resources: list[ComputeResource] | None = None
     custom_slurm_settings: dict[str, Any] | None = None
     job_exclusive_allocation: bool | None = None
+    custom_actions: dict[str, dict[str, Any] | None] | None = None
 
     @property
     def subnets(self) -> list[str]:
         return (self.networking.subnet_ids if self.networking else None) or []
 
     @property
-    def root_gib(self) -> int | None:
+    def root_volume(self) -> RootVolume | None:
         storage = self.compute_settings.local_storage if self.compute_settings else None
-        return storage.root_volume.size if storage and storage.root_volume else None
+        return storage.root_volume if storage else None
 
 
 class Database(_Part):
@@ -148,6 +152,12 @@ class HeadNode(_Part):
     networking: Networking | None = None
     image: Image | None = None
     local_storage: LocalStorage | None = None
+    custom_actions: dict[str, dict[str, Any] | None] | None = None
+
+
+class Tag(_Part):
+    key: NonEmpty
+    value: str
 
 
 class FileSystem(_Part):
@@ -167,12 +177,6 @@ class SharedStorage(_Part):
     fsx_open_zfs_settings: dict[str, Any] | None = None
     fsx_ontap_settings: dict[str, Any] | None = None
     file_cache_settings: dict[str, Any] | None = None
-
-    @property
-    def has_other_settings(self) -> bool:
-        """Those of a kind that is not translated, which `keys.py` knows."""
-        ebs, zfs = self.ebs_settings, self.fsx_open_zfs_settings
-        return bool(ebs or zfs or self.fsx_ontap_settings or self.file_cache_settings)
 
 
 class Timeouts(_Part):
@@ -209,6 +213,7 @@ class Configuration(_Part):
     monitoring: Monitoring | None = None
     iam: Iam | None = None
     dev_settings: DevSettings | None = None
+    tags: list[Tag] | None = None
 
     @property
     def queues(self) -> list[Queue]:

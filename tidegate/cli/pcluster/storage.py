@@ -1,40 +1,57 @@
-"""Shared files: one EFS and one Lustre are mounted everywhere, others are told."""
+"""Shared files: one EFS, one Lustre, and file systems of a site's own beside them."""
 
 import re
 
 from tidegate.cli.pcluster.keys import EFS_SPEED
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
-from tidegate.cli.pcluster.shape import Configuration, FileSystem
+from tidegate.cli.pcluster.shape import Configuration, FileSystem, SharedStorage
 from tidegate.wire.places import shared_dir
 
 LUSTRE_STEP_GIB, LEAST_LUSTRE_GIB = 2400, 1200
-STAND_IN_GROUP, STAND_IN_MOUNT = "sg-00000000", "fsx"
+STAND_IN_GROUP, STAND_IN_MOUNT, STAND_IN_NFS = "sg-00000000", "fsx", "nfs.example:/path"
 SCRATCH, PERSISTENT = "scratch", "persistent"
 _ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+")
 
 
 def shared(old: Configuration, done: Translated) -> None:
-    """The first of each kind at its directory."""
-    has_files = False
+    """The first EFS is shared_dir, the first Lustre is lustre, others of a site's own beside."""
     for each in old.shared_storage or ():
         place = f"SharedStorage[{each.name}]"
         directory = f"/{each.mount_dir.strip('/')}"
-        if each.storage_type == "Efs":
-            if has_files or not _may_be_shared(directory):
-                done.lose(place, "storage", f"{directory} is not mounted: one EFS is, elsewhere")
-                continue
-            has_files = True
-            done.file["shared_dir"] = directory
-            _files(each.efs_settings or FileSystem(), place, done)
-        elif each.storage_type == "FsxLustre":
-            if "lustre" in done.file or not _may_be_shared(directory):
-                done.lose(place, "storage", f"{directory} is not mounted: one Lustre is, elsewhere")
-                continue
-            settings = each.fsx_lustre_settings or FileSystem()
-            done.file["lustre"] = {"directory": directory, **_lustre(settings, place, done)}
-        elif not each.has_other_settings:  # else these say what is lost
+        is_told = each.ebs_settings or each.file_cache_settings  # then `keys.py` knows it
+        if _may_be_shared(directory) and _mounted(each, directory, place, done):
+            continue
+        if not is_told:
             done.lose(place, "storage", f"{each.storage_type} at {directory} is not mounted")
     _key(old, done)
+
+
+def _mounted(each: SharedStorage, directory: str, place: str, done: Translated) -> bool:
+    """Whether there is a way to have it at this directory."""
+    efs = each.efs_settings or FileSystem()
+    match each.storage_type:
+        case "Efs" if "shared_dir" not in done.file:
+            done.file["shared_dir"] = directory
+            _files(efs, place, done)
+        case "Efs" if efs.file_system_id:
+            _beside(done).append({"directory": directory, "efs": efs.file_system_id})
+        case "FsxLustre" if "lustre" not in done.file:
+            settings = each.fsx_lustre_settings or FileSystem()
+            done.file["lustre"] = {"directory": directory, **_lustre(settings, place, done)}
+        case "FsxOpenZfs" | "FsxOntap":
+            path = ("file_systems", str(len(_beside(done))), "nfs")
+            volume = (each.fsx_open_zfs_settings or each.fsx_ontap_settings or {}).get("VolumeId")
+            text = f"host:/path of {volume}: its file system's DNS name, and its junction path"
+            done.gaps.append(Gap(path, text, STAND_IN_NFS))
+            _beside(done).append({"directory": directory, "nfs": None})
+        case _:
+            return False
+    return True
+
+
+def _beside(done: Translated) -> list[Yaml]:
+    made: list[Yaml] = done.file.setdefault("file_systems", [])
+    return made
 
 
 def _may_be_shared(directory: str) -> bool:

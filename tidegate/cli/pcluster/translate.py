@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from tidegate.cli.pcluster import pools, storage
+from tidegate.cli.pcluster import custom, pools, storage
 from tidegate.cli.pcluster.network import Places, network
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, judge
 from tidegate.cli.pcluster.shape import Configuration
@@ -17,11 +17,13 @@ from tidegate.wire.deployment import RETENTION_DAYS
 from tidegate.wire.prices import price_usd_per_hour
 
 # ParallelCluster's own defaults.
-IDLE_MIN, LOG_DAYS = 10, 180
+IDLE_MIN, LOG_DAYS, BOOT_BOUND_S = 10, 180, 1800
 YEAR_S = 365 * 24 * 3600
 # The system of Tidegate's usual image; others need a repository with Slurm.
 OWN_OS = "ubuntu2404"
 STAND_IN_USD = 1.0
+# Of a boot without scripts, with some minutes to spare, and of each script: their defaults here.
+BOOT_S, HOOK_S = 600, 300
 
 _SETTING: TypeAdapter[dict[str, str]] = TypeAdapter(
     dict[names.SlurmSetting, names.SettingValue], config={"defer_build": True}
@@ -38,16 +40,29 @@ def translate(
     _image(old, done)
     network(old, region, places, done)
     storage.shared(old, done)
+    custom.of_cluster(old, done)
     _monitoring(old, done)
     if old.iam and old.iam.permissions_boundary:
         done.file["permissions_boundary"] = old.iam.permissions_boundary
     pools.pools(old, _idle_s(old), region, places, done)
-    timeouts = old.dev_settings.timeouts if old.dev_settings else None
-    if timeouts and timeouts.compute_node_bootstrap_timeout:
-        done.file["timings"] = {"boot_bound_s": timeouts.compute_node_bootstrap_timeout}
+    _boot_bound(old, done)
     _prices(region, done)
     judge(text, done)
     return done
+
+
+def _boot_bound(old: Configuration, done: Translated) -> None:
+    """As long as ParallelCluster gives a node, where somebody said it or scripts need it."""
+    timeouts = old.dev_settings.timeouts if old.dev_settings else None
+    said_s = timeouts.compute_node_bootstrap_timeout if timeouts else None
+    scripts = [
+        sum(map(len, pool["hooks"].values()))
+        for pool in done.file["pools"].values()
+        if "hooks" in pool
+    ]
+    if said_s or scripts:
+        needed_s = BOOT_S + max(scripts, default=0) * HOOK_S
+        done.file["timings"] = {"boot_bound_s": max(said_s or BOOT_BOUND_S, needed_s)}
 
 
 def _idle_s(old: Configuration) -> int:

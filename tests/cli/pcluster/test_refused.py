@@ -1,0 +1,92 @@
+"""`tidegate import pcluster`: what it refuses, and why."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.cli.pcluster.imported import changed, run, written
+from tidegate.cli.main import app
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("Region: us-east-1\n", "", "Region  missing: say in which it is, by --region"),
+        ("Region: us-east-1", "Region: us-moon-1", "region  us-moon-1 is no region of AWS"),
+        ("MaxCount: 8", "MaxCount: 8, MaxCount: 9", "MaxCount  given twice, in line 13 and line"),
+        ("MinCount: 1", "MinCount: 9", "MinCount is 9, more than MaxCount (8)"),
+        ("MinCount: 1", "MinCount: -1", "MinCount  must be at least 0, is -1"),
+        ("MaxCount: 8", "MaxCount: many", "MaxCount  must be a whole number, is many"),
+        ("Scheduler: slurm", "Scheduler: awsbatch", "Scheduling.Scheduler  must be slurm"),
+        ("CapacityType: SPOT", "CapacityType: SPOTTY", "CapacityType  must be ONDEMAND or SPOT"),
+        ("InstanceType: c5.2xlarge, ", "", "has neither InstanceType nor Instances"),
+        ("SubnetIds: [subnet-0a1b2c3d]", "SubnetIds: subnet-1", "SubnetIds  must be a list"),
+        ("Name: small, ", "", "ComputeResources[0].Name  missing"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(
+    tmp_path: Path, old: str, new: str, said: str
+):
+    file = changed(tmp_path, old, new)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert said in done.stderr
+
+
+def test_the_region_may_be_said_but_not_against_the_file(tmp_path: Path):
+    file = changed(tmp_path, "Region: us-east-1\n", "")
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file), "--region", "eu-west-1"])
+    other = run("whole.yaml", "--region", "eu-west-1")
+
+    assert written(done)["region"] == "eu-west-1"
+    assert other.exit_code == 1
+    assert "us-east-1, but --region says eu-west-1" in other.stderr
+
+
+def test_a_zone_without_its_subnet_is_a_usage_error():
+    done = run("whole.yaml", "--zone", "us-east-1a")
+
+    assert done.exit_code == 2
+    assert "must be SUBNET=ZONE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"- a", "must be a mapping of names to values, like `name: dev`"),
+        (b"Name: x", "not a ParallelCluster 3 configuration: no Scheduling"),
+        (b"{", "not valid YAML at line 1, column 2"),
+        (b"a: 2026-13-41", "not valid YAML: month must be in 1..12"),
+        (b"a: \xff", "not UTF-8 text (line 1)"),
+        (None, "there is no such file"),
+    ],
+)
+def test_other_files_are_refused_in_a_sentence(tmp_path: Path, content: bytes | None, said: str):
+    source = tmp_path / "other.yaml"
+    if content is not None:
+        source.write_bytes(content)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(source)])
+
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{source}: {said}")
+
+
+def test_names_that_are_cut_stay_apart(tmp_path: Path):
+    old = "        - {Name: small, InstanceType: c5.2xlarge, MinCount: 1, MaxCount: 8}\n"
+    new = "".join(
+        f"        - {{Name: resource-with-a-long-name-{letter}, InstanceType: c5.large}}\n"
+        for letter in "abc"
+    )
+    file = changed(tmp_path, old, new)
+
+    done = CliRunner().invoke(app, ["import", "pcluster", str(file)])
+
+    names = written(done)["partitions"]["cpu"]["pools"]
+    assert len(set(names)) == len(written(done)["pools"]) == 3
+    assert max(map(len, names)) <= 31

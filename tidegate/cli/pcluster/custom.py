@@ -1,0 +1,144 @@
+"""What a site adds of its own: scripts at the boot, tags, security groups, faster root volumes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml
+from tidegate.cli.pcluster.shape import Configuration, Queue
+from tidegate.wire.deployment import HeadModel
+from tidegate.wire.hooks import HookModel
+from tidegate.wire.pool_models import PoolModel
+from tidegate.wire.problems import problems_of
+from tidegate.wire.section import Section
+from tidegate.wire.tags import Tags
+
+# ParallelCluster's words -> ours, on nodes and on the head, which has one moment for them.
+OF_NODES = {"OnNodeStart": "on_node_start", "OnNodeConfigured": "on_node_configured"}
+OF_HEAD = {"OnNodeConfigured": "on_head_configured"}
+STAND_IN_SHA256 = "0" * 64
+
+type Path = tuple[str, ...]
+
+
+class _Tagged(Section):
+    """The part of a cluster file that has tags."""
+
+    tags: Tags
+
+
+def of_cluster(old: Configuration, done: Translated) -> None:
+    """Tags of everything, and what the head has of its own."""
+    tags: dict[str, str] = {}
+    for each in old.tags or ():
+        try:
+            tags = dict(_Tagged.model_validate({"tags": {**tags, each.key: each.value}}).tags)
+        except ValidationError as error:
+            done.lose(f"Tags[{each.key}]", "tags", f"is not borne: {_reason(error, _Tagged)}")
+    if tags:
+        done.file["tags"] = tags
+    head = old.head_node
+    if head is None:
+        return
+    groups = head.networking.additional_security_groups if head.networking else None
+    if own := _groups(groups or [], "HeadNode", done):
+        done.file.setdefault("head", {})["security_groups"] = own
+    actions = head.custom_actions or {}
+    if hooks := _hooks(actions, OF_HEAD, ("hooks",), "HeadNode.CustomActions", done):
+        done.file["hooks"] = hooks
+
+
+def of_pool(queue: Queue, name: str, done: Translated) -> Yaml:
+    """What nodes of the queue have of their own, for the pool of this name."""
+    place = f"Scheduling.SlurmQueues[{queue.name}]"
+    made: Yaml = {}
+    groups = queue.networking.additional_security_groups if queue.networking else None
+    if found := _groups(groups or [], place, done):
+        made["security_groups"] = found
+    made |= _volume(queue, place, done)
+    path = ("pools", name, "hooks")
+    actions = queue.custom_actions or {}
+    if hooks := _hooks(actions, OF_NODES, path, f"{place}.CustomActions", done):
+        made["hooks"] = hooks
+    return made
+
+
+def _groups(groups: list[str], place: str, done: Translated) -> list[str]:
+    try:
+        return list(HeadModel.model_validate({"security_groups": groups}).security_groups)
+    except ValidationError as error:
+        where = f"{place}.Networking.AdditionalSecurityGroups"
+        done.lose(where, "security-groups", f"are left out: {_reason(error, HeadModel)}")
+        return []
+
+
+def _volume(queue: Queue, place: str, done: Translated) -> Yaml:
+    """gp3's figures; other kinds are told by their key."""
+    volume = queue.root_volume
+    if volume is None:
+        return {}
+    fast: Yaml = {"root_gib": volume.size} if volume.size else {}
+    if volume.iops and volume.iops > 3000:
+        fast["root_iops"] = volume.iops
+    if volume.throughput and volume.throughput > 125:
+        fast["root_throughput_mib_s"] = volume.throughput
+    try:
+        PoolModel.model_validate(
+            {
+                "instance_types": ["m6i.large"],
+                "zones": ["us-east-1a"],
+                "capacity_types": ["spot"],
+                **fast,
+            }
+        )
+    except ValidationError as error:
+        where = f"{place}.ComputeSettings.LocalStorage.RootVolume"
+        done.lose(
+            where,
+            "volume-performance",
+            f"is as large, but not as fast: {_reason(error, PoolModel)}",
+        )
+        return {"root_gib": volume.size} if volume.size else {}
+    return fast
+
+
+def _hooks(
+    actions: Mapping[str, Any], words: Mapping[str, str], path: Path, place: str, done: Translated
+) -> Yaml:
+    """Their scripts in order. One by HTTP needs its checksum, which only you can make."""
+    made: Yaml = {}
+    for moment, action in actions.items():
+        if not action:
+            continue
+        if moment not in words:
+            means = "scripts do not run then; see hooks.on_head_configured"
+            done.lose(f"{place}.{moment}", "hooks", means)
+            continue
+        scripts = action.get("Sequence") or [action]
+        for index, script in enumerate(scripts):
+            hook = _hook(script, (*path, words[moment], str(index)), f"{place}.{moment}", done)
+            if hook:
+                made.setdefault(words[moment], []).append(hook)
+    return made
+
+
+def _hook(script: Mapping[str, Any], path: Path, place: str, done: Translated) -> Yaml:
+    hook: Yaml = {"source": script.get("Script")}
+    if args := script.get("Args"):
+        hook["args"] = [str(each) for each in args]
+    is_http = str(hook["source"]).startswith("http")
+    try:
+        HookModel.model_validate(hook | ({"sha256": STAND_IN_SHA256} if is_http else {}))
+    except ValidationError as error:
+        done.lose(place, "hooks", f"{hook['source']} does not run: {_reason(error, HookModel)}")
+        return {}
+    if is_http:
+        hook["sha256"] = None
+        text = f"of {hook['source']}: curl -fsS URL | sha256sum"
+        done.gaps.append(Gap((*path, "sha256"), text, STAND_IN_SHA256))
+    return hook
+
+
+def _reason(error: ValidationError, model: type[BaseModel]) -> str:
+    return problems_of(error, model)[0].text
