@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from bench.vm.machines import Machines, became_ready, machines, made_image
-from bench.vm.probes import PROBES, Probe
+from bench.vm.probes import PROBES, Probe, people
 from local import namespaces
 from tests.worlds import wait_for
 
@@ -55,6 +55,7 @@ def main(word: str) -> int:
             print("\n".join(faults))
             return 1
         print(f"they are ready after {time.monotonic() - began_s:.0f} s", flush=True)
+        people(made)
         results = [tried(probe, made) for probe in PROBES if word in probe.name]
     print(f"{sum(results)} of {len(results)} hold, {time.monotonic() - began_s:.0f} s")
     return 0 if all(results) else 1

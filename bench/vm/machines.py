@@ -112,19 +112,24 @@ class Machines:
         head.boot()
         return head
 
-    def boot_node(self) -> Guest:
+    def boot_node(
+        self, name: str = "node", number: int = 1, memory_mib: int = MEMORY_MIB, clock_s: int = 0
+    ) -> Guest:
         identity = Identity(
-            NODE_ID,
+            f"{NODE_ID[:-1]}{number}",
             SHAPE.instance_type,
             "us-east-1a",
             "on-demand",
-            "10.77.1.1",
+            f"10.77.1.{number}",
             tags={"tidegate:pool": "gpu", "tidegate:launch": "bench-1"},
             user_data=data_of_node(self.network.cloud, node_values(self.network.cloud.munge)),
-            mac="02:00:00:00:00:02",
+            mac=f"02:00:00:00:01:{number:02}",
         )
         self.network.admit(identity)
-        node = self.add(GuestSpec("node", SHAPE.instance_type, identity.mac, memory_mib=MEMORY_MIB))
+        spec = GuestSpec(
+            name, SHAPE.instance_type, identity.mac, memory_mib=memory_mib, clock_s=clock_s
+        )
+        node = self.add(spec)
         node.boot()
         return node
 

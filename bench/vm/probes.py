@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.vm.guest import Guest
-from bench.vm.machines import NODE_ID, SHORT_S, Machines, became_ready
+from bench.vm.machines import BOOT_S, NODE_ID, SHORT_S, Machines, became_ready
 from tests.e2e.boot_world import READY
 from tests.worlds import wait_for
 
@@ -211,6 +211,22 @@ def killed(machines: Machines) -> str:
     return f"{job_state(machines, job_id)}; {node_state(machines)}"
 
 
+# Nodes that must end by themselves: 83 % of the memory that they promise, a clock ten minutes late.
+SICK = {"small": (2, 1700, 0), "late": (3, 2048, -600)}
+
+
+def sick(machines: Machines, name: str) -> str:
+    """How a node ended; both boot side by side, whichever is asked for."""
+    for each, (number, memory_mib, clock_s) in SICK.items():
+        if each not in machines.guests:
+            machines.boot_node(each, number, memory_mib, clock_s)
+    node = machines.guests[name]
+    wait_for(lambda: not node.is_alive or READY in node.said(), BOOT_S)
+    said = re.findall(r"stage \w+ failed [^\n\r]*", node.said())
+    node.pull_the_plug()
+    return " ".join(said) or node.said()[-300:]
+
+
 CLOSED = "none-else"
 PROBES = (
     Probe("the head's boot", "done", lambda machines: failed_units(machines.head)),
@@ -230,5 +246,15 @@ PROBES = (
     Probe("a job during a restart of slurmctld", "COMPLETED through", restart),
     Probe("a job during a deployment", "COMPLETED through; done", redeploy),
     Probe("a job while the head reboots", "COMPLETED through; waits PENDING; done", reboot),
+    Probe(
+        "a node with less memory than it promises",
+        r"stage slurmd failed \(exit 78\).*Low RealMemory.*",
+        lambda machines: sick(machines, "small"),
+    ),
+    Probe(
+        "a node whose clock is off",
+        r"stage health failed \(exit 78\): the clock is -\d+ s off.*",
+        lambda machines: sick(machines, "late"),
+    ),
     Probe("a job whose node is lost", r"PENDING; CPUTot=4 State=DOWN.*", killed),
 )
