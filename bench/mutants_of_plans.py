@@ -64,8 +64,8 @@ FAULTS_OF_PLANS = (
         "spot is bought for jobs that lose more there than they save",
         (
             "core/offers/offers.py",
-            "            if self.losses.is_lossy(offer_group.pool, offering, need):",
-            "            if False:",
+            "            found &= ~self.losses.mask(need, pool, offer_group.catalogue, found)",
+            "            pass",
         ),
     ),
     mutant(

@@ -3,12 +3,16 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, job, offering, pool
 from tidegate.core.demand.demand import Need, demand
+from tidegate.core.demand.fit import lacks
 from tidegate.core.model.cluster import Cluster, Partition, Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.slurm import Job, Reading
+from tidegate.core.offers.catalogue import Catalogue, bits, entry
 from tidegate.core.offers.cost import billed_hours
 from tidegate.core.offers.loss import HOPELESS_FACTOR, Losses, asked, lossy
 
@@ -175,3 +179,39 @@ def test_where_nothing_else_is_sold_the_remedy_is_to_sell_it() -> None:
 
     assert "what it costs without interruptions" in found.sentence
     assert "have pool spot buy on demand too" in found.remedy
+
+
+SLICED = replace(T4_BIG, gpus=16, gpu_type="t4.slice")
+
+
+@given(
+    st.lists(st.floats(0.05, 8.0), min_size=6, max_size=6),
+    st.lists(st.sampled_from([0.0, 0.05, 0.4, 3.0]), min_size=3, max_size=3),
+    st.sampled_from([600.0, HOUR_S, 30 * HOUR_S]),
+    st.booleans(),
+    st.sampled_from(["one pool", "spot alone", "sliced elsewhere", "no price"]),
+)
+def test_all_entries_at_once_are_judged_as_each_by_itself(
+    usd: list[float], hazards: list[float], time_limit_s: float, is_requeueable: bool, how: str
+) -> None:
+    types = (T4, T4_BIG, A10G)
+    markets = (Market.SPOT,) if how == "spot alone" else (Market.SPOT, Market.ON_DEMAND)
+    of = only(pool("first", types, markets=markets), pool("second", (SLICED, A10G)))
+    pairs = [offering(each, market) for each in types for market in reversed(Market)]
+    paid = [each for each in pairs if not each.market.is_prepaid]
+    prices = {**of.prices, **dict(zip(paid, usd, strict=True))}
+    if how == "no price":
+        prices[offering(T4, Market.ON_DEMAND)] = 0.0
+    if how == "one pool":
+        of = replace(of, pools=of.pools[:1], partitions=(Partition("gpu", ("first",)),))
+    spot = [offering(each) for each in types]
+    of = replace(of, prices=prices, hazards=dict(zip(spot, hazards, strict=True)))
+    entries = tuple(entry(each, [(prices[on], on)]) for each, on in zip(types, spot, strict=True))
+    wants = need(of, job(time_limit_s=time_limit_s, is_requeueable=is_requeueable))
+    fitting = [number for number, each in enumerate(types) if not lacks(wants.shape, each)]
+
+    mask = sum(1 << number for number in fitting)
+    found = Losses(of).mask(wants, of.pools[0], Catalogue(entries), mask)
+
+    alone = {number for number in fitting if Losses(of).is_lossy(of.pools[0], spot[number], wants)}
+    assert set(bits(found)) == alone

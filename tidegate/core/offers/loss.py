@@ -1,18 +1,47 @@
 """Whether spot is worth its interruptions to a job, beside the same nodes on demand."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.durations import span
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Shape
 from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.offers.catalogue import Catalogue, bits
 from tidegate.core.offers.cost import allows_time, billed_hours, run_s
 
 # Where nothing but spot is sold for a job, it waits only when it is expected to cost so many times
 # what it would cost without interruptions: it would be started again and again.
 HOPELESS_FACTOR = 20.0
+
+
+type _OnDemand = Mapping[str, Mapping[InstanceType, float]]
+"""What the pools that may run a job sell on demand, whatever it asks of a node: by name, what it is
+in the pools (one may slice its GPUs, another not), and the lowest price of each.
+"""
+
+
+@frozen
+class _Dearest:
+    """Spot entries of one hazard, by what they cost beside the same type on demand.
+
+    `least_first`: the pairs of prices; `masks[n]`: the entries from the n-th on.
+    """
+
+    least_first: Sequence[tuple[float, float]]
+    masks: Sequence[int]
+
+    def lossy(self, steady: float, hours: float) -> int:
+        """Those that cost no less than on demand, for so many hours instead of the steady ones."""
+
+        def is_lossy(prices: tuple[float, float]) -> bool:
+            return prices[0] * hours / (prices[1] * steady) >= 1.0
+
+        return self.masks[bisect_left(self.least_first, True, key=is_lossy)]
 
 
 class Losses:
@@ -21,7 +50,10 @@ class Losses:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._ratios: dict[tuple[object, str, Offering], float] = {}
+        self._on_demands: dict[object, _OnDemand] = {}
         self._elsewhere: dict[object, dict[str, float]] = {}
+        self._dearest: dict[tuple[int, int], tuple[dict[float, _Dearest], int]] = {}
+        self._catalogues: list[Catalogue] = []  # as long as their ids count
 
     def is_lossy(self, pool: Pool, offering: Offering, need: Need) -> bool:
         """Whether the job is not expected to end there at less than its cost elsewhere.
@@ -32,48 +64,123 @@ class Losses:
             return False
         return self.ratio(need, pool, offering) >= 1.0
 
+    def mask(self, need: Need, pool: Pool, catalogue: Catalogue, fitting: int) -> int:
+        """Of the spot entries that fit the job those that are lossy, by their cheapest zones."""
+        if need.where and need.where.is_bound:
+            return 0
+        sold = self._on_demand(need)
+        key = id(catalogue), id(sold)
+        if key not in self._dearest:
+            self._catalogues.append(catalogue)
+            self._dearest[key] = self._sorted(catalogue, sold)
+        by_hazard, others = self._dearest[key]
+        found, steady = 0, self._steady(need, pool)
+        for hazard, dearest in by_hazard.items():
+            found |= dearest.lossy(steady, self._hours(need, pool, hazard))
+        for number in bits(others & fitting):
+            if self.is_lossy(pool, catalogue.entries[number].offering, need):
+                found |= 1 << number
+        return found & fitting
+
+    def _sorted(self, catalogue: Catalogue, sold: _OnDemand) -> tuple[dict[float, _Dearest], int]:
+        """By hazard; and the entries of types that are not sold on demand, or not as the same."""
+        others = 0
+        prices: dict[float, list[tuple[float, float, float, int]]] = {}
+        for number, each in enumerate(catalogue.entries):
+            spot_usd = self.cluster.prices.get(each.offering, 0.0)
+            variants = sold.get(each.instance_type.name, {})
+            usd = variants.get(each.instance_type) if len(variants) == 1 else None
+            if usd is None:
+                others |= 1 << number
+                continue
+            of_hazard = prices.setdefault(self.cluster.hazard_per_hour(each.offering), [])
+            of_hazard.append((spot_usd / usd, spot_usd, usd, number))
+        found: dict[float, _Dearest] = {}
+        for hazard, each_price in prices.items():
+            each_price.sort()
+            masks = [0]
+            for *_, number in reversed(each_price):
+                masks.append(masks[-1] | 1 << number)
+            pairs = [(spot_usd, usd) for _, spot_usd, usd, _ in each_price]
+            found[hazard] = _Dearest(pairs, masks[::-1])
+        return found, others
+
     def ratio(self, need: Need, pool: Pool, offering: Offering) -> float:
         """What the job is expected to cost on such spot nodes, by its cost elsewhere: on the same
         nodes on demand, or where none of its pools sells these, on the cheapest that hold it.
         """
         key = asked(need), pool.name, offering
         if key not in self._ratios:
-            cluster, boot_s = self.cluster, pool.boot_s
-            steady = billed_hours(need, boot_s=boot_s, hazard_per_hour=0.0, checkpoint_s=None)
-            hours = billed_hours(
-                need,
-                boot_s=boot_s,
-                hazard_per_hour=cluster.hazard_per_hour(offering),
-                checkpoint_s=pool.checkpoint_s,
-            )
-            spot_usd, elsewhere = cluster.prices.get(offering, 0.0), self.elsewhere(need)
-            of_type = elsewhere.get(offering.instance_type)
-            usd = of_type or min(elsewhere.values(), default=spot_usd * HOPELESS_FACTOR)
+            steady = self._steady(need, pool)
+            hours = self._hours(need, pool, self.cluster.hazard_per_hour(offering))
+            spot_usd = self.cluster.prices.get(offering, 0.0)
+            usd = self._usd_on_demand(need, offering.instance_type)
+            if usd is None:
+                usd = min(self.elsewhere(need).values(), default=spot_usd * HOPELESS_FACTOR)
             self._ratios[key] = spot_usd * hours / (usd * steady) if usd else 0.0
         return self._ratios[key]
+
+    def _steady(self, need: Need, pool: Pool) -> float:
+        return billed_hours(need, boot_s=pool.boot_s, hazard_per_hour=0.0, checkpoint_s=None)
+
+    def _hours(self, need: Need, pool: Pool, hazard_per_hour: float) -> float:
+        return billed_hours(
+            need,
+            boot_s=pool.boot_s,
+            hazard_per_hour=hazard_per_hour,
+            checkpoint_s=pool.checkpoint_s,
+        )
+
+    def _usd_on_demand(self, need: Need, name: str) -> float | None:
+        """Of a type that holds one node's share of the job; None: none of its pools sells it."""
+        return _least(self._on_demand(need).get(name, {}), need.shape)
+
+    def is_elsewhere(self, need: Need) -> bool:
+        """Whether any of its pools sells it a node on demand."""
+        sold = self._on_demand(need).values()
+        return any(not lacks(need.shape, of) for variants in sold for of in variants)
 
     def elsewhere(self, need: Need) -> Mapping[str, float]:
         """The on-demand price of each instance type that the job's pools sell and that holds one
         node's share of it.
         """
-        key = need.pools, need.shape, need.constraint, need.time_limit_s
+        sold = self._on_demand(need)
+        key = id(sold), need.shape
         if key not in self._elsewhere:
-            found = self._elsewhere[key] = {}
-            for usd, name in self._sold(need):
-                found[name] = min(usd, found.get(name, usd))
+            named = ((name, _least(variants, need.shape)) for name, variants in sold.items())
+            self._elsewhere[key] = {name: usd for name, usd in named if usd is not None}
         return self._elsewhere[key]
 
-    def _sold(self, need: Need) -> Iterator[tuple[float, str]]:
-        for pool in self.cluster.pools:
-            is_its = pool.name in need.pools and Market.ON_DEMAND in pool.markets
-            for each in pool.instance_types if is_its and allows_time(pool, need) else ():
-                features = pool.features(each.name, Market.ON_DEMAND)
-                if lacks(need.shape, each) or not satisfies(need.constraint, features):
+    def _on_demand(self, need: Need) -> _OnDemand:
+        pools = [
+            pool
+            for pool in self.cluster.pools
+            if pool.name in need.pools and Market.ON_DEMAND in pool.markets
+            if allows_time(pool, need)
+        ]
+        key = tuple(pool.name for pool in pools), need.constraint
+        if key not in self._on_demands:
+            found: dict[str, dict[InstanceType, float]] = {}
+            for usd, each in self._sold(pools, need.constraint):
+                variants = found.setdefault(each.name, {})
+                variants[each] = min(usd, variants.get(each, usd))
+            self._on_demands[key] = found
+        return self._on_demands[key]
+
+    def _sold(self, pools: Iterable[Pool], constraint: str) -> Iterator[tuple[float, InstanceType]]:
+        for pool in pools:
+            for each in pool.instance_types:
+                if not satisfies(constraint, pool.features(each.name, Market.ON_DEMAND)):
                     continue
                 for zone in pool.zones:
                     usd = self.cluster.prices.get(Offering(each.name, zone, Market.ON_DEMAND))
                     if usd:
-                        yield usd, each.name
+                        yield usd, each
+
+
+def _least(variants: Mapping[InstanceType, float], shape: Shape) -> float | None:
+    """The lowest price of those that hold the shape; None: none does."""
+    return min((usd for of, usd in variants.items() if not lacks(shape, of)), default=None)
 
 
 def asked(need: Need) -> tuple[object, ...]:
@@ -93,7 +200,7 @@ def asked(need: Need) -> tuple[object, ...]:
 
 def lossy(losses: Losses, need: Need, pool: Pool, *, offering: Offering) -> WhyNot:
     """Why the job gets no spot of the pool; `offering`: what is best there."""
-    ratio, is_elsewhere = losses.ratio(need, pool, offering), bool(losses.elsewhere(need))
+    ratio, is_elsewhere = losses.ratio(need, pool, offering), losses.is_elsewhere(need)
     hazard = losses.cluster.hazard_per_hour(offering)
     of = f"each of its {need.nodes} nodes is" if need.nodes > 1 else "its node is"
     before = f", was requeued {need.restarts} times" if need.restarts else ""

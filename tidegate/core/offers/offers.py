@@ -13,7 +13,7 @@ from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.catalogue import Catalogue, Entry, bits, entry, gres, vector
+from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, vector
 from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
@@ -203,16 +203,8 @@ class OfferGroups:
         elif offer_group.is_strict and found.bit_count() < pool.min_types:
             return 0
         if found and offer_group.market is Market.SPOT:
-            found = self._paying(need, offer_group, found)
+            found &= ~self.losses.mask(need, pool, offer_group.catalogue, found)
         return found
-
-    def _paying(self, need: Need, offer_group: OfferGroup, mask: int) -> int:
-        """Without the entries on which the job would lose more than they save."""
-        for number in bits(mask):
-            offering = offer_group.catalogue.entries[number].offering
-            if self.losses.is_lossy(offer_group.pool, offering, need):
-                mask &= ~(1 << number)
-        return mask
 
     def options(self, need: Need) -> Iterator[Option]:
         """Every offering for the job, zone by zone, in the order in which to buy."""

@@ -56,7 +56,7 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Collection[Spot]) -> bool
     constraint, cluster = with_feature(job.constraint, STEADY), work.snapshot.cluster
     if constraint is None or constraint == job.constraint:
         return False
-    if not work.offer_groups.losses.elsewhere(need):
+    if not work.offer_groups.losses.is_elsewhere(need):
         return False
     pools = {pool.name: pool for pool in cluster.pools if pool.name in need.pools}
     for name, offering in spots:
