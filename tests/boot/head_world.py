@@ -9,6 +9,7 @@ A program of its own, since pytest stays outside the namespaces: prints what hap
 import hashlib
 import json
 import random
+import re
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -328,7 +329,8 @@ def killed(times: int) -> dict[str, Any]:
     cloud = start_cloud()
     with World(WorldSettings(AWS_PORT)) as world:
         stage = Stage(cloud, world, Hypervisor(cloud.ec2, world))
-        data = data_of_head(cloud, replace(stage.values(volume_id), update_poll_s=60))
+        values = replace(stage.values(volume_id), update_poll_s=60)
+        data = data_of_head(cloud, values)
         disks = (stage.disk(ebs_link(volume_id)),)
         head = world.boot(
             # Nobody's head: no name service knows it by the head's name, at no boot.
@@ -348,7 +350,7 @@ def killed(times: int) -> dict[str, Any]:
         is_ready = wait_for(lambda: head.console.read_text().count(READY) > num_ready)
         before = digests(head)
         again = head.run(["/opt/tidegate/boot/boot.sh"])
-        return {
+        found = {
             "is_ready": is_ready,
             "console": head.console.read_text()[-2000:],
             "queue": head.run(["squeue", "-h", "-o", "%j %T"]).stdout.strip(),
@@ -357,6 +359,22 @@ def killed(times: int) -> dict[str, Any]:
             "changed": sorted({*before.splitlines()} ^ {*digests(head).splitlines()}),
             "stages": head.run(["cat", "/var/log/tidegate/stages.jsonl"]).stdout,
         }
+        return {**found, "accounting_later": accounting_later(stage, head, values)}
+
+
+def accounting_later(stage: Stage, head: Machine, values: HeadValues) -> dict[str, Any]:
+    """A living head without accounting gets it by a deployment."""
+    data_of_head(stage.cloud, replace(values, slurm=replace(values.slurm, accounting=True)))
+    started = head.run([f"/{AGAIN}"])
+    listed = ["sacctmgr", "-nP", "list", "cluster", "format=cluster,controlhost"]
+    # It has a controller once slurmctld has told the database of itself.
+    is_told = wait_for(lambda: re.search(r"\|\S", head.run(listed).stdout))
+    return {
+        "started": started.returncode,
+        "is_told": bool(is_told),
+        "queue": head.run(["squeue", "-h", "-o", "%j %T"]).stdout.strip(),
+        "console": head.console.read_text()[-1500:],
+    }
 
 
 def scenario() -> dict[str, Any]:

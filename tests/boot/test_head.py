@@ -133,6 +133,13 @@ def test_a_second_run_of_the_head_s_stages_changes_nothing(cut_short):
     assert set(how.values()) == {"skip"}
 
 
+def test_accounting_may_be_switched_on_later(cut_short):
+    later = cut_short["accounting_later"]
+
+    assert later["is_told"], later
+    assert later["queue"] == "waits PENDING"
+
+
 def test_a_qos_that_a_new_partition_bears_is_made_before_slurmctld_reads_of_it(seen):
     assert seen["updates"]["qos"] == "QoS=team"
 

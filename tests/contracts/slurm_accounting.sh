@@ -4,6 +4,8 @@
 set -euo pipefail
 dir=$1 tables=/run/tables
 shift
+# shellcheck source=../../userdata/head/cluster_id.sh
+source "$dir/cluster_id.sh"
 export TMPDIR=$tables
 install -d -o mysql -g mysql /run/mysqld "$tables"
 mariadb-install-db --user=mysql --datadir="$tables" --skip-test-db \
@@ -44,8 +46,8 @@ pid=$(cat /run/slurmctld.pid)
 kill "$pid"
 # The first process of these namespaces collects no child: what ended stays as a zombie.
 while grep -q '^State:.[^Z]' "/proc/$pid/status" 2>/dev/null; do sleep 0.05; done
-# 24.11 made up a number for the cluster while it had no database, and keeps to it.
-rm -f /run/slurmctld.pid "$dir/state/clustername"
+rm -f /run/slurmctld.pid
+forget_other_id "$dir/state" bench || true
 slurmctld </dev/null >/dev/null 2>&1
 for _ in $(seq 200); do
     [[ $(scontrol ping) != *UP* ]] || exit 0

@@ -20,6 +20,7 @@ from tidegate.wire.partition_model import PartitionModel
 from userdata.render import SlurmPartition
 
 SCRIPT = Path(__file__).with_name("slurm_accounting.sh")
+CLUSTER_ID = Path(__file__).parents[2] / "userdata" / "head" / "cluster_id.sh"
 PAGE = Path(__file__).parents[2] / "docs" / "partitions.md"
 OPTIONS: dict[str, dict[str, object]] = {
     "all": {**ALL, "allow_groups": ["root"], "state": "up", "req_resv": False, "hidden": False},
@@ -64,6 +65,7 @@ def slurm() -> Iterator[RealSlurm]:
         pytest.skip("real path: needs slurmdbd and mariadbd")
     with slurm_of_its_own() as made:
         script = shutil.copy(SCRIPT, made.folder)
+        shutil.copy(CLUSTER_ID, made.folder)
         with (made.folder / "partitions").open("w") as file:
             file.write("".join(f"{line}\n" for line in lines()))
         made.run("sh", "-c", f"cat {made.folder}/partitions >> /etc/slurm/slurm.conf")

@@ -9,6 +9,8 @@
 
 # shellcheck source=/dev/null
 source files/qos.sh
+# shellcheck source=/dev/null
+source files/cluster_id.sh
 
 readonly TABLES=$DATA_DIR/mysql
 readonly DATABASE_UNIT=/etc/systemd/system/tidegate-mariadb.service
@@ -77,6 +79,8 @@ EOF_SQL
     await "slurmdbd does not answer" timeout 5 sacctmgr -n list cluster
     knows_cluster || sacctmgr -i add cluster "$CLUSTER"
     make_qos
+    # One that runs already would end as it hears of the other number.
+    ! forget_other_id "$STATE_DIR" "$CLUSTER" || systemctl try-restart slurmctld
 }
 
 # The packaged unit has its tables on the root disk, and would take the socket.
