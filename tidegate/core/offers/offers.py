@@ -226,13 +226,13 @@ class OfferGroups:
 
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations:
-            yield from self._prepaid_shelves(pool)
+            yield from self._prepaid_groups(pool)
         paid = _range_of(with_learnt(self._snapshot.cluster, self._snapshot.resting), self._resting)
         for market in pool.markets:
             if not market.is_prepaid:
                 yield from paid.offer_groups(pool, market)
 
-    def _prepaid_shelves(self, pool: Pool) -> Iterator[OfferGroup]:
+    def _prepaid_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         for market in (Market.RESERVED, Market.CAPACITY_BLOCK):
             if market not in pool.markets:
                 continue

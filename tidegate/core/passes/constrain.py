@@ -1,22 +1,23 @@
 """Jobs that Slurm must not start on spot: interruptions would cost them more than spot saves."""
 
-from collections.abc import Collection
+from collections.abc import Sequence
+from dataclasses import field
 
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.demand.demand import Need
-from tidegate.core.demand.fit import lacks, satisfies
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.demand.fit import satisfies
+from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Job
+from tidegate.core.offers.catalogue import Catalogue, entry, gres, vector
 from tidegate.core.passes.work import Work
 
 # An order is one message; the next look takes more.
 NAMES_MAX = 200
 
 STEADY = Market.ON_DEMAND.feature
-
-type Spot = tuple[str, Offering]
-"""A pool, and what a node of it was bought as."""
 
 
 def keep_off_spot(work: Work) -> None:
@@ -45,25 +46,56 @@ def keep_off_spot(work: Work) -> None:
         work.send(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
 
 
-def _spots(work: Work) -> set[Spot]:
-    """What is there on spot, boots, or is being bought."""
-    there = {(each.pool, each.offering) for each in work.bins.all}
-    return {each for each in there | work.launch_builder.bought if each[1].market is Market.SPOT}
+@frozen
+class _Spots:
+    """What a pool has on spot: an entry for each offering. `by_constraint`: those that meet it."""
+
+    pool: Pool
+    catalogue: Catalogue
+    by_constraint: dict[str, int] = field(default_factory=dict)
+
+    def open_to(self, need: Need) -> int:
+        """Those on which Slurm would start the job."""
+        fitting = self.catalogue.fit(vector(need.shape), gres(need.shape))
+        if not fitting or not need.constraint:
+            return fitting
+        if need.constraint not in self.by_constraint:
+            found = 0
+            for number, each in enumerate(self.catalogue.entries):
+                features = self.pool.features(each.instance_type.name, Market.SPOT)
+                found |= satisfies(need.constraint, features) << number
+            self.by_constraint[need.constraint] = found
+        return fitting & self.by_constraint[need.constraint]
 
 
-def _is_to_go(work: Work, job: Job, need: Need, spots: Collection[Spot]) -> bool:
+def _spots(work: Work) -> list[_Spots]:
+    """What is there on spot, boots, or is being bought, by pool."""
+    cluster = work.snapshot.cluster
+    there = {(each.pool, each.offering) for each in work.bins.all} | work.launch_builder.bought
+    found: list[_Spots] = []
+    for pool in cluster.pools:
+        entries = [
+            entry(of, [(cluster.prices.get(offering, 0.0), offering)])
+            for name, offering in there
+            if name == pool.name and offering.market is Market.SPOT
+            if (of := cluster.instance_type(offering.instance_type))
+        ]
+        entries.sort(key=lambda each: (each.usd_per_hour, each.offering))
+        if entries:
+            found.append(_Spots(pool, Catalogue(tuple(entries))))
+    return found
+
+
+def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool:
     """Whether it could start on one of them, should not, and has another place to go to."""
-    constraint, cluster = with_feature(job.constraint, STEADY), work.snapshot.cluster
+    constraint = with_feature(job.constraint, STEADY)
     if constraint is None or constraint == job.constraint:
         return False
-    if not work.offer_groups.losses.is_elsewhere(need):
+    losses = work.offer_groups.losses
+    if not losses.is_elsewhere(need):
         return False
-    pools = {pool.name: pool for pool in cluster.pools if pool.name in need.pools}
-    for name, offering in spots:
-        pool, of = pools.get(name), cluster.instance_type(offering.instance_type)
-        if pool is None or of is None or lacks(need.shape, of):
-            continue
-        is_open = satisfies(need.constraint, pool.features(of.name, Market.SPOT))
-        if is_open and work.offer_groups.losses.is_lossy(pool, offering, need):
-            return True
-    return False
+    return any(
+        losses.mask(need, each.pool, each.catalogue, fitting)
+        for each in spots
+        if each.pool.name in need.pools and (fitting := each.open_to(need))
+    )
