@@ -35,7 +35,8 @@ def words(text: str) -> str:
 def people(machines: Machines) -> str:
     """alice and bob by useradd, and what the agent would publish of them."""
     return machines.head.sh(
-        "useradd -u 2001 -m -s /bin/bash alice; useradd -u 2002 -m -s /bin/bash bob;"
+        "for of in 2001:alice 2002:bob; do getent passwd ${of#*:} >/dev/null ||"
+        " useradd -u ${of%:*} -m -s /bin/bash ${of#*:}; done;"
         " mkdir -p /shared/.tidegate/users;"
         " for of in passwd group; do getent $of alice bob >/shared/.tidegate/users/$of; done;"
         " stat -c '%n %U %a' /shared/home/alice | paste -sd' '"
