@@ -14,9 +14,16 @@ prolog() {
 pipes=/run/tidegate/mps/$SLURM_JOB_ID
 install -d -m 755 /run/tidegate/mps
 install -d -m 700 -o "$SLURM_JOB_UID" "$pipes" "$pipes/log"
-exec systemd-run -q --unit="tidegate-mps-$SLURM_JOB_ID" --uid="$SLURM_JOB_UID" \
+systemd-run -q --unit="tidegate-mps-$SLURM_JOB_ID" --uid="$SLURM_JOB_UID" \
     --setenv=CUDA_VISIBLE_DEVICES="$SLURM_JOB_GPUS" --setenv=CUDA_MPS_PIPE_DIRECTORY="$pipes" \
-    --setenv=CUDA_MPS_LOG_DIRECTORY="$pipes/log" /usr/bin/nvidia-cuda-mps-control -f
+    --setenv=CUDA_MPS_LOG_DIRECTORY="$pipes/log" /usr/bin/nvidia-cuda-mps-control -f || exit
+# It is started, but hears nobody before it has made its pipe: a job that is sooner goes without it.
+for ((try = 0; try < 50; try++)); do
+    [[ ! -e $pipes/control ]] || exit 0
+    sleep 0.1
+done
+echo "the MPS daemon of job $SLURM_JOB_ID has made no pipe in 5 s" >&2
+exit 0
 END_OF_PROLOG
 }
 
