@@ -340,6 +340,16 @@ def test_reconcile_alone_asks_for_prices_that_the_file_leaves_open(tmp_path, reg
     assert prices == {"FunctionsReconcileRole": asked}
 
 
+def test_who_buys_spot_alone_reads_the_list_to_judge_it_by(tmp_path):
+    pools = {n: {**pool, "capacity_types": ["spot"]} for n, pool in dev_file()["pools"].items()}
+    file = dev_file(pools=pools, prices_usd_per_hour=None)
+    made = synthesized(tmp_path, file)["tidegate-dev"]
+
+    asked = listed(statement(made, "FunctionsReconcileRole", "Prices")["Action"])
+
+    assert asked == ["ec2:DescribeSpotPriceHistory", "pricing:GetProducts"]
+
+
 def test_machines_read_the_very_objects_of_their_hooks(tmp_path):
     of_cluster = {
         "on_node_start": [{"source": "s3://site-hooks/tools/start.sh"}],

@@ -117,6 +117,19 @@ def test_bounds_follow_the_type_and_others_are_counted() -> None:
     assert "g4dn.12xlarge in c, which is not believed" in of_one
 
 
+def test_spot_is_judged_by_the_list_of_the_region() -> None:
+    """g4dn.xlarge costs 0.526 on demand in us-east-1, and in Sao Paulo 0.894."""
+    near_on_demand, listed = Quote(T4.name, 0.88, ZONE), Quote(T4.name, 0.894)
+    assert believed(left_open(), [near_on_demand], Market.SPOT)[0] == ()
+
+    kept, doubt = believed(left_open(), [near_on_demand], Market.SPOT, [listed])
+
+    assert (kept, doubt) == ((near_on_demand,), "")
+    dear = replace(near_on_demand, usd_per_hour=1.35)
+    _, doubt = believed(left_open(), [dear], Market.SPOT, [listed])
+    assert "beside an on-demand price of 0.894" in doubt
+
+
 def test_what_was_not_asked_for_is_left_out() -> None:
     assert believed(left_open(), [Quote("x9.large", 0.1, ZONE)], Market.SPOT) == ((), "")
 

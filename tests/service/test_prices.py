@@ -8,8 +8,9 @@ from tests.make import A10G, T4, ZONE, at_estimates, cluster, offering, pool
 from tests.service.conftest import World
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import NotAuthorized, Throttled, TidegateError
-from tidegate.core.model.market import NEVER_SEEN, Quote, SeenMarket
+from tidegate.core.model.market import NEVER_SEEN, ON_DEMAND_HOLDS_S, Quote, SeenMarket
 from tidegate.service.prices import ON_DEMAND_EVERY_S, SPOT_EVERY_S, Prices
+from tidegate.sim.faults import KillAt
 from tidegate.sim.prices import SimPrices
 
 SPOT = Quote(T4.name, 0.3, ZONE)
@@ -61,7 +62,7 @@ def test_spot_is_read_each_quarter_of_an_hour_and_the_list_each_day(market: Trad
     assert len(market.feed.asked) == 5
 
 
-def test_each_market_is_asked_for_the_types_that_it_sells_here() -> None:
+def test_the_list_is_read_of_every_type_and_spot_of_those_bought_so() -> None:
     of = cluster(
         pool("a", (T4,), markets=(Market.SPOT,)), pool("b", (A10G,), markets=(Market.ON_DEMAND,))
     )
@@ -69,7 +70,20 @@ def test_each_market_is_asked_for_the_types_that_it_sells_here() -> None:
 
     market.refresh()
 
-    assert market.feed.asked == [(T4.name,), (A10G.name,)]
+    assert market.feed.asked == [(T4.name, A10G.name), (T4.name,)]
+
+
+def test_spot_is_judged_by_the_list_of_the_region_as_long_as_that_holds() -> None:
+    of = cluster(pool("a", (T4,), markets=(Market.SPOT,)))
+    market = Trading(World(at_estimates(of)))
+    dear = replace(SPOT, usd_per_hour=0.88)
+    market.feed.listed, market.feed.sold = [replace(LISTED, usd_per_hour=0.894)], [dear]
+
+    assert market.refresh().spot == (dear,)
+
+    market.feed.listed = []
+    market.world.clock.advance(ON_DEMAND_HOLDS_S)
+    assert "is not believed beside an on-demand price of 0.526" in market.refresh().spot_trouble
 
 
 def test_a_clock_that_was_put_back_does_not_stop_it(market: Trading) -> None:
@@ -131,6 +145,7 @@ def test_where_the_list_cannot_be_asked_for_nothing_is_wrong(market: Trading) ->
 
 def test_nobody_is_asked_where_the_file_says_every_price() -> None:
     market = Trading(World(cluster()))
+    market.world.break_with(calls := KillAt(None))
 
     assert market.refresh() == NEVER_SEEN
-    assert market.feed.asked == []
+    assert (market.feed.asked, calls.points) == ([], [])

@@ -8,7 +8,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.market import Quote, SeenMarket
+from tidegate.core.model.market import NEVER_SEEN, Quote, SeenMarket
 from tidegate.core.offers.market import believed
 from tidegate.ports import Clock, Ledger
 
@@ -46,31 +46,42 @@ class Prices:
         """Read again what is old, and keep what can be believed.
 
         What cannot be read is tried again the next time; until then the last prices count, as long
-        as they hold. Errors: Throttled and NotAuthorized of the ledger.
+        as they hold. The list comes first: spot prices are judged by it. Errors: Throttled and
+        NotAuthorized of the ledger.
         """
+        if not self.cluster.estimates:
+            return NEVER_SEEN
         known = self.ledger.view().seen_market
-        spot, on_demand = self._types(Market.SPOT), self._types(Market.ON_DEMAND)
-        now_s, seen = self.clock.now_s(), known
-        if spot and _is_due(known.spot_at_s, now_s, SPOT_EVERY_S):
-            quotes, trouble = self._read(Market.SPOT, lambda: self.feed.spot(spot))
-            seen = replace(seen, spot_trouble=trouble)
-            if quotes:
-                seen = replace(seen, spot=quotes, spot_at_s=now_s)
-        if on_demand and _is_due(known.on_demand_at_s, now_s, ON_DEMAND_EVERY_S):
-            quotes, trouble = self._read(Market.ON_DEMAND, lambda: self.feed.on_demand(on_demand))
-            seen = replace(seen, on_demand_trouble=trouble)
-            if quotes:
-                seen = replace(seen, on_demand=quotes, on_demand_at_s=now_s)
+        seen = self._with_spot(self._with_list(known))
         if seen != known:
             self.ledger.see_market(seen)
         return seen
 
-    def _types(self, market: Market) -> list[str]:
-        asked = (each for each in self.cluster.estimates if each.market is market)
-        return sorted({each.instance_type for each in asked})
+    def _with_list(self, seen: SeenMarket) -> SeenMarket:
+        """Of every type: where on demand is not bought, the list tells which spot price is odd."""
+        now_s = self.clock.now_s()
+        if not _is_due(seen.on_demand_at_s, now_s, ON_DEMAND_EVERY_S):
+            return seen
+        types = sorted({each.instance_type for each in self.cluster.estimates})
+        quotes, trouble = self._read(Market.ON_DEMAND, lambda: self.feed.on_demand(types))
+        seen = replace(seen, on_demand_trouble=trouble)
+        return replace(seen, on_demand=quotes, on_demand_at_s=now_s) if quotes else seen
+
+    def _with_spot(self, seen: SeenMarket) -> SeenMarket:
+        now_s, estimates = self.clock.now_s(), self.cluster.estimates
+        types = sorted({each.instance_type for each in estimates if each.market is Market.SPOT})
+        if not types or not _is_due(seen.spot_at_s, now_s, SPOT_EVERY_S):
+            return seen
+        listed = seen.on_demand if seen.has_on_demand(now_s) else ()
+        quotes, trouble = self._read(Market.SPOT, lambda: self.feed.spot(types), listed)
+        seen = replace(seen, spot_trouble=trouble)
+        return replace(seen, spot=quotes, spot_at_s=now_s) if quotes else seen
 
     def _read(
-        self, market: Market, read: Callable[[], tuple[Quote, ...] | None]
+        self,
+        market: Market,
+        read: Callable[[], tuple[Quote, ...] | None],
+        listed: tuple[Quote, ...] = (),
     ) -> tuple[tuple[Quote, ...], str]:
         """What can be believed, and a sentence about the rest; both empty where nobody is asked."""
         try:
@@ -79,7 +90,7 @@ class Prices:
             return (), f"{market} prices cannot be read, {type(trouble).__name__}: {trouble}"
         if quotes is None:
             return (), ""
-        kept, doubt = believed(self.cluster, quotes, market)
+        kept, doubt = believed(self.cluster, quotes, market, listed)
         if not kept and not doubt:
             return (), f"AWS says no {market} price of any instance type of the pools"
         return kept, doubt

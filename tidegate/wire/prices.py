@@ -114,9 +114,14 @@ def has_price_list(region: str) -> bool:
 
 
 def price_rights(cluster: Cluster, region: str) -> tuple[str, ...]:
-    """The actions by which a cluster of this region learns the prices that its file leaves open."""
+    """The actions by which a cluster of this region learns the prices that its file leaves open.
+
+    The list is read wherever one is open: spot prices are judged by it.
+    """
     markets = {offering.market for offering in cluster.estimates}
-    if not has_price_list(region):
+    if markets and has_price_list(region):
+        markets.add(Market.ON_DEMAND)
+    else:
         markets.discard(Market.ON_DEMAND)
     return tuple(sorted(ASKED_BY[each] for each in markets))
 

@@ -8,9 +8,10 @@ from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.market import Quote, SeenMarket
 
-# A price outside of these is not believed: a feed that fails must not steer what is bought. The
-# dearest region asks twice what the cheapest does for the same type, and spot was seen between
-# a twentieth of the on-demand price and a little over all of it.
+# A price outside of these is not believed: a feed that fails must not steer what is bought.
+# Regions ask up to 1.7 times us-east-1's list price for a GPU type. Spot saved up to 90 % of it in
+# AWS's Spot Advisor of July 2025; beside on demand only p5.48xlarge in ca-central-1 was dearer than
+# SPOT_MOST, by 1.62, in the weeks after its list price was cut.
 ON_DEMAND_FACTOR = 3.0
 SPOT_LEAST, SPOT_MOST = 1 / 25, 1.5
 
@@ -38,18 +39,25 @@ def at_market(cluster: Cluster, seen: SeenMarket, now_s: float) -> Cluster:
 
 
 def believed(
-    cluster: Cluster, quotes: Iterable[Quote], market: Market
+    cluster: Cluster, quotes: Iterable[Quote], market: Market, listed: Iterable[Quote] = ()
 ) -> tuple[tuple[Quote, ...], str]:
-    """Those of the quotes that can be meant, in order, and a sentence about the others or ""."""
+    """Those of the quotes that can be meant, in order, and a sentence about the others or "".
+
+    `listed`: the region's own list prices, by which its spot prices are judged; for types without
+    one, the file's on-demand price or us-east-1's list.
+    """
     about = {
         offering.instance_type: estimate.on_demand_usd_per_hour
         for offering, estimate in cluster.estimates.items()
     }
-    asked = [each for each in quotes if each.instance_type in about]
-    kept = [each for each in asked if _can_be_meant(each, about[each.instance_type], market)]
-    odd = [each for each in asked if each not in kept]
+    known = about | {each.instance_type: each.usd_per_hour for each in listed}
+    kept, odd = list[Quote](), list[Quote]()
+    for each in quotes:
+        if each.instance_type in about:
+            can_be_meant = _can_be_meant(each, known[each.instance_type], market)
+            (kept if can_be_meant else odd).append(each)
     kept.sort(key=lambda each: (each.instance_type, each.zone))
-    return tuple(kept), _disbelief(odd, about, market) if odd else ""
+    return tuple(kept), _disbelief(odd, known, market) if odd else ""
 
 
 def price_troubles(cluster: Cluster, seen: SeenMarket, now_s: float) -> Iterator[str]:
