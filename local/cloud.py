@@ -23,7 +23,7 @@ from local.clients import REGION, client_at
 from local.front import OBSERVER_KEY, Front
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
-from local.prices import PriceModel, install_prices
+from local.prices import LocalPrices, install_prices
 from local.shims import costs, tables
 from local.trouble import Trouble
 from tidegate.wire.events import SPOT_DETAIL_TYPE
@@ -64,7 +64,7 @@ class LocalCloud:
     host: str = "127.0.0.1"
     port: int = 0
     capacity: CapacityModel = field(default_factory=CapacityModel)
-    prices: PriceModel = field(default_factory=PriceModel)
+    prices: LocalPrices = field(default_factory=LocalPrices)
     _front: Front = field(init=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
     _server: BaseWSGIServer | None = None

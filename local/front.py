@@ -16,7 +16,7 @@ from local.iam.gate import Gate
 from local.iam.managed import install_managed_policies
 from local.iam.requests import body_of, is_s3_head, signer_of
 from local.iam.simulator import install_simulator
-from local.prices import PriceModel, get_products
+from local.prices import LocalPrices, get_products
 from local.trouble import App, ConnectionLost, Environ, Fault, Trouble, Troubles
 
 # The access key of clients that only watch, such as the demo's screen.
@@ -40,7 +40,7 @@ class Front:
     `authorizer.log` holds what was asked of IAM.
     """
 
-    def __init__(self, app: App, prices: PriceModel) -> None:
+    def __init__(self, app: App, prices: LocalPrices) -> None:
         self.app = app
         self.prices = prices
         self.calls: Counter[str] = Counter()

@@ -2,7 +2,7 @@
 
 moto says the same odd spot price of everything and has no Price List. Shapes as AWS's: of the
 Price List products that are JSON texts within JSON, several of a type told apart by `Filters`.
-Source: the API references of DescribeSpotPriceHistory and GetProducts, and an answer of each.
+Source: the API references of DescribeSpotPriceHistory and GetProducts.
 """
 
 import json
@@ -16,9 +16,8 @@ from moto.ec2.responses import EC2Response
 
 from local.iam.answers import Answer
 from tidegate.wire.catalogue import load_list_prices
+from tidegate.wire.prices import SPOT_SHARE
 
-# As for files that name no price.
-SPOT_SHARE = 0.5
 PRODUCT = "Linux/UNIX"
 
 # A price from before the one of now, which a history that begins now does not have.
@@ -26,14 +25,16 @@ CHANGED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class PriceModel:
+class LocalPrices:
     """`spot`, `on_demand`: texts that EC2 and the Price List say instead of the usual ones, by
     (instance type, zone) and by instance type; "": none. `currency`: of the Price List.
+    `products_of`: texts that stand in a type's products.
     """
 
     spot: dict[tuple[str, str], str] = field(default_factory=dict)
     on_demand: dict[str, str] = field(default_factory=dict)
     currency: str = "USD"
+    products_of: dict[str, str] = field(default_factory=dict)
 
     def spot_history(self, instance_types: list[str], zones: tuple[str, ...]) -> Iterator[Any]:
         for instance_type in instance_types:
@@ -52,6 +53,9 @@ class PriceModel:
     def products(self, asked: Mapping[str, str]) -> Iterator[str]:
         """Of one instance type, and of Linux without licences alone."""
         name = asked.get("instanceType", "")
+        if name in self.products_of:
+            yield self.products_of[name]
+            return
         listed = load_list_prices().get(name)
         usd = self.on_demand.get(name, f"{listed:.10f}" if listed else "")
         is_linux = asked.get("operatingSystem") == "Linux" and asked.get("preInstalledSw") == "NA"
@@ -62,7 +66,7 @@ class PriceModel:
                 yield _product(name, "0.0000000000", self.currency)
 
 
-def install_prices(model: PriceModel, zones: tuple[str, ...]) -> None:
+def install_prices(model: LocalPrices, zones: tuple[str, ...]) -> None:
     """EC2's answers; for every server and mock of this process."""
     responder: Any = EC2Response
 
@@ -73,7 +77,7 @@ def install_prices(model: PriceModel, zones: tuple[str, ...]) -> None:
     responder.describe_spot_price_history = describe_spot_price_history
 
 
-def get_products(model: PriceModel, body: bytes) -> Answer:
+def get_products(model: LocalPrices, body: bytes) -> Answer:
     """The Price List's answer to a call that may be made."""
     filters = json.loads(body).get("Filters", [])
     asked = {each["Field"]: each["Value"] for each in filters if each["Type"] == "TERM_MATCH"}

@@ -69,6 +69,26 @@ def test_a_price_in_another_currency_is_none(cloud: LocalCloud) -> None:
         cloud.prices.currency = "USD"
 
 
+@pytest.mark.parametrize(
+    "product",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"terms": null}',
+        '{"terms": {"OnDemand": []}}',
+        '{"terms": {"OnDemand": {"T": {"priceDimensions": {"D": null}}}}}',
+        '{"terms": {"OnDemand": {"T": {"priceDimensions": {"D": {"pricePerUnit": "0.5"}}}}}}',
+    ],
+)
+def test_a_product_of_another_shape_has_no_price(cloud: LocalCloud, product: str) -> None:
+    cloud.prices.products_of["g5.xlarge"] = product
+    try:
+        assert _real(cloud).on_demand(TYPES) == (Quote("g4dn.xlarge", 0.526),)
+    finally:
+        cloud.prices.products_of.clear()
+
+
 @pytest.mark.parametrize("said", ["free", "nan", "-1", "1e9"])
 def test_what_is_no_price_is_told_as_it_is(cloud: LocalCloud, said: str) -> None:
     cloud.prices.spot["g5.xlarge", "us-east-1a"] = said

@@ -1,15 +1,17 @@
 """What AWS asks for instances: EC2's spot prices and the list prices of the Price List service."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from tidegate.adapters.aws_errors import aws_call
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.market import Quote
 from tidegate.ports import Clock
-from tidegate.wire.finite import parse_json
+from tidegate.wire.finite import FINITE
 from tidegate.wire.prices import has_price_list
 
 if TYPE_CHECKING:
@@ -30,6 +32,31 @@ LISTED = {
     "preInstalledSw": "NA",
     "capacitystatus": "Used",
 }
+
+
+class _Part(BaseModel):
+    """A part of a product, of which most is left out. Source: API reference, GetProducts."""
+
+    model_config = FINITE
+
+
+class _Dimension(_Part):
+    """`amounts`: by currency."""
+
+    unit: str = ""
+    amounts: dict[str, str] = Field({}, alias="pricePerUnit")
+
+
+class _Term(_Part):
+    dimensions: dict[str, _Dimension] = Field({}, alias="priceDimensions")
+
+
+class _Terms(_Part):
+    on_demand: dict[str, _Term] = Field({}, alias="OnDemand")
+
+
+class _Product(_Part):
+    terms: _Terms = Field(default_factory=_Terms)
 
 
 @frozen
@@ -85,14 +112,13 @@ class AwsPrices:
 def _hourly(text: str) -> Iterator[float]:
     """USD per hour of a product, which is JSON in JSON."""
     try:
-        terms = parse_json(text)["terms"].get("OnDemand", {})
-    except (ValueError, KeyError):
+        product = _Product.model_validate_json(text)
+    except ValidationError:
         return
-    for term in terms.values():
-        for dimension in term.get("priceDimensions", {}).values():
-            price: Mapping[str, str] = dimension.get("pricePerUnit", {})
-            if dimension.get("unit") == "Hrs" and "USD" in price:
-                yield _usd(price["USD"])
+    for term in product.terms.on_demand.values():
+        for dimension in term.dimensions.values():
+            if dimension.unit == "Hrs" and "USD" in dimension.amounts:
+                yield _usd(dimension.amounts["USD"])
 
 
 def _usd(text: str) -> float:
