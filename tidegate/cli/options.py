@@ -1,8 +1,9 @@
 """What many commands take: which cluster, and how to show what was found."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,31 +45,23 @@ def named[Chosen: (Path, list[Path])](context: typer.Context, chosen: Chosen) ->
     return chosen
 
 
-ClusterOption = Annotated[
-    Path,
-    typer.Option(
+def _cluster_option(default: Callable[[], Path | list[Path]], says: str) -> Any:
+    return typer.Option(
         "--cluster",
         "-c",
         metavar="FILE",
         envvar=VARIABLE,
-        default_factory=only_cluster,
+        default_factory=default,
         callback=named,
         show_default=f"the only one in {CLUSTERS}/",
-        help="The cluster file.",
-    ),
-]
+        help=says,
+    )
+
+
+ClusterOption = Annotated[Path, _cluster_option(only_cluster, "The cluster file.")]
 ClustersOption = Annotated[
     list[Path],
-    typer.Option(
-        "--cluster",
-        "-c",
-        metavar="FILE",
-        envvar=VARIABLE,
-        default_factory=lambda: [only_cluster()],
-        callback=named,
-        show_default=f"the only one in {CLUSTERS}/",
-        help="A cluster file; several are compared.",
-    ),
+    _cluster_option(lambda: [only_cluster()], "A cluster file; several are compared."),
 ]
 OutputOption = Annotated[
     Output, typer.Option("--output", "-o", help="wide: nothing shortened; or data for programs.")

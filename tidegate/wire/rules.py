@@ -141,8 +141,8 @@ def _prices(parts: Parts) -> Iterator[Problem]:
     for name, prices in parts.prices.items():
         spot, on_demand = prices.get(Market.SPOT), prices.get(Market.ON_DEMAND)
         if spot is not None and on_demand is not None and spot > on_demand:
-            text = f"{spot:g}, more than {on_demand:g} on demand, which EC2 never asks"
-            yield Problem(("prices_usd_per_hour", name, "spot"), f"{text}; are they swapped?")
+            text = f"{spot:g}, more than {on_demand:g} on demand: are they swapped?"
+            yield Problem(("prices_usd_per_hour", name, "spot"), text)
 
 
 def _has_no_price(parts: Parts, instance_type: str, market: Market) -> bool:

@@ -11,6 +11,7 @@ from tidegate.wire.deployment import HeadModel
 from tidegate.wire.hooks import HookModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import problems_of
+from tidegate.wire.root_volume import INCLUDED_IOPS, INCLUDED_MIB_S
 from tidegate.wire.section import Section
 from tidegate.wire.tags import Tags
 
@@ -79,9 +80,9 @@ def _volume(queue: Queue, place: str, done: Translated) -> Yaml:
     if volume is None:
         return {}
     fast: Yaml = {"root_gib": volume.size} if volume.size else {}
-    if volume.iops and volume.iops > 3000:
+    if volume.iops and volume.iops > INCLUDED_IOPS:
         fast["root_iops"] = volume.iops
-    if volume.throughput and volume.throughput > 125:
+    if volume.throughput and volume.throughput > INCLUDED_MIB_S:
         fast["root_throughput_mib_s"] = volume.throughput
     try:
         PoolModel.model_validate(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tidegate.core.model.frozen import frozen
+from tidegate.wire.root_volume import INCLUDED_IOPS, INCLUDED_MIB_S
 
 VERSION = "3.16"
 
@@ -93,9 +94,11 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "HeadNode.LocalStorage.RootVolume.VolumeType": Lost(
             VOLUME.code, VOLUME.means, unless=("gp3", "gp2")
         ),
-        "HeadNode.LocalStorage.RootVolume.Iops": Lost(VOLUME.code, VOLUME.means, unless=(3000,)),
+        "HeadNode.LocalStorage.RootVolume.Iops": Lost(
+            VOLUME.code, VOLUME.means, unless=(INCLUDED_IOPS,)
+        ),
         "HeadNode.LocalStorage.RootVolume.Throughput": Lost(
-            VOLUME.code, VOLUME.means, unless=(125,)
+            VOLUME.code, VOLUME.means, unless=(INCLUDED_MIB_S,)
         ),
         "HeadNode.LocalStorage.RootVolume.DeleteOnTermination": _light(
             "the head's root volume goes with it; its state is on a data volume that stays", True

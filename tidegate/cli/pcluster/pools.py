@@ -15,10 +15,11 @@ from tidegate.cli.pcluster.shape import (
 )
 from tidegate.core.model.frozen import frozen
 from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.rules import MAX_PLACEHOLDERS
 
 MARKETS = {"ONDEMAND": "on-demand", "SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}
-USUAL_JOB_NODES = 16
+USUAL_JOB_NODES: int = PoolModel.model_fields["max_job_nodes"].default
 STAND_IN_START, STAND_IN_END = "2027-01-01T00:00:00Z", "2027-06-01T00:00:00Z"
 
 
