@@ -241,6 +241,29 @@ def test_a_replacement_comes_to_where_the_other_nodes_are_even_when_those_are_le
     assert zones == {"us-east-1b"}
 
 
+def test_each_component_waits_for_what_was_bought_for_it() -> None:
+    """The small one would fit on the nodes of the other as well, which is four nodes then."""
+    of = cluster(pool("big", (A10G,)), pool("small", (A10G,), zones=("us-east-1b",)))
+    elsewhere = offering(A10G, zone="us-east-1b")
+    known = [
+        *(record(f"i-{n}", offering(A10G), pool="big", gated_for="7") for n in (1, 2, 3)),
+        record("i-4", elsewhere, pool="small", gated_for="7"),
+    ]
+    jobs = [
+        job(7, het_job_id="7", gpus=1, gpu_type="a10g"),
+        job(8, het_job_id="7", nodes=3, gpus=1, gpu_type="a10g"),
+    ]
+    seen = [instance(each.instance_id, each.offering, pool=each.pool) for each in known]
+
+    made = plan(snapshot(jobs, of=of, instances=seen, records=list(map(booting, known))))
+
+    assert launches(made) == []
+    assert {each.job_id: each.by for each in made.served} == {
+        "7": ("i-4",),
+        "8": ("i-1", "i-2", "i-3"),
+    }
+
+
 def test_a_gang_that_moves_once_more_uses_what_it_has_in_the_next_place() -> None:
     """Each place lost a node and rests; what is left in the second needs one more there."""
     of = cluster(

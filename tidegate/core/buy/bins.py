@@ -249,8 +249,9 @@ def gang_members(
 
     A gang is not spread over zones: its ranks talk to each other all the time. `within`:
     the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
-    gang a node would do for; those that do for fewest are taken first. `count`: at most so many,
-    None: as many as it needs.
+    gang a node would do for; those that do for fewest are taken first. Of places that are as good
+    the smallest is taken: the larger one may be what another need was given. `count`: at most so
+    many, None: as many as it needs.
     """
     most = need.nodes if count is None else count
     where = need.where
@@ -267,12 +268,14 @@ def gang_members(
         sorted(
             group,
             key=lambda b: (b.name not in named, wanted_by(b), not b.gated_for, b.kind, b.name),
-        )[:most]
+        )
         for _, group in sorted(groups.items())
         if not named or count is not None or named <= {each.name for each in group}
     ]
 
-    def worth(group: list[Bin]) -> tuple[int, int, int]:
-        return sum(bool(b.gated_for) for b in group), len(group), -sum(map(wanted_by, group))
+    def worth(group: list[Bin]) -> tuple[int, int, int, int]:
+        taken = group[:most]
+        wanted = sum(map(wanted_by, taken))
+        return sum(bool(b.gated_for) for b in taken), len(taken), -wanted, -len(group)
 
-    return max(ordered, key=worth, default=[])
+    return max(ordered, key=worth, default=[])[:most]
