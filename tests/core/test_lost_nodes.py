@@ -75,6 +75,18 @@ def test_a_node_that_was_but_recommended_to_leave_keeps_its_job_when_describe_le
     assert ends == ([] if market is Market.SPOT else [("i-1",)])
 
 
+def test_a_booting_node_that_was_told_to_leave_is_ended_once_slurm_does_not_show_it() -> None:
+    """It had joined, and the planner that saw it died before it wrote that down."""
+    told = PendingOrder("e-1-o0", OrderKind.RELEASE, NOW_S - 60.0)
+    booting = record(phase=Phase.LAUNCHED)
+
+    made = plan(snapshot(records=[replace(booting, order=told)], instances=[instance()]))
+    untold = plan(snapshot(records=[booting], instances=[instance()]))
+
+    assert ended(made) == ["i-1"]
+    assert ended(untold) == []
+
+
 def gone(*, state: str = "MIXED+DYNAMIC_NORM", order: PendingOrder | None = None) -> Plan:
     """The plan when EC2 says that a node is shutting down while a job runs on it."""
     ending = instance(state=InstanceState.SHUTTING_DOWN)

@@ -139,12 +139,12 @@ def _judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judg
         return _leaves(member, (), OrderKind.RELEASE, why)
     if member.node is not None:
         return _judge_registered(member, snapshot)
-    if member.record.phase is Phase.JOINED:
-        return _end(member, "Slurm no longer knows this node")
     if member.record.phase is Phase.INTERRUPTED:
         # Its notice may have come before the first digest that shows it, with a job on it.
         is_over = seen_at_s > (member.record.reclaim_at_s or 0.0)
         return _end(member, "its notice is over") if is_over else Judged(member, Use.NONE)
+    if member.has_joined:
+        return _end(member, "Slurm no longer knows this node")
     # The digest's own age counts: the node may have registered since it was written.
     if is_late:
         said = f"did not register within {timings.boot_bound_s:.0f} s"

@@ -95,6 +95,14 @@ class Member:
         return is_launched and self.instance is None and self.node is None
 
     @property
+    def has_joined(self) -> bool:
+        """Slurm knew it: it is written down, or what it was told to do there, by a planner that
+        did not live to write down more.
+        """
+        record = self.record
+        return record is not None and (record.phase is Phase.JOINED or record.order is not None)
+
+    @property
     def was_released(self) -> bool:
         """The head answered that Slurm has let it go."""
         done = (OrderKind.RELEASE, OrderOutcome.DONE)
