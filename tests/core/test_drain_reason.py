@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.core.model.drain_reason import (
+    OPEN,
     SENTENCE_MAX_CHARS,
     DrainCode,
     DrainReason,
@@ -41,6 +42,22 @@ def test_the_last_brackets_count_and_what_slurm_adds_behind_them_does_not() -> N
     quoted = DrainReason(DrainCode.UNHEALTHY, "found unhealthy: tidegate: x (stopped) : y")
 
     assert read(f"{quoted} : Not responding") == quoted
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f"{OPEN} : Not responding", "Not responding"),
+        (OPEN, ""),
+        ("tidegate: idle for 60 s (empty) : Not responding", "idle for 60 s; then Not responding"),
+        ("tidegate: idle for 60 s (empty)", "idle for 60 s"),
+        ("bad fan : Not responding", "bad fan : Not responding"),
+    ],
+)
+def test_people_read_what_slurm_adds_and_not_that_a_node_was_opened(
+    text: str, sentence: str
+) -> None:
+    assert sentence_of(text) == sentence
 
 
 def test_a_long_sentence_leaves_room_for_the_record() -> None:

@@ -69,6 +69,14 @@ def test_a_person_may_use_slurms_own_words() -> None:
     assert hand(drained("Epilog error", SetBy.USER)) is Hand.PERSON
 
 
+def test_slurms_words_behind_somebodys_leave_the_node_to_whoever_drained_it() -> None:
+    """slurmctld adds its words to the reason that is there, under its own name."""
+    assert hand(drained("bad fan : Not responding", SetBy.SLURM)) is Hand.PERSON
+    assert hand(drained("Epilog error : Not responding", SetBy.SLURM)) is Hand.SOFTWARE
+    assert hand(drained(f"{CHECK} : Not responding", SetBy.SLURM), ("NHC:",)) is Hand.SOFTWARE
+    assert hand(drained("tidegate: idle (empty) : Not responding", SetBy.SLURM)) is Hand.OURS
+
+
 @pytest.mark.parametrize("set_by", [SetBy.ROOT, SetBy.USER])
 def test_the_sites_checkers_are_known_by_their_prefix_whoever_runs_them(set_by: SetBy) -> None:
     assert hand(drained(CHECK, set_by), ("NHC:",)) is Hand.SOFTWARE

@@ -10,6 +10,7 @@ from tests.make import NOW_S, cluster, instance, job, node, offering, pool, reco
 from tidegate.core.model.budgets import Budget, Disruption, DisruptionReason
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Limits, Pool, Reservation
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, PendingOrder
@@ -162,6 +163,20 @@ def test_of_two_unhealthy_nodes_that_slurm_has_drained_one_goes_and_then_the_oth
     assert released(plan(seen(of, ages, both))) == ["i-1"]
     assert released(plan(seen(of, ages, both, records=records))) == []
     assert released(plan(seen(of, {"i-2": NEW}, both[1:]))) == ["i-2"]
+
+
+def test_a_node_that_was_let_go_counts_also_when_slurm_finds_it_down_before_it_is_gone():
+    state = "DOWN+DRAIN+DYNAMIC_NORM"
+    gone = DrainReason(DrainCode.EXPIRED, "pool t4 keeps nodes for 2 min")
+    sick = node("i-1", state="IDLE+DRAIN+DYNAMIC_NORM", reason="Kill task failed")
+    of, ages = t4(disruption=Disruption((Budget(nodes=1),))), {"i-1": NEW, "i-2": NEW}
+
+    def beside(reason: str) -> list[str]:
+        down = node("i-2", state=state, reason=f"{reason} : Not responding")
+        return released(plan(seen(of, ages, [sick, down])))
+
+    assert beside(str(gone)) == ["i-2"]
+    assert beside("gres/gpu count too low") == ["i-1"]
 
 
 def test_a_node_that_a_pending_job_is_about_to_take_stays():

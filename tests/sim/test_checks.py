@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, ZONE, cluster, pool, record
-from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.budgets import Budget, Disruption, DisruptionReason
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Rebalance, Reservation
 from tidegate.core.model.cluster import Budget as Money
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
@@ -136,7 +136,7 @@ def releases(world: SimWorld, decided_at_s: float) -> list[Order]:
     text = str(DrainReason(DrainCode.EMPTY, "idle for 60 s and no pending job needs it"))
     names = [one.instance_id for one in world.compute.live()]
     kind = OrderKind.RELEASE
-    return [Order(f"p-o{n}", kind, (name,), until_s, (), text) for n, name in enumerate(names)]
+    return [Order(f"p-0-o{n}", kind, (name,), until_s, (), text) for n, name in enumerate(names)]
 
 
 def of_certain_hours() -> SimWorld:
@@ -158,7 +158,7 @@ def test_a_node_may_leave_late_beside_one_that_was_let_go_when_more_might() -> N
         both = list(zip(world.slurm.nodes, (first_decided_s, then_decided_s), strict=True))
         for number, (name, decided_at_s) in enumerate(both):
             order = releases(world, decided_at_s)[number]
-            order = replace(order, order_id=f"{decided_at_s}-o0")
+            order = replace(order, order_id=f"p-{decided_at_s:.0f}-o0")
             world.in_hand.append(([order], decided_at_s))
             world.slurm.nodes[name].is_drain = True
             check.commanded("drain", (name,))
@@ -167,6 +167,57 @@ def test_a_node_may_leave_late_beside_one_that_was_let_go_when_more_might() -> N
     carried_out(START_S + 160.0, START_S + 140.0)
     with pytest.raises(Broken, match="2 leave"):
         carried_out(START_S + 145.0, START_S + 140.0)
+
+
+def test_an_order_that_comes_late_is_judged_beside_those_decided_before_it() -> None:
+    """A budget for drifted nodes says nothing of empty ones that a later plan lets go."""
+    budgets = (Budget(nodes=1, reasons=frozenset({DisruptionReason.DRIFTED})),)
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(budgets)))
+
+    def carried_out(later_code: DrainCode) -> None:
+        world = SimWorld(made, lambda instance: 60.0)
+        for _ in range(2):
+            world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+        world.step(240.0)
+        check, (one, two) = BudgetsHold(witness(world)), world.slurm.nodes
+        for name, epoch, code in ((one, 2, later_code), (two, 1, DrainCode.DRIFTED)):
+            text = str(DrainReason(code, "its time has come"))
+            until_s = world.clock.now_s() + epoch
+            order = Order(f"p-{epoch}-o0", OrderKind.DRAIN, (name,), until_s, (), text)
+            world.in_hand.append(([order], 0.0))
+            world.slurm.nodes[name].is_drain = True
+            check.commanded("drain", (name,))
+            world.in_hand.pop()
+
+    carried_out(DrainCode.EMPTY)
+    with pytest.raises(Broken, match="2 leave of pool t4"):
+        carried_out(DrainCode.DRIFTED)
+
+
+def test_a_node_that_was_opened_again_leaves_no_more() -> None:
+    """What a person or a gang drains it for later is nothing of ours."""
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption((Budget(nodes=1),))))
+    world = SimWorld(made, lambda instance: 60.0)
+    for _ in range(2):
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(240.0)
+    orders, check = releases(world, world.clock.now_s()), BudgetsHold(witness(world))
+
+    def leaves(name: str) -> None:
+        world.in_hand.append(([each for each in orders if name in each.names], 0.0))
+        world.slurm.nodes[name].is_drain = True
+        world.slurm.table.changed()
+        check.commanded("drain", (name,))
+        world.in_hand.pop()
+
+    one, two = world.slurm.nodes
+    leaves(one)
+    world.slurm.undrain([one])
+    check.passed(1.0)
+    world.slurm.drain([one], "kept for a gang")
+    leaves(two)
+    with pytest.raises(Broken, match="2 leave"):
+        leaves(one)
 
 
 def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:

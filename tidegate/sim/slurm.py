@@ -212,7 +212,7 @@ class SimSlurm:
         with self._command("down", names):
             for node in self._known(names):
                 self.table.set_down(node, reason)
-                node.set_by = SetBy.US
+                node.reason, node.set_by = reason, SetBy.US
 
     def undrain(self, names: Sequence[str]) -> None:
         with self._command("undrain", names):

@@ -163,7 +163,10 @@ class Table:
         return [job] if signal.startswith("S:") else []
 
     def set_down(self, node: SimNode, reason: str) -> None:
-        node.is_down, node.reason, node.set_by = True, reason, SetBy.SLURM
+        """As `set_node_reason` of 23.11 to 26.05, which adds words to those that stand there."""
+        node.is_down, node.reason = True, f"{node.reason} : {reason}" if node.reason else reason
+        # The agent's words are known by the node's comment also where more stands behind them.
+        node.set_by = SetBy.US if node.set_by is SetBy.US else SetBy.SLURM
         for job in list(node.jobs.values()):
             if job.state == "COMPLETING" or job.submit.is_requeueable:
                 self.requeue(job, completes=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from math import inf
 
+from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.durations import clock
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
@@ -151,7 +152,8 @@ class Places:
         node = self._nodes.get(name)
         if node is None:
             return f"{name} (no node of Tidegate's)"
-        return f"{name} ({node.state}{f': {node.reason}' if node.reason else ''})"
+        reason = sentence_of(node.reason)
+        return f"{name} ({node.state}{f': {reason}' if reason else ''})"
 
     def _gone(self, job: Job) -> str:
         known = self._reading.static_nodes

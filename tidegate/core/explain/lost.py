@@ -14,6 +14,7 @@ from typing import assert_never
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.budgets import DisruptionReason, tightest
+from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Phase
@@ -212,7 +213,8 @@ def doubtful_checks(snapshot: Snapshot) -> Iterator[str]:
         )
         if budget is None or len(sick) <= budget[0]:
             continue
-        reasons = Counter(each.node.reason or "no reason given" for each in sick if each.node)
+        said = (sentence_of(each.node.reason) for each in sick if each.node)
+        reasons = Counter(each or "no reason given" for each in said)
         often = min(reasons, key=lambda reason: (-reasons[reason], reason))
         yield (
             f"pool {pool.name}: {len(sick)} of {len(ours)} nodes are found unhealthy, "
@@ -318,6 +320,7 @@ def _sentence(name: str, cell: Cell, node: Node | None) -> str:
     if cell.slurm is SlurmSays.THEIRS:
         given = f"give it back: scontrol update NodeName={name} State=RESUME"
         return f"node {name} is drained by an operator: {reason}; {given}"
+    reason = sentence_of(node.reason) or "no reason given"
     if cell.slurm is SlurmSays.SICK:
         return f"node {name} was found unhealthy and drained: {reason}"
     return f"node {name} is {node.state}: {reason}"

@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.budgets import DisruptionReason, tightest
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.snapshot import Snapshot
+
+# Why nodes are let go that budgets are asked for first.
+BUDGETED = frozenset({DrainCode.EXPIRED, DrainCode.DRIFTED, DrainCode.EMPTY, DrainCode.UNHEALTHY})
 
 # The agent tries for ten seconds to release a node, and its digest tells of it soon after.
 ORDER_LASTS_S = 30.0
@@ -34,7 +38,7 @@ class Allowance:
             self._total[each.member.pool] += 1
             if goes:
                 self._leaving[each.member.pool].add(each.member.instance_id)
-                if each.disruption and not _is_told(each.member, snapshot):
+                if each.disruption and not _is_decided(each.member, snapshot):
                     self._undecided.add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
@@ -81,6 +85,13 @@ def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
         return member.node is not None and member.node.state.is_drain
     is_alive = member.instance is not None and member.instance.is_alive
     return member.node is not None or is_alive
+
+
+def _is_decided(member: Member, snapshot: Snapshot) -> bool:
+    """It was let go within the budgets, though Slurm may find it DOWN since then."""
+    node = member.node
+    is_drained = node is not None and node.state.is_drain and code_of(node.reason) in BUDGETED
+    return is_drained or _is_told(member, snapshot)
 
 
 def _is_told(member: Member, snapshot: Snapshot) -> bool:

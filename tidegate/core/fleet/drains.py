@@ -62,7 +62,12 @@ def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
         return Hand.SOFTWARE
     match node.set_by:
         case SetBy.SLURM:  # nobody works as this user; an agent of the version before does
-            return Hand.OURS if is_marked(reason) else Hand.SOFTWARE
+            if is_marked(reason):
+                return Hand.OURS
+            # Slurm adds its words to those of whoever drained it: a person, or it would be known.
+            _, is_added, _ = reason.partition(" : ")
+            is_slurms = not is_added or _SLURMS_OWN.match(reason) is not None
+            return Hand.SOFTWARE if is_slurms else Hand.PERSON
         case SetBy.ROOT:
             if code in (DrainCode.NOTICED, DrainCode.SAVING):
                 return Hand.OURS

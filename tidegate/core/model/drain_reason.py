@@ -76,7 +76,8 @@ _INSTANT = "%Y-%m-%dT%H:%M:%SZ"
 # Slurm may add words of its own after ours, behind " : ".
 _WRITTEN = re.compile(
     rf"{MARK}: (?P<sentence>.*) "
-    r"\((?P<code>[a-z-]+)(?: (?!until )(?P<subject>\S+))?(?: until (?P<until>\S+))?\)(?: : .*)?",
+    r"\((?P<code>[a-z-]+)(?: (?!until )(?P<subject>\S+))?(?: until (?P<until>\S+))?\)"
+    r"(?: : (?P<since>.*))?",
     re.DOTALL,
 )
 
@@ -123,9 +124,18 @@ def code_of(text: str) -> DrainCode | None:
 
 
 def sentence_of(text: str) -> str:
-    """A reason as people read it, whoever wrote it."""
+    """A reason as people read it, whoever wrote it; "": there is none.
+
+    That a node was opened is no reason: what Slurm has said since is.
+    """
     found = read(text)
-    return found.sentence if found else _words(text)
+    if found is None:
+        return _words(text)
+    written = _WRITTEN.fullmatch(text)
+    since = (written["since"] or "") if written else ""
+    if found.code is DrainCode.OPEN:
+        return since
+    return f"{found.sentence}; then {since}" if since else found.sentence
 
 
 def _words(text: str) -> str:

@@ -51,8 +51,6 @@ class IdleNodesGo(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.idle_s: dict[str, float] = {}
-        kept = ((pool, most_kept(self.world, pool)) for pool in self.world.cluster.pools)
-        self.keeping = [(pool, count) for pool, count in kept if count]
 
     def passed(self, seconds: float) -> None:
         if not self.witness.is_head_well:
@@ -95,10 +93,10 @@ class IdleNodesGo(Check):
     def _kept(self) -> set[str]:
         """The nodes of pools that keep some, where no more than those are there."""
         found: set[str] = set()
-        for pool, kept in self.keeping:
-            here = [name for name in self.world.slurm.nodes if self._pool(name) is pool]
-            if len(here) <= kept:
-                found.update(here)
+        for pool in self.world.cluster.pools:
+            if most := most_kept(self.world, pool):
+                here = [name for name in self.world.slurm.nodes if self._pool(name) is pool]
+                found.update(here if len(here) <= most else ())
         return found
 
 

@@ -53,6 +53,7 @@ class BudgetsHold(Check):
         if self.world.slurm.table.changes == self.changes:
             return
         self.changes = self.world.slurm.table.changes
+        self._forget_staying()
         counts = dict.fromkeys(self.totals, 0)
         everything, live = self.world.compute.everything, self.world.compute.is_live
         leaving = {name for going in self.going.values() for name in going if live(name)}
@@ -79,8 +80,7 @@ class BudgetsHold(Check):
 
     def _hold(self, pool: Pool, name: str, order: Order) -> None:
         going = self.going[pool.name]
-        for other in [other for other in going if not self._is_going(other)]:
-            del going[other]
+        self._forget_staying()
         going[name] = order
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
@@ -88,9 +88,16 @@ class BudgetsHold(Check):
         totals = self.totals[pool.name]
         while len(totals) > 1 and totals[1][0] < self.witness.now_s - COUNTED_AGO_S:
             totals.popleft()
-        total = max(count for _, count in totals)
-        reason = _reason(order)
+        for its_name, its_order in going.items():
+            # One that was carried out already, and decided later, knew of this one.
+            if its_order is order or _is_decided_after(its_order, order):
+                self._hold_one(pool, its_name, its_order)
+
+    def _hold_one(self, pool: Pool, name: str, order: Order) -> None:
+        """Those that were decided before it, and it, are no more than its budgets allow."""
+        reason, going = _reason(order), self.going[pool.name]
         assert reason is not None
+        total = max(count for _, count in self.totals[pool.name])
         leaving = sum(not _is_decided_after(other, order) for other in going.values())
         # A budget may count at certain hours only, and an order takes its time: one that was
         # decided later, when more might leave, may be carried out before this one.
@@ -101,6 +108,11 @@ class BudgetsHold(Check):
         if all(one is not None and leaving > one[0] for one in deciding) and deciding[0]:
             said = f"{deciding[0][1]} of {total}"
             raise self.broken(f"{name} is {reason}, {leaving} leave of pool {pool.name}: {said}")
+
+    def _forget_staying(self) -> None:
+        for going in self.going.values():
+            for name in [name for name in going if not self._is_going(name)]:
+                del going[name]
 
     def _is_going(self, name: str) -> bool:
         """Drained still, or out of Slurm and not yet ended."""
@@ -236,14 +248,21 @@ def outdated(world: SimWorld, pool: Pool) -> list[Instance]:
 
 
 def _is_decided_after(other: Order, order: Order) -> bool:
-    """By the same plan, which numbers its orders as it decides.
+    """By the same plan, which numbers its orders as it decides, or by a later one, which finds the
+    first written down.
 
-    It lets nodes go one after another, and each finds only those before it leaving: a head that
-    hears of them in another order does nothing that the plan did not allow.
+    Nodes are let go one after another, and each finds only those before it leaving: a head that
+    hears of them in another order does nothing that the plans did not allow.
     """
-    plan, _, number = order.order_id.rpartition("-o")
-    others, _, others_number = other.order_id.rpartition("-o")
-    return plan == others and int(others_number) > int(number)
+    (lineage, *at), (others, *others_at) = _decided(order), _decided(other)
+    return lineage == others and others_at > at
+
+
+def _decided(order: Order) -> tuple[str, int, int]:
+    """Its ledger, its epoch, and its number in the plan."""
+    epoch, _, number = order.order_id.rpartition("-o")
+    lineage, _, count = epoch.rpartition("-")
+    return lineage, int(count), int(number)
 
 
 def _reason(order: Order) -> DisruptionReason | None:
