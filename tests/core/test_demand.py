@@ -223,6 +223,15 @@ def test_all_nodes_that_a_constraint_counts_are_under_a_cap() -> None:
     }
 
 
+def test_a_job_that_is_about_to_be_requeued_counts_as_requeued_once_more() -> None:
+    """Or its new node is bought on spot, and another on demand a second later."""
+    lost = replace(job(1, on=["i-1"]), restarts=1)
+
+    (need,), _ = demand(digest([lost]).reading, cluster(), frozenset(["i-1"]))
+
+    assert need.restarts == 2
+
+
 def test_of_a_lost_job_only_the_kinds_are_needed_that_it_lost() -> None:
     lost = job(1, nodes=3, constraint="[t4*1&a10g*2]", on=["i-1", "i-2", "i-3"])
     nodes = [

@@ -102,6 +102,21 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
 
 
+def test_a_small_job_is_offered_no_zone_either_in_which_spot_is_dearer_than_it_saves() -> None:
+    """Of like prices EC2 takes any: there the job would not be started, and more be bought."""
+    zones = ("us-east-1a", "us-east-1b")
+    of = cluster(pool(types=(T4,), zones=zones))
+    near, far = (offering(T4, zone=zone) for zone in zones)
+    steady = of.prices[offering(T4, Market.ON_DEMAND)]
+    of = replace(of, prices={**of.prices, near: 0.75 * steady, far: 0.8 * steady})
+
+    (of_short,) = launches(plan(snapshot([short()], of=of)))
+    (of_both,) = launches(plan(snapshot([short(), short(2, time_limit_s=HOUR_S)], of=of)))
+
+    assert of_short.offerings == (near, far)
+    assert of_both.offerings == (near,)
+
+
 def test_a_gang_is_offered_no_zone_in_which_spot_is_dearer_than_it_saves() -> None:
     zones = ("us-east-1a", "us-east-1b")
     of = cluster(pool(types=(T4,), zones=zones))

@@ -168,7 +168,9 @@ class Table:
         # The agent's words are known by the node's comment also where more stands behind them.
         node.set_by = SetBy.US if node.set_by is SetBy.US else SetBy.SLURM
         for job in list(node.jobs.values()):
-            if job.state == "COMPLETING" or job.submit.is_requeueable:
+            if job.state == "COMPLETING":  # it was requeued, and counted, before
+                self.end(job, "PENDING")
+            elif job.submit.is_requeueable:
                 self.requeue(job, completes=False)
                 if job.job_id != job.het_job_id:  # of the first one Slurm requeues it alone
                     self.requeue_beside(job)

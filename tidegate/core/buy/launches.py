@@ -93,6 +93,7 @@ class LaunchBuilder:
         if config.left == config.times:  # its first node
             pending.mask &= config.mask
             pending.size = _most(pending.size, config.size)
+            pending.needs.update({group.number: group.need for group, _ in config.parts})
         config.left -= nodes
         first = self._take(pending, nodes)
         for group, count in config.parts:
@@ -218,6 +219,7 @@ class LaunchBuilder:
                 gated_for=need.gang,
                 zone=option.offering.zone if is_one_zone else "",
                 for_jobs=[need.job_id],
+                needs={0: need},
             )
             self._pending_launches.append(pending)
             if is_whole and not is_in_place:
@@ -295,6 +297,21 @@ class LaunchBuilder:
         self._num_nodes += nodes
         return first
 
+    def _lossy(self, pending: PendingLaunch, mask: int) -> int:
+        """What one of its jobs would be kept off, by its place in `Catalogue.by_zone`: the mask's
+        entries were judged by their cheapest zones.
+        """
+        offer_group, dearer, found = pending.offer_group, 0, 0
+        if offer_group.market is not Market.SPOT:
+            return 0
+        entries, losses = offer_group.catalogue.entries, self._offer_groups.losses
+        for position, (usd, number, _) in enumerate(offer_group.catalogue.by_zone()):
+            if mask >> number & 1 and usd > entries[number].usd_per_hour:
+                dearer |= 1 << position
+        for need in pending.needs.values() if dearer else ():
+            found |= losses.by_zone(need, offer_group.pool, offer_group.catalogue, dearer)
+        return found
+
     def _offerings(self, pending: PendingLaunch) -> tuple[Offering, ...]:
         """The first offering and what may stand beside it: same pool and market, like price.
 
@@ -305,8 +322,9 @@ class LaunchBuilder:
         pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
         mask = pending.mask & catalogue.fit(pending.size) | 1 << pending.number
         found, types = [pending.offering], {pending.number}
-        for usd, number, offering in catalogue.by_zone():
-            if offering == pending.offering or not mask >> number & 1:
+        lossy = self._lossy(pending, mask)
+        for position, (usd, number, offering) in enumerate(catalogue.by_zone()):
+            if offering == pending.offering or not mask >> number & 1 or lossy >> position & 1:
                 continue
             if pending.zone not in ("", offering.zone):
                 continue

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tidegate.core.demand.demand import Need
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.ledger import Launch
 from tidegate.core.offers.catalogue import Vector
@@ -16,6 +17,7 @@ class PendingLaunch:
 
     `each`: what a node of it counts against the limits. `mask`: the entries of the offer group on
     which all its jobs may run; `size`: what the fullest of its nodes holds. `zone` "": any.
+    `needs`: one of each kind of its jobs.
     """
 
     offer_group: OfferGroup
@@ -29,6 +31,7 @@ class PendingLaunch:
     zone: str = ""
     kept: str = ""
     for_jobs: list[str] = field(default_factory=list)
+    needs: dict[int, Need] = field(default_factory=dict)
     gangs: list[str] = field(default_factory=list)
     share: int = 0
 

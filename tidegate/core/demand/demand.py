@@ -187,8 +187,9 @@ class _Demand:
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable:
                 kept = tuple(name for name in job.node_names if name not in gone)
-                need = self.need(job, 1)
-                need = replace(need, nodes=len(gone), beside=kept, kind=-1)
+                # Slurm will count this end among its restarts when it has requeued it.
+                need = replace(self.need(job, 1), restarts=job.restarts + 1, kind=-1)
+                need = replace(need, nodes=len(gone), beside=kept)
                 self.needs.extend(self._by_kind(need, job) or [need])
             if not job.is_pending:
                 continue

@@ -25,6 +25,10 @@ in the pools (one may slice its GPUs, another not), and the lowest price of each
 """
 
 
+type _Offered = tuple[InstanceType, Offering]
+"""What is sold, and where."""
+
+
 @frozen
 class _Dearest:
     """Spot entries of one hazard, by what they cost beside the same type on demand.
@@ -52,7 +56,7 @@ class Losses:
         self._ratios: dict[tuple[object, str, Offering], float] = {}
         self._on_demands: dict[object, _OnDemand] = {}
         self._elsewhere: dict[object, dict[str, float]] = {}
-        self._dearest: dict[tuple[int, int], tuple[dict[float, _Dearest], int]] = {}
+        self._dearest: dict[tuple[int, int, bool], tuple[dict[float, _Dearest], int]] = {}
         self._catalogues: list[Catalogue] = []  # as long as their ids count
 
     def is_lossy(self, pool: Pool, offering: Offering, need: Need) -> bool:
@@ -66,34 +70,52 @@ class Losses:
 
     def mask(self, need: Need, pool: Pool, catalogue: Catalogue, fitting: int) -> int:
         """Of the spot entries that fit the job those that are lossy, by their cheapest zones."""
+        return self._mask(need, pool, catalogue, fitting)
+
+    def by_zone(self, need: Need, pool: Pool, catalogue: Catalogue, some: int) -> int:
+        """The same for some of `Catalogue.by_zone`, each by its own zone."""
+        return self._mask(need, pool, catalogue, some, is_by_zone=True)
+
+    def _mask(
+        self,
+        need: Need,
+        pool: Pool,
+        catalogue: Catalogue,
+        fitting: int,
+        *,
+        is_by_zone: bool = False,
+    ) -> int:
         if need.where and need.where.is_bound:
             return 0
         sold = self._on_demand(need)
-        key = id(catalogue), id(sold)
+        key = id(catalogue), id(sold), is_by_zone
         if key not in self._dearest:
             self._catalogues.append(catalogue)
-            self._dearest[key] = self._sorted(catalogue, sold)
+            self._dearest[key] = self._sorted(_offered(catalogue, is_by_zone), sold)
         by_hazard, others = self._dearest[key]
         found, steady = 0, self._steady(need, pool)
         for hazard, dearest in by_hazard.items():
             found |= dearest.lossy(steady, self._hours(need, pool, hazard))
+        offered = _offered(catalogue, is_by_zone) if others & fitting else ()
         for number in bits(others & fitting):
-            if self.is_lossy(pool, catalogue.entries[number].offering, need):
+            if self.is_lossy(pool, offered[number][1], need):
                 found |= 1 << number
         return found & fitting
 
-    def _sorted(self, catalogue: Catalogue, sold: _OnDemand) -> tuple[dict[float, _Dearest], int]:
-        """By hazard; and the entries of types that are not sold on demand, or not as the same."""
+    def _sorted(
+        self, offered: Sequence[_Offered], sold: _OnDemand
+    ) -> tuple[dict[float, _Dearest], int]:
+        """By hazard; and those of types that are not sold on demand, or not as the same."""
         others = 0
         prices: dict[float, list[tuple[float, float, float, int]]] = {}
-        for number, each in enumerate(catalogue.entries):
-            spot_usd = self.cluster.prices.get(each.offering, 0.0)
-            variants = sold.get(each.instance_type.name, {})
-            usd = variants.get(each.instance_type) if len(variants) == 1 else None
+        for number, (of, offering) in enumerate(offered):
+            spot_usd = self.cluster.prices.get(offering, 0.0)
+            variants = sold.get(of.name, {})
+            usd = variants.get(of) if len(variants) == 1 else None
             if usd is None:
                 others |= 1 << number
                 continue
-            of_hazard = prices.setdefault(self.cluster.hazard_per_hour(each.offering), [])
+            of_hazard = prices.setdefault(self.cluster.hazard_per_hour(offering), [])
             of_hazard.append((spot_usd / usd, spot_usd, usd, number))
         found: dict[float, _Dearest] = {}
         for hazard, each_price in prices.items():
@@ -176,6 +198,14 @@ class Losses:
                     usd = self.cluster.prices.get(Offering(each.name, zone, Market.ON_DEMAND))
                     if usd:
                         yield usd, each
+
+
+def _offered(catalogue: Catalogue, is_by_zone: bool) -> Sequence[_Offered]:
+    """Each entry with its cheapest zone, or each of `Catalogue.by_zone`."""
+    if not is_by_zone:
+        return [(each.instance_type, each.offering) for each in catalogue.entries]
+    by_zone = catalogue.by_zone()
+    return [(catalogue.entries[number].instance_type, each) for _, number, each in by_zone]
 
 
 def _least(variants: Mapping[InstanceType, float], shape: Shape) -> float | None:
