@@ -264,6 +264,21 @@ def test_each_component_waits_for_what_was_bought_for_it() -> None:
     }
 
 
+def test_a_component_that_lost_its_node_takes_none_that_was_bought_for_another() -> None:
+    """A new small one is cheaper than a new large one."""
+    of = cluster(pool("big", (A10G,)), pool("small", (T4,)))
+    known = [record(f"i-{n}", offering(A10G), pool="big", gated_for="7") for n in (1, 2)]
+    jobs = [
+        job(7, het_job_id="7", gpus=0),
+        job(8, het_job_id="7", nodes=2, gpus=1, gpu_type="a10g"),
+    ]
+    seen = [instance(each.instance_id, each.offering, pool=each.pool) for each in known]
+
+    made = plan(snapshot(jobs, of=of, instances=seen, records=list(map(booting, known))))
+
+    assert [(each.pool, each.for_jobs) for each in launches(made)] == [("small", ("7",))]
+
+
 def test_a_gang_that_moves_once_more_uses_what_it_has_in_the_next_place() -> None:
     """Each place lost a node and rests; what is left in the second needs one more there."""
     of = cluster(

@@ -4,6 +4,7 @@ Nodes bought for a gang join drained. Nodes that were open already are drained w
 others boot: what Slurm keeps as their drain reason is all that has to be remembered.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -40,15 +41,22 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
 
 
 def _scarcest_first(work: Work, gang: Gang) -> list[Part]:
-    """Components for which few nodes would do choose before those for which many would, and
-    those that need few before those that need many.
+    """Components whose nodes cost the most choose first: what was bought for a large one may do
+    for a small one too. Then those that have the least to spare in their best place.
     """
     if len(gang.parts) == 1:
         return gang.parts
 
-    def choices(part: Part) -> tuple[int, int]:
-        would_do = sum(each.takes(part.need) for each in work.bins.for_gang(part.need))
-        return would_do, part.need.nodes
+    def choices(part: Part) -> tuple[float, int, int]:
+        option = next(work.offer_groups.options(part.need), None)
+        usd_per_hour = option.usd_per_hour if option else float("inf")
+        would_do = Counter(
+            (each.pool, each.offering.zone)
+            for each in work.bins.for_gang(part.need)
+            if each.is_empty and each.takes(part.need)
+        )
+        spare = max(would_do.values(), default=0) - part.need.nodes
+        return -usd_per_hour, spare, part.need.nodes
 
     return sorted(gang.parts, key=choices)
 
