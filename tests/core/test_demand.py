@@ -32,7 +32,7 @@ HELD = {
     "JobHoldMaxRequeue": "Slurm holds it: it was requeued too often",
     "job requeued in held state": "it was requeued and is held",
     "launch failed requeued held": "Slurm holds it: its launch failed",
-    "JobArrayTaskLimit": "its array already runs as many tasks as its %limit allows",
+    "JobArrayTaskLimit": "as many tasks of its array run, or were requeued, as its %limit allows",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
     "PartitionNodeLimit": "it asks more nodes than its partition allows",
@@ -230,6 +230,12 @@ def test_a_job_that_is_about_to_be_requeued_counts_as_requeued_once_more() -> No
     (need,), _ = demand(digest([lost]).reading, cluster(), frozenset(["i-1"]))
 
     assert need.restarts == 2
+
+
+def test_nothing_is_needed_for_a_lost_job_that_no_new_node_may_take() -> None:
+    lost = job(1, on=["i-1"], reservation="lab")
+
+    assert demand(digest([lost]).reading, cluster(), frozenset(["i-1"])) == ((), ())
 
 
 def test_of_a_lost_job_only_the_kinds_are_needed_that_it_lost() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.core.reading import launches
 from tests.make import A10G, NOW_S, T4, cluster, instance, job, offering, placement, pool, snapshot
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.plan import Resume
 from tidegate.core.model.slurm import Job
@@ -50,6 +50,20 @@ def test_of_a_launch_in_doubt_what_ec2_shows_counts_as_what_it_is() -> None:
         return len(launches(plan(seen)))
 
     assert (bought("t4"), bought("a10g")) == (0, 1)
+
+
+def test_a_job_does_not_count_on_spot_in_doubt_that_it_would_be_kept_off() -> None:
+    """It would be sent on demand, and the node that came be another's."""
+    spot, steady = offering(T4), offering(T4, Market.ON_DEMAND)
+    of = cluster(_mixed())
+    of = replace(of, prices={**of.prices, spot: 0.99 * of.prices[steady]})
+
+    def bought(time_limit_s: float) -> int:
+        asked = job(gpu_type="t4", time_limit_s=time_limit_s)
+        seen = snapshot([asked], of=of, launches=[_in_doubt(1, spot)])
+        return len(launches(plan(seen)))
+
+    assert (bought(7200.0), bought(1.0)) == (1, 0)
 
 
 def test_a_gang_does_not_count_on_nodes_that_may_come_in_any_zone() -> None:

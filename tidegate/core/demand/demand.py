@@ -185,7 +185,7 @@ class _Demand:
         }
         for job in in_order(self.reading.jobs):
             gone = lost.intersection(job.node_names) if lost else frozenset()
-            if gone and job.is_running and job.is_requeueable:
+            if gone and job.is_running and job.is_requeueable and not self._never(job):
                 kept = tuple(name for name in job.node_names if name not in gone)
                 # Slurm will count this end among its restarts when it has requeued it.
                 need = replace(self.need(job, 1), restarts=job.restarts + 1, kind=-1)

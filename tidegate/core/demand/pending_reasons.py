@@ -28,7 +28,7 @@ HELD_BECAUSE = {
     "job requeued in held state": "it was requeued and is held",
     "RequeueExit": "it was requeued because of its exit code and is held",
     "JobLaunchFailure": "its launch failed",
-    "JobArrayTaskLimit": "its array already runs as many tasks as its %limit allows",
+    "JobArrayTaskLimit": "as many tasks of its array run, or were requeued, as its %limit allows",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
     "PartitionTimeLimit": "it asks more time than its partition allows",

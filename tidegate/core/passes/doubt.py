@@ -1,10 +1,11 @@
 """Launches in doubt: their planner died, and what EC2 gave is still to be found out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import bin_of_any, bin_of_type
 from tidegate.core.buy.dealing import shares
+from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
@@ -83,12 +84,20 @@ def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice])
         known = shown[number : number + 1]
         each = bin_of_any(pool, known or choice, gated_for=gang)
         each.name = f"{launch.launch_id}.{number}"
+        each.is_lossy = _lossy_on_any(work, pool, known or choice)
         work.bins.add([each])
         if not known and len(choice) > 1:
             first, of = choice[0]
             likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
             likely.is_anywhere = each.is_anywhere
+            likely.is_lossy = each.is_lossy
             work.bins.hoped.append((each, likely))
+
+
+def _lossy_on_any(work: Work, pool: Pool, choice: Sequence[_Choice]) -> Callable[[Need], bool]:
+    """A job that would be kept off one of them does not count on what comes."""
+    losses = work.offer_groups.losses
+    return lambda need: any(losses.is_lossy(pool, offering, need) for offering, _ in choice)
 
 
 def doubted(snapshot: Snapshot) -> frozenset[str]:
