@@ -5,6 +5,7 @@ from dataclasses import replace
 from tidegate.core.demand.demand import demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Limits, Pool
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import InstanceType, Offering
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.plan import Served, Unmet
@@ -30,7 +31,7 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     for job in active.values():
         if job.state != "PENDING":
             return f"job {job.job_id} is {job.state}"
-        if not (_may_never_run(job, world) or _is_spared(job, world, last)):
+        if not (_waits_for_good(job, world, last) or _is_behind(job, world, last)):
             return f"job {job.job_id} waits: {_verdict(job, last)}"
         if not _is_unmet(job, last):
             return f"job {job.job_id} can never run, and no plan says why: {_verdict(job, last)}"
@@ -50,6 +51,23 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
     return _lacking(world, kept)
 
 
+def _waits_for_good(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
+    return _may_never_run(job, world) or _is_spared(job, world, last)
+
+
+def _is_behind(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
+    """A task of its array that was requeued, and waits for good, takes the array's %limit first."""
+    if not job.submit.throttle:
+        return False
+    tasks = [each for each in world.slurm.table.active.values() if each is not job]
+    return any(
+        each.array_job_id == job.array_job_id
+        and each.requeues
+        and _waits_for_good(each, world, last)
+        for each in tasks
+    )
+
+
 def _kept(world: SimWorld) -> dict[str, str]:
     """Nodes that their pools keep without a job, no more than those, and those in a reservation
     that does not end; with the pool of each.
@@ -61,7 +79,9 @@ def _kept(world: SimWorld) -> dict[str, str]:
             for one in world.compute.live()
             if one.pool == pool.name
             and (node := world.slurm.nodes.get(one.instance_id))
-            and not (node.is_drain or node.is_down or node.died_at_s)
+            and not (node.is_down or node.died_at_s)
+            # A spare one may be closed to small jobs.
+            and (not node.is_drain or code_of(node.reason) is DrainCode.CLOSED)
         ]
         found.update(dict.fromkeys(nodes[: most_kept(world, pool)], pool.name))
         held = world.compute.prepaid.held

@@ -232,7 +232,9 @@ class HintsHeeded(Check):
         if hinted_s is None or name in chaos.touched or not witness.is_head_well:
             return False
         since_s = max(hinted_s, witness.registered.get(name, witness.now_s))
-        is_calm = chaos.was_calm_since(hinted_s, *UNREACHABLE)
+        # An order that the head has dropped before is waited for as long as it might come.
+        before_s = hinted_s - self.world.cluster.timings.order_ttl_s
+        is_calm = chaos.was_calm_since(before_s, *UNREACHABLE)
         return is_calm and witness.now_s - since_s > TIME_TO_DRAIN_S
 
 

@@ -211,6 +211,8 @@ class GangsWhole(Check):
         for name in self.world.ledger.all_nodes:
             self._gang_of(name)
         for done in looked.rounds:
+            if done.outcome.is_stale:  # nobody acts by it
+                continue
             self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
             self.seen_s = done.snapshot.now_s - done.snapshot.digest_age_s
         if not looked.trouble:
