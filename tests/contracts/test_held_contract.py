@@ -105,3 +105,16 @@ def test_deleting_the_node_of_a_suspended_job_ends_slurmctld(kind):
                 bench.port.read()
             bench.restart()
             eventually("it answers", lambda: state(bench, job_id) == "SUSPENDED")
+
+
+def test_a_job_that_was_requeued_is_not_counted_again_when_its_node_is_set_down(bench):
+    """As when EC2 takes a node: the job is requeued first, and then the node leaves."""
+    name = fresh_name()
+    bench.join(name)
+    job_id = running_job(bench, name)
+
+    assert bench.port.requeue([job_id]) == {}
+    bench.port.down([name], "tidegate: its instance is gone")
+
+    eventually("the job waits", lambda: state(bench, job_id) == "PENDING", 5.0)
+    assert job(bench, job_id).restarts == 1

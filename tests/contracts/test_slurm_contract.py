@@ -273,19 +273,6 @@ def test_a_node_set_down_gives_up_its_jobs_at_once_and_can_be_deleted(bench):
     assert name not in names(bench)
 
 
-def test_a_job_that_was_requeued_is_not_counted_again_when_its_node_is_set_down(bench):
-    """As when EC2 takes a node: the job is requeued first, and then the node leaves."""
-    name = fresh_name()
-    bench.join(name)
-    job_id = running_job(bench, name)
-
-    assert bench.port.requeue([job_id]) == {}
-    bench.port.down([name], "tidegate: its instance is gone")
-
-    eventually("the job waits", lambda: state(bench, job_id) == "PENDING", 5.0)
-    assert job(bench, job_id).restarts == 1
-
-
 def test_a_finished_job_is_not_requeued(bench):
     name = fresh_name()
     bench.join(name)

@@ -187,9 +187,8 @@ class _Demand:
             gone = lost.intersection(job.node_names) if lost else frozenset()
             if gone and job.is_running and job.is_requeueable and not self._never(job):
                 kept = tuple(name for name in job.node_names if name not in gone)
-                # Slurm will count this end among its restarts when it has requeued it.
-                need = replace(self.need(job, 1), restarts=job.restarts + 1, kind=-1)
-                need = replace(need, nodes=len(gone), beside=kept)
+                need = replace(self.need(job, 1), nodes=len(gone), beside=kept, kind=-1)
+                need = replace(need, restarts=job.restarts + 1)  # as Slurm will count them
                 self.needs.extend(self._by_kind(need, job) or [need])
             if not job.is_pending:
                 continue
