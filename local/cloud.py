@@ -6,6 +6,7 @@ with LocalCloud() as cloud:
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
@@ -114,6 +115,10 @@ class LocalCloud:
     def authorizer(self) -> Authorizer:
         """IAM's answers about the roles that are deployed here."""
         return self._front.authorizer
+
+    def invoke_by(self, invoke: Callable[[str, bytes], None]) -> None:
+        """Have `invoke` run what is called by Lambda's API, with name and payload, by itself."""
+        self._front.invoke = invoke
 
     def trouble(self, trouble: Trouble) -> Trouble:
         """Let calls meet this trouble; gives it back, since it knows what is left of it."""

@@ -3,14 +3,16 @@
 What a test ordered happens to them on the way (local/trouble.py).
 """
 
+import re
 import socket
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock, RLock
 from typing import Any, assert_never
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from local.iam import answers
+from local.iam.answers import Answer
 from local.iam.authorizer import Authorizer
 from local.iam.gate import Gate
 from local.iam.managed import install_managed_policies
@@ -27,6 +29,9 @@ ADMINISTRATORS = frozenset({"local", OBSERVER_KEY, "ASIALOCAL"})
 
 S3_OBJECT = {"GET": "GetObject", "PUT": "PutObject", "HEAD": "HeadObject", "DELETE": "DeleteObject"}
 S3_BUCKET = {"GET": "ListObjects", "PUT": "CreateBucket", "HEAD": "HeadBucket"}
+
+# Source: Lambda API reference, Invoke.
+_INVOKED = re.compile(r"/2015-03-31/functions/(?P<function>[^/]+)/invocations")
 
 
 class Front:
@@ -49,6 +54,8 @@ class Front:
         self.serving = RLock()
         self.authorizer = Authorizer(lock=self.serving)
         self.troubles = Troubles()
+        #: Runs a function by itself, as for a call of type Event; None: moto answers, by Docker.
+        self.invoke: Callable[[str, bytes], None] | None = None
         self.gate = Gate(self.authorizer, ADMINISTRATORS)
         install_managed_policies()
         install_simulator()
@@ -67,6 +74,9 @@ class Front:
             refusal = self.gate.refusal(environ)
             if refusal:
                 return refusal.send(start_response)
+            if self.invoke and (found := _INVOKED.fullmatch(environ.get("PATH_INFO", ""))):
+                self.invoke(unquote(found["function"]), body_of(environ))
+                return Answer("202 Accepted", b"", ()).send(start_response)
             if signer_of(environ).service == "pricing":
                 return get_products(self.prices, body_of(environ)).send(start_response)
             if signer_of(environ).service != "sqs":

@@ -73,7 +73,7 @@ class Machine:
         self._env = {**place.env, **spec.env}
         self._disks = {disk.link: disk for disk in spec.disks}
         self._process: subprocess.Popen[bytes] | None = None
-        self._init_pid = 0
+        self.init_pid = 0
 
     def boot(self) -> None:
         """Returns when process 1 is about to start the user data, or at a later boot the units."""
@@ -94,7 +94,7 @@ class Machine:
                 env=self._env,
                 start_new_session=True,
             )
-        self._init_pid = _only_child(self._process)
+        self.init_pid = _only_child(self._process)
         self._plug_in()
         assert self._process.stdin
         self._process.stdin.write(b"go\n")
@@ -131,7 +131,7 @@ class Machine:
         # The kernel takes a while to clear away the card of the boot before.
         subprocess.run(["ip", "link", "del", card], stderr=subprocess.DEVNULL, check=False)
         lines = (
-            f"link add {card} type veth peer name eth0 address {mac} netns {self._init_pid}",
+            f"link add {card} type veth peer name eth0 address {mac} netns {self.init_pid}",
             f"link set {card} master {self._place.bridge} up",
         )
         subprocess.run(["ip", "-batch", "-"], input="\n".join(lines), text=True, check=True)
@@ -149,7 +149,7 @@ class Machine:
         shell = ["bash", "-c", line] if user is None else ["runuser", "-l", user, "-c", line]
         spaces = ("--net", "--uts", "--mount", "--pid", "--ipc", "--root", "--wd")
         return subprocess.run(
-            ["nsenter", "-t", str(self._init_pid), *spaces, *shell],
+            ["nsenter", "-t", str(self.init_pid), *spaces, *shell],
             input=input,
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
@@ -173,7 +173,7 @@ class Machine:
     def shut_down(self, patience_s: float = 20.0) -> None:
         """End it as StopInstances does: units are stopped, then the plug is pulled."""
         if self.is_alive:
-            os.kill(self._init_pid, _POWER_OFF)
+            os.kill(self.init_pid, _POWER_OFF)
             self.wait_for_end(patience_s)
         self.power_off()
 
@@ -182,7 +182,7 @@ class Machine:
         if self._process is None:
             return
         if self.is_alive:
-            ended = os.pidfd_open(self._init_pid)
+            ended = os.pidfd_open(self.init_pid)
             # unshare first, which takes process 1 with it: the other way round it complains
             # on the console about its child's end.
             self._process.kill()

@@ -133,7 +133,7 @@ class RealStage:
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
         now_s = self.now_s()
-        self.seen.instances = self._instances()
+        self.seen.instances = self.instances()
         alive = {instance_id for instance_id, _, _ in self.seen.instances}
         self.chronicle.note_terminated(self.chronicle.launched.keys() - alive, now_s)
         try:
@@ -214,7 +214,7 @@ class RealStage:
     def _home(self, user: str) -> Path:
         return self.world.shared_dir / "home" / user
 
-    def _instances(self) -> tuple[tuple[str, str, str], ...]:
+    def instances(self) -> tuple[tuple[str, str, str], ...]:
         found: list[tuple[str, str, str]] = []
         for one in self._listing.now().values():
             tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags", ())}

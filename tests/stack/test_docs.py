@@ -32,6 +32,7 @@ NOT_RUN = {
     "make test": "it is what runs this",
     "make lint": "`make test` runs it beside this",
     "make faults": "an hour; bench/mutants.py has tests of its own",
+    "sudo .venv/bin/tidegate sandbox": "tests/e2e/test_sandbox.py runs what it runs",
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",

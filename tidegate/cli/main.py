@@ -27,6 +27,8 @@ from tidegate.cli.replay import EXAMPLES as REPLAY
 from tidegate.cli.replay import replay
 from tidegate.cli.retry import EXAMPLES as RETRY
 from tidegate.cli.retry import retry
+from tidegate.cli.sandbox import EXAMPLES as SANDBOX
+from tidegate.cli.sandbox import sandbox
 from tidegate.cli.schedule import EXAMPLES as SCHEDULE
 from tidegate.cli.schedule import schedule
 from tidegate.cli.simulate import EXAMPLES as SIMULATE
@@ -132,6 +134,7 @@ app.command(epilog=PLAN)(plan)
 app.command(epilog=COST)(cost)
 app.command(epilog=DIFF)(diff)
 app.command(epilog=INIT)(init)
+app.command(epilog=SANDBOX)(sandbox)
 app.add_typer(importing, name="import")
 app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)

@@ -1,0 +1,1 @@
+"""A local cluster for trying things out: it stays until whoever plays with it leaves."""

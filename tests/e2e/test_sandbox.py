@@ -1,0 +1,140 @@
+"""The sandbox, as somebody uses it who wants to see a cluster before there is one."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from local.namespaces import can_enter
+from local.sandbox.cluster import write_sandbox_file
+from tidegate.core.model.errors import BadConfig
+from tidegate.wire.config import load_cluster
+
+REPOSITORY = Path(__file__).parents[2]
+DEV = REPOSITORY / "clusters" / "dev.yaml"
+BOUND_S = 240.0
+
+NEEDS_ROOT = pytest.mark.skipif(
+    can_enter() is not None, reason="the sandbox's machines are namespaces, which need root"
+)
+
+# What a newcomer types, with waits that end as soon as they may.
+DAY = r"""
+set -e
+until_says() {
+    for _ in $(seq 300); do
+        if $1 2>&1 | grep -q "$2"; then return; fi
+        sleep 0.2
+    done
+    $1
+    exit 1
+}
+sbatch --gres=gpu:t4:1 -o first.out --wrap 'hostname; nvidia-smi -L; sleep 60'
+as grace sbatch --gres=gpu:t4:99 --wrap true || echo "grace is refused"
+until_says "squeue -h -t R" " 1 "
+tidegate why 1
+node=$(squeue -h -j 1 -o %N)
+console $node | tail -1
+reclaim $node
+reclaim i-0123
+until_says "tidegate events" "EC2 reclaims its node"
+scancel 1
+tidegate stop now --until 1h
+until_says "tidegate nodes" "no node"
+later 11
+for _ in 1 2 3 4 5; do
+    later 5
+    sleep 3
+    squeue || break
+done
+tidegate keep-up --until 1h
+until_says "sinfo" "gpu"
+cat first.out
+echo "the day is over"
+exit 5
+"""
+
+
+@NEEDS_ROOT
+def test_a_newcomers_day_on_a_terminal(tmp_path: Path) -> None:
+    """A shell of its own with job control, and the exit code of its last word."""
+    day = tmp_path / "day.sh"
+    day.write_text(DAY)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "tidegate.cli.main", "sandbox", "--cluster", str(DEV)]
+    shell = subprocess.Popen(
+        command, cwd=REPOSITORY, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    said = _read_until(ours, "sandbox:")
+    os.write(ours, f"sleep 9 & jobs; tidegate status | head -1; exec bash {day}\n".encode())
+    said += _read_until(ours, "")
+
+    assert shell.wait(BOUND_S) == 5, said
+    assert "Not here, as on AWS alone: schedules" in said
+    assert re.search(r"\[1\]\+ +Running", said)
+    assert "dev: up" in said
+    assert "grace is refused" in said
+    assert re.search(r"ready after [\d.]+ s", said)
+    assert "EC2 has told that it takes i-" in said
+    assert "There is no node i-0123. There are: i-" in said
+    assert "usage: later MINUTES, from 1 to 10" in said
+    assert "The head is stopped." in said
+    assert re.search(r"^i-\w+\r\nGPU 0: local", said, re.MULTILINE), "its node and its GPU"
+
+
+def _read_until(file: int, word: str) -> str:
+    """What is said up to the word, or with "" to the end."""
+    said, until_s = "", time.monotonic() + BOUND_S
+    while (not word or word not in said) and time.monotonic() < until_s:
+        try:
+            said += os.read(file, 65536).decode(errors="replace")
+        except OSError:  # the other end is closed
+            break
+    return said
+
+
+@pytest.mark.parametrize("name", ["dev", "research"])
+def test_what_is_bought_is_as_in_the_file(tmp_path: Path, name: str) -> None:
+    theirs = load_cluster(REPOSITORY / "clusters" / f"{name}.yaml").cluster
+    written, _ = write_sandbox_file(tmp_path, REPOSITORY / "clusters" / f"{name}.yaml")
+
+    ours = load_cluster(written).cluster
+
+    assert [(p.name, p.instance_types, p.limits) for p in ours.pools] == [
+        (p.name, p.instance_types, p.limits) for p in theirs.pools
+    ]
+    assert (ours.name, ours.limits, ours.partitions) == (
+        theirs.name,
+        theirs.limits,
+        theirs.partitions,
+    )
+
+
+def test_what_is_reserved_on_aws_is_bought_by_the_hour(tmp_path: Path) -> None:
+    source = tmp_path / "theirs.yaml"
+    spot = "capacity_types: [spot, on-demand] # spot is tried first"
+    text = DEV.read_text().replace(spot, "capacity_types: [reserved, on-demand]")
+    held = (
+        "{kind: reserved, instance_type: g4dn.xlarge, zone: us-east-1a, count: 2,"
+        " starts_at: 2026-01-01T00:00:00Z, id: cr-0123456789abcdef0}"
+    )
+    source.write_text(f"{text}reservations: [{held}]\nlogs: {{retention_days: 30}}\n")
+
+    written, left_out = write_sandbox_file(tmp_path, source)
+
+    assert [each.value for each in load_cluster(written).cluster.pools[0].markets] == ["on-demand"]
+    assert left_out == ["schedules", "reservations", "logs"]
+
+
+def test_a_file_that_is_wrong_is_refused_with_its_problems(tmp_path: Path) -> None:
+    source = tmp_path / "wrong.yaml"
+    source.write_text(DEV.read_text().replace("g5.xlarge", "g5.xlrge"))
+
+    with pytest.raises(BadConfig, match=r"g5\.xlrge"):
+        write_sandbox_file(tmp_path, source)

@@ -1,0 +1,49 @@
+"""`tidegate sandbox`: a whole cluster on this computer, for as long as its shell is open."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.cli.options import VARIABLE
+
+EXAMPLES = (
+    "Examples: tidegate sandbox; tidegate sandbox --cluster clusters/dev.yaml;"
+    " tidegate sandbox --command 'sbatch --gres=gpu:t4:1 --wrap hostname; sleep 9; squeue'."
+    " Exit codes: those of the shell or the command; 2: it cannot run here."
+)
+
+
+def sandbox(
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            "--cluster",
+            "-c",
+            metavar="FILE",
+            envvar=VARIABLE,
+            exists=True,
+            dir_okay=False,
+            help="Its pools, partitions, limits and prices; a small cluster when left out.",
+        ),
+    ] = None,
+    command: Annotated[
+        str, typer.Option(metavar="LINE", help="Run this instead of asking for commands.")
+    ] = "",
+) -> None:
+    """Run a cluster on this computer: real Slurm, AWS's part played; nothing of it is left."""
+    # It stands beside the package, in the repository: what it takes is nobody's at work.
+    if find_spec("local") is None or find_spec("local.sandbox") is None:
+        typer.echo(
+            "The sandbox is part of Tidegate's repository: clone it, run `make setup`, and then"
+            " .venv/bin/tidegate sandbox in it.",
+            err=True,
+        )
+        raise typer.Exit(2)
+    options = [*(["--cluster", str(cluster)] if cluster else [])]
+    options += ["--command", command] if command else []
+    done = subprocess.run([sys.executable, "-m", "local.sandbox", *options], check=False)
+    raise typer.Exit(done.returncode)
