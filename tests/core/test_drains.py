@@ -13,7 +13,7 @@ from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
 from tidegate.core.model.ledger import NodeRecord
-from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan, Watch
 from tidegate.core.model.slurm import Job, Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
@@ -205,6 +205,16 @@ def test_of_one_need_whose_nodes_were_sick_twice_nothing_is_bought_in_the_same_l
     assert (stuck.sick_launches, stuck.until_s) == (("l-1", "l-2"), NOW_S + 300)
     assert made.unmet[0].why_nots[0].kind is Why.SICK
     assert "became unhealthy before it could start" in why(made)
+
+
+def test_a_sick_node_is_remembered_though_its_release_is_on_its_way() -> None:
+    """Whoever sent it died before the note was written."""
+    seen = sick_for({"i-1": "l-1"})
+    told = PendingOrder("e-1-o0", OrderKind.RELEASE, NOW_S + 60.0)
+    leaving = replace(seen, nodes=(replace(seen.nodes[0], order=told),))
+
+    (stuck,) = watched(plan(leaving))
+    assert stuck.sick_launches == ("l-1",)
 
 
 def test_both_may_be_there_at_once() -> None:

@@ -82,9 +82,12 @@ def test_a_booting_node_that_was_told_to_leave_is_ended_once_slurm_does_not_show
 
     made = plan(snapshot(records=[replace(booting, order=told)], instances=[instance()]))
     untold = plan(snapshot(records=[booting], instances=[instance()]))
+    # One that is to join closed is told so while it boots.
+    closed = replace(booting, order=replace(told, kind=OrderKind.DRAIN))
 
     assert ended(made) == ["i-1"]
     assert ended(untold) == []
+    assert ended(plan(snapshot(records=[closed], instances=[instance()]))) == []
 
 
 def gone(*, state: str = "MIXED+DYNAMIC_NORM", order: PendingOrder | None = None) -> Plan:

@@ -96,11 +96,14 @@ class Member:
 
     @property
     def has_joined(self) -> bool:
-        """Slurm knew it: it is written down, or what it was told to do there, by a planner that
-        did not live to write down more.
+        """Slurm knew it: it is written down, or that it was told to leave, by a planner that did
+        not live to write down more. Drains may be ordered ahead of a node.
         """
         record = self.record
-        return record is not None and (record.phase is Phase.JOINED or record.order is not None)
+        if record is None:
+            return False
+        was_told = record.order is not None and record.order.kind is OrderKind.RELEASE
+        return record.phase is Phase.JOINED or was_told
 
     @property
     def was_released(self) -> bool:

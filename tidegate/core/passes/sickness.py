@@ -5,11 +5,13 @@ be as bad. So a job's nodes are replaced twice at most, then nothing is bought f
 60 minutes, with one try in between, or until its request or its limits change.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.model.budgets import DisruptionReason
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.plan import Watch
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.stuck import Stuck
@@ -25,7 +27,7 @@ def watch_sick(work: Work) -> None:
 
     Before the queue is served: what is bought for a job in this plan is too much already.
     """
-    sick = _sick_launches(work.judged)
+    sick = _sick_launches(work.judged, work.snapshot.cluster.health_reasons)
     if not sick:
         return
     known = {each.job_id: each for each in work.snapshot.stuck}
@@ -43,12 +45,14 @@ def watch_sick(work: Work) -> None:
     work.actions.extend(watches[:WATCHES_MAX])
 
 
-def _sick_launches(judged: Iterable[Judged]) -> dict[str, set[str]]:
+def _sick_launches(
+    judged: Iterable[Judged], health_reasons: Collection[str]
+) -> dict[str, set[str]]:
     """By job, the launches for it of which no node is well."""
     sick: set[tuple[str, str]] = set()
     well: set[tuple[str, str]] = set()
     for each, job_id, launch_id in _bought(judged):
-        is_sick = each.disruption is DisruptionReason.UNHEALTHY
+        is_sick = _is_sick(each, health_reasons)
         is_well = each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT)
         if is_sick or is_well:
             (sick if is_sick else well).add((job_id, launch_id))
@@ -56,6 +60,18 @@ def _sick_launches(judged: Iterable[Judged]) -> dict[str, set[str]]:
     for job_id, launch_id in sick - well:
         found.setdefault(job_id, set()).add(launch_id)
     return found
+
+
+def _is_sick(each: Judged, health_reasons: Collection[str]) -> bool:
+    """Also one whose release is on its way: who sent it may have died before it wrote down why."""
+    if each.disruption is DisruptionReason.UNHEALTHY:
+        return True
+    node = each.member.node
+    if node is None or each.use is not Use.LEAVING or each.order is not None:
+        return False
+    is_let_go = code_of(node.reason) is DrainCode.UNHEALTHY
+    is_softwares = hand(node, health_reasons) is Hand.SOFTWARE
+    return node.state.is_down or (node.state.is_drain and (is_let_go or is_softwares))
 
 
 def _bought(judged: Iterable[Judged]) -> Iterator[tuple[Judged, str, str]]:

@@ -24,10 +24,14 @@ SLACK_USD = 0.002
 
 @frozen
 class _Place:
-    """One node that boots; one of several offerings, as long as nobody knows what came."""
+    """One node that boots; one of several offerings, as long as nobody knows what came.
+
+    `gang`: whose alone it is; "": anybody's.
+    """
 
     pool: Pool
     offerings: tuple[Offering, ...]
+    gang: str = ""
 
 
 class RecordedFirst(Check):
@@ -143,9 +147,10 @@ class NoDoubleBuy(Check):
     def _wanted(self, job: Job) -> int:
         if job.is_pending:
             return job.count * job.nodes
-        live, announced = self.world.compute.is_live, self.witness.chaos.announced
-        lost = any(name in announced or not live(name) for name in job.node_names)
-        return job.nodes if job.is_running and lost else 0
+        return job.nodes if job.is_running and any(map(self._is_lost, job.node_names)) else 0
+
+    def _is_lost(self, name: str) -> bool:
+        return name in self.witness.chaos.announced or not self.world.compute.is_live(name)
 
     def _booting(self, asked: LaunchRecord, zones: set[str]) -> list[_Place]:
         """The nodes on their way that the new ones may double.
@@ -173,7 +178,7 @@ class NoDoubleBuy(Check):
             for choice in choices:
                 is_elsewhere = launch.pool != new.pool or {one.zone for one in choice} != zones
                 if not (new.gated_for and is_elsewhere):
-                    places.append(_Place(pool, choice))
+                    places.append(_Place(pool, choice, launch.gated_for))
         return places
 
     def _doubted(self) -> set[str]:
@@ -186,25 +191,29 @@ class NoDoubleBuy(Check):
         """Whether the node does for the job; where it is in doubt what it is, surely or maybe."""
         partitions = [self.world.cluster.partition(name) for name in job.partitions]
         is_open = any(part and place.pool.name in part.pools for part in partitions)
-        return is_open and are(self._fits_on(job, place.pool, one) for one in place.offerings)
+        return is_open and are(self._fits_on(job, place, one) for one in place.offerings)
 
-    def _fits_on(self, job: Job, pool: Pool, offering: Offering) -> bool:
+    def _fits_on(self, job: Job, place: _Place, offering: Offering) -> bool:
         kind = self.world.cluster.instance_type(offering.instance_type)
-        features = pool.features(offering.instance_type, offering.market)
+        features = place.pool.features(offering.instance_type, offering.market)
         is_wide = kind is not None and not lacks(job.shape, kind)
         is_fit = is_wide and satisfies(job.constraint, features)
-        return is_fit and not self._is_spared(job, pool, offering)
+        return is_fit and not self._is_spared(job, place, offering)
 
     def _spare(self, reading: Reading) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
         cluster = self.world.cluster
-        needs, _ = demand(reading, cluster, frozenset())
+        lost = {name for job in reading.jobs for name in job.node_names if self._is_lost(name)}
+        needs, _ = demand(reading, cluster, frozenset(lost))
         self._needs = {need.job_id: need for need in needs}
         self._losses = Losses(cluster)
 
-    def _is_spared(self, job: Job, pool: Pool, offering: Offering) -> bool:
+    def _is_spared(self, job: Job, place: _Place, offering: Offering) -> bool:
+        """What was bought for its own gang it takes all the same."""
         need = self._needs.get(job.job_id)
-        return need is not None and self._losses.is_lossy(pool, offering, need)
+        if need is None or (place.gang and place.gang == need.gang):
+            return False
+        return self._losses.is_lossy(place.pool, offering, need)
 
     def _booting_of(self, launch: Launch, gangs: set[str]) -> list[Instance]:
         bound_s = self.world.cluster.timings.boot_bound_s

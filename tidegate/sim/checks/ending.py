@@ -132,23 +132,21 @@ class NoJobFailed(Check):
 
 
 class LeftSlurmFirst(Check):
-    """A node leaves Slurm, drained and deleted, before its instance is terminated."""
+    """A node leaves Slurm, drained and deleted, before its instance is terminated.
+
+    One that joins as its boot bound ends, after the planner looked, has no job yet.
+    """
 
     def terminating(self, instance_ids: tuple[str, ...]) -> None:
         digest = self.witness.digests.get(self.witness.depth)
         known = {node.name for node in digest.reading.nodes} if digest else set()
         for name in instance_ids:
             node = self.world.slurm.nodes.get(name)
-            # No job can be on a node at its gate, which has joined since the planner looked.
-            if node is not None and self._has_gate(name) and node.is_drain and name not in known:
+            if node is not None and name not in known and not node.jobs:
                 continue
             if node is not None and not self.witness.is_machine_dead(node):
                 state = "drained" if node.is_drain else "open"
                 raise self.broken(f"{name} is terminated, it is a node of Slurm still, {state}")
-
-    def _has_gate(self, name: str) -> bool:
-        launch = self.witness.launch_of(self.world.compute.everything[name])
-        return launch is not None and bool(launch.gated_for)
 
 
 class RequeuedOnlyForAReason(Check):
