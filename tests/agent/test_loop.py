@@ -2,12 +2,14 @@
 
 import logging
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tests.agent.fakes import NOW_S, order
 from tests.make import NOTICED, SAVING
 from tidegate.agent.loop import kept
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult
 
@@ -276,6 +278,21 @@ def test_an_undrain_ends_a_lasting_drain_of_the_same_reason(agent, slurm, is_up)
     agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2", text=why)])
     if not is_up:
         slurm.put("n1", "IDLE", "DYNAMIC_NORM")
+    agent.tick()
+
+    assert not slurm.nodes["n1"].state.is_drain
+
+
+def test_a_gang_that_opens_is_not_closed_again_by_what_its_node_was_told_as_it_booted(agent, slurm):
+    """It was kept for larger jobs, then for the gang, and opens as the gang does."""
+    closed = str(DrainReason(DrainCode.CLOSED, "kept for larger jobs"))
+    kept = str(DrainReason(DrainCode.KEPT, "kept for gang 5", "5"))
+    agent.on_orders([order(OrderKind.DRAIN, "n1", order_id="o-1", text=closed)])
+    slurm.put("n1", "IDLE", "DYNAMIC_NORM")
+    agent.tick()
+    slurm.nodes["n1"] = replace(slurm.nodes["n1"], reason=kept)
+
+    agent.on_orders([order(OrderKind.UNDRAIN, "n1", order_id="o-2", text=kept)])
     agent.tick()
 
     assert not slurm.nodes["n1"].state.is_drain

@@ -66,6 +66,20 @@ def test_a_job_does_not_count_on_spot_in_doubt_that_it_would_be_kept_off() -> No
     assert (bought(7200.0), bought(1.0)) == (1, 0)
 
 
+def test_what_ec2_shows_of_a_launch_is_the_same_in_any_order() -> None:
+    a, b = "us-east-1a", "us-east-1b"
+    record_ = _in_doubt(3, offering(T4, zone=a), offering(T4, zone=b))
+    shown = [
+        instance(name, offering(T4, zone=zone), pool="mixed", launch_id=record_.launch.launch_id)
+        for name, zone in (("i-1", a), ("i-2", b), ("i-3", b))
+    ]
+    seen = _seen([job(1, nodes=2)], record_)
+
+    plans = [plan(replace(seen, instances=tuple(each))) for each in (shown, shown[::-1])]
+
+    assert plans[0] == plans[1]
+
+
 def test_a_gang_does_not_count_on_nodes_that_may_come_in_any_zone() -> None:
     gang = job(1, nodes=2)
     here = _in_doubt(2, offering(T4))

@@ -167,6 +167,26 @@ def test_a_spot_node_that_is_there_is_not_counted_on_for_a_job_that_would_lose_i
     assert (order.names, order.text, order.only_if) == (("2",), "on-demand", ("PENDING",))
 
 
+def test_a_job_for_which_other_spot_is_bought_is_let_on_that() -> None:
+    """A dear spot node that is there must not have it sent on demand."""
+    big, small = offering(T4_BIG), offering(T4)
+    of = cluster(pool(types=(T4, T4_BIG)))
+    steady = of.prices[offering(T4_BIG, Market.ON_DEMAND)]
+    of = replace(of, prices={**of.prices, big: 0.99 * steady})
+    seen = snapshot(
+        [short()],
+        [node("i-1", T4_BIG)],
+        of=of,
+        instances=[instance("i-1", big)],
+        records=[record("i-1", big)],
+    )
+
+    made = plan(seen)
+
+    assert [each.offerings[0] for each in launches(made)] == [small]
+    assert orders(made, OrderKind.CONSTRAIN) == []
+
+
 def test_slurm_may_start_on_spot_what_spot_suits_and_what_has_nowhere_else_to_go() -> None:
     spot = cluster(pool(types=(T4,), markets=(Market.SPOT,)))
 

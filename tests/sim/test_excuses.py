@@ -186,20 +186,22 @@ def test_a_warning_about_a_node_whose_end_was_announced_before_is_left_out(
     assert set(seen.hinted) == (set() if is_noticed else {one.instance_id})
 
 
-@pytest.mark.parametrize("joins", ["at its gate", "open", "drained", "before the digest"])
-def test_only_a_gate_that_joined_since_the_digest_may_end_as_a_node_of_slurm(joins: str) -> None:
+@pytest.mark.parametrize("joins", ["empty", "with a job", "before the digest"])
+def test_only_an_empty_node_that_joined_since_the_digest_may_end_as_one_of_slurm(
+    joins: str,
+) -> None:
+    """Its boot bound ended as it joined."""
     world, seen = witnessed()
     (one,) = world.compute.create_fleet(first_node(world)).instances
     name = one.instance_id
-    world.slurm.register(SimNode(name, 4, 16000, 1, "t4", ("t4",), is_drain=joins != "open"))
-    known = world.ledger.all_launches[one.launch_id]
-    gate = "" if joins == "drained" else "7"
-    of_gang = replace(known, launch=replace(known.launch, gated_for=gate))
-    world.ledger.all_launches[one.launch_id] = of_gang
+    world.slurm.register(SimNode(name, 4, 16000, 1, "t4", ("t4",)))
+    if joins == "with a job":
+        job_id = world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+        world.slurm.nodes[name].jobs[job_id] = world.slurm.jobs[job_id]
     shown = [node(name)] if joins == "before the digest" else []
     seen.digests[0] = digest([], shown)
 
-    if joins == "at its gate":
+    if joins == "empty":
         LeftSlurmFirst(seen).terminating((name,))
     else:
         with pytest.raises(Broken, match="it is a node of Slurm still"):

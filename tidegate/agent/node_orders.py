@@ -116,9 +116,12 @@ class Lasting:
                     self._orders[name] = order, now_s
 
     def lift(self, undrain: Order) -> None:
-        """No more drains for the reason that this order takes back, also of nodes that boot."""
+        """No more drains for the reason that this order takes back, also of nodes that boot; and
+        what was only kept from small jobs is open whatever it was drained for since.
+        """
         for name in undrain.names:
-            if name in self._orders and self._orders[name][0].text == undrain.text:
+            text = self._orders[name][0].text if name in self._orders else ""
+            if text and (text == undrain.text or code_of(text) is DrainCode.CLOSED):
                 del self._orders[name]
 
     def renew(

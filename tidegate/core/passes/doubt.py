@@ -75,7 +75,7 @@ def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice])
     """Of what Describe shows of it already the type is known."""
     shown = [
         (one.offering, found)
-        for one in work.snapshot.instances
+        for one in sorted(work.snapshot.instances, key=lambda each: each.instance_id)
         if one.launch_id == launch.launch_id and one.is_alive
         if (found := work.snapshot.cluster.instance_type(one.offering.instance_type))
     ]

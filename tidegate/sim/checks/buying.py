@@ -7,6 +7,7 @@ from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import FleetRequest, Instance, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus, NodeRecord, Phase
@@ -109,7 +110,7 @@ class NoDoubleBuy(Check):
             return
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
-        self._spare(digest.reading)
+        self._spare(digest)
         booting = self._booting(record, zones)
         places = [place for place in booting if any(self._fits(job, place) for job in asking)]
         wanted = sum(
@@ -200,11 +201,11 @@ class NoDoubleBuy(Check):
         is_fit = is_wide and satisfies(job.constraint, features)
         return is_fit and not self._is_spared(job, place, offering)
 
-    def _spare(self, reading: Reading) -> None:
+    def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
-        cluster = self.world.cluster
+        cluster, reading = self.world.cluster, digest.reading
         lost = {name for job in reading.jobs for name in job.node_names if self._is_lost(name)}
-        needs, _ = demand(reading, cluster, frozenset(lost))
+        needs, _ = demand(reading, cluster, frozenset(lost), digest.written_at_s)
         self._needs = {need.job_id: need for need in needs}
         self._losses = Losses(cluster)
 
