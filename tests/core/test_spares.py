@@ -11,6 +11,7 @@ from tests.make import (
     T4,
     T4_BIG,
     cluster,
+    digest,
     instance,
     job,
     node,
@@ -27,7 +28,7 @@ from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.model.pool_history import Arrivals, FailedLaunch, PoolHistory, SpareNode
-from tidegate.core.model.slurm import Job, SetBy
+from tidegate.core.model.slurm import Association, Job, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.passes.steer import CLOSED
@@ -113,6 +114,22 @@ def test_none_while_a_job_waits_for_a_limit_that_they_would_fill():
     made = plan(seen(known(OFTEN), jobs=jobs, of=of))
 
     assert [each.for_jobs for each in launches(made)] == [("1", "2")]
+
+
+def test_none_is_kept_for_a_limit_either_where_a_cap_holds_another_job():
+    """The queue is served again then, without the job that was refused for the limit."""
+    of = waiting(cluster(steady(instance_types=(T4, T4_BIG), limits=Limits(nodes=1))))
+    large, capped = job(1, gpus=4, priority=9), job(2, qos="normal")
+    quiet = seen(known(OFTEN, newest_job=2), idle=1, of=of)
+
+    def let_go(*jobs: Job) -> int:
+        cap = Association("qos normal", qos="normal", in_all=0)
+        heard = digest(jobs, [node("i-0", idle_s=500)], associations=[cap])
+        return len(orders(plan(replace(quiet, digest=heard)), OrderKind.RELEASE))
+
+    assert let_go() == 0
+    assert let_go(large) == 1
+    assert let_go(large, capped) == 1
 
 
 def test_nodes_that_are_idle_or_on_their_way_are_spare_ones_already():

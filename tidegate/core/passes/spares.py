@@ -167,8 +167,10 @@ def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
 
 def _is_short_of_room(work: Work) -> bool:
     """A job waits for a limit or a budget, which idle nodes use up as well."""
-    held = (Why.LIMIT, Why.BUDGET)
-    return any(why.kind in held for unmet in work.queue.refused.values() for why in unmet.why_nots)
+    held, queue = (Why.LIMIT, Why.BUDGET), work.queue
+    # Those that this attempt of the plan passes over were refused by the one before.
+    waiting = (*queue.refused.values(), *queue.passed_over.values())
+    return any(why.kind in held for unmet in waiting for why in unmet.why_nots)
 
 
 def pool_type_of(each: Bin) -> PoolType:
