@@ -97,7 +97,7 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
     steering = Steering(seen, OfferGroups(seen))
 
-    sold = {each.need.job_id: steering._own_node(each.need, Market.SPOT) for each in steering.about}
+    sold = {each.need.job_id: steering.own_node(each.need, Market.SPOT) for each in steering.about}
 
     assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
 

@@ -5,7 +5,7 @@ become idle keeps it, at many times the price of the node that boots for that jo
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -80,7 +80,7 @@ class Steering:
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
     has_spares: frozenset[tuple[str, str]] = frozenset()
-    _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
+    _own: dict[tuple[object, ...], Mapping[Market, Own]] = field(default_factory=dict)
     _losers: dict[tuple[object, ...], list[tuple[Kind, float]]] = field(default_factory=dict)
 
     @cached_property
@@ -107,7 +107,7 @@ class Steering:
         """Whether nothing much cheaper is sold for the job, or it hardly prolongs the node, or
         what it would wait for its own one is dearer.
         """
-        own = self._own_node(need, each.offering.market)
+        own = self.own_node(need, each.offering.market)
         if own is None or self._is_like(each, own.usd_per_hour):
             return True
         longer_s = max(run_s(need) - self.lives_s(each.name), 0.0)
@@ -170,7 +170,7 @@ class Steering:
             need = kind.need
             if of is None or each.pool not in need.pools or lacks(need.shape, of):
                 continue
-            own = self._own_node(need, each.offering.market)
+            own = self.own_node(need, each.offering.market)
             if own is None or self._is_like(each, own.usd_per_hour):
                 continue
             if satisfies(need.constraint, each.features):
@@ -198,7 +198,7 @@ class Steering:
         self, found: dict[tuple[object, ...], Kind], need: Need, total_s: float, count: int
     ) -> None:
         """Whichever comes first stands for all of its kind: what is sold for each is the same."""
-        sold = tuple(self._own_node(need, market) for market in Market)
+        sold = tuple(self.own_node(need, market) for market in Market)
         kind = found.setdefault((need.pools, need.shape, need.constraint, sold), Kind(need))
         kind.total_s += total_s
         kind.count += count
@@ -212,23 +212,34 @@ class Steering:
         is_full = node.gpus_alloc >= node.gpus if node.gpus else node.cpus_alloc >= node.cpus
         return TRUST * (max(ends) - (min(ends) if is_full else 0.0))
 
-    def _own_node(self, need: Need, market: Market) -> Own | None:
-        """The cheapest node that this market sells for the job; None: nothing."""
-        key = asked(need), need.deadline_s, need.shortest_s, need.where, market
+    def own_node(self, need: Need, market: Market) -> Own | None:
+        """The cheapest node that this market sells for the job; None: nothing.
+
+        Only pools of the weight at which it is bought: what a cheaper pool of less weight sells is
+        bought for nobody whom the others serve.
+        """
+        key = asked(need), need.deadline_s, need.shortest_s, need.where
         if key not in self._own:
-            found = [
-                (entry.usd_per_hour, (offer_group.pool.name, entry.instance_type.name))
-                for tier in self.offer_groups.tiers
-                for offer_group in tier
-                if offer_group.market is market
-                and (mask := self.offer_groups.mask(need, offer_group))
-                and (entry := offer_group.catalogue.entries[lowest(mask)])
-            ]
-            self._own[key] = None
+            self._own[key] = self._cheapest(need)
+        return self._own[key].get(market)
+
+    def _cheapest(self, need: Need) -> Mapping[Market, Own]:
+        """By market, of the first tier of pools that sells by the hour for the job."""
+        for tier in self.offer_groups.tiers:
+            found: dict[Market, tuple[float, tuple[str, str]]] = {}
+            for offer_group in tier:
+                if offer_group.market.is_prepaid:
+                    continue
+                if mask := self.offer_groups.mask(need, offer_group):
+                    entry = offer_group.catalogue.entries[lowest(mask)]
+                    one = entry.usd_per_hour, (offer_group.pool.name, entry.instance_type.name)
+                    found[offer_group.market] = min(one, found.get(offer_group.market, one))
             if found:
-                usd_per_hour, kind = min(found)
-                self._own[key] = Own(usd_per_hour, kind in self.has_spares)
-        return self._own[key]
+                return {
+                    market: Own(usd, kind in self.has_spares)
+                    for market, (usd, kind) in found.items()
+                }
+        return {}
 
     def _own_cost(self, need: Need, own: Own, runs_s: float) -> float:
         """Boot and run of its own node, and what it costs that the job waits for that boot; where

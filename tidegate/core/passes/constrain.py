@@ -94,8 +94,7 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool
     losses = work.offer_groups.losses
     if not losses.is_elsewhere(need):
         return False
-    best = next(work.offer_groups.options(need), None)
-    if best and best.offer_group.market is Market.SPOT:
+    if work.steering.own_node(need, Market.SPOT):
         return False  # of another type or zone, which is bought for it: it must be let on that
     return any(
         losses.mask(need, each.pool, each.catalogue, fitting)
