@@ -47,7 +47,7 @@ def test_a_node_may_leave_late_beside_one_that_was_let_go_when_more_might() -> N
             order = releases(world, decided_at_s)[number]
             order = replace(order, order_id=f"p-{decided_at_s:.0f}-o0")
             world.in_hand.append(([order], decided_at_s))
-            world.slurm.nodes[name].is_drain = True
+            world.slurm.drain([name], "its time has come")
             check.commanded("drain", (name,))
             world.in_hand.pop()
 
@@ -72,7 +72,7 @@ def test_an_order_that_comes_late_is_judged_beside_those_decided_before_it() -> 
             until_s = world.clock.now_s() + epoch
             order = Order(f"p-{epoch}-o0", OrderKind.DRAIN, (name,), until_s, (), text)
             world.in_hand.append(([order], 0.0))
-            world.slurm.nodes[name].is_drain = True
+            world.slurm.drain([name], "its time has come")
             check.commanded("drain", (name,))
             world.in_hand.pop()
 
@@ -92,8 +92,7 @@ def test_a_node_that_was_opened_again_leaves_no_more() -> None:
 
     def leaves(name: str) -> None:
         world.in_hand.append(([each for each in orders if name in each.names], 0.0))
-        world.slurm.nodes[name].is_drain = True
-        world.slurm.table.changed()
+        world.slurm.drain([name], "its time has come")
         check.commanded("drain", (name,))
         world.in_hand.pop()
 
@@ -116,7 +115,7 @@ def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
         check = BudgetsHold(witness(world))
         world.in_hand.append((releases(world, decided_at_s), decided_at_s))
         for name in names:
-            world.slurm.nodes[name].is_drain = True
+            world.slurm.drain([name], "its time has come")
             check.commanded("drain", (name,))
         world.in_hand.pop()
 
@@ -138,7 +137,7 @@ def test_a_node_that_has_left_slurm_counts_for_a_budget_until_its_instance_ends(
 
     def leaves(name: str) -> None:
         world.in_hand.append(([each for each in orders if name in each.names], 0.0))
-        world.slurm.nodes[name].is_drain = True
+        world.slurm.drain([name], "its time has come")
         check.commanded("drain", (name,))
         world.in_hand.pop()
 

@@ -7,6 +7,7 @@ from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import TEMPLATE_TAG, FleetRequest, Instance
 from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.slurm import SetBy
 from tidegate.service.control import Looked
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.orders import ids_of
@@ -115,9 +116,11 @@ class BudgetsHold(Check):
                 del going[name]
 
     def _is_going(self, name: str) -> bool:
-        """Drained still, or out of Slurm and not yet ended."""
+        """Drained by us still, or out of Slurm and not yet ended."""
         node = self.world.slurm.nodes.get(name)
-        return node.is_drain if node else self.world.compute.is_live(name)
+        if node is None:
+            return self.world.compute.is_live(name)
+        return node.is_drain and node.set_by is SetBy.US
 
 
 class OldNodesGo(Check):
