@@ -7,6 +7,7 @@ lives, and updates those who refer to a value when that value changes.
 
 import copy
 import hashlib
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -122,7 +123,7 @@ def _updated(
     if old is not None and _untagged(before) == _untagged(_resolved(resources)[logical_id]):
         return old
     if old is not None and resource_json["Type"] not in GO_IN_CLEAN_UP:
-        everything._delete_resource(old, resource_json)
+        _delete(resources, old, resource_json)
     try:
         made = parsing.parse_and_create_resource(
             logical_id, resource_json, resources, account_id, region_name
@@ -145,8 +146,22 @@ def _update_all(
 ) -> None:
     """As moto's; then everything whose resolved properties changed by it is updated too.
 
-    What was replaced or removed goes at the end, and stays where the update fails.
+    What was replaced or removed goes at the end, and stays where the update fails. Then all is
+    put back as it was. Source: CloudFormation user guide, "Stack failure options".
     """
+    everything: Any = resources
+    before = copy.deepcopy(everything._template)
+    given, known = copy.deepcopy(everything.input_parameters), set(everything._parsed_resources)
+    try:
+        _update_and_clean_up(resources, template, parameters)
+    except Exception as failure:
+        _roll_back(resources, before, given, known, failure)
+        raise
+
+
+def _update_and_clean_up(
+    resources: ResourceMap, template: Properties, parameters: Properties | None
+) -> None:
     replaced = resources.__dict__["clean_up"] = []
     try:
         _update_what_changed(resources, template, parameters)
@@ -156,9 +171,30 @@ def _update_all(
         _delete(resources, old, resource_json)
 
 
+def _roll_back(
+    resources: ResourceMap,
+    before: Properties,
+    given: Properties,
+    known: set[str],
+    failure: Exception,
+) -> None:
+    """Update to the template before; what was added goes. Errors: ValidationError, with both."""
+    everything: Any = resources
+    try:
+        with warnings.catch_warnings():  # moto: what was never made cannot be deleted
+            warnings.simplefilter("ignore")
+            _update_and_clean_up(resources, before, given)
+    except Exception as second:
+        said = f"UPDATE_ROLLBACK_FAILED: {second}; the update had failed: {failure}"
+        raise ValidationError(message=said) from failure
+    for added in everything._parsed_resources.keys() - known:
+        del everything._parsed_resources[added]
+
+
 def _delete_resource(resources: ResourceMap, old: Any, resource_json: Properties) -> None:
+    """In an update at its end, since it may fail."""
     clean_up = resources.__dict__.get("clean_up")
-    if clean_up is not None and resource_json["Type"] in GO_IN_CLEAN_UP:
+    if clean_up is not None:
         clean_up.append((old, resource_json))
     else:
         _delete(resources, old, resource_json)

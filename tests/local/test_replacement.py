@@ -146,3 +146,40 @@ def test_a_mount_target_takes_other_groups_as_it_is(living: Stack):
     assert target == first.resources["Target"][1]
     asked = living.cloud.client("efs").describe_mount_target_security_groups
     assert asked(MountTargetId=target)["SecurityGroups"] == [second.resources["Other"][1]]
+
+
+def test_an_update_that_fails_is_rolled_back(living: Stack):
+    """Changed, added and removed: all is as it was, and the next update works."""
+    living.add("Kept", {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 30}})
+    living.add("Goes", {"Type": "AWS::SQS::Queue"})
+    first = living.deploy()
+    living.properties("Kept")["VisibilityTimeout"] = 99
+    living.add("Added", {"Type": "AWS::SQS::Queue"})
+    gone = living.template["Resources"].pop("Goes")
+    living.properties("Head")["ImageId"] = OTHER_IMAGE
+
+    with pytest.raises(ClientError, match="VolumeInUse"):
+        living.deploy()
+
+    sqs = living.cloud.client("sqs")
+    assert timeout_s(living, first.resources["Kept"][1]) == 30
+    urls = [url for url in sqs.list_queues()["QueueUrls"] if f"/{living.name}-" in url]
+    named = {url.split("-")[-2] for url in urls}
+    assert {"Goes", "Kept", "Added"} & named == {"Goes", "Kept"}
+    assert head(living, first.resources["Head"][1])["State"]["Name"] == "running"
+
+    living.properties("Head")["ImageId"] = first_image(living, first.resources["Head"][1])
+    living.add("Goes", gone)
+    second = living.deploy()
+    assert timeout_s(living, second.resources["Kept"][1]) == 99
+    assert second.resources["Head"] == first.resources["Head"]
+
+
+def timeout_s(stack: Stack, url: str) -> int:
+    names: Any = ["VisibilityTimeout"]
+    found = stack.cloud.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=names)
+    return int(found["Attributes"]["VisibilityTimeout"])
+
+
+def first_image(stack: Stack, instance_id: str) -> str:
+    return str(head(stack, instance_id)["ImageId"])
