@@ -241,6 +241,28 @@ def test_a_replacement_comes_to_where_the_other_nodes_are_even_when_those_are_le
     assert zones == {"us-east-1b"}
 
 
+def test_a_gang_that_is_open_is_whole_though_some_of_an_earlier_try_boots_elsewhere() -> None:
+    """In the second after it opens, before Slurm has started it."""
+    a, b = (offering(A10G, zone=zone) for zone in ("us-east-1a", "us-east-1b"))
+    up = {name: record(name, b, pool="a10g") for name in ("i-1", "i-2", "i-3")}
+    late = {name: record(name, a, pool="a10g", gated_for="9") for name in ("i-4", "i-5")}
+    known = [*up.values(), *map(booting, late.values())]
+
+    made = plan(
+        snapshot(
+            [job(9, nodes=3, gpus=4, gpu_type="a10g")],
+            [node(name, A10G) for name in up],
+            of=cluster(pool("a10g", (A10G,), zones=("us-east-1a", "us-east-1b"))),
+            instances=[instance(r.instance_id, r.offering, pool="a10g") for r in known],
+            records=known,
+            resting=[Resting(a, NOW_S + 100, 1, "spot interruption", "")],
+        )
+    )
+
+    assert launches(made) == []
+    assert [each.by for each in made.served] == [("i-1", "i-2", "i-3")]
+
+
 def test_each_component_waits_for_what_was_bought_for_it() -> None:
     """The small one would fit on the nodes of the other as well, which is four nodes then."""
     of = cluster(pool("big", (A10G,)), pool("small", (A10G,), zones=("us-east-1b",)))

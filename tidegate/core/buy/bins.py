@@ -245,7 +245,8 @@ def gang_members(
     wanted_by: Callable[[Bin], int] = lambda _: 1,
     count: int | None = None,
 ) -> list[Bin]:
-    """The nodes a gang may count on: of one pool and zone, its own gated ones first.
+    """The nodes a gang may count on: of one pool and zone, where there are enough, or else where
+    most of its own gated ones are.
 
     A gang is not spread over zones: its ranks talk to each other all the time. `within`:
     the pool and zone in which the gang has nodes already. `wanted_by`: how many needs of the
@@ -273,9 +274,9 @@ def gang_members(
         if not named or count is not None or named <= {each.name for each in group}
     ]
 
-    def worth(group: list[Bin]) -> tuple[int, int, int, int]:
+    def worth(group: list[Bin]) -> tuple[bool, int, int, int, int]:
         taken = group[:most]
-        wanted = sum(map(wanted_by, taken))
-        return sum(bool(b.gated_for) for b in taken), len(taken), -wanted, -len(group)
+        gated, wanted = sum(bool(b.gated_for) for b in taken), sum(map(wanted_by, taken))
+        return len(taken) == most, gated, len(taken), -wanted, -len(group)
 
     return max(ordered, key=worth, default=[])[:most]
