@@ -184,7 +184,7 @@ def _roll_back(
         with warnings.catch_warnings():  # moto: what was never made cannot be deleted
             warnings.simplefilter("ignore")
             _update_and_clean_up(resources, before, given)
-    except Exception as second:
+    except Exception as second:  # noqa: BLE001 - whatever it is, both are told
         said = f"UPDATE_ROLLBACK_FAILED: {second}; the update had failed: {failure}"
         raise ValidationError(message=said) from failure
     for added in everything._parsed_resources.keys() - known:

@@ -16,6 +16,7 @@ from tests.make import (
     job,
     node,
     offering,
+    placement,
     pool,
     record,
     snapshot,
@@ -24,7 +25,7 @@ from tidegate.core.explain.node_report import prospects
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Cluster, Limits, Pool
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.ledger import Phase
+from tidegate.core.model.ledger import Launch, LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Learn, Plan
 from tidegate.core.model.pool_history import Arrivals, FailedLaunch, PoolHistory, SpareNode
@@ -33,6 +34,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.waiting import Waiting
 from tidegate.core.passes.steer import CLOSED
 from tidegate.core.planner import plan
+from tidegate.service.requests import fleet_request
 
 PRICE = Waiting(20.0)
 OFTEN = SpareNode(0.2, 0.2, 0.2, 0.2)  # a job for it in every fifth boot: 4 USD an hour at 20
@@ -143,6 +145,20 @@ def test_nodes_that_are_idle_or_on_their_way_are_spare_ones_already():
 
     assert bought(plan(idle)) == [(1, T4.name)]
     assert bought(plan(coming)) == [(1, T4.name)]
+
+
+def test_nodes_in_doubt_are_spare_ones_also_where_a_job_hopes_for_them():
+    of = waiting(cluster(steady(zones=("us-east-1a", "us-east-1b"), limits=Limits(nodes=9))))
+    on = tuple(each for _, each in of.pools[0].offerings())
+    launch = Launch("5eed-0-0", "t4", on, 2, 1, (), 0.5, "", "spare")
+    doubted = LaunchRecord(launch, NOW_S - 5, fleet_request(launch, "test", placement(of)))
+
+    def bought_beside(*jobs: Job) -> list[tuple[int, str]]:
+        quiet = seen(known(OFTEN, OFTEN), jobs=jobs, of=of)
+        return bought(plan(replace(quiet, launches=(doubted,))))
+
+    assert bought_beside() == []
+    assert bought_beside(job(1, nodes=10, is_exclusive=True)) == []
 
 
 def test_a_node_that_a_job_takes_is_replaced_at_once():

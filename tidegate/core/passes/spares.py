@@ -121,8 +121,12 @@ class Ready:
 
 
 def spare_room(work: Work, pool_type: PoolType) -> float:
-    """How many such nodes no job takes: those that are partly free count in part."""
-    return sum(_free(work, each) for each in work.bins.all if pool_type_of(each) == pool_type)
+    """How many such nodes no job takes: those that are partly free count in part.
+
+    The room of a node in doubt is in what it is likely to be, where jobs were told to hope for it.
+    """
+    bins = (*work.bins.all, *(likely for each, likely in work.bins.hoped if not each.cpus))
+    return sum(_free(work, each) for each in bins if pool_type_of(each) == pool_type)
 
 
 def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:

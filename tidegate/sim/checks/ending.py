@@ -197,7 +197,9 @@ class DrainedInTime(Check):
         chaos, now_s = self.witness.chaos, self.witness.now_s
         if now_s - since_s < TIME_TO_DRAIN_S or not self.witness.is_head_well:
             return
-        if not chaos.was_calm_since(noticed_s, *UNREACHABLE):
+        # What the head dropped before, its clock being wrong, is waited for that long.
+        before_s = noticed_s - self.world.cluster.timings.order_ttl_s
+        if not chaos.was_calm_since(before_s, *UNREACHABLE):
             return
         if not node.is_drain:
             raise self.broken(f"{instance_id} is reclaimed and still takes jobs")
