@@ -66,6 +66,19 @@ def test_a_job_does_not_count_on_spot_in_doubt_that_it_would_be_kept_off() -> No
     assert (bought(7200.0), bought(1.0)) == (1, 0)
 
 
+def test_a_launch_in_doubt_is_hoped_for_when_another_zones_price_moves() -> None:
+    """The first of its offerings, which is the likeliest, still does."""
+    a, b = (offering(T4, zone=zone) for zone in ("us-east-1a", "us-east-1b"))
+    of = cluster(_mixed())
+    steady = of.prices[offering(T4, Market.ON_DEMAND)]
+    of = replace(of, prices={**of.prices, b: 0.99 * steady})
+    asked = job(1, gpu_type="t4", time_limit_s=7200.0)
+
+    made = plan(snapshot([asked], of=of, launches=[_in_doubt(1, a, b)]))
+
+    assert launches(made) == []
+
+
 def test_what_ec2_shows_of_a_launch_is_the_same_in_any_order() -> None:
     a, b = "us-east-1a", "us-east-1b"
     record_ = _in_doubt(3, offering(T4, zone=a), offering(T4, zone=b))

@@ -69,6 +69,16 @@ def test_a_person_may_use_slurms_own_words() -> None:
     assert hand(drained("Epilog error", SetBy.USER)) is Hand.PERSON
 
 
+def test_what_slurm_adds_to_an_open_nodes_reason_is_why_it_is_unhealthy() -> None:
+    sick = drained("tidegate: it takes jobs (open) : Kill task failed", SetBy.SLURM)
+
+    (noted, *_) = overview(fleet([sick]), None).needs_a_look
+    (order,) = orders(plan(fleet([sick])), OrderKind.RELEASE)
+
+    assert "Kill task failed" in noted
+    assert "Kill task failed" in order.text
+
+
 def test_slurms_words_behind_somebodys_leave_the_node_to_whoever_drained_it() -> None:
     """slurmctld adds its words to the reason that is there, under its own name."""
     assert hand(drained("bad fan : Not responding", SetBy.SLURM)) is Hand.PERSON

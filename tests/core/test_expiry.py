@@ -179,6 +179,18 @@ def test_a_node_that_was_let_go_counts_also_when_slurm_finds_it_down_before_it_i
     assert beside("gres/gpu count too low") == ["i-1"]
 
 
+def test_nodes_that_were_let_go_and_then_found_down_need_no_further_place():
+    """They were many then, and of a few none is left over for the other now."""
+    gone = f"{DrainReason(DrainCode.EXPIRED, 'its time')} : Not responding"
+    ages = {"i-1": NEW, "i-2": NEW}
+    nodes = [node(name, state="DOWN+DRAIN+DYNAMIC_NORM", reason=gone) for name in ages]
+
+    assert released(plan(seen(t4(disruption=Disruption((Budget(nodes=1),))), ages, nodes))) == [
+        "i-1",
+        "i-2",
+    ]
+
+
 def test_a_node_that_a_pending_job_is_about_to_take_stays():
     of = seen(t4(), {"i-1": OLD}, [node("i-1")], [job(1)])
 

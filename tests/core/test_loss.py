@@ -5,7 +5,19 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders
-from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
+from tests.make import (
+    NOW_S,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
 from tidegate.core.buy.steering import Own, Steering
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.demand.demand import demand
@@ -18,6 +30,7 @@ from tidegate.core.model.plan import Plan, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
+from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.planner import plan
 
@@ -95,7 +108,7 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
     """Each is a kind of its own, whichever Slurm lists first."""
     jobs = [short(1, on=("i-1",)), long(2, is_requeueable=False, on=("i-1",))]
     seen = beside_spot(*(reversed(jobs) if is_lossy_first else jobs))
-    steering = Steering(seen, OfferGroups(seen))
+    steering = Steering(seen, OfferGroups(seen), Usage(seen.cluster, {}))
 
     sold = {each.need.job_id: steering.own_node(each.need, Market.SPOT) for each in steering.about}
 
@@ -247,3 +260,29 @@ def test_a_feature_is_added_where_all_that_is_asked_for_is_asked_of_each_node(
     asked: str, added: str | None
 ) -> None:
     assert with_feature(asked, "on-demand") == added
+
+
+@pytest.mark.parametrize("is_in_a_hurry", [False, True])
+def test_a_job_for_which_on_demand_is_bought_stays_off_lossy_spot(is_in_a_hurry: bool) -> None:
+    """Though a dearer spot type would lose it nothing, or there is no time for an interruption."""
+    near, far = (offering(T4, zone=zone) for zone in ("us-east-1a", "us-east-1b"))
+    steady = offering(T4, Market.ON_DEMAND)
+    of = cluster(pool(types=(T4,) if is_in_a_hurry else (T4, T4_BIG), zones=(near.zone, far.zone)))
+    dear = {far: 0.99 * of.prices[steady]}
+    if not is_in_a_hurry:
+        dear[near] = 0.99 * of.prices[steady]
+    of = replace(of, prices={**of.prices, **dear})
+    deadline_s = NOW_S + 1.2 * HOUR_S if is_in_a_hurry else None
+    asked = job(1, time_limit_s=HOUR_S, deadline_s=deadline_s)
+    seen = snapshot(
+        [asked],
+        [node("i-1", T4)],
+        of=of,
+        instances=[instance("i-1", far)],
+        records=[record("i-1", far)],
+    )
+
+    made = plan(seen)
+
+    assert [each.offerings[0].market for each in launches(made)] == [Market.ON_DEMAND]
+    assert [order.names for order in orders(made, OrderKind.CONSTRAIN)] == [("1",)]

@@ -7,7 +7,6 @@ import pytest
 
 from tests.core.reading import orders
 from tests.make import (
-    A10G,
     NOW_S,
     T4,
     T4_BIG,
@@ -307,28 +306,3 @@ def test_a_closed_node_opens_once_a_reservation_pays_for_it() -> None:
 
     assert [order.names for order in opened] == [("i-big",)]
     assert orders(plan(known), OrderKind.UNDRAIN) == []
-
-
-@pytest.mark.parametrize(("weight", "is_closed"), [(10, False), (1, True)])
-def test_what_a_pool_of_less_weight_sells_makes_no_other_node_dear(
-    weight: int, is_closed: bool
-) -> None:
-    """Nothing of it is bought for the job: its own node would be closed, and bought again."""
-    dear, cheap = pool("dear", (A10G,), weight=weight), pool("cheap", (T4,), weight=1)
-    on = offering(A10G, market=Market.ON_DEMAND)
-    of = cluster(*(replace(each, markets=(Market.ON_DEMAND,)) for each in (dear, cheap)))
-    idle = {"i-1": record("i-1", on, pool="dear")}
-    booting = replace(record("i-2", on, pool="dear"), phase=Phase.LAUNCHED)
-
-    made = plan(
-        snapshot(
-            [job(1, gpus=1, gpu_type="")],
-            [node("i-1", A10G)],
-            of=of,
-            instances=[instance(name, on, pool="dear") for name in ("i-1", "i-2")],
-            records=[*idle.values(), booting],
-        )
-    )
-
-    closed = [name for each in orders(made, OrderKind.DRAIN) for name in each.names]
-    assert ("i-2" in closed) == is_closed

@@ -135,6 +135,20 @@ def test_trouble_with_one_of_them_is_not_hidden_by_the_other(market: Trading) ->
     assert not market.refresh().on_demand_trouble
 
 
+def test_a_price_of_the_file_far_below_the_list_is_no_reason_to_doubt_the_list() -> None:
+    """A Savings Plan: on demand is said, spot is open and judged by the list."""
+    of = at_estimates(cluster(pool("a", (T4,), markets=(Market.SPOT,))))
+    said = {
+        each: replace(known, on_demand_usd_per_hour=0.14) for each, known in of.estimates.items()
+    }
+    market = Trading(World(replace(of, estimates=said)))
+
+    seen = market.refresh()
+
+    assert (seen.on_demand, seen.on_demand_trouble) == ((LISTED,), "")
+    assert (seen.spot, seen.spot_trouble) == ((SPOT,), "")
+
+
 def test_where_the_list_cannot_be_asked_for_nothing_is_wrong(market: Trading) -> None:
     market.feed.listed = None
 

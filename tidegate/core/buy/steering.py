@@ -5,7 +5,7 @@ become idle keeps it, at many times the price of the node that boots for that jo
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import lowest
 from tidegate.core.offers.cost import UNKNOWN_S, run_s
+from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import asked
 from tidegate.core.offers.offers import OfferGroups
 
@@ -72,6 +73,7 @@ class Steering:
 
     snapshot: Snapshot
     offer_groups: OfferGroups
+    usage: Usage
     closed: list[Bin] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
     pending: Sequence[Need] = ()
@@ -80,7 +82,7 @@ class Steering:
     _waiting: set[int] = field(default_factory=set)
     _risks: dict[str, list[Need]] = field(default_factory=dict)
     has_spares: frozenset[tuple[str, str]] = frozenset()
-    _own: dict[tuple[object, ...], Mapping[Market, Own]] = field(default_factory=dict)
+    _own: dict[tuple[object, ...], Own | None] = field(default_factory=dict)
     _losers: dict[tuple[object, ...], list[tuple[Kind, float]]] = field(default_factory=dict)
 
     @cached_property
@@ -215,31 +217,30 @@ class Steering:
     def own_node(self, need: Need, market: Market) -> Own | None:
         """The cheapest node that this market sells for the job; None: nothing.
 
-        Only pools of the weight at which it is bought: what a cheaper pool of less weight sells is
-        bought for nobody whom the others serve.
+        Of the pools of most weight that sell it there, and have room for one more: what a cheaper
+        pool of less weight sells is bought for nobody whom those serve.
         """
-        key = asked(need), need.deadline_s, need.shortest_s, need.where
+        key = asked(need), need.deadline_s, need.shortest_s, need.where, market
         if key not in self._own:
-            self._own[key] = self._cheapest(need)
-        return self._own[key].get(market)
+            self._own[key] = self._cheapest(need, market)
+        return self._own[key]
 
-    def _cheapest(self, need: Need) -> Mapping[Market, Own]:
-        """By market, of the first tier of pools that sells by the hour for the job."""
+    def _cheapest(self, need: Need, market: Market) -> Own | None:
+        first: Own | None = None
         for tier in self.offer_groups.tiers:
-            found: dict[Market, tuple[float, tuple[str, str]]] = {}
-            for offer_group in tier:
-                if offer_group.market.is_prepaid:
-                    continue
-                if mask := self.offer_groups.mask(need, offer_group):
-                    entry = offer_group.catalogue.entries[lowest(mask)]
-                    one = entry.usd_per_hour, (offer_group.pool.name, entry.instance_type.name)
-                    found[offer_group.market] = min(one, found.get(offer_group.market, one))
-            if found:
-                return {
-                    market: Own(usd, kind in self.has_spares)
-                    for market, (usd, kind) in found.items()
-                }
-        return {}
+            found = [
+                (entry.usd_per_hour, offer_group.pool.name, entry)
+                for offer_group in tier
+                if offer_group.market is market
+                and (mask := self.offer_groups.mask(need, offer_group))
+                and (entry := offer_group.catalogue.entries[lowest(mask)])
+            ]
+            for usd, pool, entry in sorted(found, key=lambda each: each[:2]):
+                own = Own(usd, (pool, entry.instance_type.name) in self.has_spares)
+                if self.usage.room(pool, 1, Load.of(entry.instance_type, usd))[0]:
+                    return own
+                first = first or own
+        return first
 
     def _own_cost(self, need: Need, own: Own, runs_s: float) -> float:
         """Boot and run of its own node, and what it costs that the job waits for that boot; where

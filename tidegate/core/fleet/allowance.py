@@ -31,6 +31,7 @@ class Allowance:
         self._total: defaultdict[str, int] = defaultdict(int)
         self._leaving: defaultdict[str, set[str]] = defaultdict(set)
         self._undecided: set[str] = set()
+        self._let_go: set[str] = set()
         for each in judged:
             goes = is_leaving(each, snapshot)
             if each.member.node is None and not goes:
@@ -38,7 +39,9 @@ class Allowance:
             self._total[each.member.pool] += 1
             if goes:
                 self._leaving[each.member.pool].add(each.member.instance_id)
-                if each.disruption and not _is_decided(each.member, snapshot):
+                if _was_let_go(each.member):
+                    self._let_go.add(each.member.instance_id)
+                elif each.disruption and not _is_told(each.member, snapshot):
                     self._undecided.add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:
@@ -47,7 +50,7 @@ class Allowance:
         One that leaves already, or may, takes no further place, but its reason now has to have one:
         an order to drain it for a gang is none to let it go.
         """
-        if self.held(pool, reason, besides=name):
+        if name not in self._let_go and self.held(pool, reason, besides=name):
             return False
         self._leaving[pool].add(name)
         self._undecided.discard(name)
@@ -87,11 +90,10 @@ def is_leaving(judged: Judged, snapshot: Snapshot) -> bool:
     return member.node is not None or is_alive
 
 
-def _is_decided(member: Member, snapshot: Snapshot) -> bool:
-    """It was let go within the budgets, though Slurm may find it DOWN since then."""
+def _was_let_go(member: Member) -> bool:
+    """Within the budgets, of which it needs no further place, though Slurm finds it DOWN now."""
     node = member.node
-    is_drained = node is not None and node.state.is_drain and code_of(node.reason) in BUDGETED
-    return is_drained or _is_told(member, snapshot)
+    return node is not None and node.state.is_drain and code_of(node.reason) in BUDGETED
 
 
 def _is_told(member: Member, snapshot: Snapshot) -> bool:

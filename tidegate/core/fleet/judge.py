@@ -9,7 +9,7 @@ from tidegate.core.fleet.orphans import ended_mark
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of, read, sentence_of
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, read, sentence_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
@@ -279,7 +279,7 @@ def _judge_drain(
     now_s = snapshot.now_s
     by = hand(node, snapshot.cluster.health_reasons) if node.state.is_drain else None
     if by is Hand.SOFTWARE:
-        said = "Slurm gives no reason" if code_of(node.reason) is DrainCode.OPEN else node.reason
+        said = sentence_of(node.reason) or "Slurm gives no reason"
         return _unhealthy(member, joined, f"found unhealthy: {said}")
     if by is Hand.PERSON:
         reason = f"drained by an operator: {node.reason}"

@@ -13,6 +13,9 @@ from tidegate.core.model.market import Quote, SeenMarket
 # AWS's Spot Advisor of July 2025; beside on demand only p5.48xlarge in ca-central-1 was dearer than
 # SPOT_MOST, by 1.62, in the weeks after its list price was cut.
 ON_DEMAND_FACTOR = 3.0
+# How many times a price that the file says the list may be: Savings Plans and contracts are far
+# below it, and spot is judged by the list all the same.
+FILE_FACTOR = 20.0
 SPOT_LEAST, SPOT_MOST = 1 / 25, 1.5
 
 # As the ledger's decimals and the cluster file's sums.
@@ -51,10 +54,14 @@ def believed(
         for offering, estimate in cluster.estimates.items()
     }
     known = about | {each.instance_type: each.usd_per_hour for each in listed}
+    is_open = {each.instance_type for each in cluster.estimates if each.market is market}
     kept, odd = list[Quote](), list[Quote]()
     for each in quotes:
         if each.instance_type in about:
-            can_be_meant = _can_be_meant(each, known[each.instance_type], market)
+            least, most = _bounds(market, is_said=each.instance_type not in is_open)
+            usd = known[each.instance_type]
+            # A comparison with what is no number is false.
+            can_be_meant = least * usd <= each.usd_per_hour <= most * usd
             (kept if can_be_meant else odd).append(each)
     kept.sort(key=lambda each: (each.instance_type, each.zone))
     return tuple(kept), _disbelief(odd, known, market) if odd else ""
@@ -81,13 +88,13 @@ def _by_place(quotes: Iterable[Quote]) -> Mapping[tuple[str, str], float]:
     return {(each.instance_type, each.zone): each.usd_per_hour for each in quotes}
 
 
-def _can_be_meant(quote: Quote, on_demand_usd: float, market: Market) -> bool:
-    """A comparison with what is no number is false."""
+def _bounds(market: Market, *, is_said: bool) -> tuple[float, float]:
+    """By how much a price may differ from the on-demand price that is known. `is_said`: the file
+    says it.
+    """
     if market is Market.SPOT:
-        least, most = SPOT_LEAST * on_demand_usd, SPOT_MOST * on_demand_usd
-    else:
-        least, most = on_demand_usd / ON_DEMAND_FACTOR, ON_DEMAND_FACTOR * on_demand_usd
-    return least <= quote.usd_per_hour <= most
+        return SPOT_LEAST, SPOT_MOST
+    return 1 / ON_DEMAND_FACTOR, FILE_FACTOR if is_said else ON_DEMAND_FACTOR
 
 
 def _disbelief(odd: list[Quote], about: Mapping[str, float], market: Market) -> str:

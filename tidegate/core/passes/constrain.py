@@ -94,10 +94,13 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool
     losses = work.offer_groups.losses
     if not losses.is_elsewhere(need):
         return False
-    if work.steering.own_node(need, Market.SPOT):
-        return False  # of another type or zone, which is bought for it: it must be let on that
-    return any(
+    is_lossy = any(
         losses.mask(need, each.pool, each.catalogue, fitting)
         for each in spots
         if each.pool.name in need.pools and (fitting := each.open_to(need))
     )
+    if not is_lossy:
+        return False
+    best = next(work.offer_groups.options(need), None)
+    # Spot of another type or zone is bought for it: it must be let on that.
+    return best is None or best.offer_group.market is not Market.SPOT

@@ -12,6 +12,7 @@ from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
 from tidegate.core.model.plan import Resume
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
+from tidegate.core.offers.loss import asked
 from tidegate.core.offers.reservations import may_leave
 from tidegate.core.passes.work import Work
 
@@ -80,24 +81,32 @@ def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice])
         if (found := work.snapshot.cluster.instance_type(one.offering.instance_type))
     ]
     gates = [gang for gang, count in shares(launch) for _ in range(count)]
+    is_lossy = _lossy_on_any(work, pool, choice)
     for number, gang in enumerate(gates):
         known = shown[number : number + 1]
         each = bin_of_any(pool, known or choice, gated_for=gang)
         each.name = f"{launch.launch_id}.{number}"
-        each.is_lossy = _lossy_on_any(work, pool, known or choice)
+        each.is_lossy = _lossy_on_any(work, pool, known) if known else is_lossy
         work.bins.add([each])
         if not known and len(choice) > 1:
             first, of = choice[0]
             likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
             likely.is_anywhere = each.is_anywhere
-            likely.is_lossy = each.is_lossy
+            likely.is_lossy = _lossy_on_any(work, pool, choice[:1])
             work.bins.hoped.append((each, likely))
 
 
 def _lossy_on_any(work: Work, pool: Pool, choice: Sequence[_Choice]) -> Callable[[Need], bool]:
     """A job that would be kept off one of them does not count on what comes."""
-    losses = work.offer_groups.losses
-    return lambda need: any(losses.is_lossy(pool, offering, need) for offering, _ in choice)
+    losses, known = work.offer_groups.losses, dict[object, bool]()
+
+    def is_lossy(need: Need) -> bool:
+        key = need.kind if need.kind >= 0 else asked(need)
+        if key not in known:
+            known[key] = any(losses.is_lossy(pool, offering, need) for offering, _ in choice)
+        return known[key]
+
+    return is_lossy
 
 
 def doubted(snapshot: Snapshot) -> frozenset[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from tidegate.core.buy.bins import Bin, BinKind, gang_members
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
@@ -48,8 +49,8 @@ def _scarcest_first(work: Work, gang: Gang) -> list[Part]:
         return gang.parts
 
     def choices(part: Part) -> tuple[float, int, int]:
-        option = next(work.offer_groups.options(part.need), None)
-        usd_per_hour = option.usd_per_hour if option else float("inf")
+        sold = filter(None, (work.steering.own_node(part.need, market) for market in Market))
+        usd_per_hour = min((each.usd_per_hour for each in sold), default=float("inf"))
         would_do = Counter(
             (each.pool, each.offering.zone)
             for each in work.bins.for_gang(part.need)

@@ -71,7 +71,7 @@ class Work:
         self.offer_groups = OfferGroups(self.snapshot)
         self.launch_builder = LaunchBuilder(self.offer_groups, self.usage, launches_max)
         self.refusals = Refusals(self.snapshot, self.offer_groups, self.usage)
-        self.steering = Steering(self.snapshot, self.offer_groups)
+        self.steering = Steering(self.snapshot, self.offer_groups, self.usage)
 
     @property
     def digest(self) -> Digest:

@@ -82,6 +82,8 @@ class BudgetsHold(Check):
     def _hold(self, pool: Pool, name: str, order: Order) -> None:
         going = self.going[pool.name]
         self._forget_staying()
+        if name in going:
+            return  # it was let go before, and needs no further place
         going[name] = order
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
