@@ -286,6 +286,35 @@ def test_each_component_waits_for_what_was_bought_for_it() -> None:
     }
 
 
+def test_a_component_leaves_another_the_only_node_that_it_would_not_lose_its_work_on() -> None:
+    """All are open: Slurm has not started them yet. The third has its node already."""
+    spot = {"big": offering(T4_BIG), "small": offering(T4, zone="us-east-1b")}
+    of = cluster(
+        pool("big", (T4_BIG,), markets=(Market.SPOT,), weight=10),
+        pool("small", (T4,), markets=(Market.SPOT, Market.ON_DEMAND), zones=("us-east-1b",)),
+    )
+    there = {"i-1": "small", "i-2": "big", "i-3": "big"}
+    kinds = {"small": T4, "big": T4_BIG}
+    jobs = [
+        job(7, het_job_id="7", is_requeueable=False, time_limit_s=3600),
+        job(8, het_job_id="7", constraint="spot"),
+        job(9, het_job_id="7", memory_mib=100_000),
+    ]
+
+    made = plan(
+        snapshot(
+            jobs,
+            [node(name, kinds[where]) for name, where in there.items()],
+            of=of,
+            instances=[instance(n, spot[where], pool=where) for n, where in there.items()],
+            records=[record(n, spot[where], pool=where) for n, where in there.items()],
+        )
+    )
+
+    assert launches(made) == []
+    assert {each.job_id: each.by for each in made.served}["7"] == ("i-1",)
+
+
 def test_a_component_that_lost_its_node_takes_none_that_was_bought_for_another() -> None:
     """A new small one is cheaper than a new large one."""
     of = cluster(pool("big", (A10G,)), pool("small", (T4,)))

@@ -177,8 +177,8 @@ def test_nodes_gated_in_a_zone_that_has_no_more_open_when_the_whole_gang_goes_el
 
 
 def test_a_component_whose_nodes_all_boot_in_another_zone_buys_no_more_of_them() -> None:
-    """It has one more in a zone that rests, and takes smaller nodes that are open beside those
-    that were bought: there it is whole.
+    """It has one more in a zone that rests, and smaller open nodes stand beside those that were
+    bought.
     """
     a, b = "us-east-1a", "us-east-1b"
     big = {"i-a1": a, "i-a2": a, "i-b1": b, "i-b2": b}
@@ -208,7 +208,7 @@ def test_a_component_whose_nodes_all_boot_in_another_zone_buys_no_more_of_them()
     assert launches(made) == []
     assert {each.job_id: each.by for each in made.served} == {
         "9": ("i-a1",),
-        "10": ("i-s1", "i-s2"),
+        "10": ("i-b1", "i-b2"),
     }
 
 

@@ -36,8 +36,10 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
 
 
 def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
-    """How many components a node would do for: one must not take the only node of another."""
-    needs = [part.need for part in gang.parts]
+    """How many components that lack nodes yet a node would do for: one must not take the only node
+    of another.
+    """
+    needs = [part.need for part in gang.parts if part.missing]
     return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
