@@ -4,9 +4,9 @@ Nodes bought for a gang join drained. Nodes that were open already are drained w
 others boot: what Slurm keeps as their drain reason is all that has to be remembered.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tidegate.core.buy.bins import Bin, BinKind, gang_members
 from tidegate.core.demand.demand import Need
@@ -26,13 +26,21 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
     if gang.is_of_kinds:
         hold_kinds(work, gang)
         return gang
-    for part in _scarcest_first(work, gang):
+    is_bound = any(part.need.beside for part in gang.parts)
+    _hold_parts(work, gang, _fewest_choices)
+    if len(gang.parts) > 1 and not is_bound and any(part.missing for part in gang.parts):
+        give_back(work, gang)
+        _hold_parts(work, gang, _dearest)
+    return gang
+
+
+def _hold_parts(work: Work, gang: Gang, first: Callable[[Work, Part], tuple[float, ...]]) -> None:
+    for part in sorted(gang.parts, key=partial(first, work)) if gang.parts[1:] else gang.parts:
         need, within = part.need, place_of(work, part.need.beside)
         held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
         if need.beside and len(held) < need.nodes:
             part.need, held = _moved(work, need) or (need, held)
         part.hold(held)
-    return gang
 
 
 def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
@@ -43,25 +51,21 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
     return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
-def _scarcest_first(work: Work, gang: Gang) -> list[Part]:
-    """Components whose nodes cost the most choose first: what was bought for a large one may do
-    for a small one too. Then those that have the least to spare in their best place.
+def _fewest_choices(work: Work, part: Part) -> tuple[float, ...]:
+    """Components for which few nodes would do choose before those for which many would."""
+    would_do = sum(
+        each.is_empty and each.takes(part.need) for each in work.bins.for_gang(part.need)
+    )
+    return would_do - part.need.nodes, part.need.nodes
+
+
+def _dearest(work: Work, part: Part) -> tuple[float, ...]:
+    """Where not all are there those whose nodes cost the most choose first: what was bought for a
+    large one may do for a small one too, for which a new one is cheaper.
     """
-    if len(gang.parts) == 1:
-        return gang.parts
-
-    def choices(part: Part) -> tuple[float, int, int]:
-        sold = filter(None, (work.steering.own_node(part.need, market) for market in Market))
-        usd_per_hour = min((each.usd_per_hour for each in sold), default=float("inf"))
-        would_do = Counter(
-            (each.pool, each.offering.zone)
-            for each in work.bins.for_gang(part.need)
-            if each.is_empty and each.takes(part.need)
-        )
-        spare = max(would_do.values(), default=0) - part.need.nodes
-        return -usd_per_hour, spare, part.need.nodes
-
-    return sorted(gang.parts, key=choices)
+    sold = filter(None, (work.steering.own_node(part.need, market) for market in Market))
+    usd_per_hour = min((each.usd_per_hour for each in sold), default=float("inf"))
+    return -usd_per_hour, *_fewest_choices(work, part)
 
 
 def _hold_again(work: Work, gang: Gang) -> None:
@@ -72,9 +76,10 @@ def _hold_again(work: Work, gang: Gang) -> None:
     if is_bound or not any(part.missing for part in gang.parts):
         return
     give_back(work, gang)
-    for part in _scarcest_first(work, gang):
-        members = gang_members(work.bins.for_gang(part.need), part.need, wanted_by=_wanted_by(gang))
-        part.hold(members)
+    _hold_parts(work, gang, _fewest_choices)
+    if len(gang.parts) > 1 and any(part.missing for part in gang.parts):
+        give_back(work, gang)
+        _hold_parts(work, gang, _dearest)
 
 
 def _hold_more(work: Work, part: Part) -> None:
