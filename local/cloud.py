@@ -6,7 +6,6 @@ with LocalCloud() as cloud:
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
@@ -21,7 +20,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 
 from local.capacity import CapacityModel, install_capacity_model
 from local.clients import REGION, client_at
-from local.front import OBSERVER_KEY, Front
+from local.front import OBSERVER_KEY, Front, Invoke
 from local.iam.authorizer import Authorizer
 from local.instance_roles import install_instance_profiles
 from local.prices import LocalPrices, install_prices
@@ -116,8 +115,8 @@ class LocalCloud:
         """IAM's answers about the roles that are deployed here."""
         return self._front.authorizer
 
-    def invoke_by(self, invoke: Callable[[str, bytes], None]) -> None:
-        """Have `invoke` run what is called by Lambda's API, with name and payload, by itself."""
+    def invoke_by(self, invoke: Invoke) -> None:
+        """Have `invoke` run what is called by Lambda's API."""
         self._front.invoke = invoke
 
     def trouble(self, trouble: Trouble) -> Trouble:

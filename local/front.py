@@ -33,6 +33,9 @@ S3_BUCKET = {"GET": "ListObjects", "PUT": "CreateBucket", "HEAD": "HeadBucket"}
 # Source: Lambda API reference, Invoke.
 _INVOKED = re.compile(r"/2015-03-31/functions/(?P<function>[^/]+)/invocations")
 
+# Name, payload and whether its answer is waited for -> the answer, or nothing.
+type Invoke = Callable[[str, bytes, bool], bytes]
+
 
 class Front:
     """A WSGI layer above moto. `calls`: "ec2:CreateFleet", in IAM's words, -> how often.
@@ -54,8 +57,8 @@ class Front:
         self.serving = RLock()
         self.authorizer = Authorizer(lock=self.serving)
         self.troubles = Troubles()
-        #: Runs a function by itself, as for a call of type Event; None: moto answers, by Docker.
-        self.invoke: Callable[[str, bytes], None] | None = None
+        #: Runs a function; None: moto answers, by Docker.
+        self.invoke: Invoke | None = None
         self.gate = Gate(self.authorizer, ADMINISTRATORS)
         install_managed_policies()
         install_simulator()
@@ -74,9 +77,15 @@ class Front:
             refusal = self.gate.refusal(environ)
             if refusal:
                 return refusal.send(start_response)
-            if self.invoke and (found := _INVOKED.fullmatch(environ.get("PATH_INFO", ""))):
-                self.invoke(unquote(found["function"]), body_of(environ))
-                return Answer("202 Accepted", b"", ()).send(start_response)
+        if self.invoke and (found := _INVOKED.fullmatch(environ.get("PATH_INFO", ""))):
+            # Outside of the lock: the function makes calls of its own.
+            is_waited_for = environ.get("HTTP_X_AMZ_INVOCATION_TYPE") != "Event"
+            said = self.invoke(unquote(found["function"]), body_of(environ), is_waited_for)
+            status = "200 OK" if is_waited_for else "202 Accepted"
+            return Answer(status, said, (("Content-Type", "application/json"),)).send(
+                start_response
+            )
+        with self.serving:
             if signer_of(environ).service == "pricing":
                 return get_products(self.prices, body_of(environ)).send(start_response)
             if signer_of(environ).service != "sqs":

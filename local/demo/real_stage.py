@@ -31,6 +31,9 @@ from tidegate.wire.config import ClusterFile, load_cluster
 AWS_PORT = 5000
 USERS = ("ada", "grace")
 HEAD_PATIENCE_S = 90.0
+LOCAL_BIN = Path(__file__).parents[1] / "bin"
+FABRIC_MANAGER = "nv-fabricmanager"
+DRIVER_VERSION = "580.65.06"  # as local/bin/nvidia-smi says
 
 
 class HeadDidNotBoot(Exception):
@@ -265,4 +268,15 @@ class RealStage:
 
 def _with_short_heartbeat(spec: MachineSpec) -> MachineSpec:
     """The agent's minute passes faster in a demo; its environment file does not name it."""
-    return replace(spec, env={**spec.env, "TIDEGATE_HEARTBEAT_S": f"{HEARTBEAT_S:g}"})
+    env = {**spec.env, "TIDEGATE_HEARTBEAT_S": f"{HEARTBEAT_S:g}"}
+    return replace(spec, env=env, files={**spec.files, **_fabric_manager()})
+
+
+def _fabric_manager() -> dict[str, str]:
+    """For types with an NVSwitch: the stand-in, of the version of nvidia-smi's."""
+    unit, program = (LOCAL_BIN / name for name in ("nvidia-fabricmanager.service", FABRIC_MANAGER))
+    return {
+        f"/usr/bin/{FABRIC_MANAGER}": program.read_text(),
+        "/etc/local-fabric-version": DRIVER_VERSION,
+        "/etc/systemd/system/nvidia-fabricmanager.service": unit.read_text(),
+    }

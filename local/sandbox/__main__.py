@@ -12,6 +12,7 @@ from local.demo.real_stage import HeadDidNotBoot, RealStage
 from local.namespaces import can_enter, enter
 from local.sandbox.cluster import write_sandbox_file
 from local.sandbox.desk import Desk
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.errors import BadConfig
 
 HINTS = """\
@@ -66,19 +67,30 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _play(desk: Desk, command: str | None) -> int:
-    home = desk.stage.world.shared_dir / "home" / "ada"
-    environment = desk.environment(os.environ) | {"HOME": str(home), "PS1": r"sandbox:\W\$ "}
+    told = ", ".join(f"{each.name} ({_types(each)})" for each in desk.stage.file.cluster.pools)
+    print(f"Pools: {told}", flush=True)
+    environment = desk.environment(os.environ)
+    # The shell is root's: its files are to be everybody's.
+    begin = f"umask 0; cd {environment['HOME']}; "
+    inside = ["chroot", str(desk.root), "bash", "--norc", "--noprofile"]
     if command is not None:
-        argv = ["bash", "--norc", "-c", command]
-        return subprocess.run(argv, cwd=home, env=environment, check=False).returncode
+        argv = [*inside, "-c", begin + command]
+        return subprocess.run(argv, env=environment, check=False).returncode
     print(HINTS, flush=True)
+    # A shell that runs a line forgets the prompt that it was given.
+    argv = [*inside, "-c", f"{begin} PS1='sandbox:\\W\\$ ' exec bash --norc --noprofile"]
     if not sys.stdin.isatty():
-        return subprocess.run(["bash", "--norc"], cwd=home, env=environment, check=False).returncode
-    os.chdir(home)
+        return subprocess.run(argv, env=environment, check=False).returncode
     os.environ.clear()
     os.environ.update(environment)
     # A terminal of its own: this one's session began outside, and bash could not control its jobs.
-    return os.waitstatus_to_exitcode(pty.spawn(["bash", "--norc", "--noprofile", "-i"]))
+    return os.waitstatus_to_exitcode(pty.spawn([*argv[:-1], f"{argv[-1]} -i"]))
+
+
+def _types(pool: Pool) -> str:
+    """The first few of a pool's instance types."""
+    names = [each.name for each in pool.instance_types]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 if __name__ == "__main__":

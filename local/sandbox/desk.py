@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from local.namespaces import WORLD_DIR
 from local.sandbox.cluster import LATER_MAX_S
 
 BIN = Path(__file__).parent / "bin"
+REPOSITORY = Path(__file__).parents[2]
 SLURM = (
     *("sbatch", "srun", "salloc", "squeue", "sinfo", "scancel", "scontrol"),
     *("sacct", "sacctmgr", "sprio", "sshare", "sdiag", "sreport"),
@@ -24,7 +27,11 @@ AT_ONCE_MAX_S = 600.0
 
 @dataclass(slots=True)
 class Desk:
-    """Use it as a context. Commands ask by a file in `asked`, and wait for one in `said`."""
+    """Use it as a context. Commands ask by a file in `asked`, and wait for one in `said`.
+
+    The shell has a disk of its own over this computer's, with the cluster's /shared in it: what is
+    written elsewhere is gone when it ends.
+    """
 
     stage: RealStage
     folder: Path = WORLD_DIR / "sandbox"
@@ -34,7 +41,11 @@ class Desk:
     def __enter__(self) -> "Desk":
         for name in ("bin", "asked", "said"):
             (self.folder / name).mkdir(parents=True)
-        for name in SLURM:
+        self._make_root()
+        tidegate = f'#!/bin/bash\nexec {sys.executable} -m tidegate.cli.main "$@"\n'
+        (self.folder / "bin" / "tidegate").write_text(tidegate)
+        (self.folder / "bin" / "tidegate").chmod(0o755)
+        for name in ("on-head", *SLURM):
             shutil.copy(BIN / "on-head", self.folder / "bin" / name)
         for name in ("reclaim", "console", "later"):
             shutil.copy(BIN / "ask", self.folder / "bin" / name)
@@ -50,6 +61,26 @@ class Desk:
         if self._thread:
             self._thread.join()
 
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    def _make_root(self) -> None:
+        upper, work = self.folder / "upper", self.folder / "work"
+        for folder in (upper, work, self.root):
+            folder.mkdir()
+        layers = f"lowerdir=/,upperdir={upper},workdir={work}"
+        _mount("-t", "overlay", "overlay", "-o", layers, str(self.root))
+        (self.root / "shared").mkdir(exist_ok=True)
+        _mount("--bind", str(self.stage.world.shared_dir), str(self.root / "shared"))
+        for seen in ("/proc", "/dev", str(WORLD_DIR)):
+            _mount("--rbind", seen, f"{self.root}{seen}")
+        # What lies on disks of its own, as the interpreter may, is not in the overlay.
+        for path in dict.fromkeys((REPOSITORY, Path(sys.prefix), Path(sys.base_prefix))):
+            if path.stat().st_dev != Path("/").stat().st_dev:
+                (self.root / path.relative_to("/")).mkdir(parents=True, exist_ok=True)
+                _mount("--bind", str(path), str(self.root / path.relative_to("/")))
+
     def environment(self, outside: Mapping[str, str]) -> dict[str, str]:
         """Of the shell: the commands, the local cloud, and nobody's own keys."""
         kept = {k: v for k, v in outside.items() if not k.startswith(("AWS_", "TIDEGATE_"))}
@@ -57,7 +88,6 @@ class Desk:
             **kept,
             "PATH": f"{self.folder / 'bin'}:{outside.get('PATH', '')}",
             "SANDBOX": str(self.folder),
-            "SANDBOX_SHARED": str(self.stage.world.shared_dir),
             "SANDBOX_USER": "ada",
             "TIDEGATE_CLUSTER": str(self.stage.cluster_file),
             "AWS_ENDPOINT_URL": self.stage.cloud.endpoint_url,
@@ -65,12 +95,16 @@ class Desk:
             "AWS_SECRET_ACCESS_KEY": "local",
             "AWS_REGION": self.stage.file.region,
             "AWS_EC2_METADATA_DISABLED": "true",
+            "HOME": "/shared/home/ada",
+            "PYTHONPATH": str(REPOSITORY),
         }
 
-    def _invoke(self, function: str, payload: bytes) -> None:
-        """As Lambda does for a call of type Event: the caller does not wait."""
+    def _invoke(self, function: str, payload: bytes, is_waited_for: bool) -> bytes:
         run, event = self.stage.router.functions.invoke, json.loads(payload)
+        if is_waited_for:
+            return json.dumps(run(function, event).answer).encode()
         threading.Thread(target=run, args=(function, event), daemon=True).start()
+        return b""
 
     def _serve(self) -> None:
         while not self._is_over.wait(POLL_S):
@@ -129,3 +163,7 @@ class Desk:
             known = ", ".join(sorted(each.stem for each in self.stage.world.log_dir.glob("*.log")))
             return f"No machine {name} has booted here. There were: {known}"
         return "\n".join(log.read_text(errors="replace").splitlines()[-CONSOLE_LINES:])
+
+
+def _mount(*args: str) -> None:
+    subprocess.run(["mount", *args], check=True)

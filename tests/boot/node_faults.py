@@ -93,9 +93,11 @@ def mounting(*more: tuple[str, str, str, str], wait_s: int = 300) -> NodeValues:
 def manager(version: str) -> dict[str, str]:
     """A machine with a fabric manager of this version."""
     return {
-        "/usr/bin/nv-fabricmanager": stub("nv-fabricmanager"),
+        "/usr/bin/nv-fabricmanager": (LOCAL_BIN / "nv-fabricmanager").read_text(),
         "/etc/local-fabric-version": version,
-        "/etc/systemd/system/nvidia-fabricmanager.service": stub("nvidia-fabricmanager.service"),
+        "/etc/systemd/system/nvidia-fabricmanager.service": (
+            LOCAL_BIN / "nvidia-fabricmanager.service"
+        ).read_text(),
     }
 
 

@@ -186,7 +186,9 @@ def test_a_job_that_nobody_knows_is_said_to_be_unknown():
     found = asked("9", snapshot([job(1)]))
 
     assert found.status is Status.UNKNOWN
-    assert found.change == ("see how it ended: sacct -j 9, or scontrol show job 9",)
+    (change,) = found.change
+    assert change.startswith("see how it ended: scontrol show job 9")
+    assert "sacct -j 9, where slurm.accounting is on" in change
 
 
 def test_a_job_that_no_look_has_judged_says_so():

@@ -21,6 +21,7 @@ from tidegate.core.explain.verdicts import verdicts_of
 from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Limits
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.durations import span, span_s
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import Cordon, Phase
@@ -31,6 +32,17 @@ from tidegate.core.planner import plan
 
 def seen_as(snapshot: Snapshot) -> Overview:
     return overview(snapshot, verdicts_of(plan(snapshot), snapshot))
+
+
+@pytest.mark.parametrize(("code", "leaves"), [(DrainCode.CLOSED, 0), (DrainCode.EXPIRED, 1)])
+def test_a_node_that_is_kept_from_small_jobs_does_not_leave(code: DrainCode, leaves: int):
+    closed = node("i-1", state="MIXED+DRAIN", gpus_alloc=1, reason=str(DrainReason(code, "why")))
+    running = [job(1, on=["i-1"])]
+
+    seen = snapshot(running, [closed], instances=[instance()], records=[record()])
+
+    (t4,) = overview(seen, None).pools
+    assert (t4.up, t4.busy, t4.leaving) == (1 - leaves, 1 - leaves, leaves)
 
 
 def test_nodes_are_counted_by_what_they_do_and_cost():

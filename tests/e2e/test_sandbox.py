@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 import time
@@ -92,6 +93,8 @@ def _read_until(file: int, word: str) -> str:
     """What is said up to the word, or with "" to the end."""
     said, until_s = "", time.monotonic() + BOUND_S
     while (not word or word not in said) and time.monotonic() < until_s:
+        if not select.select([file], [], [], 1.0)[0]:
+            continue
         try:
             said += os.read(file, 65536).decode(errors="replace")
         except OSError:  # the other end is closed

@@ -1,6 +1,6 @@
 """`tidegate sandbox`: a whole cluster on this computer, for as long as its shell is open."""
 
-import subprocess
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,5 +45,6 @@ def sandbox(
         raise typer.Exit(2)
     options = [*(["--cluster", str(cluster)] if cluster else [])]
     options += ["--command", command] if command else []
-    done = subprocess.run([sys.executable, "-m", "local.sandbox", *options], check=False)
-    raise typer.Exit(done.returncode)
+    sys.stdout.flush()
+    # In this very process, so that whoever ends it ends the cluster.
+    os.execv(sys.executable, [sys.executable, "-m", "local.sandbox", *options])

@@ -115,7 +115,10 @@ def _unknown(job_id: str, snapshot: Snapshot) -> Answer:
         f"the queue of {snapshot.digest_age_s:.0f} s ago has no job {job_id}: it has ended, was "
         "cancelled, or is younger"
     )
-    change = (f"see how it ended: sacct -j {job_id}, or scontrol show job {job_id}",)
+    change = (
+        f"see how it ended: scontrol show job {job_id} in the minutes after its end, later sacct -j"
+        f" {job_id}, where slurm.accounting is on",
+    )
     return Answer(
         job_id, Status.UNKNOWN, f"job {job_id} is not in the queue", (said,), change=change
     )

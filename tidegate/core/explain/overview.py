@@ -11,6 +11,7 @@ from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import troubles
 from tidegate.core.interruption.loss import losses
 from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
@@ -181,6 +182,9 @@ def usd_per_hour(member: Member, snapshot: Snapshot) -> float:
     return snapshot.cluster.prices.get(member.offering, 0.0)
 
 
+STAYING = (DrainCode.CLOSED, DrainCode.KEPT)
+
+
 def is_leaving(member: Member, now_s: float) -> bool:
     """It takes no more jobs, and goes."""
     record, node = member.record, member.node
@@ -188,7 +192,9 @@ def is_leaving(member: Member, now_s: float) -> bool:
         return True
     if record and record.is_cordoned(now_s):
         return True
-    return node is not None and node.state.is_drain and not member.gated_for
+    is_closed = node is not None and node.state.is_drain and not member.gated_for
+    # Kept from small jobs, or for a gang, it runs what it has and opens again.
+    return is_closed and node is not None and code_of(node.reason) not in STAYING
 
 
 def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
