@@ -111,6 +111,28 @@ def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() ->
         check.looked(seen[-1])
 
 
+def test_a_look_beside_another_one_answers_for_no_price_that_changed_twice_meanwhile() -> None:
+    """EC2 takes the node into a reservation, the other look notes it, and EC2 lets it out again."""
+    seen: list[Looked] = []
+    world = with_reservation(seen.append)
+    check = PricesFollowEc2(witness(world))
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    (held,) = world.cluster.reservations
+    world.step(600.0)
+    world.compute.end_reservation(held)
+    world.step(300.0)
+    (node,) = world.ledger.all_nodes.values()
+    world.ledger.all_nodes[node.instance_id] = replace(node, usd_per_hour=0.0)
+    with pytest.raises(Broken, match="the ledger holds 0"):
+        check.looked(seen[-1])
+
+    world.clock.advance(1.0)
+    world.compute.fill_reservation(held)
+    world.compute.end_reservation(held)
+
+    check.looked(seen[-1])
+
+
 def test_an_old_node_takes_no_job_once_no_other_of_its_pool_has_left_for_a_while() -> None:
     """A budget may let one go at a time: the next one goes by a look of its own."""
     made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))

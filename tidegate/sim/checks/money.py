@@ -49,8 +49,8 @@ class PricesFollowEc2(Check):
             is_alive = shown.is_alive and compute.is_live(name)
             if node is None or name not in recorded or not is_alive or node.ended_at_s is not None:
                 continue
-            if one.offering != shown.offering:
-                continue  # that was while it looked
+            if one.offering != shown.offering or snapshot.now_s < compute.billed[name]:
+                continue  # that was while it looked; another look may have noted what was between
             usd = prices.get(one.offering, 0.0)
             if node.usd_per_hour != usd:
                 raise self.broken(f"{name} costs {usd}, the ledger holds {node.usd_per_hour}")
