@@ -254,6 +254,20 @@ def test_jobs_like_one_that_cannot_be_served_hold_no_place_under_a_cap_in_their_
     assert "held" in why(made, "40")
 
 
+def test_many_that_cannot_be_served_hold_no_place_though_each_asks_something_else() -> None:
+    """Each is refused in its turn; a plan that gave up before the last one would buy nothing,
+    and so would every plan after it.
+    """
+    small = cluster(pool(), pool("a10g", (A10G,), limits=Limits(nodes=0)))
+    never = [job(n, gpus=2, gpu_type="a10g", qos="q", priority=9, cpus=n) for n in range(1, 31)]
+    cap = Association("qos q", qos="q", in_all=2)
+
+    made = plan(snapshot([*never, job(50, gpus=1, qos="q")], of=small, associations=[cap]))
+
+    assert [launch.for_jobs for launch in launches(made)] == [("50",)]
+    assert all("limited to 0 nodes" in why(made, each.job_id) for each in never)
+
+
 def test_a_job_that_gets_no_node_holds_no_licence_that_another_waits_for() -> None:
     jobs = [
         job(1, priority=9, gpus=64, licences=(("matlab", 1),)),

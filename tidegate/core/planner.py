@@ -68,8 +68,10 @@ PASSES: tuple[Pass, ...] = (
     reprice,
 )
 
-# How often the passes run for one plan, where caps keep jobs from others' places.
-ATTEMPTS_MAX = 4
+# How often the passes run for one plan, where caps keep jobs from others' places; and for how many
+# jobs in all they may run more often, which bounds the time that it takes.
+ATTEMPTS_MIN = 4
+JOBS_ATTEMPTED_MAX = 20_000
 
 # What a job asks of nodes; whose it is and its place in the queue left out.
 _asked: Callable[[Job], Hashable] = attrgetter(
@@ -137,7 +139,7 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
     places.
     """
     passed_over = held_back(snapshot)
-    for is_last in (False,) * (ATTEMPTS_MAX - 1) + (True,):
+    for left in range(_attempts_max(snapshot), 0, -1):
         work = Work(snapshot, launches_max, fleet, Queue(passed_over))
         for run in PASSES:
             run(work)
@@ -145,10 +147,16 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
         reading = work.digest.reading
         has_caps = bool(reading.associations or reading.licences)
         is_capped = has_caps and len(work.queue.unmet) > len(refused)
-        if is_last or not refused or not is_capped or work.launch_builder.is_full:
+        if left == 1 or not refused or not is_capped or work.launch_builder.is_full:
             break
         passed_over |= refused | _alike(refused, work)
     return work
+
+
+def _attempts_max(snapshot: Snapshot) -> int:
+    """Enough for each job of a short queue to be refused in its turn; of a long one not all are."""
+    jobs = len(snapshot.digest.reading.jobs) if snapshot.digest else 0
+    return max(ATTEMPTS_MIN, JOBS_ATTEMPTED_MAX // max(jobs, 1))
 
 
 def _alike(refused: Mapping[str, Unmet], work: Work) -> dict[str, Unmet]:
