@@ -316,6 +316,14 @@ def fall_ill(
     return requests[2]
 
 
+def promising(world: SimWorld, gang: str, *names: str, ago_s: float = 0.0) -> Looked:
+    """A look that began so long ago and has a gang count on these nodes."""
+    began_s = world.clock.now_s() - ago_s
+    snap = replace(snapshot(of=world.cluster, age_s=5.0), now_s=began_s)
+    served = Plan((), (Served(gang, names, "nodes that fit are up"),), ())
+    return Looked([Round(snap, served, Outcome())])
+
+
 def a_gang_of_two(world: SimWorld, check: GangsWhole) -> tuple[SimJob, SimJob, str]:
     """A lesser job is about to start on the node that was bought for a gang, which counts on an
     open one as well; another job, and that node.
@@ -328,15 +336,22 @@ def a_gang_of_two(world: SimWorld, check: GangsWhole) -> tuple[SimJob, SimJob, s
         world.slurm.register(SimNode(name, 4, 16000, 1, "t4", ("t4",), 1))
     bought, kept = names
     world.ledger.all_nodes[bought] = replace(record(bought), gated_for=gang)
-    snap = replace(snapshot(of=world.cluster, age_s=5.0), now_s=world.clock.now_s())
-    served = Plan((), (Served(gang, (bought, kept), "nodes that fit are up"),), ())
-    check.looked(Looked([Round(snap, served, Outcome())]))
+    check.looked(promising(world, gang, bought, kept))
     lesser.node_names = (bought,)
     return lesser, other, kept
 
 
 @pytest.mark.parametrize(
-    "excuse", ["", "a person", "a late job", "an early job", "an untold plan", "a wrong clock"]
+    "excuse",
+    [
+        "",
+        "a person",
+        "a late job",
+        "an early job",
+        "an untold plan",
+        "a wrong clock",
+        "a newer plan",
+    ],
 )
 def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) -> None:
     """It is not at fault when somebody took the open one after the plan, or orders are dropped."""
@@ -353,6 +368,11 @@ def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) ->
             seen.committed_s[1] = world.clock.now_s() + 1.0
         case "a wrong clock":
             seen.chaos.note("clock")
+        case "a newer plan":
+            (bought,) = lesser.node_names
+            gang = world.ledger.all_nodes[bought].gated_for
+            check.looked(promising(world, gang, kept))
+            check.looked(promising(world, gang, bought, kept, ago_s=9.0))
 
     if excuse in ("", "an early job"):
         with pytest.raises(Broken, match="which waits for gang"):

@@ -162,6 +162,7 @@ class GangsWhole(Check):
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
         self.promised: dict[str, str] = {}
+        self.planned_s = 0.0  # when the look began whose plan counts
         self.told_s = 0.0  # when a look last told its plan
         self.seen_s = 0.0  # when what that plan saw was written
         self.given_up: set[str] = set()
@@ -211,8 +212,10 @@ class GangsWhole(Check):
         for name in self.world.ledger.all_nodes:
             self._gang_of(name)
         for done in looked.rounds:
-            if done.outcome.is_stale:  # nobody acts by it
+            # By neither anybody acts: it was overtaken, or it ended after a plan that is newer.
+            if done.outcome.is_stale or done.snapshot.now_s < self.planned_s:
                 continue
+            self.planned_s = done.snapshot.now_s
             self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
             self.seen_s = done.snapshot.now_s - done.snapshot.digest_age_s
         if not looked.trouble:
