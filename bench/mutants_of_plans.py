@@ -257,8 +257,8 @@ FAULTS_OF_PLANS = (
         "one word of a check releases every node",
         (
             "core/fleet/allowance.py",
-            "        if self.held(pool, reason, besides=name):",
-            "        if reason != 'unhealthy' and self.held(pool, reason, besides=name):",
+            "if name not in self._let_go and self.held(pool, reason, besides=name):",
+            "if reason != 'unhealthy' and self.held(pool, reason, besides=name):",
         ),
     ),
     # -- planner: money on jobs that Slurm does not start --------------------------------------
