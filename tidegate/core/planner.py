@@ -69,9 +69,9 @@ PASSES: tuple[Pass, ...] = (
 )
 
 # How often the passes run for one plan, where caps keep jobs from others' places; and for how many
-# jobs in all they may run more often, which bounds the time that it takes.
+# jobs in all they may run more often where else all would wait for ever: none runs or is served.
 ATTEMPTS_MIN = 4
-JOBS_ATTEMPTED_MAX = 20_000
+JOBS_ATTEMPTED_MAX = 5_000
 
 # What a job asks of nodes; whose it is and its place in the queue left out.
 _asked: Callable[[Job], Hashable] = attrgetter(
@@ -139,7 +139,8 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
     places.
     """
     passed_over = held_back(snapshot)
-    for left in range(_attempts_max(snapshot), 0, -1):
+    attempts_max = _attempts_max(snapshot)
+    for attempt in range(1, attempts_max + 1):
         work = Work(snapshot, launches_max, fleet, Queue(passed_over))
         for run in PASSES:
             run(work)
@@ -147,7 +148,9 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
         reading = work.digest.reading
         has_caps = bool(reading.associations or reading.licences)
         is_capped = has_caps and len(work.queue.unmet) > len(refused)
-        if left == 1 or not refused or not is_capped or work.launch_builder.is_full:
+        is_still = not work.queue.served and all(job.is_pending for job in reading.jobs)
+        is_last = attempt >= (attempts_max if is_still else ATTEMPTS_MIN)
+        if is_last or not refused or not is_capped or work.launch_builder.is_full:
             break
         passed_over |= refused | _alike(refused, work)
     return work
