@@ -26,15 +26,27 @@ def hold(work: Work, needs: Iterable[Need]) -> Gang:
     if gang.is_of_kinds:
         hold_kinds(work, gang)
         return gang
-    is_bound = any(part.need.beside for part in gang.parts)
-    _hold_parts(work, gang, _fewest_choices)
-    if len(gang.parts) > 1 and not is_bound and any(part.missing for part in gang.parts):
-        give_back(work, gang)
-        _hold_parts(work, gang, _dearest)
+    _hold_parts(work, gang)
     return gang
 
 
-def _hold_parts(work: Work, gang: Gang, first: Callable[[Work, Part], tuple[float, ...]]) -> None:
+def _hold_parts(work: Work, gang: Gang) -> None:
+    """Who has the fewest nodes to choose from chooses first, or else whose nodes cost the most."""
+    _hold_in_order(work, gang, _fewest_choices)
+    is_short = any(part.missing for part in gang.parts)
+    if is_short and len(gang.parts) > 1 and not _is_bound(gang):
+        give_back(work, gang)
+        _hold_in_order(work, gang, _dearest)
+
+
+def _is_bound(gang: Gang) -> bool:
+    """Some of it runs on, and the rest has to be beside that."""
+    return any(part.need.beside for part in gang.parts)
+
+
+def _hold_in_order(
+    work: Work, gang: Gang, first: Callable[[Work, Part], tuple[float, ...]]
+) -> None:
     for part in sorted(gang.parts, key=partial(first, work)) if gang.parts[1:] else gang.parts:
         need, within = part.need, place_of(work, part.need.beside)
         held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
@@ -72,14 +84,10 @@ def _hold_again(work: Work, gang: Gang) -> None:
     """Choose anew among the nodes that are there: gangs before it in the queue may have held the
     better place for it in vain.
     """
-    is_bound = any(part.need.beside for part in gang.parts)
-    if is_bound or not any(part.missing for part in gang.parts):
+    if _is_bound(gang) or not any(part.missing for part in gang.parts):
         return
     give_back(work, gang)
-    _hold_parts(work, gang, _fewest_choices)
-    if len(gang.parts) > 1 and any(part.missing for part in gang.parts):
-        give_back(work, gang)
-        _hold_parts(work, gang, _dearest)
+    _hold_parts(work, gang)
 
 
 def _hold_more(work: Work, part: Part) -> None:
