@@ -309,7 +309,9 @@ class LaunchBuilder:
             if mask >> number & 1 and usd > entries[number].usd_per_hour:
                 dearer |= 1 << position
         for need in pending.needs.values() if dearer else ():
-            found |= losses.by_zone(need, offer_group.pool, offer_group.catalogue, dearer)
+            found |= losses.mask(
+                need, offer_group.pool, offer_group.catalogue, dearer, is_by_zone=True
+            )
         return found
 
     def _offerings(self, pending: PendingLaunch) -> tuple[Offering, ...]:

@@ -68,15 +68,7 @@ class Losses:
             return False
         return self.ratio(need, pool, offering) >= 1.0
 
-    def mask(self, need: Need, pool: Pool, catalogue: Catalogue, fitting: int) -> int:
-        """Of the spot entries that fit the job those that are lossy, by their cheapest zones."""
-        return self._mask(need, pool, catalogue, fitting)
-
-    def by_zone(self, need: Need, pool: Pool, catalogue: Catalogue, some: int) -> int:
-        """The same for some of `Catalogue.by_zone`, each by its own zone."""
-        return self._mask(need, pool, catalogue, some, is_by_zone=True)
-
-    def _mask(
+    def mask(
         self,
         need: Need,
         pool: Pool,
@@ -85,6 +77,11 @@ class Losses:
         *,
         is_by_zone: bool = False,
     ) -> int:
+        """Of the spot entries that fit the job those that are lossy, by their cheapest zones.
+
+        `is_by_zone`: `fitting` and what is found are places in `Catalogue.by_zone`, each judged by
+        its own zone.
+        """
         if need.where and need.where.is_bound:
             return 0
         sold = self._on_demand(need)
