@@ -21,6 +21,9 @@ from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
 from tidegate.core.offers.spend import spending, used_up
 
+# A node that is kept from small jobs, or for a gang, runs what it has and opens again.
+STAYING = (DrainCode.CLOSED, DrainCode.KEPT)
+
 
 @frozen
 class PoolNow:
@@ -182,9 +185,6 @@ def usd_per_hour(member: Member, snapshot: Snapshot) -> float:
     return snapshot.cluster.prices.get(member.offering, 0.0)
 
 
-STAYING = (DrainCode.CLOSED, DrainCode.KEPT)
-
-
 def is_leaving(member: Member, now_s: float) -> bool:
     """It takes no more jobs, and goes."""
     record, node = member.record, member.node
@@ -192,9 +192,9 @@ def is_leaving(member: Member, now_s: float) -> bool:
         return True
     if record and record.is_cordoned(now_s):
         return True
-    is_closed = node is not None and node.state.is_drain and not member.gated_for
-    # Kept from small jobs, or for a gang, it runs what it has and opens again.
-    return is_closed and node is not None and code_of(node.reason) not in STAYING
+    if node is None or not node.state.is_drain or member.gated_for:
+        return False
+    return code_of(node.reason) not in STAYING
 
 
 def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
