@@ -43,7 +43,7 @@ def sandbox(
             err=True,
         )
         raise typer.Exit(2)
-    options = [*(["--cluster", str(cluster)] if cluster else [])]
+    options = ["--cluster", str(cluster)] if cluster else []
     options += ["--command", command] if command else []
     sys.stdout.flush()
     # In this very process, so that whoever ends it ends the cluster.
