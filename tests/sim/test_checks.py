@@ -49,6 +49,17 @@ def launched(world: SimWorld, market: Market) -> Instance:
     return world.compute.live()[-1]
 
 
+def out_of_its_reservation(tell: Callable[[Looked], None]) -> tuple[SimWorld, Reservation]:
+    """A node runs a job; EC2 has let it out of its reservation, and a look has seen it."""
+    world = with_reservation(tell)
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    (held,) = world.cluster.reservations
+    world.step(600.0)
+    world.compute.end_reservation(held)
+    world.step(300.0)
+    return world, held
+
+
 def witness(world: SimWorld) -> Witness:
     return Witness(world, Chaos(draw(0), world))
 
@@ -88,13 +99,8 @@ def test_what_an_ended_reservation_left_does_not_count_against_a_prepaid_launch(
 def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() -> None:
     """EC2 takes the node into a reservation and out of it again while nobody looks."""
     seen: list[Looked] = []
-    world = with_reservation(seen.append)
+    world, held = out_of_its_reservation(seen.append)
     check = PricesFollowEc2(witness(world))
-    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
-    (held,) = world.cluster.reservations
-    world.step(600.0)
-    world.compute.end_reservation(held)
-    world.step(300.0)
     (node,) = world.ledger.all_nodes.values()
     assert node.usd_per_hour > 0
     check.looked(seen[-1])
@@ -114,13 +120,8 @@ def test_a_price_counts_from_its_look_and_one_that_nobody_saw_is_not_missed() ->
 def test_a_look_beside_another_one_answers_for_no_price_that_changed_twice_meanwhile() -> None:
     """EC2 takes the node into a reservation, the other look notes it, and EC2 lets it out again."""
     seen: list[Looked] = []
-    world = with_reservation(seen.append)
+    world, held = out_of_its_reservation(seen.append)
     check = PricesFollowEc2(witness(world))
-    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
-    (held,) = world.cluster.reservations
-    world.step(600.0)
-    world.compute.end_reservation(held)
-    world.step(300.0)
     (node,) = world.ledger.all_nodes.values()
     world.ledger.all_nodes[node.instance_id] = replace(node, usd_per_hour=0.0)
     with pytest.raises(Broken, match="the ledger holds 0"):

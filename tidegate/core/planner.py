@@ -68,8 +68,9 @@ PASSES: tuple[Pass, ...] = (
     reprice,
 )
 
-# How often the passes run for one plan, where caps keep jobs from others' places; and for how many
-# jobs in all they may run more often where else all would wait for ever: none runs or is served.
+# How often the passes may run for one plan where jobs that get no node hold places under a cap.
+# They may run more often while no job runs and none is served, since else all would wait for ever:
+# until the runs of one plan have judged this many jobs in all.
 ATTEMPTS_MIN = 4
 JOBS_ATTEMPTED_MAX = 5_000
 
