@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -13,6 +15,7 @@ from local.namespaces import can_enter
 from tests.stack.rights import UNUSED
 
 REPOSITORY = Path(__file__).parents[2]
+PATIENCE_S = 300.0
 DURATIONS = (
     "submit_to_launch_s",
     "launch_to_registered_s",
@@ -42,22 +45,30 @@ UNUSED_IN_DEMO = UNUSED | {
 
 
 def play(where: Path, slurm: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
-    """Run the demo in an empty folder; its output and its report."""
-    done = subprocess.run(
-        [sys.executable, "-m", "local.demo"],
+    """Run the demo in an empty folder; its output and its report. One that hangs says where."""
+    argv = [sys.executable, "-m", "local.demo"]
+    told = {"SLURM": slurm, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"}
+    with subprocess.Popen(
+        argv,
         cwd=where,
-        env={**os.environ, "SLURM": slurm, "PYTHONPATH": str(REPOSITORY), "COLUMNS": "200"},
-        capture_output=True,
+        env={**os.environ, **told, "PYTHONFAULTHANDLER": "1"},
+        stdout=PIPE,
+        stderr=PIPE,
         text=True,
-        timeout=400,
-        check=False,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            output = process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGABRT)  # at which Python tells where it is
+            output = process.communicate(timeout=PATIENCE_S)
+    done = subprocess.CompletedProcess(argv, process.returncode, *output)
     report = where / "demo-report.json"
     return done, json.loads(report.read_text()) if report.exists() else {}
 
 
 def check(done: subprocess.CompletedProcess[str], report: dict[str, object], slurm: str) -> None:
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-20000:]
     assert re.fullmatch(slurm, str(report["slurm"]))
     assert report["jobs_submitted"] == report["jobs_completed"] == 10
     assert report["jobs_requeued"] == 1
