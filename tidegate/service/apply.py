@@ -75,6 +75,9 @@ class Applier:
                 self.ledger.learn(action.pool_history)
             elif isinstance(action, Watch):  # before the nodes leave that it was seen by
                 self.ledger.watch(action.stuck)
+        marks = [action for action in plan.actions if isinstance(action, Mark)]
+        joined, later = _ordered_first(marks, plan.actions)
+        self._mark(joined)
         self._send(plan.actions, going)
         for action in plan.actions:
             if isinstance(action, Terminate):
@@ -85,12 +88,11 @@ class Applier:
         resumed = [action for action in plan.actions if isinstance(action, Resume)]
         launching.launch(tuple(records.values()), resumed)
         self._remember(plan.actions, snapshot)
-        marks = [action for action in plan.actions if isinstance(action, Mark)]
         # A node that is forgotten is never counted, so that comes first.
         gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
         self._charge(gone, snapshot)
         self._reprice(plan.actions, snapshot)
-        self._mark(marks)
+        self._mark(later)
         return outcome
 
     def _records(self, actions: Iterable[Action], snapshot: Snapshot) -> list[LaunchRecord]:
@@ -198,6 +200,23 @@ class Applier:
                 broken[action.key] = rested(refusal, known, snapshot.now_s, timings, factor=factor)
         if broken:
             self.ledger.rest(*broken.values())
+
+
+def _ordered_first(
+    marks: Sequence[Mark], actions: Iterable[Action]
+) -> tuple[list[Mark], list[Mark]]:
+    """Marks that come before the orders, and all others.
+
+    A node that Slurm has let go by an order would count as booting, until its boot bound, if the
+    planner had died before it noted that the node was there.
+    """
+    ordered = {name for each in actions if isinstance(each, Send) for name in each.order.names}
+    first: list[Mark] = []
+    later: list[Mark] = []
+    for mark in marks:
+        is_first = mark.phase is Phase.JOINED and mark.instance_id in ordered
+        (first if is_first else later).append(mark)
+    return first, later
 
 
 def _pending(order: Order) -> PendingOrder:
