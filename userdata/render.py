@@ -70,7 +70,10 @@ ConstrainDevices=yes
 """
 # Those whose curl cannot sign (sign.py), or is not known to: Amazon Linux's is a small one.
 _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
-_NODE_FILES = ("checks.sh", "drain-sick.sh", "spot-watch.sh", "head-watch.sh")
+_NODE_FILES = (
+    *("checks.sh", "findings.sh", "xids", "health-check.sh"),
+    *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
+)
 
 
 def node_bundle() -> Bundle:

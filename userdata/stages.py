@@ -26,6 +26,7 @@ NODE_STAGES = (
     "node/health",
     "node/on_node_configured",
     "node/slurmd",
+    "node/health_watch",
     "node/spot",
     "node/orphan",
     "node/cloudwatch",

@@ -26,6 +26,7 @@ STATE = "/etc/local-gpu"
 ENROOT = "/etc/enroot/enroot.conf.d/tidegate.conf"
 KERNEL_LOG = "/etc/local-kernel-log"
 XID = "NVRM: Xid (PCI:0000:00:1e): {}, pid=1, name=x\n"
+SXID = "nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
 
 
 def stub(name: str) -> str:
@@ -245,13 +246,10 @@ FAULTS = {
         "stage health failed", {KERNEL_LOG: "", "/usr/bin/journalctl": "#!/bin/sh\nexit 1\n"}
     ),
     "ecc": Fault("2 uncorrected ECC errors", {STATE: "ecc.errors.uncorrected.volatile.total=2"}),
-    "row_remap": Fault(
-        "rows of memory wait to be remapped",
-        {STATE: "remapped_rows.pending,remapped_rows.failure=1, 0"},
-    ),
+    "row_remap": Fault("rows of memory could not be remapped", {STATE: "remapped_rows.failure=1"}),
     "slowed_down": Fault("slowed down", {STATE: "clocks_event_reasons.hw_slowdown=Active"}),
-    "fatal_xid": Fault("Xid 79 in the kernel's log", {KERNEL_LOG: XID.format(79)}),
-    "harmless_xid": Fault("", {KERNEL_LOG: XID.format(31)}),
+    "fatal_xid": Fault("Xid 79: GPU has fallen off the bus", {KERNEL_LOG: XID.format(79)}),
+    "harmless_xid": Fault("", {KERNEL_LOG: XID.format(31) + XID.format(63) + SXID}),
     "old_driver": Fault("driver 580.65.06; a10g needs 595.10", values=shaped(min_driver="595.10")),
     "fabric_mismatch": Fault(
         "stage fabric failed (exit 78): fabric manager 580.65.05, driver 580.65.06",

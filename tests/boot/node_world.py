@@ -32,6 +32,7 @@ from tests.boot.node_faults import (
     KERNEL_LOG,
     SLURM_BUCKET,
     STATE,
+    SXID,
     TAMPERED_KEY,
     XID,
     Fault,
@@ -126,17 +127,51 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
-        found["sick"] = sickened(machine) if not machine.spec.files else ""
+        found["sick"] = sickened(machine) if name == "healthy" else {}
     return found
 
 
-def sickened(machine: Machine) -> str:
-    """The reasons of a node before and after it falls ill, by HealthCheckProgram's command."""
+def sickened(machine: Machine) -> dict[str, Any]:
+    """A node that runs a job, what its kernel and its checks then say, and what becomes of it."""
+    node = machine.spec.instance_id
+    job = f"setsid runuser -u games -- srun -D/ -t9 --nodelist={node} sleep 99 >/dev/null 2>&1 &"
+    machine.run(["sh", "-c", job])
+    asked = ["squeue", "-h", "-w", node, "-t", "R", "-o", "%A"]
+    wait_for(lambda: bool(machine.run(asked).stdout))
+    seen: dict[str, Any] = {}
+
+    kernel_says(machine, XID.format(31), XID.format(63), SXID)
+    time.sleep(2)
+    seen["harmless"] = reason(machine)
+    kernel_says(machine, XID.format(79))
+    began_s = time.monotonic()
+    wait_for(lambda: "Xid 79" in reason(machine))
+    seen |= {"drained_s": time.monotonic() - began_s, "fatal": reason(machine)}
+    seen["runs"] = machine.run(asked).stdout.strip() != ""
+
+    update(machine, "state=resume", "reason=mended")
+    machine.run(["pkill", "-f", "health-watch.sh"])
+    wait_for(lambda: not machine.run(["pgrep", "-f", "health-watch.sh"]).returncode)
+    time.sleep(2)
+    seen["mended"] = show_nodes(machine)[node]["State"]
+
+    machine.run(["sh", "-c", f"echo ecc.errors.uncorrected.volatile.total=2 >>{STATE}"])
+    update(machine, "state=drain", "reason=ada looks into it")
     machine.run(["/etc/tidegate/health-check"])
-    before = reason(machine)
-    machine.run(["sh", "-c", f"echo '{XID.format(79).strip()}' >{KERNEL_LOG}"])
-    machine.run(["/etc/tidegate/health-check"])
-    return f"{before}|{reason(machine)}"
+    seen["person"] = reason(machine)
+    update(machine, "state=resume", "reason=ada is done")
+    machine.run(["scancel", "-u", "games"])
+    wait_for(lambda: "ecc" in reason(machine))
+    return seen | {"epilog": reason(machine), "console": machine.console.read_text()}
+
+
+def kernel_says(machine: Machine, *lines: str) -> None:
+    machine.run(["sh", "-c", f"printf '%s' '{''.join(lines)}' >>{KERNEL_LOG}"])
+
+
+def update(machine: Machine, *words: str) -> None:
+    """As a person does it."""
+    machine.run(["scontrol", "update", f"nodename={machine.spec.instance_id}", *words])
 
 
 def reason(machine: Machine) -> str:

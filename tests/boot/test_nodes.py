@@ -105,8 +105,35 @@ def test_a_node_says_on_the_bus_how_its_boot_went_and_which_plan_bought_it(seen)
     assert {ready.plan_id, failed.plan_id} == {PLAN_ID}
 
 
-def test_a_node_that_falls_ill_drains_itself_with_the_prefix(seen):
-    assert seen["healthy"]["sick"] == "none|tidegate-health: xid: Xid 79 in the kernel's log"
+def test_a_gpu_that_is_of_no_use_drains_the_node_in_five_seconds_and_ends_no_job(seen):
+    sick = seen["healthy"]["sick"]
+
+    assert sick["fatal"] == (
+        "tidegate-health: xid: Xid 79: GPU has fallen off the bus (NVIDIA's remedy: reboot)"
+    )
+    assert sick["drained_s"] < 5
+    assert sick["runs"]
+
+
+def test_what_is_a_program_s_own_or_no_harm_drains_nothing_and_is_told_if_it_matters(seen):
+    sick = seen["healthy"]["sick"]
+
+    assert sick["harmless"] == "none"
+    assert "Xid 31" not in sick["console"]
+    assert sick["console"].count("health: Xid 63: GPU memory remapping event; the node") == 1
+    assert sick["console"].count("health: SXid 20034 of an NVSwitch: Fatal, Link 30") == 1
+
+
+def test_a_node_that_a_person_has_mended_stays_open_although_its_log_says_the_same(seen):
+    assert "DRAIN" not in seen["healthy"]["sick"]["mended"]
+
+
+def test_a_sick_node_that_a_person_keeps_stays_that_person_s(seen):
+    assert seen["healthy"]["sick"]["person"] == "ada looks into it"
+
+
+def test_what_the_epilog_finds_drains_the_node(seen):
+    assert seen["healthy"]["sick"]["epilog"] == "tidegate-health: ecc: 2 uncorrected ECC errors"
 
 
 def test_a_boot_asks_nvidia_smi_four_times(seen):

@@ -43,7 +43,8 @@ def test_scripts_may_be_run_and_nothing_else():
         runnable = {m.name for m in members if m.mode == 0o755}
 
     assert runnable == {
-        *("boot.sh", "files/drain-sick.sh", "files/spot-watch.sh", "files/head-watch.sh")
+        *("boot.sh", "files/health-check.sh", "files/health-watch.sh"),
+        *("files/spot-watch.sh", "files/head-watch.sh"),
     }
 
 

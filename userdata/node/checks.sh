@@ -2,11 +2,12 @@
 # shellcheck disable=SC2034,SC2153
 # What a healthy node is. Each check prints what is wrong and returns 1, or 2 when it cannot tell.
 # The gate before Slurm asks all of them, HealthCheckProgram the cheap ones every five minutes,
-# the epilog those that a job can bring about.
+# the epilog those that a job can bring about. Then health-watch.sh follows the kernel's log.
 
-# Of these the GPU does not recover without a reset or a new machine. 13, 31, 43 and 94 are the
-# application's own. Source: the list of the EKS node monitoring agent.
-readonly FATAL_XIDS=' 46 48 54 62 63 64 74 79 95 109 110 119 120 136 140 142 143 151 155 156 158 '
+# shellcheck source=/dev/null
+source files/findings.sh
+read_xids
+
 readonly MIN_FREE_GIB=${MIN_FREE_GIB:-10}
 
 gpu_query() {
@@ -62,15 +63,12 @@ check_driver() {
 }
 
 check_xid() {
-    local log xids xid
+    local log line verdict subject finding
     log=$(journalctl -k -b -o cat) || return 2
-    xids=$(sed -nE 's/.*NVRM: Xid \(PCI[^)]*\): ([0-9]+).*/\1/p' <<<"$log")
-    for xid in $xids; do
-        if [[ $FATAL_XIDS == *" $xid "* ]]; then
-            echo "Xid $xid in the kernel's log"
-            return 1
-        fi
-    done
+    while IFS= read -r line; do
+        judge "$line"
+        [[ $verdict != drain ]] || { echo "$finding"; return 1; }
+    done < <(grep -F 'Xid (' <<<"$log")
 }
 
 check_ecc() {
@@ -81,13 +79,13 @@ check_ecc() {
     done
 }
 
-# Ampere and newer; older ones have no such rows.
+# Ampere and newer; older ones have no such rows. One that waits for a reset to be remapped is no harm:
+# nothing is kept in it any more.
 check_rows() {
     local rows
-    rows=$(gpu_query --query-remapped-rows=remapped_rows.pending,remapped_rows.failure) ||
-        { echo "$rows"; return 2; }
-    if [[ $rows =~ [1-9] ]]; then
-        echo "rows of memory wait to be remapped or could not be (pending, failed): ${rows//$'\n'/; }"
+    rows=$(gpu_query --query-remapped-rows=remapped_rows.failure) || { echo "$rows"; return 2; }
+    if [[ $rows =~ [1-9]|Yes ]]; then
+        echo "rows of memory could not be remapped (per GPU: ${rows//$'\n'/, })"
         return 1
     fi
 }

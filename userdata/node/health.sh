@@ -2,8 +2,8 @@
 # needs: gpu fabric mig mps efa scratch containers shared lustre file_systems owner_rule munge
 # time_limit_s: 300
 # The gate before Slurm. It fails closed: a sick node costs more jobs than a missing one, and a
-# check that cannot be made counts as failed. Then the checks that go on: Slurm's
-# HealthCheckProgram and the epilog drain with a reason that begins with `tidegate-health:`.
+# check that cannot be made counts as failed. Then the checks that go on, by Slurm's
+# HealthCheckProgram and the epilog: see the stage health_watch.
 
 # shellcheck source=/dev/null
 source files/checks.sh
@@ -16,7 +16,7 @@ apply() {
         "$check" || exit "$WRONG_CONFIGURATION"
     done
     install -d /etc/tidegate/epilog.d
-    put_file /etc/tidegate/health-check 755 <<<$'#!/bin/bash\nexec '"$PWD/files/drain-sick.sh periodic"
+    put_file /etc/tidegate/health-check 755 <<<$'#!/bin/bash\nexec '"$PWD/files/health-check.sh periodic"
     put_file /etc/tidegate/epilog.d/50-health.sh 755 \
-        <<<$'#!/bin/bash\nexec '"$PWD/files/drain-sick.sh epilog"
+        <<<$'#!/bin/bash\nexec '"$PWD/files/health-check.sh epilog"
 }

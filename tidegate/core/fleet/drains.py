@@ -12,7 +12,7 @@ from enum import Enum, auto
 from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked
 from tidegate.core.model.slurm import Node, SetBy
 
-# What the periodic check and the epilog of our own nodes begin with (userdata/node/drain-sick.sh).
+# What the watch over the health of our own nodes begins with (userdata/node/health-watch.sh).
 OUR_CHECKS = "tidegate-health:"
 
 # What slurmctld, slurmd and slurmstepd write when they drain a node or set it DOWN by themselves.

@@ -1,0 +1,75 @@
+#!/bin/bash
+# usage: health-watch.sh
+# Drains this node as soon as the kernel's log says that a GPU is of no use, and when a check of
+# Slurm's health program or epilog finds it sick: those write what they saw into $SICK, since Slurm
+# advises against its own commands in them. Nothing is killed: the jobs that run go on. What was
+# judged once is not judged again, so a person who mends a node can open it.
+set -uo pipefail
+cd "${BASH_SOURCE[0]%/*}/.." || exit 1
+# shellcheck source=/dev/null
+source ./lib.sh
+# shellcheck source=/dev/null
+source files/findings.sh
+
+readonly SICK=$RUN_DIR/sick JUDGED=$RUN_DIR/judged
+verdict='' subject='' finding='' # by `judge`
+
+# Whether the node is drained by somebody who must keep it: a person, or who saves its jobs from a
+# reclaim. Slurm says in brackets who drained it; nobody works as the user slurm, as which our agent
+# does. A gang's gate has no reason.
+is_kept() {
+    local shown reason
+    shown=$(timeout 10 scontrol -o show node "$INSTANCE_ID") || return
+    [[ $shown == *' State='*DRAIN* && $shown =~ ' Reason='(.*) ]] || return
+    reason=${BASH_REMATCH[1]}
+    [[ $reason != *'[slurm@'* || $reason == *' (reclaim) ['* ]]
+}
+
+drain() {
+    console "health: $1"
+    until is_kept || timeout 10 scontrol update nodename="$INSTANCE_ID" state=drain \
+        reason="tidegate-health: $1"; do
+        sleep 1
+    done
+}
+
+# A line of the log begins with the time since the start of the machine, and comes again when this
+# watcher is started again. What is only told is told once for each number.
+take() {
+    local key=$1
+    judge "$1"
+    [[ $verdict != ignore ]] || return 0
+    [[ $verdict != tell ]] || key="told $subject"
+    ! grep -qxF -e "$key" "$JUDGED" 2>/dev/null || return 0
+    if [[ $verdict == tell ]]; then
+        console "health: $finding; the node goes on"
+    else
+        drain "xid: $finding"
+    fi
+    echo "$key" >>"$JUDGED"
+}
+
+take_sick() {
+    [[ -s $SICK ]] || return 0
+    drain "$(head -n 1 "$SICK")"
+    rm -f "$SICK"
+}
+
+log() {
+    ((GPUS > 0)) || exec sleep infinity
+    journalctl -k -b -f -n all -o short-monotonic | grep --line-buffered -F 'Xid ('
+}
+
+read_xids
+exec {log}< <(log)
+line=
+while :; do
+    code=0
+    IFS= read -r -t 1 -u "$log" part || code=$?
+    line+=$part
+    # More than 128 says that the line's end has not come in time; else the log has ended, and
+    # systemd starts this anew.
+    ((code == 0 || code > 128)) || exit 1
+    ((code)) || { take "$line"; line=; }
+    take_sick
+done
