@@ -182,6 +182,27 @@ def test_a_running_job_whose_node_ec2_takes_back_hears_when():
     assert "EC2 takes it back at 08:01:30 UTC" in found.nodes[0]
 
 
+def test_a_running_job_whose_node_was_found_sick_hears_what_was_found():
+    sick = node(gpus_alloc=1, state="ALLOCATED+DRAIN", reason="tidegate-health: xid: Xid 79: gone")
+    theirs = replace(sick, reason="ada looks into it")
+
+    found, of_a_person = [
+        asked(
+            "1",
+            snapshot(
+                [job(1, on=["i-1"])], records=[record()], instances=[instance()], nodes=[each]
+            ),
+        )
+        for each in (sick, theirs)
+    ]
+
+    assert found.headline == (
+        "job 1 runs on i-1; i-1 was found sick (tidegate-health: xid: Xid 79: gone): the job goes "
+        "on there, and gets another node if it is requeued"
+    )
+    assert of_a_person.headline == "job 1 runs on i-1"
+
+
 def test_a_job_that_nobody_knows_is_said_to_be_unknown():
     found = asked("9", snapshot([job(1)]))
 

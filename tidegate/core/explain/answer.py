@@ -15,6 +15,7 @@ from tidegate.core.explain.short import in_short
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdict, Verdicts
 from tidegate.core.fleet.cures import words
+from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.judge import BOOT_FAILURES
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.cluster import Pool
@@ -153,8 +154,22 @@ def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) 
     nodes = _shown([on_its_way(each, snapshot) for each in on])
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
+    warning += "".join(f"; {said}" for each in on if (said := _sick(each, snapshot)))
     headline = f"job {job_id} {state}{where}{warning}"
     return Answer(job_id, Status.RUNNING, headline, slurm, _needs(job, snapshot), nodes=nodes)
+
+
+def _sick(member: Member, snapshot: Snapshot) -> str:
+    """What a check has found on a node that jobs still run on; "": nothing."""
+    node = member.node
+    if not node or not node.state.is_drain:
+        return ""
+    if hand(node, snapshot.cluster.health_reasons) is not Hand.SOFTWARE:
+        return ""
+    return (
+        f"{node.name} was found sick ({node.reason}): the job goes on there, and gets another node "
+        f"if it is requeued"
+    )
 
 
 def _needs(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
