@@ -58,12 +58,13 @@ def test_a_job_does_not_count_on_spot_in_doubt_that_it_would_be_kept_off() -> No
     of = cluster(_mixed())
     of = replace(of, prices={**of.prices, spot: 0.99 * of.prices[steady]})
 
-    def bought(time_limit_s: float) -> int:
+    def bought(time_limit_s: float, *offerings: Offering) -> int:
         asked = job(gpu_type="t4", time_limit_s=time_limit_s)
-        seen = snapshot([asked], of=of, launches=[_in_doubt(1, spot)])
+        seen = snapshot([asked], of=of, launches=[_in_doubt(1, *offerings)])
         return len(launches(plan(seen)))
 
-    assert (bought(7200.0), bought(1.0)) == (1, 0)
+    assert (bought(7200.0, spot), bought(1.0, spot)) == (1, 0)
+    assert (bought(7200.0, spot, steady), bought(1.0, spot, steady)) == (1, 0)
 
 
 def test_a_launch_in_doubt_is_hoped_for_when_another_zones_price_moves() -> None:

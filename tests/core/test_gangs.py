@@ -315,6 +315,22 @@ def test_a_component_leaves_another_the_only_node_that_it_would_not_lose_its_wor
     assert {each.job_id: each.by for each in made.served}["7"] == ("i-1",)
 
 
+def test_where_a_node_lacks_the_component_with_the_dearest_own_node_keeps_what_is_there() -> None:
+    """Either would do with it; what is bought for the small one is cheaper."""
+    jobs = [
+        job(7, het_job_id="7", gpu_type="", memory_mib=2000),
+        job(8, het_job_id="7", gpu_type="a10g"),
+    ]
+    of, a10g = cluster(pool(types=(T4, A10G))), offering(A10G)
+    known = booting(record("i-1", a10g, gated_for="7"))
+
+    made = plan(snapshot(jobs, of=of, instances=[instance("i-1", a10g)], records=[known]))
+
+    assert [(each.offerings[0].instance_type, each.for_jobs) for each in launches(made)] == [
+        (T4.name, ("7",))
+    ]
+
+
 def test_a_component_that_lost_its_node_takes_none_that_was_bought_for_another() -> None:
     """A new small one is cheaper than a new large one."""
     of = cluster(pool("big", (A10G,)), pool("small", (T4,)))
