@@ -57,6 +57,44 @@ def test_a_partition_that_says_nothing_is_what_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("pools_s", "own_s", "max_time"),
+    [
+        ((7200, 3660), None, "120"),
+        ((7259, 90), None, "120"),
+        ((30, 30), None, "1"),
+        ((7200, None), None, "INFINITE"),
+        ((7200, 3600), 5400, "90"),
+        ((7200, 3600), 9000, "120"),
+        ((None, None), 5400, "90"),
+    ],
+)
+def test_slurm_starts_no_job_that_all_pools_of_its_partition_are_too_short_for(
+    tmp_path: Path, pools_s: tuple[int | None, int | None], own_s: int | None, max_time: str
+) -> None:
+    asked = good()
+    first, second = [
+        {**asked["pools"]["t4"], **({"max_job_time_s": each} if each else {})} for each in pools_s
+    ]
+    asked["pools"] = {"t4": first, "more": second}
+    asked["partitions"]["gpu"] = {"pools": ["t4", "more"]} | (
+        {"max_time_s": own_s} if own_s else {}
+    )
+    file = load(tmp_path, asked)
+
+    line = SlurmPartition("gpu", ("t4",), settings=file.partition_settings["gpu"]).line
+    assert f" MaxTime={max_time} " in line
+    (made,) = file.cluster.partitions
+    assert made.max_time_s == (None if max_time == "INFINITE" else int(max_time) * 60)
+
+
+def test_a_usual_time_limit_that_no_pool_of_the_partition_takes_is_refused(tmp_path: Path) -> None:
+    asked = good({"partitions.gpu.default_time_s": 7200, "pools.t4.max_job_time_s": 3600})
+
+    (said,) = problems(tmp_path, asked)
+    assert said.startswith("partitions.gpu.default_time_s 7200, and its pools take jobs of at most")
+
+
+@pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"max_time_s": 90}, "max_time_s Slurm counts minutes: must be a multiple of 60, like 120"),

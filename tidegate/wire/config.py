@@ -200,7 +200,9 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         file_systems=tuple(each.file_system() for each in model.file_systems),
         software=model.software,
         os=OS_OF_IMAGE.get(model.image) or model.software.os or "",
-        partition_settings={name: each.settings() for name, each in model.partitions.items()},
+        partition_settings={
+            name: each.within(model.pools).settings() for name, each in model.partitions.items()
+        },
         qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
 

@@ -334,7 +334,7 @@ class ClusterModel(Section):
             name=self.name,
             pools=tuple(model.pool(name) for name, model in self.pools.items()),
             partitions=tuple(
-                model.partition(name, is_single=len(self.partitions) == 1)
+                model.within(self.pools).partition(name, is_single=len(self.partitions) == 1)
                 for name, model in self.partitions.items()
             ),
             prices=priced.prices,

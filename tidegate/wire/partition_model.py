@@ -3,7 +3,7 @@
 Source: slurm.conf(5), PARTITION CONFIGURATION; what each does is in docs/partitions.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tidegate.core.model.cluster import Partition
 from tidegate.wire import names
+from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.section import PositiveCount, Section
 
 _PARTITION = Partition("", ())
@@ -91,6 +92,15 @@ FLAGS = {"hidden": "Hidden", "root_only": "RootOnly", "req_resv": "ReqResv"}
 _DEF_MEM = ("def_mem_per_cpu_mib", "def_mem_per_gpu_mib", "def_mem_per_node_mib")
 
 
+def bound_of(names: Iterable[str], pools: Mapping[str, PoolModel]) -> int | None:
+    """The longest time limit that one of these pools takes, in whole minutes; None: any."""
+    bounds_s = [pools[name].max_job_time_s if name in pools else None for name in names]
+    known_s = [each for each in bounds_s if each is not None]
+    if not known_s or len(known_s) < len(bounds_s):
+        return None
+    return max(int(max(known_s) // 60) * 60, 60)
+
+
 class PartitionModel(Section):
     """A Slurm partition: whose jobs it takes, how large and long, and which come first."""
 
@@ -131,7 +141,9 @@ class PartitionModel(Section):
         default=1, description="its share in a job's priority, with PriorityType multifactor"
     )
     max_time_s: WholeMinutes | None = Field(
-        default=None, description="longest time limit of a job; none when left out"
+        default=None,
+        description="longest time limit of a job; when left out the largest `max_job_time_s` of its"
+        " pools, none where one of them has none",
     )
     default_time_s: WholeMinutes | None = Field(
         default=None, description="time limit of a job that names none; max_time_s when left out"
@@ -210,6 +222,15 @@ class PartitionModel(Section):
         return frozenset((*(self.allow_qos or ()), *(self.deny_qos or ()))) | (
             {self.qos} if self.qos else set()
         )
+
+    def within(self, pools: Mapping[str, PoolModel]) -> Self:
+        """The same with the time limit of its pools, where each of them has one: Slurm, which knows
+        none of a pool, would start a longer job on a node that is there.
+        """
+        bound_s = bound_of(self.pools, pools)
+        if bound_s is None or (self.max_time_s and self.max_time_s <= bound_s):
+            return self
+        return self.model_copy(update={"max_time_s": bound_s})
 
     def partition(self, name: str, *, is_single: bool) -> Partition:
         return Partition(

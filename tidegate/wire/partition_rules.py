@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidegate.wire.partition_model import PreemptMode
+from tidegate.wire.partition_model import PreemptMode, bound_of
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem, and_
 
@@ -38,4 +38,16 @@ def _preemption(parts: Parts) -> Iterator[Problem]:
             )
 
 
-PARTITION_RULES = (_accounting, _preemption)
+def _default_times(parts: Parts) -> Iterator[Problem]:
+    """A job that names no time limit has the partition's, which some pool must take."""
+    for name, partition in parts.partitions.items():
+        bound_s, usual_s = bound_of(partition.pools, parts.pools), partition.default_time_s
+        if bound_s and usual_s and usual_s > bound_s:
+            text = f"{usual_s}, and its pools take jobs of at most {bound_s} s (max_job_time_s)"
+            yield Problem(
+                ("partitions", name, "default_time_s"),
+                f"{text}: jobs without a limit would never start",
+            )
+
+
+PARTITION_RULES = (_accounting, _preemption, _default_times)

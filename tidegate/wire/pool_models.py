@@ -170,7 +170,9 @@ class PoolModel(Section):
         " instance type; `validate` tells where limits.nodes is larger",
     )
     max_job_time_s: Seconds | None = Field(
-        default=_POOL.max_job_time_s, description="jobs with a longer time limit go elsewhere"
+        default=_POOL.max_job_time_s,
+        description="no node is bought for jobs with a longer time limit; Slurm starts none there"
+        " where each pool of the partition has such a limit",
     )
     labels: Annotated[tuple[names.Label, ...], AfterValidator(names.no_repeats)] = Field(
         default=_POOL.labels, description="more Slurm features of the pool's nodes"
