@@ -8,6 +8,7 @@ import pytest
 from tests.make import (
     A10G,
     NOW_S,
+    T4,
     cluster,
     instance,
     job,
@@ -22,6 +23,7 @@ from tidegate.core.explain.chain import LINKS, chain
 from tidegate.core.explain.verdicts import verdicts_of
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Limits
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
@@ -59,6 +61,39 @@ def test_a_job_at_a_limit_hears_which_and_what_would_help():
 
     assert "pool t4 is limited to 1 nodes, 1 are used" in found.pools[0]
     assert found.change == ("wait for nodes to be released, or have pool t4's limits raised",)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "change"),
+    [
+        (
+            Limits(nodes=4),
+            "pool t4 is limited to 4 nodes; the job asks 6",
+            "ask at most 4 nodes (scontrol update JobId=1 NumNodes=4), or have pool t4's limits"
+            " raised",
+        ),
+        (
+            Limits(gpus=5),
+            "pool t4 is limited to 5 GPUs, which allows 5 such nodes; the job asks 6",
+            "ask at most 5 nodes (scontrol update JobId=1 NumNodes=5), or have pool t4's limits"
+            " raised",
+        ),
+        (
+            Limits(usd_per_hour=0.01),
+            "pool t4 is limited to 0.01 USD per hour, which allows 0 such nodes; the job asks 6",
+            "have pool t4's limits, or the cluster's, raised: they allow no such node",
+        ),
+    ],
+)
+def test_a_job_that_a_limit_can_never_let_in_is_not_told_to_wait(
+    limits: Limits, said: str, change: str
+) -> None:
+    of = cluster(pool(types=(T4,), markets=(Market.ON_DEMAND,), limits=limits))
+
+    found = asked("1", snapshot([job(1, nodes=6)], of=of))
+
+    assert said in found.pools[0]
+    assert found.change == (change,)
 
 
 def test_a_job_behind_a_resting_offering_hears_ec2_s_words_and_the_next_try():

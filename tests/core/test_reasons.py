@@ -63,7 +63,7 @@ def test_what_passes_is_told_before_what_does_not() -> None:
     found = unmet(plan(snapshot([job()], of=of)))
 
     assert [w.kind for w in found.why_nots] == [Why.LIMIT, Why.LIMIT, Why.TOO_SMALL]
-    assert found.reason == "pool t4 is limited to 0 nodes, 0 are used and 1 more node is needed"
+    assert found.reason == "pool t4 is limited to 0 nodes; the job asks 1"
 
 
 def test_a_limit_names_the_offering_that_would_fit() -> None:

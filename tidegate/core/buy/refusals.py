@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks, satisfies
@@ -16,7 +17,7 @@ from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Shape
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import PASSING, Why, WhyNot
-from tidegate.core.offers.catalogue import bits
+from tidegate.core.offers.catalogue import Entry, bits
 from tidegate.core.offers.cost import allows_time
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import lossy
@@ -77,8 +78,14 @@ class Refusals:
             return
         offer_groups = [s for tier in self._offer_groups.tiers for s in tier if s.pool is pool]
         fitting = [(s, mask) for s in offer_groups if (mask := self._offer_groups.mask(need, s))]
+        whole = need.nodes + len(need.beside)
+        is_never = all(
+            self._usage.most(pool.name, load)[0] < whole
+            for offer_group, mask in fitting
+            for _, load in _tried(offer_group, mask)
+        )
         for offer_group, mask in fitting:
-            yield from self._limits(offer_group, mask, nodes)
+            yield from self._limits(offer_group, mask, nodes, whole if is_never else 0)
         yield from self._rests(need, pool)
         yield from self._others(need, pool, offer_groups)
 
@@ -117,15 +124,16 @@ class Refusals:
             does = remedy(last, self._snapshot.cluster.name, pool.name)
         return WhyNot(Why.FAILING, said, pool.name, until_s=until_s, remedy=does)
 
-    def _limits(self, offer_group: OfferGroup, mask: int, nodes: int) -> Iterator[WhyNot]:
+    def _limits(
+        self, offer_group: OfferGroup, mask: int, nodes: int, never: int
+    ) -> Iterator[WhyNot]:
+        """`never`: how many nodes the job asks, where no limit of the pool allows so many."""
         pool = offer_group.pool.name
-        for tried, number in enumerate(bits(mask)):
-            if tried == TRIED_MAX:
-                return
-            each = offer_group.catalogue.entries[number]
-            load = Load.of(each.instance_type, each.usd_per_hour)
+        for each, load in _tried(offer_group, mask):
             room, sentence = self._usage.room(pool, nodes, load)
-            if room < nodes:
+            if never:
+                yield _over_limit(pool, each, never, *self._usage.most(pool, load))
+            elif room < nodes:
                 more = f"{nodes} more node{'s are' if nodes > 1 else ' is'} needed"
                 yield WhyNot(Why.LIMIT, f"{sentence} and {more}", pool, str(each.offering))
             elif (
@@ -266,6 +274,21 @@ def _shortage(shape: Shape, each: InstanceType) -> float:
 def _has_kind(shape: Shape, each: InstanceType) -> bool:
     """Whether the devices of the type are those that the shape asks for."""
     return each.gres == shape.gres and shape.gpu_type in ("", each.gpu_type)
+
+
+def _tried(offer_group: OfferGroup, mask: int) -> Iterator[tuple[Entry, Load]]:
+    """The first few that would fit, and what a node of each counts against limits."""
+    for number in islice(bits(mask), TRIED_MAX):
+        each = offer_group.catalogue.entries[number]
+        yield each, Load.of(each.instance_type, each.usd_per_hour)
+
+
+def _over_limit(pool: str, each: Entry, asked: int, most: float, limit: str) -> WhyNot:
+    """Waiting cures nothing: the limit is too low for this one job."""
+    allows = "" if limit.endswith(" nodes") else f", which allows {most:.0f} such nodes"
+    said = f"{limit}{allows}; the job asks {asked}"
+    missing = (("nodes", asked, most),)
+    return WhyNot(Why.LIMIT, said, pool, str(each.offering), missing=missing)
 
 
 def _too_long(pool: Pool, need: Need) -> WhyNot:

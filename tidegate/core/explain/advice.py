@@ -99,6 +99,16 @@ def _shortage(why_not: WhyNot) -> float:
     return sum(1.0 if asked == float("inf") else (asked - most) / asked for asked, most in parts)
 
 
+def _fewer(job: Job, limit: WhyNot) -> Iterator[str]:
+    """A limit allows fewer nodes than the job asks, so waiting cures nothing."""
+    ((_, _, most),) = limit.missing
+    if most:
+        update = f"scontrol update JobId={job.job_id} NumNodes={most:.0f}"
+        yield f"ask at most {most:.0f} nodes ({update}), or have pool {limit.pool}'s limits raised"
+    else:
+        yield f"have pool {limit.pool}'s limits, or the cluster's, raised: they allow no such node"
+
+
 def _others(
     job: Job, why_nots: Sequence[WhyNot], drained: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
@@ -106,6 +116,8 @@ def _others(
         match each.kind:
             case Why.CONSTRAINT:
                 yield f"drop or change its constraint {job.constraint!r}"
+            case Why.LIMIT if each.missing:
+                yield from _fewer(job, each)
             case Why.LIMIT if drained.get(each.pool):
                 for name in drained[each.pool]:
                     given = f"scontrol update NodeName={name} State=RESUME"

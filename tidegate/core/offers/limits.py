@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
+from operator import itemgetter
 
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits, pool_scope
 from tidegate.core.model.ec2 import InstanceType
@@ -58,6 +60,9 @@ class _Used:
     usd_per_hour: float = 0.0
 
 
+NOTHING = _Used()
+
+
 @dataclass(slots=True)
 class Usage:
     """What pools and cluster hold now, with everything on its way.
@@ -109,10 +114,20 @@ class Usage:
             return 0, closed.sentence
         fitting, sentence = nodes, ""
         for scope, limits in self._limited(pool):
-            for room, said in self._rooms(scope, limits, each):
+            for room, said in self._rooms(scope, limits, each, self._used[scope]):
                 if room < fitting:
                     fitting, sentence = max(room, 0), said
         return fitting, sentence
+
+    def most(self, pool: str, each: Load) -> tuple[float, str]:
+        """How many such nodes the limits allow while nothing else is up, and the limit as words."""
+        rooms = (
+            found
+            for scope, limits in self._limited(pool)
+            for found in self._rooms(scope, limits, each, NOTHING)
+        )
+        fitting, said = min(rooms, default=(inf, ""), key=itemgetter(0))
+        return max(fitting, 0), said.partition(",")[0]
 
     def is_exceeded(self, pool: str) -> bool:
         """Whether more is counted than a limit of the pool or the cluster allows, or spent."""
@@ -178,8 +193,8 @@ class Usage:
             self._scopes[pool] = tuple(each for each in both if each[1] != UNLIMITED)
         return self._scopes[pool]
 
-    def _rooms(self, scope: str, limits: Limits, each: Load) -> list[tuple[int, str]]:
-        used, what = self._used[scope], f"pool {scope}" if scope else "the cluster"
+    def _rooms(self, scope: str, limits: Limits, each: Load, used: _Used) -> list[tuple[int, str]]:
+        what = f"pool {scope}" if scope else "the cluster"
         rooms: list[tuple[int, str]] = []
         for limit, of, is_used, unit in (
             (limits.nodes, 1, used.nodes, "nodes"),
