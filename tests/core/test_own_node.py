@@ -112,3 +112,27 @@ def test_what_a_pool_of_less_weight_sells_makes_no_other_node_dear(
 
     closed = [name for each in orders(made, OrderKind.DRAIN) for name in each.names]
     assert ("i-2" in closed) == is_closed
+
+
+def test_what_is_cheaper_but_taken_back_all_the_time_is_nobodys_own() -> None:
+    """The large one was bought for such a job, and is there; another would be bought beside it."""
+    of = cluster(pool(types=(T4, T4_BIG), markets=SPOT))
+    often, seldom = offering(T4), offering(T4_BIG)
+    of = replace(of, hazards={often: 0.8, seldom: 0.01})
+    waits = job(1, time_limit_s=1.3 * HOUR_S)
+    (bought,) = launches(plan(snapshot([waits], of=of)))
+
+    made = plan(
+        snapshot(
+            [waits],
+            [node("i-big", T4_BIG, state="IDLE+DRAIN+DYNAMIC_NORM", reason=str(CLOSED))],
+            of=of,
+            instances=[instance("i-big", seldom)],
+            records=[record("i-big", seldom)],
+            age_s=0.0,
+        )
+    )
+
+    assert bought.offerings[0] == seldom
+    assert launches(made) == []
+    assert [each.names for each in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]

@@ -218,7 +218,9 @@ class Steering:
         """The cheapest node that this market sells for the job; None: nothing.
 
         Of the pools of most weight that sell it there, and have room for one more: what a cheaper
-        pool of less weight sells is bought for nobody whom those serve.
+        pool of less weight sells is bought for nobody whom those serve. Cheapest with what
+        interruptions cost, as it is bought: else its own would be another node than the one that
+        comes for it, which would be kept from it.
         """
         key = asked(need), need.deadline_s, need.shortest_s, need.where, market
         if key not in self._own:
@@ -229,13 +231,14 @@ class Steering:
         first: Own | None = None
         for tier in self.offer_groups.tiers:
             found = [
-                (entry.usd_per_hour, offer_group.pool.name, entry)
+                (entry.usd_per_hour * offer_group.hours(need), offer_group.pool.name, entry)
                 for offer_group in tier
                 if offer_group.market is market
                 and (mask := self.offer_groups.mask(need, offer_group))
                 and (entry := offer_group.catalogue.entries[lowest(mask)])
             ]
-            for usd, pool, entry in sorted(found, key=lambda each: each[:2]):
+            for _, pool, entry in sorted(found, key=lambda each: each[:2]):
+                usd = entry.usd_per_hour
                 own = Own(usd, (pool, entry.instance_type.name) in self.has_spares)
                 if self.usage.room(pool, 1, Load.of(entry.instance_type, usd))[0]:
                     return own
