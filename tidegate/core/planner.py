@@ -39,6 +39,7 @@ from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
 from tidegate.core.passes.spares import buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
+from tidegate.core.passes.vain import watch_vain
 from tidegate.core.passes.work import Work
 
 type Pass = Callable[[Work], None]
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     learn_arrivals,
     buy_spares,
     release_idle,
+    watch_vain,
     steer,
     keep_off_spot,
     watch_waiting,

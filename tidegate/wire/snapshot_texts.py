@@ -322,6 +322,8 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "until_s": "nothing is bought for it before",
         "sick_launches": "launches for it of which no node was well",
         "is_sick": "whether that was why it was passed over the last time",
+        "vain_launches": "launches for it whose nodes left again and had run nothing",
+        "is_vain": "whether that was why it was passed over the last time",
     },
     "Hazard": {"offering": _OFFERING, "per_hour": "interruptions per hour"},
 }

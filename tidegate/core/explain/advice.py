@@ -152,6 +152,8 @@ def _others(
                 yield f"ask less time: scontrol update JobId={job.job_id} TimeLimit=..."
             case Why.FUTILE:
                 yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
+            case Why.VAIN:
+                yield "wait until other jobs under its limit end, or have the limit raised"
             case Why.SICK:
                 yield (
                     "tell an administrator: what drained its nodes stands in sinfo -R and tidegate"

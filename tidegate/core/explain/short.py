@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tidegate.core.explain.verdicts import Verdict
 from tidegate.core.model.durations import clock
-from tidegate.core.model.why import PASSING, Why, WhyNot
+from tidegate.core.model.why import PASSED_OVER, PASSING, Why, WhyNot
 
 NOTE_MAX_CHARS = 300
 
@@ -22,16 +22,9 @@ def in_short(verdict: Verdict) -> str:
     broken = [each for each in first if each.kind is Why.BROKEN]
     if until_s and broken and all(each.kind in (Why.RESTING, Why.BROKEN) for each in first):
         return f"{broken[0].sentence}; the next try is at {clock(min(until_s))}"
-    if until_s and all(each.kind is Why.FUTILE for each in first):
-        return (
-            "Slurm did not start it although nodes that fit it were idle: nothing is bought for "
-            f"it until {clock(max(until_s))}"
-        )
-    if until_s and all(each.kind is Why.SICK for each in first):
-        return (
-            "the nodes bought for it became unhealthy before it could start: nothing is bought for "
-            f"it until {clock(max(until_s))}"
-        )
+    if until_s and first[0].kind in PASSED_OVER and len({each.kind for each in first}) == 1:
+        because = PASSED_OVER[first[0].kind]
+        return f"{because}: nothing is bought for it until {clock(max(until_s))}"
     sentences = list(dict.fromkeys(each.sentence for each in first))
     more = f"; {len(sentences) - 1} more below" if len(sentences) > 1 else ""
     return f"{sentences[0]}{more}" if sentences else verdict.reason

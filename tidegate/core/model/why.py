@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from types import MappingProxyType
 
 from tidegate.core.model.frozen import frozen
 
@@ -32,6 +33,7 @@ class Why(StrEnum):
     HELD = "held"  # more nodes would not change it
     FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
     SICK = "sick"  # the nodes bought for it became unhealthy before it could start
+    VAIN = "vain"  # nodes came for it and left again while something held it back
     NEXT_PLAN = "next-plan"
 
 
@@ -42,6 +44,21 @@ PASSING = frozenset(
         Why.LOSSY,
         Why.NOT_BEGUN,
         Why.NEXT_PLAN,
+    }
+)
+
+
+# So many passes of Slurm's scheduler may leave a job beside idle nodes that fit it.
+PASSES_MAX = 3
+
+# Of a job for which nothing is bought for a while.
+PASSED_OVER = MappingProxyType(
+    {
+        Why.SICK: "the nodes bought for it became unhealthy before it could start",
+        Why.VAIN: "nodes came for it and went again unused, since a limit held it back meanwhile",
+        Why.FUTILE: (
+            f"Slurm did not start it in {PASSES_MAX} passes although nodes that fit it were idle"
+        ),
     }
 )
 

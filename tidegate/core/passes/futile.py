@@ -13,12 +13,11 @@ from tidegate.core.model.plan import Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading, holders
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
-from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.model.why import PASSED_OVER, PASSES_MAX, Why, WhyNot
 from tidegate.core.passes.work import Work
 
 # Slurm's main scheduler tries at least once a minute (sched_interval).
 PASS_S = 60.0
-PASSES_MAX = 3
 
 BACK_OFF_S = (300.0, 900.0, 3600.0)
 
@@ -43,15 +42,8 @@ def held_back(snapshot: Snapshot) -> dict[str, Unmet]:
 
 def passed_over(stuck: Stuck, now_s: float) -> Unmet:
     """What a job hears for which nothing is bought for a while."""
-    kind, because = (
-        (Why.SICK, "the nodes bought for it became unhealthy before it could start")
-        if stuck.is_sick
-        else (
-            Why.FUTILE,
-            f"Slurm did not start it in {PASSES_MAX} passes although nodes that fit it were idle",
-        )
-    )
-    said = f"{because}: nothing is bought for it for {stuck.until_s - now_s:.0f} s more"
+    kind = Why.SICK if stuck.is_sick else Why.VAIN if stuck.is_vain else Why.FUTILE
+    said = f"{PASSED_OVER[kind]}: nothing is bought for it for {stuck.until_s - now_s:.0f} s more"
     return Unmet(stuck.job_id, said, (WhyNot(kind, said, until_s=stuck.until_s),))
 
 
@@ -91,7 +83,9 @@ def _watch(before: Stuck | None, job_id: str, asked: str, now_s: float) -> Watch
     reason = f"job {job_id} is passed over for {back_off_s:.0f} s: Slurm does not start it"
     until_s = now_s + back_off_s
     failures = before.failures + 1
-    stuck = replace(before, since_s=now_s, failures=failures, until_s=until_s, is_sick=False)
+    stuck = replace(
+        before, since_s=now_s, failures=failures, until_s=until_s, is_sick=False, is_vain=False
+    )
     return Watch(stuck, reason)
 
 

@@ -1,0 +1,71 @@
+"""Nodes that come for a job and go unused, since other jobs have its place under a cap."""
+
+from dataclasses import replace
+
+from tests.core.reading import launches, orders, why
+from tests.make import NOW_S, instance, job, node, offering, record, snapshot
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Plan, Watch
+from tidegate.core.model.slurm import Association, Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.planner import plan
+
+CAP = Association("account lab", account="lab", in_all=1)
+WAITS = job(1, account="lab", reason="ReqNodeNotAvail, May be reserved for other job")
+RUNS = job(2, account="lab", state="RUNNING", on=["i-2"])
+LIVED_S = 400.0
+
+
+def seen(
+    *jobs: Job, idle_s: float = 200.0, launch_id: str = "l-1", stuck: tuple[Stuck, ...] = ()
+) -> Snapshot:
+    """A node that was bought for job 1 and is idle; another is busy."""
+    bought = replace(record(age_s=LIVED_S), launch_id=launch_id, for_jobs=("1",))
+    made = snapshot(
+        list(jobs),
+        [node(idle_s=idle_s), node("i-2", state="ALLOCATED", gpus_alloc=1)],
+        instances=[instance(age_s=LIVED_S), instance("i-2", offering(), age_s=LIVED_S)],
+        records=[bought, record("i-2", age_s=LIVED_S)],
+    )
+    assert made.digest
+    reading = replace(made.digest.reading, associations=(CAP,))
+    return replace(made, digest=replace(made.digest, reading=reading), stuck=stuck)
+
+
+def watched(made: Plan) -> list[Stuck]:
+    return [each.stuck for each in made.actions if isinstance(each, Watch)]
+
+
+def test_a_node_that_goes_unused_is_noted_for_the_job_that_it_came_for() -> None:
+    made = plan(seen(WAITS, RUNS))
+
+    (stuck,) = watched(made)
+    assert [each.names for each in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+    assert (stuck.job_id, stuck.vain_launches, stuck.until_s) == ("1", ("l-1",), 0.0)
+
+
+def test_after_the_second_one_nothing_is_bought_for_it_for_a_while() -> None:
+    (first,) = watched(plan(seen(WAITS, RUNS)))
+
+    (second,) = watched(plan(seen(WAITS, RUNS, launch_id="l-2", stuck=(first,))))
+    tried = replace(second, until_s=NOW_S)
+    (third,) = watched(plan(seen(WAITS, RUNS, launch_id="l-3", stuck=(tried,))))
+    waits = replace(seen(WAITS, stuck=(second,)), nodes=(), instances=())
+
+    assert (second.vain_launches, second.until_s) == (("l-1", "l-2"), NOW_S + 300)
+    assert third.until_s == NOW_S + 900
+    assert launches(plan(waits)) == []
+    assert "went again unused, since a limit held it back meanwhile" in why(plan(waits))
+    assert launches(plan(replace(waits, stuck=(tried,)))) != []
+
+
+def test_one_that_has_run_something_was_not_in_vain() -> None:
+    assert watched(plan(seen(WAITS, RUNS, idle_s=0.0))) == []
+    used = replace(seen(WAITS, RUNS), nodes=(replace(record(age_s=9999.0), for_jobs=("1",)),))
+    assert watched(plan(used)) == []
+
+
+def test_nor_is_the_node_of_a_job_that_is_gone_or_runs() -> None:
+    assert watched(plan(seen(RUNS))) == []
+    assert watched(plan(seen(replace(WAITS, state="RUNNING", node_names=("i-2",)), RUNS))) == []

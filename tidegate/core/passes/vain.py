@@ -1,0 +1,86 @@
+"""Jobs for which nodes come and go unused, since something holds them back again each time.
+
+A place under a cap of accounting gets free, and a node is bought for the job that is next; before
+it has booted a job behind it, for which a node is there, has taken the place. So such a job's nodes
+are bought twice, then nothing is for 5, 15, 60 minutes, with one try in between.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidegate.core.fleet.members import Member
+from tidegate.core.model.drain_reason import DrainCode, code_of
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Send, Watch
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, request
+from tidegate.core.passes.work import Work
+
+VAIN_LAUNCHES_MAX = 2
+
+
+def watch_vain(work: Work) -> None:
+    """Note which waiting jobs this plan lets the nodes go of that were bought for them."""
+    launches: dict[str, set[str]] = {}
+    for member in _let_go(work):
+        record = member.record
+        for job_id in record.for_jobs if record and _is_unused(work, member) else ():
+            launches.setdefault(job_id, set()).add(record.launch_id if record else "")
+    if not launches:
+        return
+    known = {each.job_id: each for each in work.snapshot.stuck}
+    reading, watches = work.digest.reading, list[Watch]()
+    for job in sorted(reading.jobs, key=lambda job: job.job_id):
+        is_held = job.job_id in work.queue.unmet and job.job_id not in work.queue.passed_over
+        if job.is_pending and is_held and job.job_id in launches:
+            asked = request(job, reading)
+            watches += _watch(
+                known.get(job.job_id), job, asked, launches[job.job_id], work.snapshot.now_s
+            )
+    work.actions.extend(watches[:WATCHES_MAX])
+
+
+def _let_go(work: Work) -> Iterator[Member]:
+    names = {
+        name
+        for each in work.actions
+        if isinstance(each, Send) and each.order.kind is OrderKind.RELEASE
+        if code_of(each.order.text) is DrainCode.EMPTY
+        for name in each.order.names
+    }
+    for each in work.judged if names else ():
+        if each.member.instance_id in names:
+            yield each.member
+
+
+def _is_unused(work: Work, member: Member) -> bool:
+    """Slurm has called it idle since it joined: to a new node it says so of its registration."""
+    pool = work.snapshot.cluster.pool(member.pool)
+    if member.node is None or pool is None:
+        return False
+    return member.node.last_busy_at_s - member.launched_at_s <= 2 * pool.boot_s
+
+
+def _watch(
+    before: Stuck | None, job: Job, asked: str, launches: set[str], now_s: float
+) -> Iterator[Watch]:
+    known = before if before and before.request == asked else Stuck(job.job_id, asked, now_s)
+    every = tuple(dict.fromkeys((*known.vain_launches, *sorted(launches))))
+    noted = replace(known, vain_launches=every, since_s=now_s)
+    if len(every) < VAIN_LAUNCHES_MAX:
+        yield Watch(noted, f"a node came for job {job.job_id}, and goes unused")
+        return
+    back_off_s = BACK_OFF_S[min(known.failures, len(BACK_OFF_S) - 1)]
+    held = replace(
+        noted,
+        failures=known.failures + 1,
+        until_s=now_s + back_off_s,
+        is_sick=False,
+        is_vain=True,
+    )
+    reason = (
+        f"nothing is bought for job {job.job_id} for {back_off_s:.0f} s: the nodes of {len(every)} "
+        f"launches for it went unused"
+    )
+    yield Watch(held, reason)
