@@ -63,6 +63,16 @@ def test_after_three_passes_it_is_passed_over_longer_each_time(
     assert (stuck.failures, stuck.until_s) == (failures + 1, NOW_S + back_off_s)
 
 
+def test_a_job_that_was_kept_off_spot_meanwhile_is_still_passed_over() -> None:
+    """We add to its constraint ourselves, which is no new request."""
+    held = replace(first_watch(), failures=1, until_s=NOW_S + 300)
+    kept_off = replace(snapshot([job(constraint="on-demand")]), stuck=(held,))
+    other = replace(snapshot([job(constraint="t4")]), stuck=(held,))
+
+    assert launches(plan(kept_off)) == []
+    assert launches(plan(other)) != []
+
+
 def test_while_it_is_passed_over_its_node_goes_and_it_buys_nothing() -> None:
     held = replace(first_watch(), failures=1, until_s=NOW_S + 300)
 

@@ -9,6 +9,8 @@ from dataclasses import replace
 from hashlib import sha256
 
 from tidegate.core.demand.accounting import covers
+from tidegate.core.demand.constraint import with_feature
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.plan import Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading, holders
 from tidegate.core.model.snapshot import Snapshot
@@ -96,7 +98,8 @@ def request(job: Job, reading: Reading) -> str:
         job.partitions,
         job.nodes,
         job.shape,
-        job.constraint,
+        # Whether or not it was kept off spot since: that is our doing, and cures nothing.
+        with_feature(job.constraint, Market.ON_DEMAND.feature) or job.constraint,
         job.time_limit_s,
         job.account,
         job.qos,
