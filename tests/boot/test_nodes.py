@@ -256,6 +256,7 @@ def test_a_second_run_changes_nothing(killed):
         assert {name for name, way in how.items() if way == "apply"} <= {
             "gpu",
             "health",
+            "health_watch",
             "spot",
             "orphan",
         }

@@ -111,7 +111,9 @@ def test_a_limit_that_is_too_low(desk: Desk) -> None:
     code, said = desk.asked("why", "13")
 
     assert code == 3, said
-    assert said.startswith("job 13 waits: pool small is limited to 8 GPUs, 0 are used and 9 more")
+    assert said.startswith(
+        "job 13 waits: pool small is limited to 8 GPUs, which allows 8 such nodes;"
+    )
 
 
 def test_no_capacity_anywhere(desk: Desk) -> None:

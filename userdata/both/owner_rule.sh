@@ -34,8 +34,9 @@ table inet tidegate {
         ip daddr 169.254.169.254 goto owners
         ip6 daddr fd00:ec2::254 goto owners
         # The kernel's own connection for the mount may have no owner, which no rule on owners
-        # fits; a user's has one.
-        ip daddr 127.0.0.0/8 tcp dport $PROXY_PORTS tcp flags & (syn | ack) == syn meta skuid != 0 reject
+        # fits; a user's has one. By a reset: an ICMP message that comes while connect() holds the
+        # socket is lost, and who asks (the health gate does) waits a second for the next try.
+        ip daddr 127.0.0.0/8 tcp dport $PROXY_PORTS tcp flags & (syn | ack) == syn meta skuid != 0 reject with tcp reset
     }
     chain owners {
         tcp flags & (syn | ack) != syn accept
