@@ -128,6 +128,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "hooks.sh": read("both/hooks.sh"),
         "cluster_id.sh": read("head/cluster_id.sh"),
         "qos.sh": read("head/qos.sh"),
+        "tidegate-user.sh": read("head/tidegate-user.sh"),
         # Not in the parameter, which holds 4 KB.
         "on_head_configured": _lines_of(values.on_head_configured),
         "agent_paths.sh": read("head/agent_paths.sh"),

@@ -49,7 +49,8 @@ class Desk:
             shutil.copy(BIN / "on-head", self.folder / "bin" / name)
         for name in ("reclaim", "console", "later"):
             shutil.copy(BIN / "ask", self.folder / "bin" / name)
-        shutil.copy(BIN / "as", self.folder / "bin" / "as")
+        for name in ("as", "aws"):
+            shutil.copy(BIN / name, self.folder / "bin" / name)
         self._tell_the_head()
         self.stage.cloud.invoke_by(self._invoke)
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -37,7 +37,7 @@ from tests.e2e.boot_world import (
     tags,
     template,
 )
-from tests.e2e.people import add_user
+from tests.e2e.people import add_user, people
 from tests.userdata.values import HEAD, T4X1
 from tests.worlds import wait_for
 from userdata.render import HeadValues, SlurmPartition
@@ -218,6 +218,7 @@ def replaced(stage: Stage, volume_id: str) -> dict[str, Any]:
         "was_running": wait_for_job(head, running, "RUNNING"),
     }
     seen["accounted_before"] = accounted(head, running)
+    seen["people"] = people(head)
     add_user(head)
     run(head, "groupadd -g 3000 vision; gpasswd -a alice vision")
     run(head, "getent group alice vision >/shared/.tidegate/users/group")

@@ -87,6 +87,53 @@ def test_a_new_head_knows_the_people_of_the_one_before(seen):
     assert seen["submits"] == 0
 
 
+def number(said: str) -> int:
+    """Which one somebody got."""
+    found = re.search(r": number (\d+), home /shared/home/", said)
+    assert found, said
+    return int(found[1])
+
+
+def test_people_are_made_known_once_and_for_all(seen):
+    people, bob = seen["people"], number(seen["people"]["first"])
+
+    assert people["first"] == (
+        f"0 bob: number {bob}, home /shared/home/bob; nodes know bob in a minute"
+    )
+    assert people["again"] == people["first"]
+    assert people["key"].splitlines() == ["600 bob /shared/home/bob/.ssh/authorized_keys", "1"]
+    assert people["groups"] == "bob sound"
+    assert people["association"] == "lab|bob"
+    assert f"bob\t{bob}\tbob,sound\t/shared/home/bob\t1\t1" in people["listed"]
+
+
+def test_who_has_jobs_stays_and_whose_home_stays_keeps_the_number(seen):
+    people, bob = seen["people"], number(seen["people"]["first"])
+
+    assert people["busy"] == "1 bob has 1 jobs; first: scancel -u bob"
+    assert people["gone"].startswith("0 bob is gone, from nodes within a minute; /shared/home/bob")
+    assert (number(people["carol"]), number(people["back"])) == (bob + 1, bob)
+    assert people["taken"] == (
+        "1 /shared/home/dora is there and belongs to number 0: move it away first"
+    )
+
+
+def test_what_cannot_be_meant_of_people_is_refused_and_says_why(seen):
+    assert [line.removeprefix("1 ") for line in seen["people"]["refused"].splitlines()] == [
+        "Bob: a name begins with a small letter and has small letters, digits, - and _ alone",
+        "root is a user of the system",
+        "root is a user of the system (number 0)",
+        "there is no user nobody-there",
+        "this is no public key of SSH: no key",
+        "there is no option --shell",
+        "shadow is a group of the system",
+        "add NAME, and a value for each option",
+        "list takes no more words",
+        "list, add NAME or remove NAME",
+        "there is no account not-there; make it first: sacctmgr add account not-there",
+    ]
+
+
 def test_a_log_that_was_rotated_tells_on_in_a_new_file(seen):
     """The agent wakes on that file."""
     assert seen["rotated"] == {"is_told": True, "is_same": True}

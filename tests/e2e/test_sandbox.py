@@ -39,6 +39,9 @@ sbatch --gres=gpu:t4:1 -o first.out --wrap 'hostname; nvidia-smi -L; sleep 60'
 as grace sbatch --gres=gpu:t4:99 --wrap true || echo "grace is refused"
 until_says "squeue -h -t R" " 1 "
 tidegate why 1
+tidegate user add linus --group vision
+tidegate user list
+as linus id -nG
 node=$(squeue -h -j 1 -o %N)
 console $node | tail -1
 reclaim $node
@@ -81,6 +84,9 @@ def test_a_newcomers_day_on_a_terminal(tmp_path: Path) -> None:
     assert re.search(r"\[1\]\+ +Running", said)
     assert "dev: up" in said
     assert "grace is refused" in said
+    assert "linus: number" in said
+    assert re.search(r"^linus +\d+ +linus, vision +/shared/home/linus +0 +0", said, re.MULTILINE)
+    assert "\r\nlinus vision\r\n" in said
     assert re.search(r"ready after [\d.]+ s", said)
     assert "EC2 has told that it takes i-" in said
     assert "There is no node i-0123. There are: i-" in said

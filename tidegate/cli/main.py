@@ -35,6 +35,7 @@ from tidegate.cli.simulate import EXAMPLES as SIMULATE
 from tidegate.cli.simulate import simulate
 from tidegate.cli.status import EXAMPLES as STATUS
 from tidegate.cli.status import status
+from tidegate.cli.user import user
 from tidegate.cli.validate import EXAMPLES as VALIDATE
 from tidegate.cli.validate import validate
 from tidegate.cli.why import EXAMPLES as WHY
@@ -146,6 +147,7 @@ app.command(epilog=SCHEDULE)(schedule)
 app.command(epilog=RETRY)(retry)
 app.add_typer(node, name="node")
 app.add_typer(image, name="image")
+app.add_typer(user, name="user")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable
 
-from tidegate.adapters.ec2_head import Ec2Head
-from tidegate.adapters.head_shell import HeadShell
+from tidegate.cli.head import head_shell
 from tidegate.cli.live import decisions
 from tidegate.cli.probe.cheapest import MOST_USD, cheapest
 from tidegate.cli.probe.facts import Fact
@@ -57,14 +56,5 @@ def trial_of(
         kind = found.instance_type.name
         text = f"a quarter of an hour of the cheapest node, {kind}, costs {found.most_usd:.2f} USD"
         raise BadConfig(f"{text}: more than the {MOST_USD:g} USD that a probe may")
-    job = SlurmJob(shell or HeadShell(file.region, _head(file, clients)), refused)
+    job = SlurmJob(shell or head_shell(file, clients), refused)
     return Trial(file, clients, job, found, clock, pause, tell)
-
-
-def _head(file: ClusterFile, clients: Clients) -> str:
-    if file.existing.head:
-        return file.existing.head.instance
-    shown = Ec2Head(clients("ec2"), file.cluster.name).shown()
-    if shown is None:
-        raise BadConfig(f"EC2 shows no head of {file.cluster.name}: is the cluster deployed?")
-    return shown[0]
