@@ -109,3 +109,22 @@ def test_a_place_that_another_job_needs_no_more_is_not_bought_by_the_hour() -> N
     assert bought(snapshot(jobs, [idle], of=of, instances=shown, records=[known])) == [
         Market.RESERVED
     ]
+
+
+def test_a_node_that_is_in_a_reservation_that_ends_takes_no_place_of_another() -> None:
+    """EC2 says which one an instance is in."""
+    of = reserving(ends_in_s=10.0)
+    (ends,) = of.reservations
+    of = replace(of, reservations=(ends, replace(ends, id="cr-2", ends_at_s=None)))
+    busy, running = node(state="ALLOCATED", gpus_alloc=1), job(1, on=["i-1"])
+
+    def markets(reservation_id: str) -> list[Market]:
+        shown = replace(instance(on=RESERVED), capacity_reservation_id=reservation_id)
+        known = paid_for()
+        return bought(
+            snapshot([running, job(2)], [busy], of=of, instances=[shown], records=[known])
+        )
+
+    assert markets("cr-1") == [Market.RESERVED]
+    assert Market.RESERVED not in markets("cr-2")
+    assert Market.RESERVED not in markets("")

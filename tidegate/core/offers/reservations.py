@@ -96,15 +96,21 @@ class ReservedCapacity:
             return
         # An open one that ends while a planner still acts may not pay for what it buys.
         until_s = snapshot.now_s + snapshot.cluster.timings.apply_lease_s
-        reservations = (
-            each
+        counted = {
+            each.id: each
             for each in active(snapshot.cluster, snapshot.now_s)
             if not _is_over_by(each, until_s)
-        )
-        for each in sorted(reservations, key=lambda r: r.id):
+        }
+        for _, each in sorted(counted.items()):
             self._left[each.offering] = self._left.get(each.offering, 0) + each.count
             self._ends[each.offering] = None
         held = in_reservations(snapshot) if self._left else Counter[Offering]()
+        # Those of which EC2 says that they are in another one, which ends, take no place of these.
+        held.subtract(
+            one.offering
+            for one in snapshot.instances
+            if one.is_alive and one.capacity_reservation_id not in ("", *counted)
+        )
         for offering in self._left:
             if offering.market is Market.CAPACITY_BLOCK:
                 # A launch goes into one block: the next one waits for the next plan.
