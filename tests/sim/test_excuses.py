@@ -282,6 +282,22 @@ def test_a_back_off_may_have_begun_with_a_look_that_nobody_heard_of(ago_s: float
     check.requested(asked)
 
 
+def test_a_look_that_began_before_the_second_was_known_may_ask_for_a_third() -> None:
+    """EC2 answers it after another look has seen both."""
+    world, seen = witnessed()
+    check = SickNeedsWait(seen)
+    asked = fall_ill(world, seen, check, ["i-1", "i-2"])
+    known = seen.record_of(asked)
+    assert known
+    with pytest.raises(Broken, match="is for job 4"):
+        check.requested(asked)
+
+    before = replace(known, created_at_s=world.clock.now_s())
+    world.ledger.all_launches[known.launch.launch_id] = before
+
+    check.requested(asked)
+
+
 @pytest.mark.parametrize("is_shown_again", [False, True])
 def test_a_node_that_ec2_does_not_show_is_dead_and_not_sick(is_shown_again: bool) -> None:
     """Its release as a dead one may be on its way when EC2 shows it again."""
@@ -313,6 +329,10 @@ def fall_ill(
     alive = [instance(name) for name in shown]
     snap = snapshot([job(4)], ill, records=held, instances=alive, of=world.cluster)
     check.looked(Looked([Round(snap, Plan((), (), ()), Outcome())]))
+    third = seen.record_of(requests[2])
+    assert third
+    later = replace(third, created_at_s=world.clock.now_s() + 1.0)
+    world.ledger.all_launches[third.launch.launch_id] = later
     return requests[2]
 
 

@@ -24,6 +24,7 @@ class SickNeedsWait(Check):
         self.sick_s: dict[str, float] = {}  # since when each node is sick
         self.since_s: dict[str, float] = {}  # when the first node of a launch was sick
         self.until_s: dict[str, float] = {}
+        self.known_s: dict[str, float] = {}  # since when a plan may know of both launches
 
     def started(self, job: SimJob) -> None:
         for name in (job.job_id, job.array_job_id):
@@ -79,13 +80,16 @@ class SickNeedsWait(Check):
             # The planner counts nodes that have left as well, so that it may have begun before.
             began_s = max(self.since_s[each] for each in self.sick[job_id])
             self.until_s[job_id] = began_s + BACK_OFF_S[0] - SLACK_S
+            self.known_s[job_id] = self.witness.now_s
 
     def requested(self, request: FleetRequest) -> None:
         record = self.witness.record_of(request)
         if record is None or not self.witness.is_new(request) or len(record.launch.for_jobs) != 1:
             return
         job_id = record.launch.for_jobs[0]
-        if self.witness.now_s < self.until_s.get(job_id, 0.0):
+        # What a look had decided before the one that saw it, which EC2 answers later, is no loop.
+        is_old = record.created_at_s <= self.known_s.get(job_id, 0.0)
+        if self.witness.now_s < self.until_s.get(job_id, 0.0) and not is_old:
             raise self.broken(
                 f"{record.launch.launch_id} is for job {job_id}, of which the nodes of "
                 f"{len(self.sick[job_id])} launches were unhealthy"
