@@ -144,7 +144,8 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
-        has_task_prolog=bool(file.efa) or any(each.mig or each.mps for each in file.gpu.values()),
+        has_task_prolog=bool(file.efa or file.job_roles)
+        or any(each.mig or each.mps for each in file.gpu.values()),
         settings=_settings(file.slurm),
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
@@ -250,6 +251,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         gpu=gpu_settings(file.gpu[pool.name]),
         on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
+        job_role=file.job_roles.get(pool.name, ""),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
         orphan_after_s=int(file.cluster.timings.orphan_after_s),
     )

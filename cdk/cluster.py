@@ -137,6 +137,9 @@ class _Parts(Construct):
             mounts=self._mounts,
             lustre=self._lustre,
         )
+        if file.job_roles:
+            role = ("the role of the nodes, which job_role must trust", self.nodes.role.role_arn)
+            _tell(self, {"NodesRoleArn": role})
         around = Around(
             file=file,
             network=self.network,

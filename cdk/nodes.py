@@ -1,7 +1,7 @@
 """The nodes: one launch template per pool, and their role."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from aws_cdk import ArnFormat, CfnTag, Fn, Stack
@@ -66,6 +66,7 @@ class Nodes(Construct):
             read_bundles(self, bundle.bucket),
             *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
             *statements.read_hooks(self, scripts),
+            *_assume(file.job_roles.values()),
             *self._packages(values),
             *self._logs(file),
         ]
@@ -254,6 +255,12 @@ def _interface(
         groups=group_ids,
         delete_on_termination=True,
     )
+
+
+def _assume(roles: Iterable[str]) -> Sequence[iam.PolicyStatement]:
+    """The roles that jobs act as, which nodes assume for them."""
+    arns = sorted(set(roles))
+    return (statements.statement("JobRoles", ["sts:AssumeRole"], arns),) if arns else ()
 
 
 def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]]:

@@ -73,6 +73,7 @@ _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
 _NODE_FILES = (
     *("checks.sh", "findings.sh", "xids", "health-check.sh"),
     *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
+    *("job_credentials.py", "assume-role.sh"),
 )
 
 
@@ -114,6 +115,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
+        **({"JOB_ROLE": values.job_role, "CLUSTER": values.cluster} if values.job_role else {}),
         **_hook_settings("ON_NODE_START", values.on_node_start),
         **_hook_settings("ON_NODE_CONFIGURED", values.on_node_configured),
         **_settings_of_both(values.munge, values.shared),

@@ -21,6 +21,7 @@ NODE_STAGES = (
     "node/mps",
     "node/efa",
     "node/task_env",
+    "node/job_role",
     "node/scratch",
     "node/containers",
     "node/health",

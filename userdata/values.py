@@ -175,6 +175,7 @@ class NodeValues:
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
+    `job_role`: ARN of the IAM role that jobs act as, "" for none.
     """
 
     cluster: str
@@ -199,9 +200,11 @@ class NodeValues:
     gpu: GpuSettings = GpuSettings()
     on_node_start: tuple[Hook, ...] = ()
     on_node_configured: tuple[Hook, ...] = ()
+    job_role: str = ""
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
+        check("job_role", self.job_role, OPTIONAL_WORD)
         check("head_host", self.head_host, HOST)
         check("bus", self.bus, OPTIONAL_WORD)
         check("driver_branch", self.driver_branch, OPTIONAL_NUMBER)

@@ -19,6 +19,7 @@ from userdata.image import ImageValues
 from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bundle
 
 STUBS = Path(__file__).parent / "stubs"
+JOB_ROLE = "arn:aws:iam::123456789012:role/research-jobs"
 HEALING_PORT = 5002
 TAMPERED_KEY = "tampered.tgz"
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
@@ -367,5 +368,6 @@ FAULTS = {
         "on_node_configured hook 1 (inline) exited with 12",
         values=hooked(inline("#!/usr/bin/nosuch\n")),
     ),
+    "job_role": Fault("", values=replace(LOCAL_NODE, job_role=JOB_ROLE)),
     "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
 }

@@ -9,6 +9,7 @@ A program of its own, since pytest stays outside the namespaces:
 import json
 import os
 import random
+import shlex
 import signal
 import sys
 import time
@@ -110,6 +111,36 @@ def told_by_job(machine: Machine, asked_for: str) -> list[str]:
     ]
 
 
+ASKS = (
+    'curl -s -H "Authorization: $(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")"'
+    ' "$AWS_CONTAINER_CREDENTIALS_FULL_URI"'
+)
+LISTS = "token=$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; wc -l <$token; ls -l $token"
+# As another user, with the job's own words: the token that root reads for them.
+STOLEN = (
+    "setpriv --reuid=nobody --regid=nogroup --clear-groups"
+    ' curl -s -H "Authorization: $(cat /run/tidegate/jobs/*/token)" http://127.0.0.1:51338/'
+)
+
+
+def acting_as(machine: Machine) -> dict[str, str]:
+    """What a job gets of its role, what others get, and what is left of it."""
+    node = machine.spec.instance_id
+    tells = f"{ASKS}; echo; echo $AWS_REGION; {LISTS}; sleep 5"
+    job = ["srun", "-D/", "-t1", f"--nodelist={node}", "bash", "-c", tells]
+    line = f"setsid runuser -u games -- {shlex.join(job)} >/run/said 2>&1 &"
+    machine.run(["bash", "-c", line])
+
+    def said() -> str:
+        return machine.run(["cat", "/run/said"]).stdout
+
+    wait_for(lambda: "token" in said())
+    seen = {"job": said(), "stolen": machine.run(["bash", "-c", STOLEN]).stdout}
+    wait_for(lambda: not machine.run(["ls", "/run/tidegate/jobs"]).stdout.strip())
+    left = "ls /run/tidegate/jobs; curl -s -H 'Authorization: 1.x' http://127.0.0.1:51338/"
+    return seen | {"left": machine.run(["bash", "-c", left]).stdout}
+
+
 def look_at(name: str, machine: Machine) -> dict[str, Any]:
     wait_for(lambda: ended(machine))
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
@@ -127,6 +158,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
+        found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.namespaces import can_enter
-from tests.boot.node_faults import FAULTS, RELEASE
+from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
 from tests.boot.node_world import PLAN_ID
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
@@ -166,6 +166,19 @@ def test_a_job_has_a_service_of_its_own_for_its_gpus_which_ends_with_it(seen):
     assert "CUDA_MPS_PIPE_DIRECTORY=/run/tidegate/mps/" in told[0]
     assert told[-1] == "5 0,1 -f"  # the job's user, its GPUs
     assert left == "left:0"
+
+
+def test_a_job_acts_as_its_role_and_nobody_else_does(seen):
+    acts = seen["job_role"]["acts"]
+    answer, region, num_lines, token = acts["job"].splitlines()
+    given = json.loads(answer)
+
+    assert (given["RoleArn"], region) == (JOB_ROLE, "us-east-1")
+    assert given.keys() == {"AccessKeyId", "SecretAccessKey", "Token", "Expiration", "RoleArn"}
+    assert token.startswith("-r-------- 1 games ")
+    assert num_lines == "0", "SDKs refuse a token with a line's end"
+    assert re.search(r'"message": "job \d+ is not yours"', acts["stolen"])
+    assert acts["left"] == '{"code": "AccessDenied", "message": "job 1 is not on this node"}'
 
 
 def test_nccl_takes_efa_without_being_told(seen):

@@ -11,6 +11,7 @@ from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
+JOB_ROLE = "arn:aws:iam::123456789012:role/research-jobs"
 OWN_NETWORK = {
     "vpc": "vpc-0a1b2c3d",
     "subnets": {"us-east-1a": "subnet-0a1b2c3d", "us-east-1b": "subnet-0a1b2c3e"},
@@ -93,6 +94,7 @@ VARIANTS: Mapping[str, File] = {
         bill_alert={"usd_per_month": "100"},
     ),
     "live prices": dev_file(prices_usd_per_hour=None),
+    "job roles": dev_file(job_role=JOB_ROLE, pools=_with_t4(job_role=f"{JOB_ROLE}-t4")),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
     "govcloud": _elsewhere("us-gov-west-1"),

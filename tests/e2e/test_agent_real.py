@@ -143,7 +143,7 @@ def test_a_killed_slurmctld_is_told_and_outlived(running, caplog):
     eventually("the return is told", lambda: "Slurm answers again." in caplog.text)
     print(f"slurmctld started to agent recovered: {time.monotonic() - began_s:.2f} s")
     job_id = running.slurm.submit("--gres=gpu:t4:1")
-    eventually("the new job is published", lambda: running.shows(job_id), 5.0)
+    eventually("the new job is published", lambda: running.shows(job_id), 10.0)
 
 
 def test_a_job_that_slips_in_before_a_release_lives_and_keeps_its_node(running):

@@ -294,7 +294,6 @@ def test_a_look_that_began_before_the_second_was_known_may_ask_for_a_third() -> 
 
     before = replace(known, created_at_s=world.clock.now_s())
     world.ledger.all_launches[known.launch.launch_id] = before
-
     check.requested(asked)
 
 
@@ -312,8 +311,8 @@ def test_a_node_that_ec2_does_not_show_is_dead_and_not_sick(is_shown_again: bool
 def fall_ill(
     world: SimWorld, seen: Witness, check: SickNeedsWait, shown: Sequence[str], *, ago_s: float = 0
 ) -> FleetRequest:
-    """Two launches for job 4 come, whose nodes are sick; the request for a third. `shown`: the
-    nodes that EC2 shows. `ago_s`: how long after that a planner looks.
+    """Two launches for job 4, whose nodes are sick; the request for a third. `shown`: by EC2.
+    `ago_s`: how long after that a planner looks.
     """
     requests = [replace(first_node(world), client_token=f"t-{n}") for n in range(3)]
     for name, known in tuple(world.ledger.all_launches.items()):

@@ -50,6 +50,7 @@ NOT_RUN = {
     "journalctl ": "the head's journal is needed",
     "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
     "tidegate probe": "as above: tests/cli/test_probe.py",
+    "tidegate user": "a head is needed: tests/e2e/test_sandbox.py, tests/boot/test_head.py",
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
 }
 

@@ -47,6 +47,7 @@ class ClusterFile:
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
     `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`: those of the head.
+    `job_roles`: ARNs of the roles that jobs act as, of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
     `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
@@ -76,6 +77,7 @@ class ClusterFile:
     security_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
+    job_roles: Mapping[str, str] = field(default_factory=dict)
     head_hooks: tuple[Hook, ...] = ()
     containers: str = ""
     users: str = ""
@@ -192,6 +194,11 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         gpu={name: pool.gpu for name, pool in model.pools.items()},
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         hooks={name: node_hooks(model.hooks, pool.hooks) for name, pool in model.pools.items()},
+        job_roles={
+            name: role
+            for name, pool in model.pools.items()
+            if (role := pool.job_role or model.job_role)
+        },
         head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
         containers=model.containers or "",
         users=model.users or "",

@@ -196,6 +196,11 @@ class ClusterModel(Section):
         description="sssd: nodes know users by it, with an image of your own that is set up for"
         " it; those of the head when left out",
     )
+    job_role: names.RoleArn | None = Field(
+        default=None,
+        description="an IAM role that jobs act as on AWS, and which trusts the nodes' role; without"
+        " one jobs have no rights",
+    )
     hooks: HooksModel = Field(
         default=HooksModel(),
         description="scripts of your own that head and nodes run at their boot",

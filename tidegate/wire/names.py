@@ -191,6 +191,9 @@ KeyArn = Annotated[
         r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[a-zA-Z0-9-]+$", "a KMS key's ARN, no alias"
     ),
 ]
+RoleArn = Annotated[
+    str, _pattern(r"^arn:aws[a-z-]*:iam::\d{12}:role/[A-Za-z0-9+=,.@_/-]+$", "an IAM role's ARN")
+]
 RoleName = Annotated[str, _pattern(r"^[A-Za-z0-9+=,.@_-]{1,64}$", "an IAM role's name")]
 HostName = Annotated[str, _pattern(r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$", "a host's name")]
 ProxyUrl = Annotated[

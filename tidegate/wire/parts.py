@@ -58,6 +58,7 @@ class Parts:
     prices: Mapping[str, PriceModel]
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
+    has_job_role: bool
     image: str
     software: SoftwareModel | None
     slurm: SlurmModel | None
@@ -93,6 +94,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         prices=_all_sound(_PRICE, prices),
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
+        has_job_role=bool(data.get("job_role")),
         image=str(data.get("image", DLAMI)),
         software=_sound(_SOFTWARE, data.get("software", {})),
         slurm=_sound(_SLURM, data.get("slurm", {})),

@@ -227,6 +227,9 @@ class PoolModel(Section):
     hooks: NodeHooksModel = Field(
         default=NodeHooksModel(), description="scripts that its nodes run after the cluster's own"
     )
+    job_role: names.RoleArn | None = Field(
+        default=None, description="the role that jobs on its nodes act as, instead of the cluster's"
+    )
 
     disruption: DisruptionModel = Field(
         default=DisruptionModel(), description="which nodes are let go, and how many at once"

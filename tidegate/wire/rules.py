@@ -7,6 +7,7 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.wire.deployment import Nat
 from tidegate.wire.image_rules import IMAGE_RULES
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
@@ -268,6 +269,18 @@ def _security_groups(parts: Parts) -> Iterator[Problem]:
             yield Problem(("pools", name, "security_groups"), text)
 
 
+def _job_roles(parts: Parts) -> Iterator[Problem]:
+    """A node asks STS for what its jobs act as."""
+    has_role = parts.has_job_role or any(pool.job_role for pool in parts.pools.values())
+    network = parts.network
+    if not has_role or network is None or network.vpc or network.nat is not Nat.NONE:
+        return
+    if network.endpoints and "sts" not in network.endpoints:
+        yield Problem(
+            ("network", "endpoints"), "without NAT also sts, by which job_role is assumed"
+        )
+
+
 def _size(each: InstanceType, key: str) -> float:
     sizes = {"gpus": each.gpus, "vcpus": each.vcpus, "memory_gib": each.memory_mib / MIB_PER_GIB}
     return sizes[key]
@@ -277,6 +290,6 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
-    *(_security_groups, *PARTITION_RULES),
+    *(_security_groups, _job_roles, *PARTITION_RULES),
     *SENSE_RULES,
 )

@@ -7,6 +7,8 @@ readonly PROLOG=/etc/tidegate/task-prolog ENVIRONMENT=/etc/tidegate/task.env
 
 # NCCL and MPI take EFA without being told, and no bridge of a container for their first handshake.
 environment() {
+    # The metadata service, which would tell the region, is not for jobs.
+    [[ -z $JOB_ROLE ]] || printf '%s\n' "AWS_REGION=$AWS_REGION" "AWS_DEFAULT_REGION=$AWS_REGION"
     ((EFA == 0)) ||
         printf '%s\n' FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_FORK_SAFE=1 \
             'NCCL_SOCKET_IFNAME=^lo,docker'
@@ -27,6 +29,11 @@ if [[ -s /etc/tidegate/mig && -n $devices ]]; then
         chosen+=,${uuids[device]}
     done
     echo "export CUDA_VISIBLE_DEVICES=${chosen#,}"
+fi
+token=/run/tidegate/jobs/$SLURM_JOB_ID/token
+if [[ -r $token ]]; then
+    echo "export AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:51338/"
+    echo "export AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=$token"
 fi
 if [[ -d /run/tidegate/mps/$SLURM_JOB_ID ]]; then
     echo "export CUDA_MPS_PIPE_DIRECTORY=/run/tidegate/mps/$SLURM_JOB_ID"

@@ -33,7 +33,11 @@ def _light(means: str, *unless: object) -> Lost:
 
 
 OFF = (False,)
-RIGHTS = Lost("rights", "jobs and head have no further AWS rights: what reads S3 or ECR fails")
+RIGHTS = Lost(
+    "rights",
+    "jobs and head have no further AWS rights, so what reads S3 or ECR fails; give jobs a role of"
+    " their own: job_role",
+)
 GROUPS = Lost("security-groups", "its machines are in the stack's own group as well")
 TAGS = Lost("tags", "tags are the whole cluster's: its nodes alone cannot bear them")
 VOLUME = Lost("volume-performance", "root volumes are gp3 with 3,000 IOPS and 125 MiB/s")

@@ -1,0 +1,39 @@
+"""`job_role` in the cluster file: for the cluster, by pool, or for nobody."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.wire.cluster_files import good, load, problems
+from tidegate.wire.deployment import NEEDED_ENDPOINTS
+
+ROLE = "arn:aws:iam::123456789012:role/research/jobs"
+
+
+def test_a_pool_s_own_role_goes_before_the_cluster_s(tmp_path: Path) -> None:
+    def roles(**change: str) -> dict[str, str]:
+        return dict(load(tmp_path, good(change)).job_roles)
+
+    assert roles() == {}
+    assert roles(job_role=ROLE) == {"t4": ROLE}
+    assert roles(**{"pools.t4.job_role": ROLE}) == {"t4": ROLE}
+    assert roles(**{"job_role": ROLE, "pools.t4.job_role": f"{ROLE}2"}) == {"t4": f"{ROLE}2"}
+
+
+@pytest.mark.parametrize(
+    "role", ["jobs", "arn:aws:iam::123456789012:user/ada", "arn:aws:iam::1:role/x", f"{ROLE} x"]
+)
+def test_what_is_no_role_s_arn_is_refused(tmp_path: Path, role: str) -> None:
+    (said,) = problems(tmp_path, good({"job_role": role}))
+
+    assert said.startswith("job_role must be an IAM role's ARN")
+
+
+def test_where_there_is_no_way_out_sts_needs_one_of_its_own(tmp_path: Path) -> None:
+    closed = {"job_role": ROLE, "network": {"endpoints": list(NEEDED_ENDPOINTS)}}
+    opened = {"job_role": ROLE, "network": {"endpoints": [*NEEDED_ENDPOINTS, "sts"]}}
+
+    (said,) = problems(tmp_path, good(closed))
+
+    assert said == "network.endpoints without NAT also sts, by which job_role is assumed"
+    assert load(tmp_path, good(opened)).job_roles

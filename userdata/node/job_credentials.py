@@ -1,0 +1,188 @@
+"""Credentials of a role, for the jobs of this node alone: where AWS's SDKs ask when
+AWS_CONTAINER_CREDENTIALS_FULL_URI says so.
+
+    job_credentials.py PORT JOBS_DIR ROLE COMMAND...
+
+The Prolog makes a folder for each job in JOBS_DIR, with its user's number in `uid`, its name for
+CloudTrail in `session` and a secret in `token`, which that user alone can read; the epilog takes
+it away. Who asks must hold the token of a job that is there, and be its user. COMMAND BODY sends a
+call to STS with the node's own credentials, which nobody but root sees, and prints the answer.
+
+Sources: AWS SDKs and tools guide, "Container credential provider"; STS, AssumeRole (one hour at
+most, since the node's role is assumed itself). Runs on the image's own Python, which may be 3.9.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from calendar import timegm
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlencode
+
+HOUR_S = 3600
+# SDKs want other ones a quarter of an hour before the end of those that they have.
+RENEW_S = 1200.0
+# STS is not asked again sooner after it has refused: each task of a job asks.
+REFUSED_S = 5.0
+TIMEOUT_S = 20.0
+# Of /proc/net/tcp: the two ports of a connection, and its owner.
+CONNECTION = re.compile(
+    r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) \S+ \S+ \S+ \S+ +(\d+)"
+)
+
+
+class Refused(Exception):
+    """What the caller is told: a status, a code and a sentence."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Jobs:
+    """Which job a token belongs to, and the role's credentials for it."""
+
+    def __init__(self, folder: Path, role: str, command: list[str]) -> None:
+        self.folder, self.role, self.command = folder, role, command
+        self._lock = threading.Lock()
+        # By token: until when it is good, and the credentials or why there are none.
+        self._held: dict[str, tuple[float, dict[str, str] | Refused]] = {}
+
+    def of(self, token: str, uid: int) -> Path:
+        """The folder of the job that holds this token. Errors: Refused."""
+        job = token.partition(".")[0]
+        if not re.fullmatch(r"[0-9]{1,12}", job):
+            raise Refused(403, "AccessDenied", "this is no token of a job")
+        folder = self.folder / job
+        try:
+            known, owner = read(folder / "token"), read(folder / "uid")
+        except OSError:
+            raise Refused(403, "AccessDenied", f"job {job} is not on this node") from None
+        if not hmac.compare_digest(known.encode(), token.encode()):
+            raise Refused(403, "AccessDenied", "this is no token of a job that is here")
+        if str(uid) != owner:
+            raise Refused(403, "AccessDenied", f"job {job} is not yours")
+        return folder
+
+    def credentials(self, token: str, uid: int) -> dict[str, str]:
+        """As the SDKs read them. Errors: Refused."""
+        session = read(self.of(token, uid) / "session")
+        with self._lock:
+            if token not in self._held or time.time() >= self._held[token][0]:
+                self._forget()
+                asked = self._ask(session)
+                until_s = time.time() + REFUSED_S
+                if isinstance(asked, dict):
+                    until_s = ends_s(asked) - RENEW_S
+                self._held[token] = until_s, asked
+            _, found = self._held[token]
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    def _forget(self) -> None:
+        """Whose job has ended."""
+        for token in list(self._held):
+            if not (self.folder / token.partition(".")[0] / "token").exists():
+                del self._held[token]
+
+    def _ask(self, session: str) -> dict[str, str] | Refused:
+        body = {
+            "Action": "AssumeRole",
+            "Version": "2011-06-15",
+            "RoleArn": self.role,
+            "RoleSessionName": session,
+            "DurationSeconds": HOUR_S,
+        }
+        try:
+            done = subprocess.run(
+                [*self.command, urlencode(body)],
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Refused(503, "NoAnswer", f"STS was not reached: {error}")
+        found = dict(re.findall(r"<(\w+)>\s*([^<>]+?)\s*</\1>", done.stdout))
+        if done.returncode or "SecretAccessKey" not in found:
+            said = found.get("Message") or (done.stdout + done.stderr).strip()[-300:] or "no answer"
+            return Refused(403, found.get("Code", "AssumeRoleFailed"), said)
+        return {
+            "AccessKeyId": found["AccessKeyId"],
+            "SecretAccessKey": found["SecretAccessKey"],
+            "Token": found["SessionToken"],
+            "Expiration": found["Expiration"],
+            "RoleArn": self.role,
+        }
+
+
+def read(file: Path) -> str:
+    return file.read_text().strip()
+
+
+def ends_s(credentials: dict[str, str]) -> float:
+    at = re.sub(r"\.\d+", "", credentials["Expiration"])
+    return timegm(time.strptime(at, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def owner_of(port: int, to: int) -> int | None:
+    """Who has opened the connection from this port; None: the kernel does not say."""
+    for line in Path("/proc/net/tcp").read_text().splitlines():
+        found = CONNECTION.match(line)
+        if found and (int(found[1], 16), int(found[2], 16)) == (port, to):
+            return int(found[3])
+    return None
+
+
+class Server(ThreadingHTTPServer):
+    """Answers on this machine's own address alone."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, jobs: Jobs) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.jobs = jobs
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One question of an SDK."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        token = self.headers.get("Authorization", "")
+        try:
+            uid = owner_of(self.client_address[1], self.server.server_port)
+            if uid is None:
+                raise Refused(403, "AccessDenied", "nobody knows who asks")
+            self._say(200, self.server.jobs.credentials(token, uid))
+        except Refused as error:
+            self._say(error.status, {"code": error.code, "message": str(error)})
+
+    def _say(self, status: int, answer: dict[str, str]) -> None:
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *words: object) -> None:
+        """Tokens stand in headers, which are not logged; what is asked is always the same."""
+
+
+def main() -> None:
+    port, folder, role, *command = sys.argv[1:]
+    Server(int(port), Jobs(Path(folder), role, command)).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

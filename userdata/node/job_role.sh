@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# needs: task_env owner_rule
+# Jobs act on AWS as a role of their own, where the pool has one: see job_credentials.py. Their tasks
+# find it by their environment (task_env), each for its own job and as long as that is on the node.
+
+readonly PROLOG=/etc/tidegate/prolog.d/60-job-role.sh EPILOG=/etc/tidegate/epilog.d/60-job-role.sh
+readonly UNIT=/etc/systemd/system/tidegate-job-credentials.service
+readonly JOBS=$RUN_DIR/jobs PORT=51338
+
+prolog() {
+    printf '#!/bin/bash\nreadonly jobs=%q cluster=%q\n' "$JOBS" "$CLUSTER"
+    cat <<'END_OF_PROLOG'
+# A secret that only the job's user can read. What it is called in CloudTrail: 64 letters at most.
+folder=$jobs/$SLURM_JOB_ID
+secret=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+session=$cluster-$SLURM_JOB_ID-${SLURM_JOB_USER:-$SLURM_JOB_UID}
+session=${session//[^A-Za-z0-9+=,.@_-]/-}
+install -d -m 711 "$jobs" "$folder"
+install -m 600 /dev/stdin "$folder/uid" <<<"$SLURM_JOB_UID"
+install -m 600 /dev/stdin "$folder/session" <<<"${session:0:64}"
+# Without a line's end: SDKs send the file as it is, and a header holds none.
+install -m 400 -o "$SLURM_JOB_UID" /dev/stdin "$folder/token" < <(printf %s "$SLURM_JOB_ID.$secret")
+exit 0
+END_OF_PROLOG
+}
+
+epilog() {
+    printf '#!/bin/bash\nreadonly jobs=%q\n' "$JOBS"
+    cat <<'END_OF_EPILOG'
+rm -rf "${jobs:?}/$SLURM_JOB_ID"
+exit 0
+END_OF_EPILOG
+}
+
+unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: credentials of the jobs' role
+StartLimitIntervalSec=0
+[Service]
+ExecStart=$(command -v python3) $PWD/files/job_credentials.py $PORT $JOBS $JOB_ROLE /bin/bash $PWD/files/assume-role.sh
+Restart=always
+RestartSec=2
+EOF_UNIT
+}
+
+check() {
+    [[ -z $JOB_ROLE ]] || {
+        has_file "$PROLOG" "$(prolog)" && has_file "$EPILOG" "$(epilog)" && has_file "$UNIT" "$(unit)" &&
+            systemctl is-active --quiet tidegate-job-credentials
+    }
+}
+
+apply() {
+    install -d -m 711 "$JOBS"
+    install -d "${PROLOG%/*}" "${EPILOG%/*}"
+    prolog | put_file "$PROLOG" 755
+    epilog | put_file "$EPILOG" 755
+    unit | put_file "$UNIT" 644
+    systemctl daemon-reload
+    systemctl restart tidegate-job-credentials
+}
