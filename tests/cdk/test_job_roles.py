@@ -8,7 +8,7 @@ from tests.cdk.variants import JOB_ROLE, cluster_stack, stacks_of
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    return cluster_stack(stacks_of(tmp_path_factory.mktemp("roles"), "job roles"))
+    return cluster_stack(stacks_of(tmp_path_factory, "job roles"))
 
 
 def user_data(stack: Stack, pool: str) -> str:

@@ -37,7 +37,7 @@ NOBODY = ("tcp", 22), ("tcp", 6817), ("udp", 53), (ALL, 0)
 
 @pytest.fixture(scope="module", params=sorted(VARIANTS))
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    return cluster_stack(stacks_of(tmp_path_factory.getbasetemp(), request.param))
+    return cluster_stack(stacks_of(tmp_path_factory, request.param))
 
 
 def test_whoever_must_reach_somebody_does(made: Stack):

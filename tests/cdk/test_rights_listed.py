@@ -20,7 +20,7 @@ FOR_ALL, FOR_ANY = "ForAllValues:", "ForAnyValue:"
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Stack]:
-    return stacks_of(tmp_path_factory.getbasetemp(), request.param)
+    return stacks_of(tmp_path_factory, request.param)
 
 
 @pytest.fixture(scope="module")

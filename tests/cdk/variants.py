@@ -1,13 +1,15 @@
 """Every kind of cluster that a file can describe, for rules that hold for all of them."""
 
+import os
 from collections.abc import Mapping
-from functools import cache
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
+from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized, written
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
@@ -101,14 +103,18 @@ VARIANTS: Mapping[str, File] = {
 }
 
 
-@cache
-def _folder_of(root: Path, variant: str) -> dict[str, Stack]:
-    return synthesized(root / variant.replace(" ", "-"), VARIANTS[variant])
-
-
-def stacks_of(root: Path, variant: str) -> dict[str, Stack]:
-    """Both stacks of a variant, by name; synthesized once in `root` for a process."""
-    return _folder_of(root, variant)
+def stacks_of(factory: pytest.TempPathFactory, variant: str) -> dict[str, Stack]:
+    """Both stacks of a variant, by name; synthesized once, by whichever process comes first."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder = root / f"variant-{variant.replace(' ', '-')}"
+    with folder.with_suffix(".lock").open("a") as turn:
+        flock(turn, LOCK_EX)
+        if not turn.tell():
+            synthesized(folder, VARIANTS[variant])
+            turn.write("made")
+    return written(folder)
 
 
 def cluster_stack(stacks: Mapping[str, Stack]) -> Stack:
