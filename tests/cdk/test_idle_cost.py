@@ -171,7 +171,7 @@ def test_without_idle_nothing_is_shown(both):
     )
 
     assert told.exit_code == 2
-    assert "say --idle or --busy N" in told.output
+    assert "--idle or --busy N for all the rest" in " ".join(told.output.replace("│", " ").split())
 
 
 def test_programs_get_the_items_as_json(both, idle):

@@ -1,19 +1,25 @@
 """`tidegate cost`: what a synthesized cluster costs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.options import ClusterOption, Output, OutputOption
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.cli.cost import Item
+
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
-    "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml"
+    "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml; tidegate cost --spent"
 )
 
 
 def cost(
+    context: typer.Context,
     cluster: ClusterOption,
     idle: Annotated[
         bool, typer.Option("--idle", help="With no job and no node; the head is up.")
@@ -22,27 +28,32 @@ def cost(
         int | None,
         typer.Option(min=1, metavar="N", help="With N node launches a day, without the nodes."),
     ] = None,
+    spent: Annotated[
+        bool,
+        typer.Option("--spent", help="What nodes have cost, by pool and account."),
+    ] = False,
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """What the deployed cluster costs per month, by the templates that `cdk synth` wrote."""
-    from rich.table import Table
-
+    """What the deployed cluster costs per month, by the templates that `cdk synth` wrote; or what
+    its nodes have cost.
+    """
     from tidegate.cli import cost as bills
-    from tidegate.cli.cost import Part, bill, total
-    from tidegate.cli.shown import console as shown_by
+    from tidegate.cli.cost import bill
     from tidegate.cli.shown import encoded
     from tidegate.cli.templates import read_templates
     from tidegate.core.model.errors import BadConfig
-    from tidegate.wire.catalogue import LIST_PRICE_REGION
     from tidegate.wire.config import load_cluster
 
-    if idle == (busy is not None):
+    if idle + (busy is not None) + spent != 1:
         raise typer.BadParameter(
-            "nodes are paid by the hour; say --idle or --busy N for all the rest"
+            "say --spent for what nodes have cost, --idle or --busy N for all the rest"
         )
+    if spent:
+        _show_spent(context, cluster, output)
+        return
     pace = bills.busy(busy) if busy else bills.IDLE
     told = f"{busy:,} node launches a day, without the nodes" if busy else "no job, no node"
     try:
@@ -55,8 +66,18 @@ def cost(
     if output.is_data:
         typer.echo(encoded(items, output))
         return
+    _show_bill(f"{read.cluster.name}, {told}", items, output)
+
+
+def _show_bill(title: str, items: "Sequence[Item]", output: Output) -> None:
+    from rich.table import Table
+
+    from tidegate.cli.cost import Part, total
+    from tidegate.cli.shown import console as shown_by
+    from tidegate.wire.catalogue import LIST_PRICE_REGION
+
     console = shown_by(output)
-    table = Table("", "", "USD a month", "", title=f"{read.cluster.name}, {told}")
+    table = Table("", "", "USD a month", "", title=title)
     for part in Part:
         for item in (each for each in items if each.part is part):
             usd = "by use" if item.usd is None else f"{item.usd:.2f}"
@@ -64,3 +85,19 @@ def cost(
         table.add_row(part.value, "sum", f"{total(items, part):.2f}", "", style="bold")
     console.print(table)
     console.print(f"List prices of {LIST_PRICE_REGION}, November 2026, without a free tier.")
+
+
+def _show_spent(context: typer.Context, cluster: Path, output: Output) -> None:
+    from tidegate.cli.live import live, told
+    from tidegate.cli.shown import encoded, fit, show
+    from tidegate.cli.spent import screen
+    from tidegate.core.offers.spend import all_spent
+    from tidegate.wire.config import load_cluster
+
+    with told():
+        snapshot = live(load_cluster(cluster), context.obj).snapshot
+    found = all_spent(snapshot)
+    if output.is_data:
+        typer.echo(encoded(found, output))
+        return
+    show(fit(screen(found, snapshot.now_s)) if found else "no node has cost anything yet", output)

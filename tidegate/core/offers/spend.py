@@ -137,14 +137,23 @@ def _sold_since_s(record: NodeRecord, snapshot: Snapshot) -> float:
 
 def spent(snapshot: Snapshot) -> dict[tuple[str, str], float]:
     """(period, scope) -> USD, of the present day and the present month."""
+    present = {day_of(snapshot.now_s).name, month_of(snapshot.now_s).name}
+    every = all_spent(snapshot)
+    return {(each.period, each.scope): each.usd for each in every if each.period in present}
+
+
+def all_spent(snapshot: Snapshot) -> tuple[Charge, ...]:
+    """What nodes have cost to each scope in each day and month that the ledger still knows, with
+    what those that live have cost until now; the newest period first.
+    """
     now_s = snapshot.now_s
-    present = {day_of(now_s).name, month_of(now_s).name}
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     living = (c for each in snapshot.nodes if each.ended_at_s is None for c in charges(each, now_s))
     for each in (*snapshot.spent, *living):
-        if each.period in present:
-            found[each.period, each.scope] += each.usd
-    return dict(found)
+        found[each.period, each.scope] += each.usd
+    ordered = sorted(found.items(), key=lambda item: item[0][1])
+    ordered.sort(key=lambda item: item[0][0], reverse=True)
+    return tuple(Charge(period, scope, usd) for (period, scope), usd in ordered)
 
 
 def spending(snapshot: Snapshot) -> tuple[Spending, ...]:
