@@ -175,6 +175,20 @@ def restart(machines: Machines) -> str:
     return ended(machines, job_id)
 
 
+XID = "NVRM: Xid (PCI:0000:00:1e): 79, pid=1, name=x, GPU has fallen off the bus."
+
+
+def gpu_lost(machines: Machines) -> str:
+    """The kernel of the node says that a GPU is lost while a job runs; then a person opens it."""
+    job_id = start_job(machines, 45)
+    machines.node.sh(f"echo '{XID}' >/dev/kmsg")
+    reason = f"scontrol -o show node {NODE_ID} | grep -oP 'Reason=\\K.*(?= \\[)' || true"
+    wait_for(lambda: "Xid 79" in machines.head.sh(reason), SHORT_S)
+    said = f"{machines.head.sh(reason)}; {ended(machines, job_id)}"
+    machines.head.sh(f"scontrol update nodename={NODE_ID} state=resume")
+    return said
+
+
 def ended(machines: Machines, job_id: str) -> str:
     """The state in which a job ends, and what it wrote to the shared files."""
     wait_for(lambda: job_state(machines, job_id) not in ("RUNNING", "COMPLETING", ""), JOB_S)
@@ -246,6 +260,11 @@ PROBES = (
     Probe("slurmd's log is rotated", "0 fresh written", log_of_node),
     Probe("a job during a restart of slurmctld", "COMPLETED through", restart),
     Probe("a job during a deployment", "COMPLETED through; done", redeploy),
+    Probe(
+        "a job on a node whose kernel loses a GPU",
+        r"tidegate-health: xid: Xid 79: GPU has fallen off the bus .*; COMPLETED through",
+        gpu_lost,
+    ),
     Probe("a job while the head reboots", "COMPLETED through; waits PENDING; done", reboot),
     Probe(
         "a node with less memory than it promises",
