@@ -118,6 +118,14 @@ def _settings(slurm: SlurmModel) -> tuple[tuple[str, str], ...]:
     return settings
 
 
+def _has_task_prolog(file: ClusterFile) -> bool:
+    """Not where pyxis is: it enters the container before Slurm runs the script, which is not in
+    there (its issues 83 and 163), and since 24.11 the task fails then.
+    """
+    tells = file.efa or file.job_roles or any(each.mig or each.mps for each in file.gpu.values())
+    return bool(tells) and not file.containers
+
+
 def slurm_values(file: ClusterFile) -> SlurmConfValues:
     """slurm.conf of the cluster."""
     cluster = file.cluster
@@ -144,8 +152,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         max_nodes=cluster.limits.nodes or UNLIMITED_NODES,
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
-        has_task_prolog=bool(file.efa or file.job_roles)
-        or any(each.mig or each.mps for each in file.gpu.values()),
+        has_task_prolog=_has_task_prolog(file),
         settings=_settings(file.slurm),
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,

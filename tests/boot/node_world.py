@@ -119,7 +119,7 @@ LISTS = "token=$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE; wc -l <$token; ls -l $to
 # As another user, with the job's own words: the token that root reads for them.
 STOLEN = (
     "setpriv --reuid=nobody --regid=nogroup --clear-groups"
-    ' curl -s -H "Authorization: $(cat /run/tidegate/jobs/*/token)" http://127.0.0.1:51338/'
+    ' curl -s -H "Authorization: $(cat /run/tidegate/jobs/*/token)" http://127.0.0.1:1017/'
 )
 
 
@@ -137,7 +137,7 @@ def acting_as(machine: Machine) -> dict[str, str]:
     wait_for(lambda: "token" in said())
     seen = {"job": said(), "stolen": machine.run(["bash", "-c", STOLEN]).stdout}
     wait_for(lambda: not machine.run(["ls", "/run/tidegate/jobs"]).stdout.strip())
-    left = "ls /run/tidegate/jobs; curl -s -H 'Authorization: 1.x' http://127.0.0.1:51338/"
+    left = "ls /run/tidegate/jobs; curl -s -H 'Authorization: 1.x' http://127.0.0.1:1017/"
     return seen | {"left": machine.run(["bash", "-c", left]).stdout}
 
 
@@ -149,7 +149,8 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         wait_for(lambda: machine.run(["pgrep", "-f", "boot/boot.sh"]).returncode)
         line = (
             f"cat {STATE} /etc/local-held {ENROOT} 2>/dev/null; "
-            "findmnt -no FSTYPE /scratch; stat -Lc %n:%a /scratch; readlink -f /usr/sbin/mount.efs"
+            "findmnt -no FSTYPE /scratch; stat -Lc %n:%a /scratch; readlink -f /usr/sbin/mount.efs;"
+            " ls /etc/enroot/environ.d/*"
         )
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()

@@ -102,6 +102,7 @@ def test_people_are_made_known_once_and_for_all(seen):
     )
     assert people["again"] == people["first"]
     assert people["key"].splitlines() == ["600 bob /shared/home/bob/.ssh/authorized_keys", "1"]
+    assert people["unended"] == f"{people['first']}2", "a line of its own"
     assert people["groups"] == "bob sound"
     assert people["association"] == "lab|bob"
     assert f"bob\t{bob}\tbob,sound\t/shared/home/bob\t1\t1" in people["listed"]
@@ -112,7 +113,8 @@ def test_who_has_jobs_stays_and_whose_home_stays_keeps_the_number(seen):
 
     assert people["busy"] == "1 bob has 1 jobs; first: scancel -u bob"
     assert people["gone"].startswith("0 bob is gone, from nodes within a minute; /shared/home/bob")
-    assert (number(people["carol"]), number(people["back"])) == (bob + 1, bob)
+    # The group that was made after bob has a number of its own, which no person gets either.
+    assert (number(people["carol"]), number(people["back"])) == (bob + 2, bob)
     assert people["taken"] == (
         "1 /shared/home/dora is there and belongs to number 0: move it away first"
     )

@@ -185,6 +185,10 @@ def test_nccl_takes_efa_without_being_told(seen):
     assert {"FI_PROVIDER=efa", "NCCL_SOCKET_IFNAME=^lo,docker"} <= set(seen["efa_there"]["job"])
 
 
+def test_containers_hear_of_the_environment_of_tasks_by_enroot(seen):
+    assert "/etc/enroot/environ.d/20-tidegate.env" in seen["pyxis"]["shown"]
+
+
 def test_unpacked_containers_are_each_user_s_own(seen):
     assert "/var/lib/enroot/data-$(id" in seen["pyxis"]["shown"]
 

@@ -45,6 +45,7 @@ def test_what_ec2_says_to_be_in_the_shorter_block_leaves_the_longer_one_its_plac
     assert next_block(of, "cr-2", "cr-2") == "cr-1"
     assert next_block(of, "cr-1", "cr-2") == "cr-2"
     assert next_block(of, "cr-2", "") == "cr-2"
+    assert next_block(of, "cr-0") == "cr-1", "one of a block that has ended takes no place"
 
 
 def next_block(of: Cluster, *held: str) -> str:

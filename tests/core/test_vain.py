@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import launches, orders, why
 from tests.make import NOW_S, instance, job, node, offering, record, snapshot
 from tidegate.core.model.orders import OrderKind
@@ -64,6 +66,23 @@ def test_one_that_has_run_something_was_not_in_vain() -> None:
     assert watched(plan(seen(WAITS, RUNS, idle_s=0.0))) == []
     used = replace(seen(WAITS, RUNS), nodes=(replace(record(age_s=9999.0), for_jobs=("1",)),))
     assert watched(plan(used)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reason": "JobHeldUser"},
+        {"reason": "Dependency"},
+        {"reason": "BeginTime", "begins_at_s": NOW_S + 9999},
+        {"restarts": 1},
+    ],
+)
+def test_a_job_that_waits_for_something_else_gets_its_node_when_that_is_over(
+    change: dict[str, object],
+) -> None:
+    held = replace(WAITS, **change)  # type: ignore[arg-type]
+
+    assert watched(plan(seen(held, RUNS))) == []
 
 
 def test_nor_is_the_node_of_a_job_that_is_gone_or_runs() -> None:

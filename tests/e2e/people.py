@@ -42,6 +42,10 @@ def people(head: Machine) -> dict[str, str]:
     seen = {
         "first": ask("add", "bob", "--key", KEY, "--group", "sound"),
         "again": ask("add", "bob", "--key", KEY),
+        "unended": run("f=~bob/.ssh/authorized_keys; truncate -s -1 $f")
+        + ask("add", "bob", "--key", f"{KEY}-2")
+        + run("grep -c '^ssh-ed25519' ~bob/.ssh/authorized_keys")
+        + run("f=~bob/.ssh/authorized_keys; sed -i 2d $f"),
         "refused": "\n".join(ask(*words) for words in refused),
         "key": run(
             "stat -c '%a %U %n' ~bob/.ssh/authorized_keys; wc -l <~bob/.ssh/authorized_keys"

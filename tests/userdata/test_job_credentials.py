@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -149,6 +150,44 @@ def test_what_sts_refuses_is_told_in_its_own_words_and_not_asked_for_each_task(n
     assert told[0] == (403, "arn:aws:sts::1:assumed-role/nodes/i-1 may not perform sts:AssumeRole")
     assert set(told) == {told[0]}
     assert len(node.asked()) == 1
+
+
+def test_what_sts_could_not_answer_is_asked_again_at_once(node: Node) -> None:
+    """SDKs give up after two seconds."""
+    node.says(DENIED.replace("AccessDenied", "Throttling"))
+    good = f"cat >{node.folder}/says <<'END'\n{GOOD.format(number=3, ends=in_s(3600))}\nEND\n"
+    (node.folder / "sts").write_text(f"{STS.format(node.folder)}{good}")
+
+    assert node.get()["AccessKeyId"] == "ASIA3"
+    assert len(node.asked()) == 2
+
+
+def test_credentials_that_are_still_good_outlive_a_refusal(node: Node) -> None:
+    node.says(GOOD.format(number=1, ends=in_s(600)))
+    node.get()
+    node.says(DENIED)
+
+    assert node.get()["AccessKeyId"] == "ASIA1"
+    assert len(node.asked()) == 2
+
+
+def test_a_client_by_ipv6_is_known_too(node: Node) -> None:
+    """As Java's: its sockets are IPv6, and reach 127.0.0.1 by a mapped address."""
+    with socket.socket(socket.AF_INET6) as client:
+        client.connect(("::ffff:127.0.0.1", node.server.server_port))
+        client.sendall(f"GET / HTTP/1.0\r\nAuthorization: {SECRET}\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+
+    assert b"ASIA1" in answer
+
+
+def test_a_connection_from_another_of_this_machine_s_addresses_is_nobody_s(node: Node) -> None:
+    """Whose ports are the same could be taken for another's."""
+    with socket.socket() as client:
+        client.bind(("127.0.0.2", 0))
+        client.connect(("127.0.0.1", node.server.server_port))
+
+        assert owner_of(client.getsockname()[1], node.server.server_port) is None
 
 
 def test_no_answer_is_a_refusal_too(node: Node) -> None:

@@ -20,6 +20,18 @@ def test_a_pool_s_own_role_goes_before_the_cluster_s(tmp_path: Path) -> None:
     assert roles(**{"job_role": ROLE, "pools.t4.job_role": f"{ROLE}2"}) == {"t4": f"{ROLE}2"}
 
 
+def test_containers_of_pyxis_and_what_needs_a_task_prolog_exclude_each_other(
+    tmp_path: Path,
+) -> None:
+    pyxis = {"containers": "pyxis", "image": "ami-0a1b2c3d"}
+    asked = good({**pyxis, "job_role": ROLE, "pools.t4.job_role": ROLE, "pools.t4.gpu.mps": True})
+
+    places = [each.split()[0] for each in problems(tmp_path, asked) if "TaskProlog" in each]
+
+    assert sorted(places) == ["job_role", "pools.t4.gpu.mps", "pools.t4.job_role"]
+    assert load(tmp_path, good({"job_role": ROLE})).job_roles
+
+
 @pytest.mark.parametrize(
     "role", ["jobs", "arn:aws:iam::123456789012:user/ada", "arn:aws:iam::1:role/x", f"{ROLE} x"]
 )

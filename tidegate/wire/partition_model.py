@@ -228,7 +228,7 @@ class PartitionModel(Section):
         none of a pool, would start a longer job on a node that is there.
         """
         bound_s = bound_of(self.pools, pools)
-        if bound_s is None or (self.max_time_s and self.max_time_s <= bound_s):
+        if bound_s is None or self.max_time_s is not None:
             return self
         return self.model_copy(update={"max_time_s": bound_s})
 

@@ -38,16 +38,18 @@ def _preemption(parts: Parts) -> Iterator[Problem]:
             )
 
 
-def _default_times(parts: Parts) -> Iterator[Problem]:
-    """A job that names no time limit has the partition's, which some pool must take."""
+def _times(parts: Parts) -> Iterator[Problem]:
+    """A time limit that the partition gives or lets through is one that some pool takes."""
     for name, partition in parts.partitions.items():
-        bound_s, usual_s = bound_of(partition.pools, parts.pools), partition.default_time_s
-        if bound_s and usual_s and usual_s > bound_s:
-            text = f"{usual_s}, and its pools take jobs of at most {bound_s} s (max_job_time_s)"
-            yield Problem(
-                ("partitions", name, "default_time_s"),
-                f"{text}: jobs without a limit would never start",
-            )
+        bound_s = bound_of(partition.pools, parts.pools) or float("inf")
+        for key, does in (
+            ("default_time_s", "jobs without a limit would never start"),
+            ("max_time_s", "longer ones would never start"),
+        ):
+            asked_s = getattr(partition, key) or 0
+            if asked_s > bound_s:
+                text = f"{asked_s}, and its pools take jobs of at most {bound_s} s (max_job_time_s)"
+                yield Problem(("partitions", name, key), f"{text}: {does}")
 
 
-PARTITION_RULES = (_accounting, _preemption, _default_times)
+PARTITION_RULES = (_accounting, _preemption, _times)

@@ -59,6 +59,7 @@ class Parts:
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
     has_job_role: bool
+    containers: str
     image: str
     software: SoftwareModel | None
     slurm: SlurmModel | None
@@ -95,6 +96,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
         has_job_role=bool(data.get("job_role")),
+        containers=str(data.get("containers") or ""),
         image=str(data.get("image", DLAMI)),
         software=_sound(_SOFTWARE, data.get("software", {})),
         slurm=_sound(_SLURM, data.get("slurm", {})),

@@ -281,6 +281,23 @@ def _job_roles(parts: Parts) -> Iterator[Problem]:
         )
 
 
+def _containers(parts: Parts) -> Iterator[Problem]:
+    """What tasks hear of by Slurm's TaskProlog. pyxis enters the container before that runs, and a
+    task whose TaskProlog is not in there fails: its issues 83 and 163.
+    """
+    if not parts.containers:
+        return
+    text = "needs Slurm's TaskProlog, with which tasks in containers of pyxis fail"
+    if parts.has_job_role:
+        yield Problem(("job_role",), text)
+    for name, pool in parts.pools.items():
+        for key, is_asked in (("mig", pool.gpu.mig), ("mps", pool.gpu.mps)):
+            if is_asked:
+                yield Problem(("pools", name, "gpu", key), text)
+        if pool.job_role:
+            yield Problem(("pools", name, "job_role"), text)
+
+
 def _size(each: InstanceType, key: str) -> float:
     sizes = {"gpus": each.gpus, "vcpus": each.vcpus, "memory_gib": each.memory_mib / MIB_PER_GIB}
     return sizes[key]
@@ -290,6 +307,6 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
     *(_existing, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
-    *(_security_groups, _job_roles, *PARTITION_RULES),
+    *(_security_groups, _job_roles, _containers, *PARTITION_RULES),
     *SENSE_RULES,
 )

@@ -18,11 +18,12 @@ homes() { useradd -D | sed -n 's/^HOME=//p'; }
 number_of() { id -u "$1" 2>/dev/null; }
 is_persons() { [[ $1 =~ ^[0-9]+$ ]] && (($1 >= LEAST && $1 < END)); }
 home_of() { getent passwd "$1" | cut -d: -f6; }
-# keys_of HOME: how many lines hold one; a home without a file has none.
+# keys_of NAME HOME: how many lines hold one. The file is that person's, and may be anything, so it is
+# read as them, and not for long; a home without a file has none.
 keys_of() {
-    local file=$1/.ssh/authorized_keys
-    [[ -r $file ]] || file=/dev/null
-    grep -cE '^[^#[:space:]]' "$file"
+    local file=$2/.ssh/authorized_keys
+    [[ -f $file ]] || file=/dev/null
+    timeout 2 runuser -u "$1" -- head -c 1M "$file" 2>/dev/null | grep -cE '^[^#[:space:]]'
 }
 
 # A line for each: name, number, groups, home, how many keys, how many jobs. Tabs between them.
@@ -32,8 +33,8 @@ list() {
     while IFS=: read -r name _ number _ _ home _; do
         is_persons "$number" || continue
         ((is_known == 0)) || jobs=$(grep -cx "$name" <<<"$owners")
-        printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$number" "$(id -Gn "$name" | tr ' ' ',')" \
-            "$home" "$(keys_of "$home")" "$jobs"
+        printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$number" "$(id -Gn "$name" 2>/dev/null | tr ' ' ',')" \
+            "$home" "$(keys_of "$name" "$home")" "$jobs"
     done < <(getent passwd | sort -t: -k3n)
 }
 
@@ -49,26 +50,34 @@ free_number() {
         echo "$number"
         return
     fi
+    next_number
+}
+
+# For a person or a group: one that nobody has or had.
+next_number() {
+    local number
     number=$(numbers | awk -v end="$END" '$1 < end && $1 > most {most = $1} END {print most + 1}')
     is_persons "$number" || fail "there is no number left below $END"
     echo "$number"
 }
 
-# Those that somebody has or had.
 numbers() {
     local published
-    published=$(dirname "$(homes)")/.tidegate/users/passwd
+    published=$(dirname "$(homes)")/.tidegate/users
     echo $((LEAST - 1))
     getent passwd | cut -d: -f3
-    cut -d: -f3 "$published" 2>/dev/null
-    stat -c %u "$(homes)"/* 2>/dev/null
+    getent group | cut -d: -f3
+    cut -d: -f3 "$published/passwd" "$published/group" 2>/dev/null
+    stat -c $'%u\n%g' "$(homes)"/* 2>/dev/null
 }
 
 # add_key NAME KEY: written as that person, who owns the folder and could have put a link there.
 add_key() {
     # shellcheck disable=SC2016  # the inner shell expands it
     runuser -u "$1" -- bash -c 'umask 077; cd "$1" && mkdir -p .ssh && touch .ssh/authorized_keys &&
-        { grep -qxF -e "$2" .ssh/authorized_keys || printf "%s\n" "$2" >>.ssh/authorized_keys; }' \
+        { grep -qxF -e "$2" .ssh/authorized_keys || {
+            [[ ! -s .ssh/authorized_keys || -z $(tail -c 1 .ssh/authorized_keys) ]] || echo
+            printf "%s\n" "$2"; } >>.ssh/authorized_keys; }' \
         - "$(home_of "$1")" "$2"
 }
 
@@ -116,7 +125,7 @@ make() {
 
 # join NAME GROUP
 join() {
-    getent group "$2" >/dev/null || groupadd "$2" || exit
+    getent group "$2" >/dev/null || groupadd -g "$(next_number)" "$2" || exit
     is_persons "$(getent group "$2" | cut -d: -f3)" || fail "$2 is a group of the system"
     gpasswd -a "$1" "$2" >/dev/null || exit
 }

@@ -84,7 +84,8 @@ check_ecc() {
 check_rows() {
     local rows
     rows=$(gpu_query --query-remapped-rows=remapped_rows.failure) || { echo "$rows"; return 2; }
-    if [[ $rows =~ [1-9]|Yes ]]; then
+    # nvidia-smi warns on lines of their own.
+    if grep -qxE '[1-9][0-9]*|Yes' <<<"$rows"; then
         echo "rows of memory could not be remapped (per GPU: ${rows//$'\n'/, })"
         return 1
     fi

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# needs: gpu scratch packages
+# needs: gpu scratch packages task_env
 # time_limit_s: 120
 # GPUs in containers: NVIDIA's toolkit for Docker where the image has both; and enroot with pyxis, for
 # `srun --container-image`, where the cluster asks for it. Unpacked images lie on the scratch disk.
 
-readonly ENROOT=/etc/enroot/enroot.conf.d/tidegate.conf
+readonly ENROOT=/etc/enroot/enroot.conf.d/tidegate.conf TOLD=/etc/enroot/environ.d/20-tidegate.env
 
 enroot_conf() {
     local disk=/var/lib/enroot
@@ -18,7 +18,8 @@ EOF_CONF
 }
 
 check() {
-    { [[ $CONTAINERS != pyxis ]] || { has_file "$ENROOT" "$(enroot_conf)" && [[ -d /run/enroot ]]; }; } &&
+    { [[ $CONTAINERS != pyxis ]] || { has_file "$ENROOT" "$(enroot_conf)" &&
+        cmp -s "$TOLD" /etc/tidegate/task.env && [[ -d /run/enroot ]]; }; } &&
         { ! is_docker_for_gpus || grep -qs nvidia /etc/docker/daemon.json; }
 }
 
@@ -46,6 +47,9 @@ set_up_enroot() {
     fi
     mkdir -p "${ENROOT%/*}"
     enroot_conf | put_file "$ENROOT" 644
+    # Slurm's TaskProlog, which tells tasks of EFA, is not run where pyxis is: cdk/bootstrap.py.
+    mkdir -p "${TOLD%/*}"
+    put_file "$TOLD" 644 </etc/tidegate/task.env
     # Each user makes folders of their own in these.
     disk=$(sed -n 's|^ENROOT_DATA_PATH \(.*\)/.*|\1|p' "$ENROOT")
     install -d -m 1777 /run/enroot "$disk"

@@ -19,13 +19,15 @@ read_xids() {
 judge() {
     local line=$1 remedy words
     verdict=ignore subject='' finding=''
-    if [[ $line =~ NVRM:\ Xid\ \([^\)]*\):\ ([0-9]+) ]]; then
-        subject="Xid ${BASH_REMATCH[1]}"
-        read -r verdict remedy words <<<"${XIDS[${BASH_REMATCH[1]}]:-tell none unknown to us}"
+    # The driver's own word, and not what the kernel repeats of a file's name: at the line's beginning,
+    # or behind who said it.
+    if [[ $line =~ ^(\[[\ 0-9.]+\]\ [^\ ]+\ (kernel:\ )?)?NVRM:\ Xid\ \([^\)]*\):\ ([0-9]+) ]]; then
+        subject="Xid ${BASH_REMATCH[3]}"
+        read -r verdict remedy words <<<"${XIDS[${BASH_REMATCH[3]}]:-tell none unknown to us}"
         [[ $verdict != says ]] || judge_by_words "$line"
         finding="$subject: $words"
         [[ $verdict != drain ]] || finding+=" (NVIDIA's remedy: $remedy)"
-    elif [[ $line =~ SXid\ \([^\)]*\):\ ([0-9]+),\ (.*) ]]; then
+    elif [[ $line =~ nvidia-nvswitch[0-9]*:\ SXid\ \([^\)]*\):\ ([0-9]+),\ (.*) ]]; then
         verdict=tell subject="SXid ${BASH_REMATCH[1]}"
         finding="$subject of an NVSwitch: ${BASH_REMATCH[2]}"
     fi

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from calendar import timegm
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
@@ -29,13 +30,22 @@ from urllib.parse import urlencode
 HOUR_S = 3600
 # SDKs want other ones a quarter of an hour before the end of those that they have.
 RENEW_S = 1200.0
-# STS is not asked again sooner after it has refused: each task of a job asks.
-REFUSED_S = 5.0
+# STS is not asked again sooner after it has refused for good: each task of a job asks. What it
+# could not answer is asked again at once, since SDKs try three times within two seconds.
+REFUSED_S, FAILED_S = 5.0, 0.3
+TRIES = 3
+FOR_GOOD = ("AccessDenied", "ValidationError", "MalformedPolicyDocument", "RegionDisabledException")
 TIMEOUT_S = 20.0
-# Of /proc/net/tcp: the two ports of a connection, and its owner.
+# So many calls of STS side by side, each a few processes.
+AT_ONCE = 8
+# Who connects and says nothing holds a thread no longer.
+SILENCE_S = 5.0
+# Of /proc/net/tcp and tcp6: both ends of a connection, and its owner. This machine's own address as
+# the kernel writes it there, and as an IPv6 socket has it.
 CONNECTION = re.compile(
-    r"\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) \S+ \S+ \S+ \S+ +(\d+)"
+    r"\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) \S+ \S+ \S+ \S+ +(\d+)"
 )
+LOCAL = ("0100007F", "0000000000000000FFFF00000100007F")
 
 
 class Refused(Exception):
@@ -46,14 +56,23 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
+class Held:
+    """What STS has said for one job, and until when that is not asked anew."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.until_s = 0.0
+        self.found: dict[str, str] | Refused = Refused(503, "NoAnswer", "STS was not asked")
+
+
 class Jobs:
     """Which job a token belongs to, and the role's credentials for it."""
 
     def __init__(self, folder: Path, role: str, command: list[str]) -> None:
         self.folder, self.role, self.command = folder, role, command
         self._lock = threading.Lock()
-        # By token: until when it is good, and the credentials or why there are none.
-        self._held: dict[str, tuple[float, dict[str, str] | Refused]] = {}
+        self._asking = threading.Semaphore(AT_ONCE)
+        self._held: dict[str, Held] = {}  # by token
 
     def of(self, token: str, uid: int) -> Path:
         """The folder of the job that holds this token. Errors: Refused."""
@@ -73,19 +92,37 @@ class Jobs:
 
     def credentials(self, token: str, uid: int) -> dict[str, str]:
         """As the SDKs read them. Errors: Refused."""
-        session = read(self.of(token, uid) / "session")
+        try:
+            session = read(self.of(token, uid) / "session")
+        except OSError:  # the epilog came in between
+            raise Refused(403, "AccessDenied", "the job has ended") from None
         with self._lock:
-            if token not in self._held or time.time() >= self._held[token][0]:
-                self._forget()
-                asked = self._ask(session)
-                until_s = time.time() + REFUSED_S
-                if isinstance(asked, dict):
-                    until_s = ends_s(asked) - RENEW_S
-                self._held[token] = until_s, asked
-            _, found = self._held[token]
+            self._forget()
+            held = self._held.setdefault(token, Held())
+        with held.lock:
+            if time.time() >= held.until_s:
+                self._renew(held, session)
+            found = held.found
         if isinstance(found, Refused):
             raise found
         return found
+
+    def _renew(self, held: Held, session: str) -> None:
+        asked: dict[str, str] | Refused = held.found
+        for number in range(TRIES):
+            time.sleep(FAILED_S * number)
+            with self._asking:
+                asked = self._ask(session)
+            if isinstance(asked, dict):
+                held.found, held.until_s = asked, ends_s(asked) - RENEW_S
+                return
+            if asked.code in FOR_GOOD:
+                break
+        is_for_good = isinstance(asked, Refused) and asked.code in FOR_GOOD
+        held.until_s = time.time() + (REFUSED_S if is_for_good else FAILED_S)
+        # Those that are there are good until their end, whatever STS says now.
+        if isinstance(held.found, Refused) or time.time() >= ends_s(held.found):
+            held.found = asked
 
     def _forget(self) -> None:
         """Whose job has ended."""
@@ -134,11 +171,15 @@ def ends_s(credentials: dict[str, str]) -> float:
 
 
 def owner_of(port: int, to: int) -> int | None:
-    """Who has opened the connection from this port; None: the kernel does not say."""
-    for line in Path("/proc/net/tcp").read_text().splitlines():
-        found = CONNECTION.match(line)
-        if found and (int(found[1], 16), int(found[2], 16)) == (port, to):
-            return int(found[3])
+    """Who has opened the connection from this port to ours; None: the kernel does not say."""
+    for table in ("tcp", "tcp6"):
+        file = Path("/proc/net") / table
+        for line in file.read_text().splitlines() if file.exists() else ():
+            found = CONNECTION.match(line)
+            if found is None or found[1] not in LOCAL or found[3] not in LOCAL:
+                continue
+            if (int(found[2], 16), int(found[4], 16)) == (port, to):
+                return int(found[5])
     return None
 
 
@@ -146,6 +187,7 @@ class Server(ThreadingHTTPServer):
     """Answers on this machine's own address alone."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, port: int, jobs: Jobs) -> None:
         super().__init__(("127.0.0.1", port), Handler)
@@ -156,6 +198,7 @@ class Handler(BaseHTTPRequestHandler):
     """One question of an SDK."""
 
     server: Server
+    timeout = SILENCE_S
 
     def do_GET(self) -> None:
         token = self.headers.get("Authorization", "")
@@ -169,11 +212,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def _say(self, status: int, answer: dict[str, str]) -> None:
         text = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+        with suppress(OSError):  # who asked has gone
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
 
     def log_message(self, format: str, *words: object) -> None:
         """Tokens stand in headers, which are not logged; what is asked is always the same."""

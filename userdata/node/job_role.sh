@@ -5,7 +5,8 @@
 
 readonly PROLOG=/etc/tidegate/prolog.d/60-job-role.sh EPILOG=/etc/tidegate/epilog.d/60-job-role.sh
 readonly UNIT=/etc/systemd/system/tidegate-job-credentials.service
-readonly JOBS=$RUN_DIR/jobs PORT=51338
+# A port that only root may open: who opened it while the service is away could collect tokens.
+readonly JOBS=$RUN_DIR/jobs PORT=1017
 
 prolog() {
     printf '#!/bin/bash\nreadonly jobs=%q cluster=%q\n' "$JOBS" "$CLUSTER"
@@ -40,7 +41,9 @@ StartLimitIntervalSec=0
 [Service]
 ExecStart=$(command -v python3) $PWD/files/job_credentials.py $PORT $JOBS $JOB_ROLE /bin/bash $PWD/files/assume-role.sh
 Restart=always
-RestartSec=2
+RestartSec=1
+LimitNOFILE=65536
+OOMScoreAdjust=-900
 EOF_UNIT
 }
 

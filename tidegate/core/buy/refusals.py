@@ -79,10 +79,10 @@ class Refusals:
         offer_groups = [s for tier in self._offer_groups.tiers for s in tier if s.pool is pool]
         fitting = [(s, mask) for s in offer_groups if (mask := self._offer_groups.mask(need, s))]
         whole = need.nodes + len(need.beside)
-        is_never = all(
-            self._usage.most(pool.name, load)[0] < whole
+        is_never = not any(
+            self._usage.most(pool.name, load)[0] >= whole
             for offer_group, mask in fitting
-            for _, load in _tried(offer_group, mask)
+            for _, load in _loads(offer_group, mask)
         )
         for offer_group, mask in fitting:
             yield from self._limits(offer_group, mask, nodes, whole if is_never else 0)
@@ -129,7 +129,7 @@ class Refusals:
     ) -> Iterator[WhyNot]:
         """`never`: how many nodes the job asks, where no limit of the pool allows so many."""
         pool = offer_group.pool.name
-        for each, load in _tried(offer_group, mask):
+        for each, load in islice(_loads(offer_group, mask), TRIED_MAX):
             room, sentence = self._usage.room(pool, nodes, load)
             if never:
                 yield _over_limit(pool, each, never, *self._usage.most(pool, load))
@@ -276,9 +276,9 @@ def _has_kind(shape: Shape, each: InstanceType) -> bool:
     return each.gres == shape.gres and shape.gpu_type in ("", each.gpu_type)
 
 
-def _tried(offer_group: OfferGroup, mask: int) -> Iterator[tuple[Entry, Load]]:
-    """The first few that would fit, and what a node of each counts against limits."""
-    for number in islice(bits(mask), TRIED_MAX):
+def _loads(offer_group: OfferGroup, mask: int) -> Iterator[tuple[Entry, Load]]:
+    """Those that would fit, the cheapest first, and what a node of each counts against limits."""
+    for number in bits(mask):
         each = offer_group.catalogue.entries[number]
         yield each, Load.of(each.instance_type, each.usd_per_hour)
 

@@ -1,7 +1,7 @@
 """Reservations and capacity blocks: what is left of them, and for how long."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from tidegate.core.demand.demand import Need
@@ -60,8 +60,22 @@ def block_of(snapshot: Snapshot, offering: Offering) -> Reservation | None:
     """The capacity block that an instance of this offering goes into now."""
     if offering.market is not Market.CAPACITY_BLOCK:
         return None
-    block, _ = _next_block(snapshot, offering, in_reservations(snapshot)[offering])
+    counted = {each.id for each in active(snapshot.cluster, snapshot.now_s)}
+    block, _ = _next_block(snapshot, offering, _held(snapshot, counted)[offering])
     return block
+
+
+def _held(snapshot: Snapshot, counted: Collection[str]) -> Counter[Offering]:
+    """Instances that take places of these reservations: those of which EC2 says that they are in
+    another one, which ends, take none.
+    """
+    held = in_reservations(snapshot)
+    held.subtract(
+        one.offering
+        for one in snapshot.instances
+        if one.is_alive and one.capacity_reservation_id not in ("", *counted)
+    )
+    return held
 
 
 def _next_block(
@@ -104,13 +118,7 @@ class ReservedCapacity:
         for _, each in sorted(counted.items()):
             self._left[each.offering] = self._left.get(each.offering, 0) + each.count
             self._ends[each.offering] = None
-        held = in_reservations(snapshot) if self._left else Counter[Offering]()
-        # Those of which EC2 says that they are in another one, which ends, take no place of these.
-        held.subtract(
-            one.offering
-            for one in snapshot.instances
-            if one.is_alive and one.capacity_reservation_id not in ("", *counted)
-        )
+        held = _held(snapshot, counted) if self._left else Counter[Offering]()
         for offering in self._left:
             if offering.market is Market.CAPACITY_BLOCK:
                 # A launch goes into one block: the next one waits for the next plan.

@@ -8,6 +8,8 @@ are bought twice, then nothing is for 5, 15, 60 minutes, with one try in between
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tidegate.core.demand.accounting import covers
+from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import OrderKind
@@ -32,13 +34,24 @@ def watch_vain(work: Work) -> None:
     known = {each.job_id: each for each in work.snapshot.stuck}
     reading, watches = work.digest.reading, list[Watch]()
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
-        is_held = job.job_id in work.queue.unmet and job.job_id not in work.queue.passed_over
-        if job.is_pending and is_held and job.job_id in launches:
+        if job.job_id in launches and _is_over_a_cap(work, job):
             asked = request(job, reading)
             watches += _watch(
                 known.get(job.job_id), job, asked, launches[job.job_id], work.snapshot.now_s
             )
     work.actions.extend(watches[:WATCHES_MAX])
+
+
+def _is_over_a_cap(work: Work, job: Job) -> bool:
+    """It has never run, and waits for nothing but a place under a cap: what is held by its user, or
+    begins later, needs its node when that is over.
+    """
+    unmet = work.queue.unmet.get(job.job_id)
+    if not job.is_pending or job.restarts or unmet is None or job.job_id in work.queue.passed_over:
+        return False
+    is_slurms_word = job.reason.startswith(("Assoc", "QOS"))
+    is_capped = any(covers(each, job) for each in work.digest.reading.associations)
+    return is_slurms_word or (is_capped and not held_because(job.reason))
 
 
 def _let_go(work: Work) -> Iterator[Member]:
@@ -55,11 +68,13 @@ def _let_go(work: Work) -> Iterator[Member]:
 
 
 def _is_unused(work: Work, member: Member) -> bool:
-    """Slurm has called it idle since it joined: to a new node it says so of its registration."""
+    """Slurm has called it idle since it joined: to a new node it says so of its registration. One
+    that booted quickly may have run a short job meanwhile.
+    """
     pool = work.snapshot.cluster.pool(member.pool)
     if member.node is None or pool is None:
         return False
-    return member.node.last_busy_at_s - member.launched_at_s <= 2 * pool.boot_s
+    return member.node.last_busy_at_s - member.launched_at_s <= pool.boot_s
 
 
 def _watch(
