@@ -17,7 +17,7 @@ from tidegate.sim.shrink import narrowed, shrink
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.story import Ended, Story, many
 
-NUM_SEEDS = 2_000
+NUM_SEEDS = 1_000
 CHUNK = 125
 
 
