@@ -1,9 +1,11 @@
 """Settings of GPUs, from the cluster file to nodes and to Slurm."""
 
+import pytest
 import yaml
 
 from cdk.bootstrap import SharedNames, node_values, slurm_values
 from tests.cdk.made import ROOT, dev_file, joined, synthesized
+from tests.cdk.variants import JOB_ROLE
 from tidegate.wire.config import load_cluster, parse_cluster
 from userdata.render import slurm_conf
 
@@ -26,6 +28,22 @@ def test_nodes_slurm_and_placeholders_agree_on_mig_and_mps():
     assert "Gres=gpu:a100_1g.5gb:56 " in conf
     assert "TaskProlog=/etc/tidegate/task-prolog" in conf
     assert "TaskProlog" not in slurm_conf(slurm_values(load_cluster(ROOT / "clusters/dev.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("said", "of_pool", "has_prolog"),
+    [
+        ({"job_role": JOB_ROLE}, {}, True),
+        ({}, {"efa": "true"}, True),
+        ({"containers": "pyxis"}, {"efa": "true"}, False),
+    ],
+)
+def test_tasks_hear_of_roles_and_of_efa_but_not_in_containers(said, of_pool, has_prolog):
+    cluster = dev_file(**said)
+    cluster["pools"]["t4"] |= {"instance_types": ["p4d.24xlarge"], "limits": {}, **of_pool}
+    conf = slurm_conf(slurm_values(parse_cluster(yaml.safe_dump(cluster), "test.yaml")))
+
+    assert ("TaskProlog=/etc/tidegate/task-prolog" in conf) is has_prolog
 
 
 def test_nodes_that_ship_logs_may_write_to_their_own_group_alone(tmp_path):

@@ -24,7 +24,7 @@ def test_nodes_may_assume_the_roles_that_the_file_names_and_no_other(stack: Stac
     assert found["Resource"] == [JOB_ROLE, f"{JOB_ROLE}-t4"]
 
 
-def test_each_pool_s_nodes_know_their_own_and_tasks_hear_of_it(stack: Stack) -> None:
+def test_each_pool_s_nodes_know_their_own(stack: Stack) -> None:
     assert f"JOB_ROLE={JOB_ROLE}-t4\n" in user_data(stack, "t4")
     assert f"JOB_ROLE={JOB_ROLE}\n" in user_data(stack, "a10g")
 
