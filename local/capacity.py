@@ -152,6 +152,8 @@ class CapacityFleet(Fleet):
                 used[offering] = used.get(offering, 0) + count
             if count < wanted:
                 self.shortfalls.append(_out_of(spec, offering))
+        for spec in taken:
+            spec.group_set = groups_of(self._asked(spec).data)
         return taken
 
     def _asked(self, spec: SpotFleetLaunchSpec) -> Asked:
@@ -174,6 +176,13 @@ class CapacityFleet(Fleet):
 
     def _offering(self, spec: SpotFleetLaunchSpec, market: Market) -> Offering:
         return Offering(str(spec.instance_type), self._zone(spec), market)
+
+
+def groups_of(data: Mapping[str, Any]) -> list[str]:
+    """The security groups that a template names; moto's fleets would launch without them."""
+    interfaces = data.get("NetworkInterfaces") or ()
+    of_interfaces = (group for each in interfaces for group in each.get("Groups") or ())
+    return list(dict.fromkeys([*(data.get("SecurityGroupIds") or ()), *of_interfaces]))
 
 
 def _priority(spec: SpotFleetLaunchSpec) -> float:

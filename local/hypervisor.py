@@ -7,11 +7,12 @@ from collections.abc import Callable, Set
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from local.firewall import Member, groups_in_cloud, groups_of_files
 from local.hosted_zones import address_records
 from local.instance_roles import InstanceRoles
 from local.instances import Instances, Listing
 from local.machine import Machine, MachineSpec
-from local.world import World
+from local.world import FILES_ADDRESS, World
 from tidegate.core.model.ec2 import HEAD_ROLE, ROLE_TAG
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Hypervisor:
     head.ec2.internal). A stopped instance keeps its machine's disk, address and name, and
     boots from that disk when it is started. `adjust` may change what is about to boot: a
     fault, an environment. With `clients` (service -> client) instances get credentials of
-    their role, and A records of Route 53's hosted zones resolve in machines.
+    their role, and A records of Route 53's hosted zones resolve in machines. Instances and mount
+    targets are reached only as their security groups let.
     """
 
     def __init__(
@@ -111,7 +113,28 @@ class Hypervisor:
                 self._booted.add(instance_id)
                 self._world.boot(self._adjust(self._spec(instance)))
             self._attach_volumes(instance)
+        self._world.firewall.update(groups_in_cloud(), self._members(running))
         self._publish_names(listed, now_s)
+
+    def _members(self, running: Instances) -> list[Member]:
+        """The running machines and the file system, with the groups that EC2 and EFS know of."""
+        members = [
+            Member(
+                address=machine.ip,
+                private_address=instance.get("PrivateIpAddress", ""),
+                groups=frozenset(
+                    group["GroupId"]
+                    for interface in instance.get("NetworkInterfaces", ())
+                    for group in interface["Groups"]
+                ),
+            )
+            for instance_id, instance in running.items()
+            if (machine := self._world.machine(instance_id))
+        ]
+        of_files = groups_of_files()
+        if of_files:
+            members.append(Member(address=FILES_ADDRESS, private_address="", groups=of_files))
+        return members
 
     def _forget(self, instance_id: str) -> None:
         self._world.power_off(instance_id)

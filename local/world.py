@@ -1,5 +1,6 @@
 """A small cloud in one network namespace: a bridge, IMDS, DNS, a shared folder, machines."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from typing import Self
 
 from local.disks import Disks, ebs_link
 from local.dns import Dns
+from local.firewall import Firewall, Outside
 from local.imds import ADDRESS as IMDS_ADDRESS
 from local.imds import Identity, Imds
 from local.layers import make_layer
@@ -18,6 +20,9 @@ from local.namespaces import WORLD_DIR
 
 BRIDGE = "tidegate0"
 BRIDGE_ADDRESS = "10.77.255.254"
+# Where mount targets answer; the files themselves lie in a folder of the world.
+FILES_ADDRESS = "10.77.255.253"
+NFS_PORT = 2049
 HEAD_ADDRESS = "10.77.0.1"
 
 # Without one of its own a bridge takes the lowest of its ports': each new machine could change
@@ -63,6 +68,8 @@ class World:
         self.log_dir = settings.log_dir or WORLD_DIR / "console"
         self.imds = Imds()
         self.dns = Dns(WORLD_DIR / "dns", address=BRIDGE_ADDRESS)
+        self.firewall = Firewall(Outside(BRIDGE_ADDRESS, settings.aws_port))
+        self._files: socket.socket | None = None
         self._settings = settings
         self.disks = Disks(WORLD_DIR / "disks")
         self._machines: dict[str, Machine] = {}
@@ -73,6 +80,8 @@ class World:
         for folder in (self.shared_dir, self.log_dir, self.directory / "pycache"):
             folder.mkdir(parents=True, exist_ok=True)
         raise_network()
+        # Whoever connects has reached the files: the kernel answers, nobody reads.
+        self._files = socket.create_server((FILES_ADDRESS, NFS_PORT), backlog=4096)
         self._make_image()
         self.imds.start()
         self.dns.start()
@@ -86,6 +95,8 @@ class World:
     ) -> None:
         for machine in self.machines():
             machine.power_off()
+        if self._files:
+            self._files.close()
         self.disks.close()
         self.dns.stop()
         self.imds.stop()
@@ -241,6 +252,7 @@ def raise_network() -> None:
     lines = (
         f"link add {BRIDGE} address {_BRIDGE_MAC} type bridge",
         f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}",
+        f"addr add {FILES_ADDRESS}/16 dev {BRIDGE}",
         f"addr add {IMDS_ADDRESS}/32 dev {BRIDGE}",
         f"link set {BRIDGE} up",
     )
