@@ -1,4 +1,4 @@
-"""CloudFormation's own rules that moto's engine does not keep: names, updates, change sets.
+"""CloudFormation's own rules that moto's engine does not keep: names and updates.
 
 moto names what a template leaves unnamed at random, on every update anew, so that whoever
 refers to it keeps the old name. CloudFormation keeps the name for as long as the resource
@@ -9,7 +9,6 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from moto.cloudformation import parsing
@@ -50,7 +49,6 @@ _parse_and_create: Callable[..., Any] = parsing.parse_and_create_resource
 _parse_and_update: Callable[..., Any] = parsing.parse_and_update_resource
 _update: Callable[..., None] = ResourceMap.update
 _delete: Callable[..., None] = ResourceMap._delete_resource
-_delete_change_set: Callable[..., None] = CloudFormationBackend.delete_change_set
 
 
 def generated_name(resource_type: str, stack_name: str, logical_id: str) -> str:
@@ -94,6 +92,10 @@ def _created(logical_id: str, resource_json: Properties, *rest: Any, **more: Any
 
 def _told(logical_id: str, failure: Exception) -> ValidationError:
     return ValidationError(message=f"{logical_id}: {type(failure).__name__}: {failure}")
+
+
+class RollbackFailed(ValidationError):
+    """Neither the update nor the way back worked."""
 
 
 class Replaced(Exception):
@@ -178,7 +180,7 @@ def _roll_back(
     known: set[str],
     failure: Exception,
 ) -> None:
-    """Update to the template before; what was added goes. Errors: ValidationError, with both."""
+    """Update to the template before; what was added goes. Errors: RollbackFailed, with both."""
     everything: Any = resources
     try:
         with warnings.catch_warnings():  # moto: what was never made cannot be deleted
@@ -186,7 +188,7 @@ def _roll_back(
             _update_and_clean_up(resources, before, given)
     except Exception as second:  # noqa: BLE001 - whatever it is, both are told
         said = f"UPDATE_ROLLBACK_FAILED: {second}; the update had failed: {failure}"
-        raise ValidationError(message=said) from failure
+        raise RollbackFailed(message=said) from failure
     for added in everything._parsed_resources.keys() - known:
         del everything._parsed_resources[added]
 
@@ -267,12 +269,6 @@ def _update_parameters(
     return {key: value for key, value in values.items() if key in named} | given
 
 
-def _drop_change_set(self: CloudFormationBackend, change_set_name: str) -> None:
-    """Source: API reference, DeleteChangeSet: one that is not there is no error."""
-    with suppress(KeyError, UnboundLocalError):
-        _delete_change_set(self, change_set_name)
-
-
 def mend() -> None:
     parser: Any = parsing
     resources: Any = ResourceMap
@@ -285,4 +281,3 @@ def mend() -> None:
     resources.delete = _delete_all
     resources._delete_resource = _delete_resource
     backend._resolve_update_parameters = _update_parameters
-    backend.delete_change_set = _drop_change_set

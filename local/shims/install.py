@@ -7,13 +7,13 @@ from local.shims import (
     efs,
     engine,
     events,
-    exports,
     functions,
     iam,
     parameters,
     queues,
     resources,
     security_groups,
+    stacks,
     storage,
     tables,
     templates,
@@ -21,8 +21,8 @@ from local.shims import (
 )
 
 PARTS = (
-    *(resources, ec2, efs, events, exports, functions, iam, parameters, queues, security_groups),
-    *(storage, tables, templates, volumes),
+    *(resources, ec2, efs, events, functions, iam, parameters, queues, security_groups),
+    *(stacks, storage, tables, templates, volumes),
 )
 
 

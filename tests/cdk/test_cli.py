@@ -108,9 +108,7 @@ def synthesize(endpoint: str, folder: Path, name: str) -> Path:
 
 
 def deploy(endpoint: str, folder: Path, assembly: Path) -> None:
-    # moto forgets change sets of stacks that exist already.
-    how = ("--method", "direct", "--require-approval", "never")
-    cdk(endpoint, folder, "deploy", STACK, *how, "--app", str(assembly))
+    cdk(endpoint, folder, "deploy", STACK, "--require-approval", "never", "--app", str(assembly))
 
 
 def differences(endpoint: str, folder: Path, assembly: Path) -> str:
