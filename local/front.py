@@ -89,8 +89,15 @@ class Front:
             if signer_of(environ).service == "pricing":
                 return get_products(self.prices, body_of(environ)).send(start_response)
             if signer_of(environ).service != "sqs":
-                return self.app(environ, start_response)
-        return self.app(environ, start_response)
+                return self._ask_moto(environ, start_response)
+        return self._ask_moto(environ, start_response)
+
+    def _ask_moto(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        try:
+            return self.app(environ, start_response)
+        except NotImplementedError as lack:
+            service = signer_of(environ).service
+            return answers.unsupported(service, str(lack)).send(start_response)
 
     def _troubled(self, trouble: Trouble, environ: Environ, start_response: Any) -> Iterable[bytes]:
         service, head = signer_of(environ).service, is_s3_head(environ)

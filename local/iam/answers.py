@@ -95,6 +95,11 @@ def server_error(service: str, *, is_head: bool = False) -> Answer:
     return _failed(service, code, said, status=status, is_head=is_head)
 
 
+def unsupported(service: str, said: str) -> Answer:
+    """Of what AWS knows and the local cloud does not."""
+    return _failed(service, "UnsupportedOperation", said, status="400 Bad Request")
+
+
 def unsigned() -> Answer:
     return _query("MissingAuthenticationToken", "Request is missing Authentication Token")
 

@@ -324,6 +324,7 @@ def test_a_report_times_each_stage_against_its_budget():
     assert "| refuted | It \\| joins. | packages: 181 s, not 180 |" in page
     assert "| runs | 40 s | 65 s |\n| packages | 181 s | 180 s |\n| joins | - | 7 s |" in page
     assert [each.split()[0] for each in stage_lines(stages)] == ["in", "LATE", "LATE"]
+    assert not Stage("nothing to install", 0.006, 0).is_late
     assert made.exit_code == 1
 
 

@@ -76,6 +76,17 @@ def test_an_ordered_error_comes_with_the_service_s_own_code(cloud: LocalCloud, n
     assert code_of(lambda: call(asking)) == server_error
 
 
+@pytest.mark.parametrize(
+    ("service", "call"),
+    [
+        ("ec2", lambda asking: asking.get_ebs_default_kms_key_id()),
+        ("dynamodb", lambda asking: asking.list_contributor_insights()),
+    ],
+)
+def test_what_the_local_cloud_cannot_do_is_said_in_an_answer(cloud: LocalCloud, service, call):
+    assert code_of(lambda: call(client(cloud, service))) == "UnsupportedOperation"
+
+
 def test_only_the_calls_that_were_meant_meet_it_and_only_so_often(cloud: LocalCloud):
     sqs = client(cloud, "sqs")
     trouble = cloud.trouble(Trouble("sqs:CreateQueue", Fault.THROTTLED, times=2, about="bad"))

@@ -44,7 +44,10 @@ class Stage:
 
     @property
     def is_late(self) -> bool:
-        return self.budget_s is not None and (self.took_s is None or self.took_s > self.budget_s)
+        """In whole seconds, as both are told: a stage that finds nothing to do takes a moment."""
+        if self.budget_s is None:
+            return False
+        return self.took_s is None or round(self.took_s) > self.budget_s
 
 
 @frozen
