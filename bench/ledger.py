@@ -29,6 +29,7 @@ from tidegate.core.model.ledger import (
     Stretch,
 )
 from tidegate.core.model.resting import Resting
+from tidegate.core.offers.spend import bill
 from tidegate.ports import Finished
 from tidegate.sim.clock import SimClock
 from tidegate.wire.records import OPEN
@@ -129,7 +130,7 @@ def write_day(ledger: DynamoLedger, nodes: int, up: int, of_a_launch: int = OF_A
         ledger.finish_launches(Finished(launch.launch.launch_id, LaunchStatus.DONE, made))
         ledger.advance_nodes({each.instance_id: Phase.JOINED for each in made})
         if (number + 1) * of_a_launch <= nodes - up:
-            ledger.charge([_stretch(each.instance_id) for each in made])
+            ledger.charge([_stretch(each) for each in made])
             ledger.advance_nodes({each.instance_id: Phase.TERMINATED for each in made})
     for number in range(RESTING):
         ledger.rest(_resting(number))
@@ -222,11 +223,12 @@ def _node(launch: LaunchRecord, number: int) -> NodeRecord:
     )
 
 
-def _stretch(instance_id: str) -> Stretch:
+def _stretch(node: NodeRecord) -> Stretch:
     scopes = ("cluster", "pool a10g", "account vision")
     days = ("2026-11-21", "2026-11-22", "2026-11")
     charges = tuple(Charge(day, scope, 0.73) for day in days for scope in scopes)
-    return Stretch(instance_id, NOW_S + 3600, charges)
+    line = bill(node, NOW_S + 3600)
+    return Stretch(node.instance_id, NOW_S + 3600, charges, bill=line)
 
 
 def _resting(number: int) -> Resting:

@@ -16,6 +16,7 @@ from tidegate.core.model.ec2 import FleetRequest, FleetResult, Instance, Instanc
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
+    Bill,
     Charge,
     Cordon,
     InterruptionLoss,
@@ -141,8 +142,7 @@ class LedgerView:
     """One consistent-enough read of the ledger: the epoch is read first.
 
     `digest_seen` None: none was acted on in the last ten minutes. `spent`: what nodes have cost
-    that ended, or before they got another price;
-    `losses`: what AWS's taking some of them back did to jobs, by month.
+    that ended, or before their price did; `losses`: of those that AWS took back, by month.
     """
 
     epoch: Epoch
@@ -197,12 +197,15 @@ class Ledger(Protocol):
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         """Note when nodes stopped to cost or what they cost from now on; add what they have cost
-        and the interruption losses of those that ended to the counters.
-
+        and the interruption losses of those that ended to the counters, and a line to the bill.
         Each stretch counts once, however often this is repeated; those of unknown and ended nodes
         do not count. Where another planner has noted another price since the record was read, a
         new price is dropped; an end is not, since nobody would count it: Throttled.
         """
+        ...
+
+    def bills(self, days: Collection[str]) -> tuple[Bill, ...]:
+        """Of nodes or prices that ended on these days of UTC ("2026-11-23"), 400 days back."""
         ...
 
     def interrupt_nodes(

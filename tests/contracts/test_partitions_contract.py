@@ -4,6 +4,7 @@ lets in, and that the planner, given Slurm's own reading, thinks the same.
 
 import re
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.make import T4_BIG, pool
 from tests.make import cluster as cluster_of
 from tests.wire.test_partitions import ALL
+from tidegate.adapters.slurm_accounting import SlurmAccounting
 from tidegate.core.demand.demand import demand
 from tidegate.core.demand.partitions import WITHOUT_SUBACCOUNTS
 from tidegate.core.model.cluster import Partition
+from tidegate.core.offers.allocation import Run
 from tidegate.wire.partition_model import PartitionModel
 from userdata.render import SlurmPartition
 
@@ -163,6 +166,39 @@ def test_defaults_by_gpu_are_what_the_planner_buys_for(slurm: RealSlurm) -> None
 
     assert (shape.cpus, shape.memory_mib) == (6, 2468)
     assert (held.cpus, held.memory_mib) == (6, 2468)
+
+
+def test_sacct_tells_each_run_with_its_nodes_and_what_it_held(slurm: RealSlurm) -> None:
+    began_s = time.time()
+    names = (f"i-{8:017x}", f"i-{9:017x}")
+    slurm.join(*names)
+    lab = ("-A", "vision", "-p", "lab", "--gres=gpu:t4:1", "--cpus-per-task=2", "--mem=1000")
+    waits = slurm.submit(*lab, "-H")
+    gang = slurm.submit(*lab, "--requeue", "-N2", "--job-name=a|b")
+    eventually("it runs", lambda: gang in running(slurm, poke=names))
+    slurm.pause(1.0)
+    slurm.run("scontrol", "requeue", gang)
+    alone = slurm.submit(*lab)
+    eventually("the next one runs", lambda: alone in running(slurm, poke=names))
+    told = SlurmAccounting(slurm)
+
+    def runs() -> dict[str, Run]:
+        return {run.job_id: run for run in told.runs(began_s - 1, time.time())}
+
+    eventually("slurmdbd knows both", lambda: {gang, alone} <= runs().keys())
+    found, now_s = runs(), time.time()
+    slurm.clear()
+
+    first, second = found[gang], found[alone]
+    assert first.nodes == names
+    assert (first.user, first.account, first.partition) == ("root", "vision", "lab")
+    assert first.name == "a|b"
+    for run in (first, second):
+        assert (run.gpus, run.cpus, run.memory_mib) == (1.0, 2.0, 1000.0)
+    assert (first.is_cut_short, second.is_cut_short) == (True, False)
+    assert began_s - 1 <= first.started_at_s < first.ended_at_s <= now_s
+    assert second.ended_at_s == pytest.approx(now_s, abs=30)
+    assert waits not in found, "it never held a node"
 
 
 def bought(slurm: RealSlurm) -> dict[str, str]:

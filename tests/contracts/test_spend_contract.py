@@ -6,8 +6,10 @@ import pytest
 
 from tests.contracts.test_ledger_contract import launch, node, with_node
 from tests.make import NOW_S
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import (
+    Bill,
     Charge,
     InterruptionLoss,
     LaunchStatus,
@@ -39,6 +41,67 @@ def test_what_a_node_cost_is_counted_once_however_often_it_is_told(ledger: Ledge
     assert spent(ledger) == {(p, s): 0.1 for p in (TODAY, MONTH) for s in ("cluster", "pool t4")}
     (found,) = ledger.view().nodes
     assert found.ended_at_s == NOW_S
+
+
+def line(until_s: float = NOW_S, since_s: float = NOW_S - 3600) -> Bill:
+    offering = Offering("g4dn.xlarge", "us-east-1a", Market.SPOT)
+    return Bill("i-1", "t4", offering, "vision", NOW_S - 3600, None, since_s, until_s, 0.1)
+
+
+def test_a_line_of_the_bill_stands_there_once_under_the_day_of_its_end(ledger: Ledger) -> None:
+    with_node(ledger)
+    stretch = replace(ended(), bill=line())
+
+    for _ in range(3):
+        ledger.charge([stretch])
+
+    assert ledger.bills([TODAY]) == (line(),)
+    assert ledger.bills(["2027-01-14", TODAY, TODAY]) == (line(),)
+    assert ledger.bills(["2027-01-14"]) == ()
+
+
+def test_each_price_of_a_node_has_a_line(ledger: Ledger) -> None:
+    with_node(ledger)
+    first, second = line(NOW_S), line(NOW_S + 60, since_s=NOW_S)
+    new_price = replace(ended(), next_usd_per_hour=0.2, bill=first)
+    last = replace(ended(), until_s=NOW_S + 60, priced_at_s=NOW_S, bill=second)
+
+    ledger.charge([new_price])
+    ledger.charge([last])
+    ledger.advance_nodes({"i-1": Phase.TERMINATED})
+
+    assert sorted(ledger.bills([TODAY]), key=lambda one: one.since_s) == [first, second]
+
+
+def test_what_was_not_counted_is_not_billed(ledger: Ledger) -> None:
+    ledger.charge([replace(ended("i-nobody"), bill=line())])
+
+    assert ledger.bills([TODAY]) == ()
+
+
+def test_a_look_reads_no_lines(ledger: Ledger) -> None:
+    """The hot part of the ledger stays as small as the cluster."""
+    with_node(ledger)
+    before = ledger.view()
+    ledger.charge([replace(ended(), bill=line())])
+    after = ledger.view()
+
+    assert len(after.nodes) == len(before.nodes)
+    assert {each.scope for each in after.spent} == {"cluster", "pool t4"}
+
+
+def test_when_a_node_joined_is_noted_once(ledger: Ledger) -> None:
+    with_node(ledger)
+    before = ledger.nodes(["i-1"])[0].joined_at_s
+
+    ledger.advance_nodes({"i-1": Phase.JOINED})
+    joined_at_s = ledger.nodes(["i-1"])[0].joined_at_s
+    ledger.advance_nodes({"i-1": Phase.RELEASED})
+    ledger.advance_nodes({"i-1": Phase.JOINED})
+
+    assert before is None
+    assert joined_at_s is not None
+    assert ledger.nodes(["i-1"])[0].joined_at_s == joined_at_s
 
 
 def test_a_batch_in_which_some_were_counted_adds_only_the_others(ledger: Ledger) -> None:

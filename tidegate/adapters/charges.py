@@ -4,13 +4,18 @@
     spent#2026-11       the same for a month
     lost#2026-11        nodes that AWS took back, what that did to jobs, and orphans
 
+Beside them each stretch is a line of the bill, under the day of its end, in a partition of its own,
+which no look reads:
+
+    bill#2026-11-21     INSTANCE#SECONDS of its begin: what it was, and its price as JSON
+
 A node's end, or its new price, and what it adds to the counters are one transaction, on the
 condition that the node has not ended and has the price that was read: whatever is repeated counts
 once.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from itertools import batched
 from typing import TYPE_CHECKING
@@ -25,15 +30,17 @@ from tidegate.adapters.aws_errors import (
 )
 from tidegate.adapters.ledger_items import OPEN_NAME, Item, key, number, packed, unpacked
 from tidegate.core.model.errors import Throttled
-from tidegate.core.model.ledger import Losses, Stretch
-from tidegate.core.offers.spend import kept_until_s, month_of
+from tidegate.core.model.ledger import Bill, Losses, Stretch
+from tidegate.core.offers.spend import MONTHS_CHARGED_S, day_of, kept_until_s, month_of
+from tidegate.wire.records import BILL, decode, encode
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
 
-# DynamoDB takes 100 items in a transaction; a node that ran for a year adds to 16 counters.
-CHUNK = 80
+# DynamoDB takes 100 items in a transaction, and a stretch is two: the node and its line of the
+# bill. A node that ran for a year adds to 16 counters.
+CHUNK = 40
 
 # A billionth of a dollar or GPU-hour; sums of rounded numbers are exact in decimals.
 DIGITS = 9
@@ -56,6 +63,7 @@ def _is_counted(client: "DynamoDBClient", table: str, stretches: Sequence[Stretc
     """All of them now, or the only one before; False: one of several was, or a rival writes."""
     writes = [
         *(_end_or_new_price(table, each) for each in stretches),
+        *(_line(table, each.bill) for each in stretches if each.bill),
         *_counters(table, stretches),
         *_interruption_losses(table, stretches),
     ]
@@ -93,6 +101,33 @@ def _end_or_new_price(table: str, stretch: Stretch) -> "TransactWriteItemTypeDef
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
     }
+
+
+def bills(client: "DynamoDBClient", table: str, days: Collection[str]) -> tuple[Bill, ...]:
+    """The lines that ended on these days. Errors: Throttled, NotAuthorized."""
+    with aws_call():
+        return tuple(line for day in sorted(set(days)) for line in _lines(client, table, day))
+
+
+def _lines(client: "DynamoDBClient", table: str, day: str) -> Iterator[Bill]:
+    pages = client.get_paginator("query").paginate(
+        TableName=table,
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues=packed({":pk": f"bill#{day}"}),
+    )
+    for page in pages:
+        yield from (decode(BILL, unpacked(item)["body"]) for item in page["Items"])
+
+
+def _line(table: str, bill: Bill) -> "TransactWriteItemTypeDef":
+    day = day_of(bill.until_s)
+    item = {
+        "pk": f"bill#{day.name}",
+        "sk": f"{bill.instance_id}#{bill.since_s:.3f}",
+        "body": encode(BILL, bill),
+        "expires_at": int(bill.until_s + MONTHS_CHARGED_S),
+    }
+    return {"Put": {"TableName": table, "Item": packed(item)}}
 
 
 def _counters(table: str, stretches: Sequence[Stretch]) -> list["TransactWriteItemTypeDef"]:

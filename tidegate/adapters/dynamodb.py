@@ -5,7 +5,7 @@
     digest_seen                 head, started_at_s, sequence, seen_at_s
     launch#<launch id>          status, taken_at_s
     node#<instance id>          phase, gated_for, reclaim_at_s, pending, cordon, interrupted_in,
-                                interruption loss, silent_s
+                                interruption loss, silent_s, joined_at_s
     resting#<offering>, resting#<offering>#<pool>#<template>
     stuck#<job id>
     override#<id>
@@ -27,13 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from tidegate.adapters.aws_errors import (
-    aws_call,
-    is_condition_failed,
-    is_lost_race,
-    tolerating,
-)
-from tidegate.adapters.charges import charge
+from tidegate.adapters.aws_errors import aws_call, is_condition_failed, is_lost_race, tolerating
+from tidegate.adapters.charges import bills, charge
 from tidegate.adapters.dynamodb_notices import interrupt
 from tidegate.adapters.dynamodb_writes import write
 from tidegate.adapters.ledger_items import (
@@ -69,6 +64,7 @@ from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
+    Bill,
     Cordon,
     InterruptionLoss,
     LaunchRecord,
@@ -212,12 +208,14 @@ class DynamoLedger:
         yield {"Update": closing_update(self.table, finished, expires_at)}
 
     def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
-        self._write_each(
-            phase_update(self.table, *each, self._expiry_s(KEPT_S)) for each in phases.items()
-        )
+        now_s = self.clock.now_s()
+        self._write_each(phase_update(self.table, *each, now_s, KEPT_S) for each in phases.items())
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         charge(self.client, self.table, stretches)
+
+    def bills(self, days: Collection[str]) -> tuple[Bill, ...]:
+        return bills(self.client, self.table, days)
 
     def interrupt_nodes(
         self,

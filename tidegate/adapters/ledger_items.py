@@ -91,6 +91,8 @@ def node_item(node: NodeRecord) -> Item:
         item["ended_at_s"] = number(node.ended_at_s)
     if node.interrupted_in is not None:
         item["interrupted_in"] = int(node.interrupted_in)
+    if node.joined_at_s is not None:
+        item["joined_at_s"] = number(node.joined_at_s)
     if node.silent_s is not None:
         item["silent_s"] = number(node.silent_s)
     if node.interruption_loss is not None:
@@ -129,6 +131,7 @@ def node(item: Item) -> NodeRecord:
         # Written since cordons exist.
         cordon=decode(CORDON, item["cordon"]) if item.get("cordon") else None,
         ended_at_s=float(item["ended_at_s"]) if "ended_at_s" in item else None,
+        joined_at_s=float(item["joined_at_s"]) if "joined_at_s" in item else None,
         silent_s=float(item["silent_s"]) if "silent_s" in item else None,
         interruption_loss=decode(INTERRUPTION_LOSS, loss) if loss else None,
     )
@@ -199,7 +202,9 @@ def order_update(table: str, instance_id: str, order: PendingOrder | None) -> "U
     }
 
 
-def phase_update(table: str, instance_id: str, phase: Phase, expires_at: int) -> "UpdateTypeDef":
+def phase_update(
+    table: str, instance_id: str, phase: Phase, now_s: float, kept_s: float
+) -> "UpdateTypeDef":
     """A node that is known only goes forward; the record of one that is gone expires."""
     values: Item = {":phase": int(phase)}
     update: UpdateTypeDef = {
@@ -208,8 +213,11 @@ def phase_update(table: str, instance_id: str, phase: Phase, expires_at: int) ->
         "UpdateExpression": "SET phase = :phase",
         "ConditionExpression": "attribute_exists(pk) AND phase < :phase",
     }
+    if phase is Phase.JOINED:
+        values[":now_s"] = number(now_s)
+        update["UpdateExpression"] += ", joined_at_s = :now_s"
     if phase is Phase.TERMINATED:
-        values[":expires_at"] = expires_at
+        values[":expires_at"] = int(now_s + kept_s)
         update["UpdateExpression"] += ", expires_at = :expires_at REMOVE #open"
         update["ExpressionAttributeNames"] = OPEN_NAME
     return {**update, "ExpressionAttributeValues": packed(values)}

@@ -1,4 +1,4 @@
-"""`tidegate cost`: what a synthesized cluster costs."""
+"""`tidegate cost`: what a cluster costs, and what it was spent on."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.cli.cost import Item
+    from tidegate.cli.cost_by import Spent
 
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
-    "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml; tidegate cost --spent"
+    "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml; tidegate cost --spent;"
+    " tidegate cost --by user --since 30d"
 )
 
 
@@ -32,25 +34,39 @@ def cost(
         bool,
         typer.Option("--spent", help="What nodes have cost, by pool and account."),
     ] = False,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What jobs have cost: by job, user, account, partition, pool, type or day.",
+        ),
+    ] = "",
+    since: Annotated[
+        str, typer.Option(metavar="MOMENT", help="With --by: a span back, or a day in UTC.")
+    ] = "7d",
+    is_csv: Annotated[bool, typer.Option("--csv", help="With --by: as CSV.")] = False,
     assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
         "cdk.out"
     ),
     output: OutputOption = Output.TEXT,
 ) -> None:
     """What the deployed cluster costs per month, by the templates that `cdk synth` wrote; or what
-    its nodes have cost.
+    its nodes have cost, and whose jobs that was.
     """
     from tidegate.cli import cost as bills
     from tidegate.cli.cost import bill
-    from tidegate.cli.shown import encoded
     from tidegate.cli.templates import read_templates
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.config import load_cluster
 
-    if idle + (busy is not None) + spent != 1:
+    if idle + (busy is not None) + spent + bool(by) != 1:
         raise typer.BadParameter(
-            "say --spent for what nodes have cost, --idle or --busy N for all the rest"
+            "say --spent for what nodes have cost, --by WHAT for whose jobs that was, --idle or"
+            " --busy N for all the rest"
         )
+    if by:
+        _show_by(context, cluster, by, since, is_csv=is_csv, output=output)
+        return
     if spent:
         _show_spent(context, cluster, output)
         return
@@ -63,9 +79,6 @@ def cost(
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
-    if output.is_data:
-        typer.echo(encoded(items, output))
-        return
     _show_bill(f"{read.cluster.name}, {told}", items, output)
 
 
@@ -74,8 +87,12 @@ def _show_bill(title: str, items: "Sequence[Item]", output: Output) -> None:
 
     from tidegate.cli.cost import Part, total
     from tidegate.cli.shown import console as shown_by
+    from tidegate.cli.shown import encoded
     from tidegate.wire.catalogue import LIST_PRICE_REGION
 
+    if output.is_data:
+        typer.echo(encoded(items, output))
+        return
     console = shown_by(output)
     table = Table("", "", "USD a month", "", title=title)
     for part in Part:
@@ -101,3 +118,53 @@ def _show_spent(context: typer.Context, cluster: Path, output: Output) -> None:
         typer.echo(encoded(found, output))
         return
     show(fit(screen(found, snapshot.now_s)) if found else "no node has cost anything yet", output)
+
+
+def _show_by(
+    context: typer.Context, cluster: Path, by: str, since: str, *, is_csv: bool, output: Output
+) -> None:
+    import json
+
+    from tidegate.cli.cost_by import as_csv, as_data, screen
+    from tidegate.cli.live import told
+    from tidegate.cli.shown import fit, in_format, show
+    from tidegate.core.offers.allocation import BY
+
+    if by not in BY:
+        raise typer.BadParameter(f"--by {by}: it is one of {', '.join(BY)}")
+    with told():
+        found = _spent_by(context, cluster, by, since)
+    if is_csv:
+        typer.echo(as_csv(found), nl=False)
+    elif output.is_data:
+        typer.echo(in_format(json.dumps(as_data(found), indent=2), output))
+    else:
+        show(fit(screen(found)) if found.rows else "no node has cost anything since then", output)
+
+
+def _spent_by(context: typer.Context, cluster: Path, by: str, since: str) -> "Spent":
+    """Errors: BadConfig, Throttled, NotAuthorized; SlurmUnavailable and Permanent of the head."""
+    import time
+
+    from tidegate.adapters.slurm_accounting import SlurmAccounting
+    from tidegate.cli.cost_by import Spent
+    from tidegate.cli.cost_by import since as moment_s
+    from tidegate.cli.head import head_shell
+    from tidegate.cli.live import bills
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.core.offers.allocation import allocated, rows
+    from tidegate.wire.catalogue import load_catalogue
+    from tidegate.wire.config import load_cluster
+
+    file = load_cluster(cluster)
+    if not file.slurm.has_accounting:
+        raise BadConfig(
+            "who ran what is known by Slurm's accounting, which this cluster does not keep: add"
+            " accounting: true to slurm; --spent tells what nodes have cost without it"
+        )
+    since_s = moment_s(since, time.time())
+    billed, until_s = bills(file, since_s, context.obj)
+    runs = SlurmAccounting(head_shell(file, context.obj)).runs(since_s, until_s)
+    types = {name: row.instance_type for name, row in load_catalogue().items()}
+    shares = allocated(billed, runs, types, since_s, until_s)
+    return Spent(file.cluster.name, by, since_s, until_s, rows(shares, by))

@@ -25,11 +25,12 @@ from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Launch
+from tidegate.core.model.ledger import Bill, Launch
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_of
+from tidegate.core.offers.spend import bill, days_between
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
@@ -153,6 +154,23 @@ def override(file: ClusterFile, made: ScheduleOverride, clients: Clients | None 
     invoke(make("lambda"), name, {"schedule": signed.kind.value, "at": at})
     shown_s = max(signed.from_s, SystemClock().now_s())
     return file.calendar.wanted(shown_s, ledger.view().overrides)
+
+
+def bills(
+    file: ClusterFile, since_s: float, clients: Clients | None = None
+) -> tuple[tuple[Bill, ...], float]:
+    """What nodes have cost since then, and until when: of those that live until now, which is the
+    second value. Lines may begin earlier. Errors: as `live`.
+    """
+    make = _clients(file, clients)
+    ledger = _ledger(_settings(file, make), make)
+    # In this order a node that ends meanwhile is there twice rather than not at all.
+    nodes, now_s = ledger.view().nodes, SystemClock().now_s()
+    ended = ledger.bills(days_between(since_s, now_s))
+    known = {(each.instance_id, each.since_s) for each in ended}
+    living = (bill(each, now_s) for each in nodes if each.ended_at_s is None)
+    still = [each for each in living if each and (each.instance_id, each.since_s) not in known]
+    return (*ended, *still), now_s
 
 
 @frozen

@@ -8,6 +8,7 @@ from tidegate.core.model.calendar import OVERRIDE_KEPT_S, ScheduleOverride
 from tidegate.core.model.digest import SEEN_COUNTS_S, Stamp, supersedes
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.ledger import (
+    Bill,
     Charge,
     Cordon,
     InterruptionLoss,
@@ -24,7 +25,7 @@ from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.snapshot import Epoch
 from tidegate.core.model.stuck import Stuck
-from tidegate.core.offers.spend import month_of
+from tidegate.core.offers.spend import day_of, month_of
 from tidegate.ports import COMMIT_MAX, NO_LOSSES, NO_ORDERS, Clock, Finished, LedgerView
 from tidegate.sim.faults import Faults, effect, no_faults
 
@@ -56,6 +57,7 @@ class SimLedger:
     all_overrides: dict[str, ScheduleOverride] = field(default_factory=dict)
     all_spent: dict[tuple[str, str], Charge] = field(default_factory=dict)
     all_prices: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    all_bills: list[Bill] = field(default_factory=list)
     all_losses: dict[str, Losses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
     seen_market: SeenMarket = NEVER_SEEN
@@ -147,8 +149,12 @@ class SimLedger:
 
     def advance_nodes(self, phases: Mapping[str, Phase]) -> None:
         for node in self._known("advance_nodes", phases):
-            if node.phase < phases[node.instance_id]:
-                self.all_nodes[node.instance_id] = replace(node, phase=phases[node.instance_id])
+            phase = phases[node.instance_id]
+            if node.phase < phase:
+                moved = replace(node, phase=phase)
+                if phase is Phase.JOINED:
+                    moved = replace(moved, joined_at_s=self.clock.now_s())
+                self.all_nodes[node.instance_id] = moved
 
     def charge(self, stretches: Sequence[Stretch]) -> None:
         with effect(self.faults, "charge"):
@@ -168,6 +174,8 @@ class SimLedger:
                     prices.append((each.until_s, node.usd_per_hour))
                     node = replace(node, usd_per_hour=usd_per_hour, priced_at_s=each.until_s)
                 self.all_nodes[each.instance_id] = node
+                if each.bill:
+                    self.all_bills.append(each.bill)
                 for one in each.charges:
                     key = one.period, one.scope
                     before = self.all_spent.get(key)
@@ -177,6 +185,9 @@ class SimLedger:
                 before_it = self.all_losses.get(none.month, none)
                 if (after_it := before_it.plus(each)) != before_it:
                     self.all_losses[none.month] = after_it
+
+    def bills(self, days: Collection[str]) -> tuple[Bill, ...]:
+        return tuple(one for one in self.all_bills if day_of(one.until_s).name in days)
 
     def interrupt_nodes(
         self,

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from tidegate.core.model.calendar import ScheduleOverride
 from tidegate.core.model.errors import BadEvent
-from tidegate.core.model.ledger import Cordon, InterruptionLoss, LaunchRecord, NodeRecord
+from tidegate.core.model.ledger import Bill, Cordon, InterruptionLoss, LaunchRecord, NodeRecord
 from tidegate.core.model.market import SeenMarket
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
@@ -19,6 +19,7 @@ LAUNCH = Kind(LaunchRecord)
 CORDON = Kind(Cordon)
 NODE = Kind(NodeRecord)
 INTERRUPTION_LOSS = Kind(InterruptionLoss)
+BILL = Kind(Bill)
 ORDER = Kind(PendingOrder)
 RESTING = Kind(Resting)
 STUCK = Kind(Stuck)

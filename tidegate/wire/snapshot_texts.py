@@ -155,6 +155,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
         "interruption_loss": "what that did to running jobs, if AWS took it away",
         "priced_at_s": "since when it costs that, if not since its launch",
+        "joined_at_s": "when Slurm first had it; null: not yet",
         "silent_s": (
             "for how long it had heard nothing of its head when it ended itself; null: it did not"
         ),

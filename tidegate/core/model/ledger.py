@@ -84,7 +84,8 @@ class NodeRecord:
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
     it away or it ended by itself; `interruption_loss`: what that did to jobs, counted when AWS
     first said so.
-    `for_jobs`: those that it was bought for, of many some. `silent_s`: for how long it had heard
+    `joined_at_s`: when it was first seen in Slurm, or None. `for_jobs`: those that it was bought
+    for, of many some. `silent_s`: for how long it had heard
     nothing of its head when it said that it ends itself; None: it did not.
     """
 
@@ -107,6 +108,7 @@ class NodeRecord:
     priced_at_s: float | None = None
     for_jobs: tuple[str, ...] = ()
     silent_s: float | None = None
+    joined_at_s: float | None = None
 
     @property
     def is_orphan(self) -> bool:
@@ -124,6 +126,24 @@ class Charge:
     period: str
     scope: str
     usd: float
+
+
+@frozen
+class Bill:
+    """What a node cost at one price: a line of the cluster's own bill, of which a node whose price
+    changed has several. Times in epoch seconds; `joined_at_s`: when Slurm had it; None: never.
+    `account`: that of the job it was launched for; "": none.
+    """
+
+    instance_id: str
+    pool: str
+    offering: Offering
+    account: str
+    launched_at_s: float
+    joined_at_s: float | None
+    since_s: float
+    until_s: float
+    usd_per_hour: float
 
 
 @frozen
@@ -158,6 +178,7 @@ class Losses:
 class Stretch:
     """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
 
+    `bill`: the same as a line; None: it cost nothing.
     `next_usd_per_hour`: its price from then on; None: it has ended. `interruption_loss`: if AWS
     took it back. `is_orphan`: it ended itself since its head was silent.
     """
@@ -169,6 +190,7 @@ class Stretch:
     next_usd_per_hour: float | None = None
     interruption_loss: InterruptionLoss | None = None
     is_orphan: bool = False
+    bill: Bill | None = None
 
 
 @frozen

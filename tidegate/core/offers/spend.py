@@ -13,7 +13,7 @@ from functools import lru_cache
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Charge, NodeRecord, Phase, Stretch
+from tidegate.core.model.ledger import Bill, Charge, NodeRecord, Phase, Stretch
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 
@@ -59,6 +59,12 @@ def day_of(at_s: float) -> Period:
     return _day(int(at_s // DAY_S))
 
 
+def days_between(since_s: float, until_s: float) -> tuple[str, ...]:
+    """The names of the days that these two moments and those between lie in."""
+    first, last = int(since_s // DAY_S), int(until_s // DAY_S)
+    return tuple(_day(number).name for number in range(first, last + 1))
+
+
 def month_of(at_s: float) -> Period:
     return _month(int(at_s // DAY_S))
 
@@ -99,6 +105,24 @@ def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
     return tuple(found)
 
 
+def bill(record: NodeRecord, until_s: float) -> Bill | None:
+    """What a node has cost at its present price until then; None: nothing."""
+    since_s = record.launched_at_s if record.priced_at_s is None else record.priced_at_s
+    if record.usd_per_hour <= 0 or until_s <= since_s:
+        return None
+    return Bill(
+        record.instance_id,
+        record.pool,
+        record.offering,
+        record.account,
+        record.launched_at_s,
+        record.joined_at_s,
+        since_s,
+        until_s,
+        record.usd_per_hour,
+    )
+
+
 def ended(record: NodeRecord, now_s: float) -> Stretch:
     """The last stretch of a node that is gone: until its reclaim, if that has come, or now."""
     at_s = now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
@@ -110,6 +134,7 @@ def ended(record: NodeRecord, now_s: float) -> Stretch:
         record.priced_at_s,
         interruption_loss=record.interruption_loss,
         is_orphan=record.is_orphan,
+        bill=bill(record, at_s),
     )
 
 
@@ -117,7 +142,8 @@ def repriced(record: NodeRecord, usd_per_hour: float, snapshot: Snapshot) -> Str
     """The stretch of a living node until it has another price."""
     at_s = _sold_since_s(record, snapshot) if _is_first_price(record) else snapshot.now_s
     found = charges(record, at_s)
-    return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour)
+    line = bill(record, at_s)
+    return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour, bill=line)
 
 
 def _is_first_price(record: NodeRecord) -> bool:

@@ -4,7 +4,7 @@ from math import isclose
 
 from tidegate.core.model.cluster import CLUSTER_SCOPE
 from tidegate.core.model.ec2 import FleetRequest, Instance
-from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.ledger import Bill, NodeRecord
 from tidegate.core.offers.spend import day_of
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
@@ -26,6 +26,10 @@ def cost(ledger: SimLedger, node: NodeRecord, until_s: float) -> float:
         usd += max(min(at_s, until_s) - since_s, 0.0) / SECONDS_PER_HOUR * usd_per_hour
         since_s = max(at_s, since_s)
     return usd
+
+
+def hours(line: Bill) -> float:
+    return (line.until_s - line.since_s) / SECONDS_PER_HOUR
 
 
 class PricesFollowEc2(Check):
@@ -98,6 +102,9 @@ class SpendIsNodeTime(Check):
         )
         if not isclose(counted, usd, rel_tol=1e-9, abs_tol=1e-9):
             raise self.broken(f"{counted:.6f} USD are counted, the nodes cost {usd:.6f}")
+        billed = sum(hours(line) * line.usd_per_hour for line in ledger.all_bills)
+        if not isclose(counted, billed, rel_tol=1e-9, abs_tol=1e-9):
+            raise self.broken(f"{counted:.6f} USD are counted, {billed:.6f} are on the bill")
 
 
 class NothingOverBudget(Check):

@@ -1,0 +1,144 @@
+"""What sacct's lines mean; tests/contracts/test_partitions_contract.py asks a real one."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tidegate.adapters.slurm_accounting import SlurmAccounting, parse
+from tidegate.adapters.slurm_text import ParseError
+from tidegate.core.model.errors import SlurmUnavailable
+
+NOW_S = 1_795_482_000.0  # 2026-11-24T01:00:00 in UTC
+TRES = "billing=8,cpu=8,gres/gpu:a10g=2,gres/gpu=2,mem=15.50G,node=2"
+LINE = "7|ada|vision|gpu|COMPLETED|2026-11-23T23:00:00|2026-11-24T00:00:00|{tres}|{nodes}|{name}"
+
+
+def line(tres: str = TRES, nodes: str = "i-0[1-2]", name: str = "train", **words: str) -> str:
+    made = LINE.format(tres=tres, nodes=nodes, name=name)
+    for old, new in words.items():
+        made = made.replace({"ends": "2026-11-24T00:00:00"}.get(old, old), new)
+    return made
+
+
+FOLDED = "=i-0[1-2]|i-01,i-02"
+
+
+def test_a_run_is_told_by_node():
+    (run,) = parse(f"{line()}\n{FOLDED}\n", NOW_S)
+
+    assert run.nodes == ("i-01", "i-02")
+    assert (run.gpus, run.cpus, run.memory_mib) == (1.0, 4.0, 7936.0)
+    assert (run.started_at_s, run.ended_at_s) == (NOW_S - 7200, NOW_S - 3600)
+    assert not run.is_cut_short
+
+
+@pytest.mark.parametrize(
+    ("state", "is_cut_short"),
+    [
+        ("COMPLETED", False),
+        ("CANCELLED by 1000", False),
+        ("FAILED", False),
+        ("TIMEOUT", False),
+        ("OUT_OF_MEMORY", False),
+        ("NODE_FAIL", True),
+        ("REQUEUED", True),
+        ("PREEMPTED", True),
+    ],
+)
+def test_a_run_that_its_node_or_a_requeue_ended_was_cut_short(state, is_cut_short):
+    (run,) = parse(line(COMPLETED=state, nodes="i-01"), NOW_S)
+
+    assert run.is_cut_short is is_cut_short
+
+
+def test_what_still_runs_counts_until_now():
+    (run,) = parse(line(COMPLETED="RUNNING", ends="Unknown", nodes="i-01"), NOW_S)
+
+    assert run.ended_at_s == NOW_S
+
+
+def test_a_name_may_hold_what_separates_the_fields():
+    (run,) = parse(line(nodes="i-01", name="a|b|c"), NOW_S)
+
+    assert run.name == "a|b|c"
+
+
+def test_a_user_who_is_gone_and_a_job_without_gpus_are_no_trouble():
+    (run,) = parse(line(nodes="i-01", tres="cpu=2,node=1").replace("|ada|", "||"), NOW_S)
+
+    assert (run.user, run.gpus, run.cpus, run.memory_mib) == ("", 0.0, 2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        line(nodes="None assigned"),
+        line(nodes="i-01").replace("2026-11-23T23:00:00", "Unknown"),
+        "",
+    ],
+)
+def test_what_never_held_a_node_is_no_run(text):
+    assert list(parse(text, NOW_S)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["7|ada|vision", line(nodes="i-01", tres="cpu=many"), line().replace("T23:00", "T2x")]
+)
+def test_what_cannot_be_read_is_said(text):
+    with pytest.raises(ParseError):
+        list(parse(text, NOW_S))
+
+
+class Here:
+    """Runs commands on this machine, with a sacct and a scontrol of its own."""
+
+    def __init__(self, folder: Path, sacct: str) -> None:
+        self.folder = folder
+        for name, text in (("sacct", sacct), ("scontrol", "printf '%s\\n' i-01 i-02")):
+            (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / name).chmod(0o755)
+
+    def run(self, *argv: str) -> str:
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            env={"PATH": f"{self.folder}:{os.environ['PATH']}"},
+        )
+        if done.returncode:
+            raise SlurmUnavailable(done.stdout)
+        return done.stdout
+
+
+def test_the_head_unfolds_lists_and_is_asked_for_the_window_in_utc(tmp_path: Path):
+    asks = f'echo "$TZ $*" >{tmp_path}/asked; echo a warning >&2; cat {tmp_path}/lines'
+    (tmp_path / "lines").write_text(f"{line()}\n" * 500)
+
+    runs = SlurmAccounting(Here(tmp_path, asks)).runs(NOW_S - 86_400, NOW_S)
+
+    assert {run.nodes for run in runs} == {("i-01", "i-02")}
+    assert len(runs) == 500
+    asked = (tmp_path / "asked").read_text()
+    assert asked.startswith("UTC ")
+    assert "--starttime=2026-11-23T01:00:00 --endtime=2026-11-24T01:00:00" in asked
+
+
+def test_sacct_s_refusal_is_told(tmp_path: Path):
+    refuses = "echo Slurm accounting storage is disabled >&2; exit 1"
+
+    with pytest.raises(SlurmUnavailable, match="accounting storage is disabled"):
+        SlurmAccounting(Here(tmp_path, refuses)).runs(NOW_S - 60, NOW_S)
+
+
+def test_an_answer_that_was_cut_off_is_no_bill(tmp_path: Path):
+    class Cut(Here):
+        def run(self, *argv: str) -> str:
+            return super().run(*argv)[:-40]
+
+    (tmp_path / "lines").write_text(f"{line()}\n" * 50)
+    with pytest.raises(ParseError, match="cut off"):
+        SlurmAccounting(Cut(tmp_path, f"cat {tmp_path}/lines")).runs(NOW_S - 60, NOW_S)

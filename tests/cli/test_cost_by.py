@@ -1,0 +1,135 @@
+"""`tidegate cost --by`: whose jobs nodes were for, by the ledger and the head's sacct."""
+
+import csv
+import io
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.cloud import IMAGE_ID
+from tests.adapters.test_head_shell import SESSION, SUDO
+from tests.cli.conftest import Town
+from tests.make import job
+from tidegate.cli.cost_by import since
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.ledger import Phase
+from tidegate.core.offers.spend import ended
+
+NOW_S = 1_795_482_000.0
+
+
+@pytest.fixture
+def counted(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
+    """A cluster with accounting and a head, whose sacct prints what the file `runs` holds."""
+    town.file.write_text(
+        town.file.read_text().replace('{version: "23.11"}', '{version: "23.11", accounting: true}')
+    )
+    tags = {CLUSTER_TAG: town.names.cluster, ROLE_TAG: HEAD_ROLE}
+    made: Any = town.cloud.client("ec2").run_instances(
+        ImageId=IMAGE_ID,
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+        ],
+    )
+    session = SESSION.replace("eu-west-1", "us-east-1")
+    session = session.replace('"i-1"', f'"{made["Instances"][0]["InstanceId"]}"')
+    sacct = f"#!/bin/sh\ncat {tmp_path}/runs\n"
+    for name, text in (("aws", session), ("sudo", SUDO), ("sacct", sacct)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "runs").write_text("")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return town
+
+
+def bought_node(town: Town) -> Any:
+    town.report([job(1, account="vision")])
+    town.look()
+    (node,) = town.planner.work.control.ledger.view().nodes
+    return node
+
+
+def line(node_id: str, began_s: float, user: str = "ada") -> str:
+    start = datetime.fromtimestamp(began_s, UTC).strftime("%FT%T")
+    held = "cpu=4,gres/gpu=1,mem=1G"
+    return f"1|{user}|vision|gpu|RUNNING|{start}|Unknown|{held}|{node_id}|train\n"
+
+
+def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:
+    node = bought_node(counted)
+    (tmp_path / "runs").write_text(line(node.instance_id, node.launched_at_s - 5))
+    time.sleep(0.2)
+
+    found = json.loads(counted.ask("cost", "--by", "user", "-o", "json").output)
+
+    assert (found["by"], found["cluster"]) == ("user", counted.names.cluster)
+    (ada,) = found["rows"]
+    assert ada["name"] == "ada"
+    assert ada["usd"]["job"] == ada["usd_in_all"] == found["total"]["usd_in_all"] > 0
+    shown = counted.ask("cost", "--by", "job").output.splitlines()
+    assert shown[0].split("  ")[0] == "job"
+    assert "1 train" in shown[2]
+    assert "all" in shown[-1]
+
+
+def test_a_node_without_a_job_is_nobodys_and_what_ended_stays_on_the_bill(counted: Town) -> None:
+    node = bought_node(counted)
+    ledger = counted.planner.work.control.ledger
+    ledger.charge([ended(node, node.launched_at_s + 3600)])
+    ledger.advance_nodes({node.instance_id: Phase.TERMINATED})
+
+    result = counted.ask("cost", "--by", "pool", "--since", "30d", "--csv")
+    (row,) = csv.DictReader(io.StringIO(result.output))
+
+    # What lies in the future has not been yet.
+    assert row["pool"] == "t4"
+    assert float(row["usd"]) == pytest.approx(float(row["usd_boot"]), abs=1e-9)
+
+
+def test_a_cluster_that_bought_nothing_says_so(counted: Town) -> None:
+    result = counted.ask("cost", "--by", "account")
+
+    assert (result.exit_code, result.output.strip()) == (0, "no node has cost anything since then")
+
+
+def test_without_accounting_the_remedy_is_told(town: Town) -> None:
+    result = town.ask("cost", "--by", "user")
+
+    assert result.exit_code == 1
+    assert "add accounting: true to slurm" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--by", "planet"), 2, "it is one of job, user, account"),
+        (("--by", "user", "--spent"), 2, "--by WHAT"),
+        (("--by", "user", "--since", "yesterday"), 1, "neither a span like 7d nor a day"),
+        (("--by", "user", "--since", "2001-01-01"), 1, "400 days"),
+        (("--by", "user", "--since", "2199-01-01"), 1, "400 days"),
+        (("--by", "user", "--since", "0s"), 1, "400 days"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(counted: Town, words, code, says) -> None:
+    result = counted.ask("cost", *words)
+
+    assert (result.exit_code, says in result.output) == (code, True), result.output
+
+
+def test_a_moment_is_a_span_back_or_a_day_in_utc() -> None:
+    assert since("7d", NOW_S) == NOW_S - 7 * 86_400
+    assert since("2026-11-24", NOW_S) == NOW_S - 3600
+    assert since("2026-11-24T01:00:00+09:00", NOW_S) == NOW_S - 9 * 3600
+    with pytest.raises(BadConfig):
+        since("soon", NOW_S)

@@ -1,0 +1,185 @@
+"""On whom the bill of nodes falls: sums stay whole, whatever jobs did."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.ledger import Bill
+from tidegate.core.offers.allocation import BY, Run, Share, Use, allocated, rows
+
+near: Any = pytest.approx
+MIDNIGHT_S = 1_795_478_400.0  # 2026-11-24 in UTC
+START_S = MIDNIGHT_S - 3600
+G5 = InstanceType("g5.12xlarge", 48, 196_608, 4, "a10g")
+CPU = InstanceType("c7i.4xlarge", 16, 32_768, 0, "")
+TYPES = {each.name: each for each in (G5, CPU)}
+
+
+def line(**changes: Any) -> Bill:
+    """Two hours of four GPUs at 4 USD an hour, one on each side of midnight; ready in 5 minutes."""
+    offering = Offering(G5.name, "us-east-1a", Market.SPOT)
+    made = Bill(
+        *("i-1", "a10g", offering, "vision", START_S, START_S + 300),
+        *(START_S, START_S + 7200, 4.0),
+    )
+    return replace(made, **changes)
+
+
+def run(job_id: str = "7", **changes: Any) -> Run:
+    """One GPU from minute 10 to minute 70, with a twelfth of the CPUs."""
+    made = Run(
+        *(job_id, "ada", "vision", "gpu", "train", ("i-1",)),
+        *(START_S + 600, START_S + 4200, 1.0, 4.0, 8192.0),
+    )
+    return replace(made, **changes)
+
+
+def shares(*runs: Run, bills: tuple[Bill, ...] | None = None) -> list[Share]:
+    found = (line(),) if bills is None else bills
+    return list(allocated(found, runs, TYPES, START_S - 86_400, START_S + 86_400))
+
+
+def usd(found: list[Share]) -> dict[Use, float]:
+    (whole,) = rows((replace(each, day="") for each in found), "day")
+    return {use: round(each, 9) for use, each in whole.usd.items() if each}
+
+
+def test_a_job_pays_what_it_held_and_the_rest_has_its_own_names():
+    found = usd(shares(run()))
+
+    assert found == {
+        Use.BOOT: near(5 / 60 * 4),
+        Use.IDLE: near(55 / 60 * 4),
+        Use.JOB: near(1.0),  # a quarter of the node for an hour
+        Use.UNUSED: near(3.0),
+    }
+
+
+def test_the_largest_share_counts_a_job_that_takes_all_memory_pays_the_node():
+    found = usd(shares(run(gpus=0.0, memory_mib=G5.slurm_memory_mib)))
+
+    assert found[Use.JOB] == near(4.0)
+    assert Use.UNUSED not in found
+
+
+def test_the_gpus_beside_a_job_that_takes_all_memory_are_nobodys():
+    found = shares(run(gpus=0.0, memory_mib=G5.slurm_memory_mib))
+
+    by_use = {use: sum(each.gpu_hours for each in found if each.use is use) for use in Use}
+    assert by_use[Use.JOB] == 0
+    assert by_use[Use.UNUSED] == near(4.0)
+    assert sum(by_use.values()) == near(8.0)
+
+
+def test_a_run_that_was_cut_short_is_told_apart_from_the_one_after_it():
+    first = run(ended_at_s=START_S + 2400, is_cut_short=True)
+    found = rows(shares(first, run(started_at_s=START_S + 2400)), "job")
+
+    assert [(row.name, row.usd[Use.CUT_SHORT], row.usd[Use.JOB]) for row in found if row.name] == [
+        ("7 train", near(0.5), near(0.5))
+    ]
+
+
+def test_a_node_that_never_joined_was_booting_all_the_time():
+    assert usd(shares(bills=(line(joined_at_s=None),))) == {Use.BOOT: near(8.0)}
+
+
+def test_a_job_ran_before_its_node_was_noted_as_joined():
+    """A look that notes it may come late."""
+    found = usd(shares(run(), bills=(line(joined_at_s=START_S + 6000),)))
+
+    assert found[Use.BOOT] == near(10 / 60 * 4)
+
+
+def test_a_gang_pays_on_each_of_its_nodes_at_the_price_of_each():
+    gang = run(nodes=("i-1", "i-2"), gpus=4.0)
+    dearer = line(instance_id="i-2", usd_per_hour=8.0)
+
+    assert usd(shares(gang, bills=(line(), dearer)))[Use.JOB] == near(12.0)
+
+
+def test_a_price_that_changed_counts_from_then_on():
+    half_s = START_S + 3600
+    lines = (line(until_s=half_s), line(since_s=half_s, usd_per_hour=8.0))
+    whole = run(gpus=4.0, started_at_s=START_S + 300, ended_at_s=START_S + 7200)
+
+    found = usd(shares(whole, bills=lines))
+    assert found == {Use.BOOT: near(1 / 3), Use.JOB: near(4 - 1 / 3 + 8)}
+
+
+def test_days_are_those_of_utc():
+    found = rows(shares(run()), "day")
+
+    assert [(row.name, row.total_usd) for row in found] == [
+        ("2026-11-23", near(4.0)),
+        ("2026-11-24", near(4.0)),
+    ]
+
+
+def test_only_what_lies_between_the_two_moments_counts():
+    found = list(allocated([line()], [run()], TYPES, START_S + 600, START_S + 1200))
+
+    assert sum(each.usd for each in found) == near(4 / 6)
+    assert {each.use for each in found} == {Use.JOB, Use.UNUSED}
+
+
+def test_the_dearest_come_first_and_nobodys_last():
+    ada, grace = run(), run("8", user="grace", gpus=2.0)
+
+    assert [row.name for row in rows(shares(ada, grace), "user")] == ["grace", "ada", ""]
+
+
+# Of jobs that overlap, outlive their node, hold more than there is, or nothing.
+TIMES = st.integers(-4000, 12_000).map(lambda after_s: START_S + after_s)
+RUNS = st.builds(
+    lambda begins_s, ends_s, gpus, cpus, memory, cut, nodes: run(
+        started_at_s=begins_s,
+        ended_at_s=ends_s,
+        gpus=gpus,
+        cpus=cpus,
+        memory_mib=memory,
+        is_cut_short=cut,
+        nodes=nodes,
+    ),
+    TIMES,
+    TIMES,
+    st.floats(0, 9),
+    st.floats(0, 99),
+    st.floats(0, 400_000),
+    st.booleans(),
+    st.sampled_from([("i-1",), ("i-2",), ("i-1", "i-2", "i-elsewhere")]),
+)
+LINES = st.builds(
+    lambda name, kind, joined_s, length_s, price: line(
+        instance_id=name,
+        offering=Offering(kind, "us-east-1a", Market.SPOT),
+        joined_at_s=joined_s,
+        until_s=START_S + length_s,
+        usd_per_hour=price,
+    ),
+    st.sampled_from(["i-1", "i-2"]),
+    st.sampled_from(sorted(TYPES)),
+    st.none() | TIMES,
+    st.integers(1, 9000),
+    st.floats(0.01, 100),
+)
+
+
+@given(st.lists(RUNS, max_size=6), st.lists(LINES, max_size=3))
+def test_all_shares_of_a_line_add_up_to_it(runs, lines):
+    found = list(allocated(lines, runs, TYPES, START_S - 86_400, START_S + 86_400))
+
+    hours = [(each.until_s - each.since_s) / 3600 for each in lines]
+    cost = sum(h * each.usd_per_hour for h, each in zip(hours, lines, strict=True))
+    gpus = sum(
+        h * TYPES[each.offering.instance_type].gpus for h, each in zip(hours, lines, strict=True)
+    )
+    assert sum(each.usd for each in found) == near(cost, abs=1e-6)
+    assert sum(each.gpu_hours for each in found) == near(gpus, abs=1e-6)
+    assert all(each.usd >= 0 and each.gpu_hours >= 0 for each in found)
+    for by in BY:
+        assert sum(row.total_usd for row in rows(found, by)) == near(cost, abs=1e-6)

@@ -1,0 +1,109 @@
+"""What jobs held and when, by Slurm's accounting: `sacct` on the head.
+
+Source: sacct(1): with --duplicates each run of a requeued job is a line of its own, with
+--allocations steps are none.
+"""
+
+import base64
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+
+from tidegate.adapters.slurm_text import ParseError, instant_s, memory_mib, number, value
+from tidegate.core.model.frozen import frozen
+from tidegate.core.offers.allocation import Run
+
+# The name comes last: it may hold what separates the others.
+FIELDS = (
+    *("JobIDRaw", "User", "Account", "Partition", "State", "Start", "End", "AllocTRES"),
+    *("NodeList", "JobName"),
+)
+# Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
+SCRIPT = f"""\
+set -o pipefail
+export TZ=UTC
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
+    --starttime="$1" --endtime="$2" --format={",".join(FIELDS)} 2>"$said") || {{
+    cat "$said"
+    exit 1
+}}
+{{
+    printf '%s\\n' "$runs"
+    printf '%s\\n' "$runs" | awk -F'|' '$9 ~ /\\[/ {{print $9}}' | sort -u | while read -r list; do
+        printf '=%s|%s\\n' "$list" "$(scontrol show hostnames "$list" | paste -sd ,)"
+    done
+}} | gzip -9 | base64 -w 100
+"""
+# The run did not end by itself: its node went, or it was requeued.
+CUT_SHORT = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"})
+NOBODY = ("", "None assigned")
+_COUNT = re.compile(r"(?:^|,)(?P<name>cpu|mem|gres/gpu|gres/neuron)=(?P<much>[^,]+)")
+
+
+class Shell(Protocol):
+    """Runs a command on the head as its administrator."""
+
+    def run(self, *argv: str) -> str: ...
+
+
+@frozen
+class SlurmAccounting:
+    """Errors: SlurmUnavailable, sacct refused and says why, or answers what cannot be read;
+    Permanent, no session on the head can be had.
+    """
+
+    shell: Shell
+
+    def runs(self, since_s: float, until_s: float) -> tuple[Run, ...]:
+        """All that ran between two moments; what still runs counts until the second one."""
+        window = [datetime.fromtimestamp(at, UTC).strftime("%FT%T") for at in (since_s, until_s)]
+        printed = self.shell.run("bash", "-c", SCRIPT, "runs", *window)
+        try:
+            text = gzip.decompress(base64.b64decode(printed)).decode(errors="replace")
+        except (ValueError, OSError, EOFError, zlib.error) as error:
+            raise ParseError(f"sacct's answer was cut off: {error}") from error
+        return tuple(parse(text, until_s))
+
+
+def parse(text: str, until_s: float) -> Iterator[Run]:
+    """The runs in what `SCRIPT` prints. Errors: ParseError."""
+    lines = [line for line in text.splitlines() if line]
+    unfolded = dict(line[1:].split("|", 1) for line in lines if line.startswith("="))
+    for line in lines:
+        if not line.startswith("="):
+            run = _run(line, unfolded, until_s)
+            if run:
+                yield run
+
+
+def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
+    """None: it never held a node."""
+    words = line.split("|", len(FIELDS) - 1)
+    if len(words) != len(FIELDS):
+        raise ParseError(f"sacct printed {line[:60]!r}, which is no run of a job.")
+    job_id, user, account, partition, state, start, end, tres, listed, name = words
+    started_at_s = instant_s(start)
+    if listed in NOBODY or not started_at_s:
+        return None
+    nodes = tuple(unfolded.get(listed, listed).split(","))
+    held = {found["name"]: found["much"] for found in _COUNT.finditer(tres)}
+    gpus = sum(number(held[gres]) for gres in ("gres/gpu", "gres/neuron") if gres in held)
+    return Run(
+        job_id=job_id,
+        user=user,
+        account=value(account),
+        partition=partition,
+        name=name,
+        nodes=nodes,
+        started_at_s=started_at_s,
+        ended_at_s=instant_s(end) or until_s,
+        gpus=gpus / len(nodes),
+        cpus=number(held.get("cpu", "0")) / len(nodes),
+        memory_mib=memory_mib(held.get("mem", "0")) / len(nodes),
+        is_cut_short=state.split()[0] in CUT_SHORT if state else False,
+    )

@@ -1,0 +1,108 @@
+"""What jobs and their owners have cost, as a table or as data."""
+
+import csv
+import io
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.table import Table
+
+from tidegate.cli.shown import table
+from tidegate.core.model.durations import span_s
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
+from tidegate.core.offers.allocation import Row, Use
+from tidegate.core.offers.spend import MONTHS_CHARGED_S
+
+NOBODY = "no job"
+TOTAL = "all"
+
+
+@frozen
+class Spent:
+    """`rows` by one of `allocation.BY`, of what was billed between two moments (epoch seconds)."""
+
+    cluster: str
+    by: str
+    since_s: float
+    until_s: float
+    rows: tuple[Row, ...]
+
+    @property
+    def total(self) -> Row:
+        usd = {use: sum(row.usd.get(use, 0.0) for row in self.rows) for use in Use}
+        return Row(TOTAL, sum(row.gpu_hours for row in self.rows), usd)
+
+
+def since(text: str, now_s: float) -> float:
+    """Epoch seconds of a span back from now, `7d`, or of a moment in UTC, `2026-11-01`.
+
+    Errors: BadConfig.
+    """
+    if (back_s := span_s(text)) is not None:
+        at_s = now_s - back_s
+    else:
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            said = f"--since {text!r} is neither a span like 7d nor a day like 2026-11-01"
+            raise BadConfig(said) from None
+        at_s = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    if not now_s - MONTHS_CHARGED_S <= at_s < now_s:
+        raise BadConfig(f"--since {text}: the bill of nodes is kept for 400 days, until now")
+    return at_s
+
+
+def screen(found: Spent) -> Table:
+    """A row for each of them, by what it cost; the last is the sum."""
+    shown = table(found.by, "GPU-hours", *(f"USD {use}" for use in _uses(found)), "USD in all")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for row in (*found.rows, found.total):
+        usd = [_usd(row.usd.get(use, 0.0)) for use in _uses(found)]
+        shown.add_row(row.name or NOBODY, f"{row.gpu_hours:,.1f}", *usd, _usd(row.total_usd))
+    return shown
+
+
+def as_csv(found: Spent) -> str:
+    """The rows, without the sum; nothing is rounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = (f"usd_{use.name.lower()}" for use in Use)
+    writer.writerow([found.by, "gpu_hours", *names, "usd"])
+    for row in found.rows:
+        usd = (row.usd.get(use, 0.0) for use in Use)
+        writer.writerow([row.name, row.gpu_hours, *usd, row.total_usd])
+    return text.getvalue()
+
+
+def as_data(found: Spent) -> dict[str, Any]:
+    """The same for programs; `name` null: no job had it."""
+    return {
+        "cluster": found.cluster,
+        "since": _moment(found.since_s),
+        "until": _moment(found.until_s),
+        "by": found.by,
+        "rows": [_plain(row) for row in found.rows],
+        "total": _plain(found.total),
+    }
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    usd = {use.name.lower(): row.usd.get(use, 0.0) for use in Use}
+    name = row.name or None
+    return {"name": name, "gpu_hours": row.gpu_hours, "usd": usd, "usd_in_all": row.total_usd}
+
+
+def _uses(found: Spent) -> Sequence[Use]:
+    """A use that nobody had is no column."""
+    return [use for use in Use if found.total.usd[use] > 0]
+
+
+def _usd(usd: float) -> str:
+    return f"{usd:,.2f}"
+
+
+def _moment(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")

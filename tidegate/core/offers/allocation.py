@@ -1,0 +1,172 @@
+"""On whom the bill of nodes falls: every second of every node belongs to a job or to none.
+
+While jobs hold a node, each pays the share of it that it holds: the largest of its shares of GPUs,
+CPUs and memory, as Slurm's PriorityFlags=MAX_TRES weighs them. What nobody holds beside them is
+unused. The sums are whole: all shares of a line of the bill add up to it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Bill
+from tidegate.core.offers.spend import DAY_S, SECONDS_PER_HOUR, day_of
+
+
+class Use(StrEnum):
+    """What a node's time went to."""
+
+    JOB = "jobs"  # of a job that ended by itself, or still runs
+    CUT_SHORT = "cut short"  # of a run that went with its node, or was requeued
+    UNUSED = "unused"  # held by nobody, beside jobs
+    IDLE = "idle"  # no job on the node
+    BOOT = "boot"  # Slurm did not have the node yet, or never
+
+
+@frozen
+class Run:
+    """One run of a job, of which a requeued job has several. Times in epoch seconds.
+
+    `gpus`, `cpus`, `memory_mib`: on each of its nodes. `is_cut_short`: it was requeued, or failed
+    with its node.
+    """
+
+    job_id: str
+    user: str
+    account: str
+    partition: str
+    name: str
+    nodes: tuple[str, ...]
+    started_at_s: float
+    ended_at_s: float
+    gpus: float
+    cpus: float
+    memory_mib: float
+    is_cut_short: bool = False
+
+
+@frozen
+class Share:
+    """A piece of a node's time: whose it was and what it cost. `run` None: nobody's."""
+
+    bill: Bill
+    use: Use
+    run: Run | None
+    day: str
+    usd: float
+    gpu_hours: float
+
+
+def allocated(
+    bills: Sequence[Bill],
+    runs: Iterable[Run],
+    types: Mapping[str, InstanceType],
+    since_s: float,
+    until_s: float,
+) -> Iterator[Share]:
+    """The shares of all that was billed between two moments. `types`: of the bills, by name."""
+    on_node: defaultdict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        for name in run.nodes:
+            on_node[name].append(run)
+    for bill in bills:
+        yield from _of_bill(bill, on_node[bill.instance_id], types, since_s, until_s)
+
+
+def _of_bill(
+    bill: Bill,
+    runs: Sequence[Run],
+    types: Mapping[str, InstanceType],
+    since_s: float,
+    until_s: float,
+) -> Iterator[Share]:
+    start_s, end_s = max(bill.since_s, since_s), min(bill.until_s, until_s)
+    if start_s >= end_s:
+        return
+    joined_at_s = end_s if bill.joined_at_s is None else bill.joined_at_s
+    # A job runs on no node that Slurm does not have, whatever was noted of it.
+    joined_at_s = min([joined_at_s, *(run.started_at_s for run in runs)])
+    bounds = {start_s, end_s, joined_at_s, *_midnights(start_s, end_s)}
+    for run in runs:
+        bounds |= {run.started_at_s, run.ended_at_s}
+    kind = types[bill.offering.instance_type]
+    moments = sorted(each for each in bounds if start_s <= each <= end_s)
+    for begin_s, finish_s in pairwise(moments):
+        held = [run for run in runs if run.started_at_s <= begin_s < run.ended_at_s]
+        rest = Use.UNUSED if held else Use.IDLE if begin_s >= joined_at_s else Use.BOOT
+        yield from _of_piece(bill, held, kind, rest, begin_s, finish_s)
+
+
+def _of_piece(
+    bill: Bill, held: Sequence[Run], kind: InstanceType, rest: Use, begin_s: float, end_s: float
+) -> Iterator[Share]:
+    hours, day = (end_s - begin_s) / SECONDS_PER_HOUR, day_of(begin_s).name
+    usd, gpu_hours = hours * bill.usd_per_hour, hours * kind.gpus
+    weights = [_weight(run, kind) for run in held]
+    # Of what Slurm oversubscribes, and where a requeued run seems to overlap the next one.
+    too_much = max(1.0, sum(weights))
+    gpus = [min(run.gpus, kind.gpus) for run in held]
+    gpus_too_many = max(1.0, sum(gpus) / kind.gpus) if kind.gpus else 1.0
+    for run, weight, of_run in zip(held, weights, gpus, strict=True):
+        use = Use.CUT_SHORT if run.is_cut_short else Use.JOB
+        yield Share(bill, use, run, day, usd * weight / too_much, hours * of_run / gpus_too_many)
+    usd_left = usd * max(0.0, 1.0 - sum(weights) / too_much)
+    gpu_hours_left = max(0.0, gpu_hours - hours * sum(gpus) / gpus_too_many)
+    if usd_left > 0 or gpu_hours_left > 0:
+        yield Share(bill, rest, None, day, usd_left, gpu_hours_left)
+
+
+def _weight(run: Run, kind: InstanceType) -> float:
+    shares = [run.cpus / kind.vcpus, run.memory_mib / kind.slurm_memory_mib]
+    shares += [run.gpus / kind.gpus] if kind.gpus else []
+    return min(1.0, max(shares))
+
+
+def _midnights(start_s: float, end_s: float) -> Iterator[float]:
+    at_s = (start_s // DAY_S + 1) * DAY_S
+    while at_s < end_s:
+        yield at_s
+        at_s += DAY_S
+
+
+# What shares are gathered by; a share of nobody's has no job, user, account or partition.
+BY: Mapping[str, Callable[[Share], str]] = {
+    "job": lambda share: f"{share.run.job_id} {share.run.name}".strip() if share.run else "",
+    "user": lambda share: share.run.user if share.run else "",
+    "account": lambda share: share.run.account if share.run else "",
+    "partition": lambda share: share.run.partition if share.run else "",
+    "pool": lambda share: share.bill.pool,
+    "type": lambda share: share.bill.offering.instance_type,
+    "day": lambda share: share.day,
+}
+
+
+@frozen
+class Row:
+    """What one of them cost. `name` "": nobody's. `usd`: by use; in all with `total_usd`."""
+
+    name: str
+    gpu_hours: float
+    usd: Mapping[Use, float]
+
+    @property
+    def total_usd(self) -> float:
+        return sum(self.usd.values())
+
+
+def rows(shares: Iterable[Share], by: str) -> tuple[Row, ...]:
+    """The dearest first, days in their order; what is nobody's last."""
+    usd: defaultdict[str, defaultdict[Use, float]] = defaultdict(lambda: defaultdict(float))
+    gpu_hours: defaultdict[str, float] = defaultdict(float)
+    name_of = BY[by]
+    for share in shares:
+        name = name_of(share)
+        usd[name][share.use] += share.usd
+        gpu_hours[name] += share.gpu_hours
+    found = [Row(name, gpu_hours[name], dict(uses)) for name, uses in usd.items()]
+    if by == "day":
+        return tuple(sorted(found, key=lambda row: row.name))
+    return tuple(sorted(found, key=lambda row: (not row.name, -row.total_usd, row.name)))
