@@ -14,7 +14,15 @@ from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.limits import Usage
-from tidegate.core.offers.spend import charges, day_of, kept_until_s, month_of, spent, used_up
+from tidegate.core.offers.spend import (
+    charges,
+    day_of,
+    ended,
+    kept_until_s,
+    month_of,
+    spent,
+    used_up,
+)
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -90,6 +98,18 @@ def with_budget(scope: str, **budget: float) -> Cluster:
 def seen(of: Cluster, *jobs: Job, usd: float, scope: str, **more: object) -> Snapshot:
     spent = (Charge(TODAY, scope, usd), Charge(MONTH, scope, usd))
     return replace(snapshot(jobs, of=of, **more), spent=spent)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("is_shown", "hours"), [(False, 1), (True, 3)])
+def test_a_node_that_outlives_its_reclaim_costs_until_it_ends(is_shown: bool, hours: int) -> None:
+    """A retirement that had begun when it was announced ends nothing by itself."""
+    made = replace(record(), launched_at_s=NOW_S, usd_per_hour=1.0, reclaim_at_s=NOW_S + HOUR_S)
+
+    stretch = ended(made, NOW_S + 3 * HOUR_S, is_shown=is_shown)
+
+    assert stretch.until_s == NOW_S + hours * HOUR_S
+    assert stretch.bill is not None
+    assert stretch.bill.until_s == stretch.until_s
 
 
 def test_living_nodes_count_beside_those_that_ended() -> None:

@@ -106,6 +106,41 @@ def test_a_node_that_was_opened_again_leaves_no_more() -> None:
         leaves(one)
 
 
+def test_the_nodes_of_one_command_count_together_before_it_is_carried_out() -> None:
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption((Budget(nodes=1),))))
+    world = SimWorld(made, lambda instance: 60.0)
+    for _ in range(2):
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(240.0)
+    world.in_hand.append((releases(world, world.clock.now_s()), 0.0))
+
+    with pytest.raises(Broken, match="2 leave"):
+        BudgetsHold(witness(world)).commanded("drain", tuple(world.slurm.nodes))
+
+
+def test_a_node_that_slurm_finds_down_leaves_once() -> None:
+    """It was drained for its age, within a budget for that, and is let go for another reason."""
+    unhealthy = Budget(nodes=1, reasons=frozenset({DisruptionReason.UNHEALTHY}))
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption((unhealthy,))))
+    world = SimWorld(made, lambda instance: 60.0)
+    for _ in range(2):
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(240.0)
+    names, check = tuple(world.slurm.nodes), BudgetsHold(witness(world))
+    until_s = world.clock.now_s() + 60
+    for epoch, kind, verb, code in (
+        (1, OrderKind.DRAIN, "drain", DrainCode.EXPIRED),
+        (2, OrderKind.RELEASE, "delete", DrainCode.UNHEALTHY),
+    ):
+        text = str(DrainReason(code, "its time has come"))
+        world.in_hand.append(([Order(f"p-{epoch}-o0", kind, names, until_s, (), text)], 0.0))
+        check.commanded(verb, names)
+        world.in_hand.pop()
+        world.slurm.drain(names, text)
+        for node in world.slurm.nodes.values():
+            world.slurm.table.set_down(node, "Not responding")
+
+
 def test_a_budget_of_certain_hours_counts_when_the_plan_is_made() -> None:
     """The order takes its time, and the node may have joined in this very moment."""
     world = of_certain_hours()

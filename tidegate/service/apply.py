@@ -148,9 +148,11 @@ class Applier:
         """Count what these nodes have cost; those that were counted before are left out."""
         ours = set(instance_ids)
         stretches: list[Stretch] = []
+        shown = {each.instance_id for each in snapshot.instances if each.is_alive}
         for record in snapshot.nodes if ours else ():
-            if record.instance_id in ours and record.ended_at_s is None:
-                stretches.append(ended(record, snapshot.now_s))
+            name = record.instance_id
+            if name in ours and record.ended_at_s is None:
+                stretches.append(ended(record, snapshot.now_s, is_shown=name in shown))
         if stretches:
             self.ledger.charge(stretches)
 

@@ -123,9 +123,13 @@ def bill(record: NodeRecord, until_s: float) -> Bill | None:
     )
 
 
-def ended(record: NodeRecord, now_s: float) -> Stretch:
-    """The last stretch of a node that is gone: until its reclaim, if that has come, or now."""
-    at_s = now_s if record.reclaim_at_s is None else min(record.reclaim_at_s, now_s)
+def ended(record: NodeRecord, now_s: float, *, is_shown: bool = False) -> Stretch:
+    """The last stretch of a node that is gone: until its reclaim, if that has come, or now.
+
+    `is_shown`: EC2 shows that it lives: it has outlived its reclaim, and costs until now.
+    """
+    is_taken = record.reclaim_at_s is not None and not is_shown
+    at_s = min(record.reclaim_at_s or now_s, now_s) if is_taken else now_s
     found = charges(record, at_s)
     return Stretch(
         record.instance_id,

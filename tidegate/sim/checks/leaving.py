@@ -70,6 +70,8 @@ class BudgetsHold(Check):
         if verb not in ("drain", "delete") or not self.world.in_hand:
             return
         orders, _ = self.world.in_hand[-1]
+        self._count()  # some may have joined in this very moment
+        self._forget_staying()  # before: of these names none is drained yet
         for name in names:
             order = next((o for o in orders if name in o.names and _reason(o)), None)
             if verb == "delete" and order and _reason(order) is not DisruptionReason.UNHEALTHY:
@@ -81,13 +83,11 @@ class BudgetsHold(Check):
 
     def _hold(self, pool: Pool, name: str, order: Order) -> None:
         going = self.going[pool.name]
-        self._forget_staying()
         if name in going:
             return  # it was let go before, and needs no further place
         going[name] = order
         if any(not self.witness.chaos.was_calm_since(1.0, excuse) for excuse in EXCUSES):
             return
-        self._count()  # it may have joined in this very moment
         totals = self.totals[pool.name]
         while len(totals) > 1 and totals[1][0] < self.witness.now_s - COUNTED_AGO_S:
             totals.popleft()
@@ -118,11 +118,11 @@ class BudgetsHold(Check):
                 del going[name]
 
     def _is_going(self, name: str) -> bool:
-        """Drained by us still, or out of Slurm and not yet ended."""
+        """Drained by us still, whatever Slurm said of it then, or out of Slurm and not yet ended."""
         node = self.world.slurm.nodes.get(name)
         if node is None:
             return self.world.compute.is_live(name)
-        return node.is_drain and node.set_by is SetBy.US
+        return node.is_drain and (node.set_by is SetBy.US or code_of(node.reason) in REASONS)
 
 
 class OldNodesGo(Check):
