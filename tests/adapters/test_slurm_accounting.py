@@ -12,7 +12,8 @@ from tidegate.core.model.errors import SlurmUnavailable
 
 NOW_S = 1_795_482_000.0  # 2026-11-24T01:00:00 in UTC
 TRES = "billing=8,cpu=8,gres/gpu:a10g=2,gres/gpu=2,mem=15.50G,node=2"
-LINE = "7|ada|vision|gpu|COMPLETED|2026-11-23T23:00:00|2026-11-24T00:00:00|{tres}|{nodes}|{name}"
+LINE = "7|ada|vision|gpu|COMPLETED|2026-11-23T22:30:00|2026-11-23T23:00:00|2026-11-24T00:00:00|"
+LINE += "{tres}|{nodes}|{name}"
 
 
 def line(tres: str = TRES, nodes: str = "i-0[1-2]", name: str = "train", **words: str) -> str:
@@ -32,6 +33,7 @@ def test_a_run_is_told_by_node():
     assert (run.gpus, run.cpus, run.memory_mib) == (1.0, 4.0, 7936.0)
     assert (run.started_at_s, run.ended_at_s) == (NOW_S - 7200, NOW_S - 3600)
     assert not run.is_cut_short
+    assert run.wait_s == 1800
 
 
 @pytest.mark.parametrize(

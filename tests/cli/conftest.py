@@ -1,6 +1,7 @@
 """A cluster in the local cloud whose head reports, whose planner looks, and whom people ask."""
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from lambdas.planner import on_looks
-from local.cloud import LocalCloud
+from local.cloud import IMAGE_ID, LocalCloud
+from tests.adapters.test_head_shell import SESSION, SUDO
 from tests.cloud_resources import CloudNames, create_launch_template
 from tests.contracts.conftest import cloud, names
 from tests.lambdas.conftest import messages
 from tidegate.adapters.bus import AwsBus
 from tidegate.cli.main import app
 from tidegate.core.model.digest import Digest, Stamp
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.core.model.slurm import Job, Node, Reading
 from tidegate.wire.events import encode_look, parse_schedule
 from tidegate.wire.settings import environment
@@ -111,3 +114,32 @@ class Town:
 @pytest.fixture
 def town(cloud: LocalCloud, names: CloudNames, tmp_path: Path) -> Town:
     return Town(cloud, names, tmp_path / "cluster.yaml")
+
+
+@pytest.fixture
+def counted(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
+    """A cluster with accounting and a head, whose sacct prints what the file `runs` holds."""
+    town.file.write_text(
+        town.file.read_text().replace('{version: "23.11"}', '{version: "23.11", accounting: true}')
+    )
+    tags = {CLUSTER_TAG: town.names.cluster, ROLE_TAG: HEAD_ROLE}
+    made: Any = town.cloud.client("ec2").run_instances(
+        ImageId=IMAGE_ID,
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+            }
+        ],
+    )
+    session = SESSION.replace("eu-west-1", "us-east-1")
+    session = session.replace('"i-1"', f'"{made["Instances"][0]["InstanceId"]}"')
+    sacct = f"#!/bin/sh\ncat {tmp_path}/runs\n"
+    for name, text in (("aws", session), ("sudo", SUDO), ("sacct", sacct)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "runs").write_text("")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return town

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,46 +10,14 @@ from typing import Any
 
 import pytest
 
-from local.cloud import IMAGE_ID
-from tests.adapters.test_head_shell import SESSION, SUDO
 from tests.cli.conftest import Town
 from tests.make import job
 from tidegate.cli.cost_by import since
-from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.ledger import Phase
 from tidegate.core.offers.spend import ended
 
 NOW_S = 1_795_482_000.0
-
-
-@pytest.fixture
-def counted(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
-    """A cluster with accounting and a head, whose sacct prints what the file `runs` holds."""
-    town.file.write_text(
-        town.file.read_text().replace('{version: "23.11"}', '{version: "23.11", accounting: true}')
-    )
-    tags = {CLUSTER_TAG: town.names.cluster, ROLE_TAG: HEAD_ROLE}
-    made: Any = town.cloud.client("ec2").run_instances(
-        ImageId=IMAGE_ID,
-        MinCount=1,
-        MaxCount=1,
-        TagSpecifications=[
-            {
-                "ResourceType": "instance",
-                "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
-            }
-        ],
-    )
-    session = SESSION.replace("eu-west-1", "us-east-1")
-    session = session.replace('"i-1"', f'"{made["Instances"][0]["InstanceId"]}"')
-    sacct = f"#!/bin/sh\ncat {tmp_path}/runs\n"
-    for name, text in (("aws", session), ("sudo", SUDO), ("sacct", sacct)):
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "runs").write_text("")
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    return town
 
 
 def bought_node(town: Town) -> Any:
@@ -63,7 +30,7 @@ def bought_node(town: Town) -> Any:
 def line(node_id: str, began_s: float, user: str = "ada") -> str:
     start = datetime.fromtimestamp(began_s, UTC).strftime("%FT%T")
     held = "cpu=4,gres/gpu=1,mem=1G"
-    return f"1|{user}|vision|gpu|RUNNING|{start}|Unknown|{held}|{node_id}|train\n"
+    return f"1|{user}|vision|gpu|RUNNING|{start}|{start}|Unknown|{held}|{node_id}|train\n"
 
 
 def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ NO_CLUSTER = {
 }
 # They do something, or write what has one form alone.
 NO_OUTPUT = {
+    "report",  # a page
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
     *("image plan", "sandbox", "user add", "user remove"),
 }

@@ -195,6 +195,8 @@ def test_sacct_tells_each_run_with_its_nodes_and_what_it_held(slurm: RealSlurm) 
     assert first.name == "a|b"
     for run in (first, second):
         assert (run.gpus, run.cpus, run.memory_mib) == (1.0, 2.0, 1000.0)
+        assert run.wait_s is not None
+        assert 0 <= run.wait_s < now_s - began_s
     assert (first.is_cut_short, second.is_cut_short) == (True, False)
     assert began_s - 1 <= first.started_at_s < first.ended_at_s <= now_s
     assert second.ended_at_s == pytest.approx(now_s, abs=30)

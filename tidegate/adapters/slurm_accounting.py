@@ -18,8 +18,8 @@ from tidegate.core.offers.allocation import Run
 
 # The name comes last: it may hold what separates the others.
 FIELDS = (
-    *("JobIDRaw", "User", "Account", "Partition", "State", "Start", "End", "AllocTRES"),
-    *("NodeList", "JobName"),
+    *("JobIDRaw", "User", "Account", "Partition", "State", "Eligible", "Start", "End"),
+    *("AllocTRES", "NodeList", "JobName"),
 )
 # Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
 SCRIPT = f"""\
@@ -34,7 +34,8 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
 }}
 {{
     printf '%s\\n' "$runs"
-    printf '%s\\n' "$runs" | awk -F'|' '$9 ~ /\\[/ {{print $9}}' | sort -u | while read -r list; do
+    folded=$(printf '%s\\n' "$runs" | awk -F'|' '$10 ~ /\\[/ {{print $10}}' | sort -u)
+    for list in $folded; do
         printf '=%s|%s\\n' "$list" "$(scontrol show hostnames "$list" | paste -sd ,)"
     done
 }} | gzip -9 | base64 -w 100
@@ -86,7 +87,7 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
     words = line.split("|", len(FIELDS) - 1)
     if len(words) != len(FIELDS):
         raise ParseError(f"sacct printed {line[:60]!r}, which is no run of a job.")
-    job_id, user, account, partition, state, start, end, tres, listed, name = words
+    job_id, user, account, partition, state, eligible, start, end, tres, listed, name = words
     started_at_s = instant_s(start)
     if listed in NOBODY or not started_at_s:
         return None
@@ -106,4 +107,5 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
         cpus=number(held.get("cpu", "0")) / len(nodes),
         memory_mib=memory_mib(held.get("mem", "0")) / len(nodes),
         is_cut_short=state.split()[0] in CUT_SHORT if state else False,
+        eligible_at_s=instant_s(eligible) or None,
     )

@@ -143,28 +143,18 @@ def _show_by(
 
 
 def _spent_by(context: typer.Context, cluster: Path, by: str, since: str) -> "Spent":
-    """Errors: BadConfig, Throttled, NotAuthorized; SlurmUnavailable and Permanent of the head."""
+    """Errors: those of `ran`."""
     import time
 
-    from tidegate.adapters.slurm_accounting import SlurmAccounting
     from tidegate.cli.cost_by import Spent
     from tidegate.cli.cost_by import since as moment_s
-    from tidegate.cli.head import head_shell
-    from tidegate.cli.live import bills
-    from tidegate.core.model.errors import BadConfig
+    from tidegate.cli.ran import ran, require_accounting
     from tidegate.core.offers.allocation import allocated, rows
-    from tidegate.wire.catalogue import load_catalogue
     from tidegate.wire.config import load_cluster
 
     file = load_cluster(cluster)
-    if not file.slurm.has_accounting:
-        raise BadConfig(
-            "who ran what is known by Slurm's accounting, which this cluster does not keep: add"
-            " accounting: true to slurm; --spent tells what nodes have cost without it"
-        )
+    require_accounting(file)
     since_s = moment_s(since, time.time())
-    billed, until_s = bills(file, since_s, context.obj)
-    runs = SlurmAccounting(head_shell(file, context.obj)).runs(since_s, until_s)
-    types = {name: row.instance_type for name, row in load_catalogue().items()}
-    shares = allocated(billed, runs, types, since_s, until_s)
-    return Spent(file.cluster.name, by, since_s, until_s, rows(shares, by))
+    found = ran(file, since_s, context.obj)
+    shares = allocated(found.bills, found.runs, found.types, since_s, found.until_s)
+    return Spent(file.cluster.name, by, since_s, found.until_s, rows(shares, by))

@@ -25,6 +25,8 @@ from tidegate.cli.probe.command import EXAMPLES as PROBE
 from tidegate.cli.probe.command import probe
 from tidegate.cli.replay import EXAMPLES as REPLAY
 from tidegate.cli.replay import replay
+from tidegate.cli.report_command import EXAMPLES as REPORT
+from tidegate.cli.report_command import report
 from tidegate.cli.retry import EXAMPLES as RETRY
 from tidegate.cli.retry import retry
 from tidegate.cli.sandbox import EXAMPLES as SANDBOX
@@ -133,6 +135,7 @@ def schema(
 
 app.command(epilog=PLAN)(plan)
 app.command(epilog=COST)(cost)
+app.command(epilog=REPORT)(report)
 app.command(epilog=DIFF)(diff)
 app.command(epilog=INIT)(init)
 app.command(epilog=SANDBOX)(sandbox)

@@ -31,7 +31,7 @@ class Run:
     """One run of a job, of which a requeued job has several. Times in epoch seconds.
 
     `gpus`, `cpus`, `memory_mib`: on each of its nodes. `is_cut_short`: it was requeued, or failed
-    with its node.
+    with its node. `eligible_at_s`: since when nothing but Slurm kept it from starting.
     """
 
     job_id: str
@@ -46,6 +46,14 @@ class Run:
     cpus: float
     memory_mib: float
     is_cut_short: bool = False
+    eligible_at_s: float | None = None
+
+    @property
+    def wait_s(self) -> float | None:
+        """How long it waited since it might start; None: not known."""
+        if self.eligible_at_s is None:
+            return None
+        return max(0.0, self.started_at_s - self.eligible_at_s)
 
 
 @frozen

@@ -118,7 +118,7 @@ class BudgetsHold(Check):
                 del going[name]
 
     def _is_going(self, name: str) -> bool:
-        """Drained by us still, whatever Slurm said of it then, or out of Slurm and not yet ended."""
+        """Drained by us still, whatever Slurm has said since, or out of Slurm and not yet ended."""
         node = self.world.slurm.nodes.get(name)
         if node is None:
             return self.world.compute.is_live(name)

@@ -1,0 +1,61 @@
+"""Two weeks of a team: what nodes cost and what ran on them, drawn from a seed."""
+
+import random
+
+from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ledger import Bill
+from tidegate.core.offers.allocation import Run
+
+DAY_S = 86_400.0
+NOW_S = 1_795_478_400.0 + DAY_S / 2  # noon of 2026-11-24 in UTC
+KINDS = {"a10g": ("g5.12xlarge", 4, 2.1), "t4": ("g4dn.xlarge", 1, 0.2)}
+PEOPLE = {
+    "ada": "vision",
+    "grace": "vision",
+    "linus": "speech",
+    **{f"student{number}": "teaching" for number in range(18)},
+}
+ODD = "<script>alert(1)</script>"
+
+
+def two_weeks(seed: int = 3) -> tuple[list[Bill], list[Run]]:
+    """More in the second one; a job has an odd name, some runs were cut short."""
+    chance = random.Random(seed)
+    bills: list[Bill] = []
+    runs: list[Run] = []
+    for number in range(160):
+        node = f"i-{number:017x}"
+        pool = chance.choice(sorted(KINDS))
+        kind, gpus, price = KINDS[pool]
+        starts_s = NOW_S - 14 * DAY_S * chance.random() ** 1.4
+        ends_s = min(NOW_S, starts_s + chance.uniform(0.5, 30) * 3600)
+        joins_s = starts_s + 150
+        account = chance.choice(sorted(set(PEOPLE.values())))
+        offering = Offering(kind, "us-east-1a", Market.SPOT)
+        known = (node, pool, offering, account, starts_s, joins_s)
+        middle_s = (starts_s + ends_s) / 2
+        bills.append(Bill(*known, starts_s, middle_s, price))
+        bills.append(Bill(*known, middle_s, ends_s, price * 1.1))
+        at_s = joins_s + 20
+        while at_s < ends_s - 600:
+            user = chance.choice(sorted(PEOPLE))
+            lasts_s = chance.uniform(600, 20_000)
+            runs.append(
+                Run(
+                    job_id=str(len(runs)),
+                    user=user,
+                    account=PEOPLE[user],
+                    partition=pool,
+                    name=ODD if len(runs) == 7 else chance.choice(["train", "tune", "eval"]),
+                    nodes=(node,),
+                    started_at_s=at_s,
+                    ended_at_s=min(ends_s, at_s + lasts_s),
+                    gpus=float(chance.randint(1, gpus)),
+                    cpus=4.0,
+                    memory_mib=8000.0,
+                    is_cut_short=chance.random() < 0.04,
+                    eligible_at_s=at_s - chance.expovariate(1 / 120),
+                )
+            )
+            at_s += lasts_s + chance.expovariate(1 / 600)
+    return bills, runs

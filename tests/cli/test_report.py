@@ -1,0 +1,151 @@
+"""`tidegate report`: the figures of a week beside those of the week before, and the page."""
+
+import re
+import shutil
+from html import escape
+from pathlib import Path
+
+import pytest
+
+from tests.cli.a_week import DAY_S, NOW_S, ODD, two_weeks
+from tests.cli.conftest import Town
+from tests.cli.test_cost_by import bought_node, line
+from tests.replay.test_report_browser import browse, pixels
+from tidegate.cli.report.figures import Figures, figures
+from tidegate.cli.report.page import WORDS, as_html
+from tidegate.core.offers.allocation import Use
+from tidegate.wire.catalogue import load_catalogue
+
+TYPES = {name: row.instance_type for name, row in load_catalogue().items()}
+
+
+@pytest.fixture(scope="module")
+def weeks() -> tuple[Figures, Figures]:
+    """This one, and the one before."""
+    given = (*two_weeks(), TYPES)
+    middle_s = NOW_S - 7 * DAY_S
+    return figures(*given, middle_s, NOW_S), figures(*given, NOW_S - 14 * DAY_S, middle_s)
+
+
+@pytest.fixture(scope="module")
+def page(weeks: tuple[Figures, Figures], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("report") / "week.html"
+    found.write_text(as_html("dev", *weeks))
+    return found
+
+
+def test_both_weeks_are_the_bill(weeks: tuple[Figures, Figures]) -> None:
+    bills, _ = two_weeks()
+    billed = sum((each.until_s - each.since_s) / 3600 * each.usd_per_hour for each in bills)
+
+    now, before = weeks
+    assert now.total_usd + before.total_usd == pytest.approx(billed)
+    assert all(each.usd[use] > 0 for each in weeks for use in Use)
+    assert now.used is not None
+    assert 0.1 < now.used < 1
+
+
+def test_waits_are_those_of_runs_that_began_in_the_span(weeks: tuple[Figures, Figures]) -> None:
+    now, _ = weeks
+    began = [run for run in two_weeks()[1] if NOW_S - 7 * DAY_S <= run.started_at_s < NOW_S]
+    waits = sorted(run.wait_s or 0.0 for run in began)
+
+    whole = now.waits[""]
+    assert whole.runs == len(waits) == now.waits["a10g"].runs + now.waits["t4"].runs
+    assert whole.mean_s == pytest.approx(sum(waits) / len(waits))
+    assert waits[int(0.94 * len(waits))] <= whole.p95_s <= waits[int(0.96 * len(waits))]
+
+
+def cells(page: str, name: str) -> list[str]:
+    """The row that begins with this cell."""
+    found = re.search(rf"<tr><td>{re.escape(name)}</td>(.*?)</tr>", page)
+    assert found, name
+    return re.findall(r"<td>(.*?)</td>", found[1])
+
+
+def test_the_page_says_what_the_figures_are(weeks: tuple[Figures, Figures], page: Path) -> None:
+    text, (now, before) = page.read_text(), weeks
+
+    change = f"{now.total_usd / before.total_usd - 1:+.0%}"
+    assert cells(text, "USD") == [f"{now.total_usd:,.2f}", f"{before.total_usd:,.2f}", change]
+    (dearest, *_), pools = now.rows("account"), now.rows("pool")
+    assert cells(text, dearest.name)[0] == f"{dearest.total_usd:,.2f}"
+    for row in pools:
+        assert (
+            [f"{row.usd.get(use, 0.0):,.2f}" for use in WORDS]
+            == re.findall(
+                r"<td>([\d,.]+)</td>",
+                re.search(rf"<th>idle</th>.*?<td>{row.name}</td>(.*?)</tr>", text, re.DOTALL)[1],  # type: ignore[index]
+            )[1:6]
+        )
+    assert "6 others" in text
+
+
+def test_what_users_name_their_jobs_is_text(weeks: tuple[Figures, Figures], page: Path) -> None:
+    assert any(share.run and share.run.name == ODD for each in weeks for share in each.shares)
+    dear = Figures(
+        weeks[0].since_s,
+        weeks[0].until_s,
+        tuple(s for each in weeks for s in each.shares if s.run and s.run.name == ODD),
+        {},
+    )
+
+    shown = as_html("<dev>", dear, weeks[1])
+    assert escape(ODD, quote=False) in shown
+    for text in (shown, page.read_text()):
+        assert "<script" not in text
+        assert "http" not in text
+
+
+def test_a_span_in_which_nothing_was_bought_is_a_page_too() -> None:
+    nothing = figures([], [], TYPES, NOW_S - DAY_S, NOW_S)
+
+    shown = as_html("dev", nothing, nothing)
+    assert cells(shown, "USD") == ["0.00", "0.00", ""]
+    assert nothing.used is None
+
+
+def test_a_browser_draws_it_on_a_desk_and_on_a_phone(page: Path) -> None:
+    if shutil.which("chromium") is None:
+        pytest.skip("Debian's package chromium is not installed (scripts/setup.sh adds it)")
+    for width in (1000, 400):
+        picture = page.parent / f"{width}.png"
+        shown = browse(page, f"--window-size={width},1200", f"--screenshot={picture}")
+        assert "CONSOLE" not in shown.stderr
+        _, _, colours = pixels(picture)
+        for colour in ("1f6f8b", "5b8c5a"):  # jobs, and what is unused beside them
+            assert colours.get(colour, 0) > 100, (width, colour)
+
+
+def test_the_command_writes_the_page_of_a_living_cluster(counted: Town, tmp_path: Path) -> None:
+    node = bought_node(counted)
+    (tmp_path / "runs").write_text(line(node.instance_id, node.launched_at_s - 5))
+    out = tmp_path / "week.html"
+
+    result = counted.ask("report", "--out", str(out))
+    assert result.exit_code == 0, result.output
+    assert "USD since 7d" in result.output
+    assert len(cells(out.read_text(), "ada")) == 4
+    assert counted.ask("report", "--out", "-").output.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--out", "/nowhere/week.html"), "there is no directory"),
+        (("--out", "-", "--since", "soon"), "neither a span like 7d nor a day"),
+        ((), "--out"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(counted: Town, words, says) -> None:
+    result = counted.ask("report", *words)
+
+    assert result.exit_code in (1, 2)
+    assert says in result.output
+
+
+def test_without_accounting_the_remedy_is_told(town: Town) -> None:
+    result = town.ask("report", "--out", "-")
+
+    assert result.exit_code == 1
+    assert "add accounting: true to slurm" in result.output

@@ -1,0 +1,47 @@
+"""What nodes cost and who ran on them: the ledger's bill and the head's sacct."""
+
+from collections.abc import Mapping
+
+from tidegate.adapters.slurm_accounting import SlurmAccounting
+from tidegate.cli.head import head_shell
+from tidegate.cli.live import bills
+from tidegate.core.model.ec2 import InstanceType
+from tidegate.core.model.errors import BadConfig
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.ledger import Bill
+from tidegate.core.offers.allocation import Run
+from tidegate.wire.catalogue import load_catalogue
+from tidegate.wire.config import ClusterFile
+from tidegate.wiring.resources import Clients
+
+
+@frozen
+class Ran:
+    """Lines of the bill and runs of jobs, until a moment in epoch seconds; both may begin before
+    what was asked for. `types`: every instance type, by name.
+    """
+
+    bills: tuple[Bill, ...]
+    runs: tuple[Run, ...]
+    types: Mapping[str, InstanceType]
+    until_s: float
+
+
+def require_accounting(file: ClusterFile) -> None:
+    """Errors: BadConfig, Slurm keeps none."""
+    if not file.slurm.has_accounting:
+        raise BadConfig(
+            "who ran what is known by Slurm's accounting, which this cluster does not keep: add"
+            " accounting: true to slurm; cost --spent tells what nodes have cost without it"
+        )
+
+
+def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ran:
+    """All since then. Errors: BadConfig, Throttled, NotAuthorized; SlurmUnavailable and Permanent
+    of the head.
+    """
+    require_accounting(file)
+    billed, until_s = bills(file, since_s, clients)
+    runs = SlurmAccounting(head_shell(file, clients)).runs(since_s, until_s)
+    types = {name: row.instance_type for name, row in load_catalogue().items()}
+    return Ran(billed, runs, types, until_s)
