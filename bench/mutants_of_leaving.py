@@ -63,8 +63,8 @@ FAULTS_OF_LEAVING = (
         "a node that ended is counted twice",
         (
             "service/apply.py",
-            "            if record.instance_id in ours and record.ended_at_s is None:",
-            "            if record.instance_id in ours:",
+            "            if name in ours and record.ended_at_s is None:",
+            "            if name in ours:",
         ),
         (
             "sim/ledger.py",

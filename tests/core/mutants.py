@@ -145,8 +145,8 @@ MUTANTS = (
     ),
     Mutant(
         "passes/gangs.py",
-        "    if is_waiting:\n        _keep",
-        "    if False:\n        _keep",
+        "        if gang.is_complete and not gang.is_there:\n            held",
+        "        if False:\n            held",
         "test_gates.py::test_an_open_node_is_drained_for_the_gang_until_a_boot_must_have_ended",
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = (
         "test_markets.py::test_nodes_of_a_block_are_drained_40_minutes_before_its_end",
     ),
     Mutant(
-        "passes/work.py",
+        "planner.py",
         "rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}",
         "rank = {Launch: 0, Terminate: 1, Resume: 2, Send: 3}",
         "test_packing.py::test_orders_and_ends_come_before_purchases",

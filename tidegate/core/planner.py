@@ -6,7 +6,7 @@ nodes, then nodes in flight, then new ones), open complete gangs, keep what a po
 buy spare nodes, release the idle.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -14,13 +14,14 @@ from tidegate.core.buy.launches import LAUNCHES_MAX, owned
 from tidegate.core.demand.demand import holds, in_order
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import lessons, with_lessons
-from tidegate.core.model.plan import Plan, Unmet
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.plan import Action, Plan, Resume, Send, Terminate, Unmet
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.constrain import keep_off_spot
 from tidegate.core.passes.doubt import count_doubt, finish_launches
 from tidegate.core.passes.futile import held_back, watch_waiting
-from tidegate.core.passes.gangs import open_gangs
+from tidegate.core.passes.gangs import keep_for_gangs, open_gangs
 from tidegate.core.passes.idle import keep_warm, release_idle
 from tidegate.core.passes.nodes import (
     bury,
@@ -40,9 +41,7 @@ from tidegate.core.passes.silence import replacements
 from tidegate.core.passes.spares import buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.vain import watch_vain
-from tidegate.core.passes.work import Work
-
-type Pass = Callable[[Work], None]
+from tidegate.core.passes.work import Pass, Work, after
 
 PASSES: tuple[Pass, ...] = (
     count_doubt,
@@ -57,6 +56,7 @@ PASSES: tuple[Pass, ...] = (
     retire,
     want_spares,
     serve_queue,
+    keep_for_gangs,
     open_gangs,
     release_outdated,
     keep_warm,
@@ -107,17 +107,13 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     stale = snapshot.staleness
     if stale:
         fleet = members(snapshot)
-        work = Work(snapshot, launches_max, fleet)
-        for run in PASSES_IN_SILENCE:
-            run(work)
-        work.actions.extend(replacements(snapshot, fleet, launches_max))
-        return Plan(work.sorted_actions(), (), (), (stale,))
+        work = after(PASSES_IN_SILENCE, Work(snapshot, launches_max, fleet))
+        actions = (*work.decided, *replacements(snapshot, fleet, launches_max))
+        return Plan(_sorted(actions), (), (), (stale,))
     work = considered(snapshot, launches_max)
-    work.actions.extend(
-        owned(work.launch_builder.launches(str(snapshot.epoch)), work.digest.reading.jobs)
-    )
+    launches = work.launch_builder.launches(str(snapshot.epoch))
     return Plan(
-        work.sorted_actions(),
+        _sorted((*work.decided, *owned(launches, work.digest.reading.jobs))),
         tuple(work.queue.served[key] for key in sorted(work.queue.served)),
         tuple(work.queue.unmet[key] for key in sorted(work.queue.unmet)),
         is_cut=work.launch_builder.is_cut,
@@ -130,8 +126,14 @@ def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
     work = _served(with_lessons(snapshot, learns), fleet, launches_max)
-    work.actions = [*learns, *work.actions]  # what the passes learn is the same and more
+    work.decided = (*learns, *work.decided)  # what the passes learn is the same and more
     return work
+
+
+def _sorted(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
+    rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
+    return tuple(sorted(actions, key=lambda action: rank.get(type(action), 4)))
 
 
 def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Work:
@@ -144,9 +146,7 @@ def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> W
     passed_over = held_back(snapshot)
     attempts_max = _attempts_max(snapshot)
     for attempt in range(1, attempts_max + 1):
-        work = Work(snapshot, launches_max, fleet, Queue(passed_over))
-        for run in PASSES:
-            run(work)
+        work = after(PASSES, Work(snapshot, launches_max, fleet, Queue(passed_over)))
         refused = work.queue.refused
         reading = work.digest.reading
         has_caps = bool(reading.associations or reading.licences)

@@ -1,6 +1,6 @@
 """Jobs that Slurm must not start on spot: interruptions would cost them more than spot saves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from tidegate.core.demand.constraint import with_feature
@@ -10,6 +10,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import Catalogue, entry, gres, vector
 from tidegate.core.passes.work import Work
@@ -20,7 +21,7 @@ NAMES_MAX = 200
 STEADY = Market.ON_DEMAND.feature
 
 
-def keep_off_spot(work: Work) -> None:
+def keep_off_spot(work: Work) -> Iterator[Action]:
     """Have such jobs ask for what nobody takes back, while there are spot nodes to start on.
 
     Slurm starts what waits on whatever has room. A job's constraint is the one thing by which it
@@ -43,7 +44,7 @@ def keep_off_spot(work: Work) -> None:
     if names:
         why = "interruptions would cost it more than spot saves"
         chosen = tuple(names)[:NAMES_MAX]
-        work.send(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
+        yield work.order(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
 
 
 @frozen

@@ -1,6 +1,6 @@
 """Launches in doubt: their planner died, and what EC2 gave is still to be found out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import bin_of_any, bin_of_type
@@ -9,7 +9,7 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
-from tidegate.core.model.plan import Resume
+from tidegate.core.model.plan import Action, Resume
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.loss import asked
@@ -25,7 +25,7 @@ def count_doubt(work: Work) -> None:
         _count_in_doubt(work, record)
 
 
-def finish_launches(work: Work) -> None:
+def finish_launches(work: Work) -> Iterator[Action]:
     """Pick up launches whose planner died.
 
     What it meant to end before it bought may live on: over a limit nothing more is bought,
@@ -45,7 +45,7 @@ def finish_launches(work: Work) -> None:
         # Another planner that is about to ask EC2 has its time as the first one had.
         if work.snapshot.now_s - (record.taken_at_s or record.created_at_s) >= lease_s:
             reason = f"recorded {age_s:.0f} s ago and never finished: its planner died"
-            work.actions.append(Resume(launch.launch_id, reason, may_buy=may_buy))
+            yield Resume(launch.launch_id, reason, may_buy=may_buy)
 
 
 def _is_held(work: Work, launch: Launch) -> bool:

@@ -5,13 +5,14 @@ and again, so after three scheduling passes it is passed over for 5, then 15, th
 or until its request or its limits change.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 
 from tidegate.core.demand.accounting import covers
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.plan import Unmet, Watch
+from tidegate.core.model.plan import Action, Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading, holders
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
@@ -49,7 +50,7 @@ def passed_over(stuck: Stuck, now_s: float) -> Unmet:
     return Unmet(stuck.job_id, said, (WhyNot(kind, said, until_s=stuck.until_s),))
 
 
-def watch_waiting(work: Work) -> None:
+def watch_waiting(work: Work) -> Sequence[Action]:
     """Note which served jobs Slurm leaves waiting beside nodes that have been idle for long."""
     now_s, held = work.snapshot.now_s, holders(work.digest.reading.jobs)
     idle = {
@@ -61,7 +62,7 @@ def watch_waiting(work: Work) -> None:
         and work.digest.written_at_s - node.last_busy_at_s >= PASSES_MAX * PASS_S
     }
     if not idle:
-        return
+        return ()
     known = {each.job_id: each for each in work.snapshot.stuck}
     jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
     watches: list[Watch] = []
@@ -71,7 +72,7 @@ def watch_waiting(work: Work) -> None:
             watch = _watch(known.get(job_id), job_id, asked, now_s)
             if watch is not None:
                 watches.append(watch)
-    work.actions.extend(watches[:WATCHES_MAX])
+    return watches[:WATCHES_MAX]
 
 
 def _watch(before: Stuck | None, job_id: str, asked: str, now_s: float) -> Watch | None:

@@ -4,7 +4,7 @@ Nodes bought for a gang join drained. Nodes that were open already are drained w
 others boot: what Slurm keeps as their drain reason is all that has to be remembered.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind, PendingOrder
+from tidegate.core.model.plan import Action
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
 from tidegate.core.passes.queue import Gang, Part
@@ -134,11 +135,7 @@ def _first_incomplete(work: Work, gang: Gang) -> Part | None:
 
 
 def _note_served(work: Work, gang: Gang) -> None:
-    held = [each for part in gang.parts for each in part.held]
-    is_waiting = any(part.bought for part in gang.parts)
-    is_waiting |= any(each.kind is not BinKind.EXISTING for each in held)
-    if is_waiting:
-        _keep(work, gang, [each for each in held if each.kind is BinKind.EXISTING])
+    is_waiting = not gang.is_there
     for part in gang.parts:
         reason = "nodes that fit are up: Slurm will start it"
         if part.bought:
@@ -187,7 +184,15 @@ def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
     return False
 
 
-def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
+def keep_for_gangs(work: Work) -> Iterator[Action]:
+    """Close open nodes that complete gangs count on while the rest of each is on its way."""
+    for gang in work.queue.gangs:
+        if gang.is_complete and not gang.is_there:
+            held = [each for part in gang.parts for each in part.held]
+            yield from _keep(work, gang, [b for b in held if b.kind is BinKind.EXISTING])
+
+
+def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:
     """Start no other job on open nodes that the gang counts on while the rest boots."""
     now_s = work.snapshot.now_s
     members = {each.member.instance_id: each.member for each in work.judged}
@@ -202,7 +207,7 @@ def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> None:
         until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
         why = f"kept for gang {gang.key}"
         kept = DrainReason(DrainCode.KEPT, why, gang.key, until_s)
-        work.send(OrderKind.DRAIN, names, kept, only_if=("IDLE",))
+        yield work.order(OrderKind.DRAIN, names, kept, only_if=("IDLE",))
 
 
 def give_back(work: Work, gang: Gang) -> None:
@@ -211,7 +216,7 @@ def give_back(work: Work, gang: Gang) -> None:
         part.give_back(work.bins)
 
 
-def open_gangs(work: Work) -> None:
+def open_gangs(work: Work) -> Iterator[Action]:
     """Undrain the members of each complete gang in one command; free those of gone gangs."""
     waiting: dict[str, list[Gang]] = {}
     for gang in work.queue.gangs:
@@ -223,10 +228,10 @@ def open_gangs(work: Work) -> None:
         there = [gang for gang in gangs if gang.is_there and not _is_closing(work, gang)]
         names, why = _to_open(gangs, there, key, bins)
         if not _is_opening(work, names):
-            _open(work, names, why)
+            yield from _open(work, names, why)
 
 
-def _open(work: Work, names: Sequence[str], why: DrainReason) -> None:
+def _open(work: Work, names: Sequence[str], why: DrainReason) -> Iterator[Action]:
     """One command for all that share a drain reason; gates have none and go with any."""
     nodes = {node.name: node for node in work.digest.reading.nodes}
     reasons = sorted({nodes[name].reason for name in names} - {""})
@@ -234,7 +239,7 @@ def _open(work: Work, names: Sequence[str], why: DrainReason) -> None:
         with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
         chosen = tuple(name for name in names if nodes[name].reason in with_gates)
         text = reason or why
-        work.send(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
+        yield work.order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
 
 
 def _is_closing(work: Work, gang: Gang) -> bool:

@@ -1,6 +1,7 @@
 """Nodes that no job needs: which a pool keeps, and which go."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from tidegate.core.buy.bins import Bin
 from tidegate.core.fleet import idle_time
@@ -12,6 +13,7 @@ from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.retire import above_minimum, least_nodes
@@ -82,7 +84,7 @@ def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
     return max(count, 0)
 
 
-def release_idle(work: Work) -> None:
+def release_idle(work: Work) -> Iterator[Action]:
     """Let go of nodes that no pending job will use and that idled for their pool's time."""
     idle = [j for j in work.judged if j.use is Use.CAPACITY and j.member.is_idle]
     if not idle:
@@ -131,7 +133,7 @@ def release_idle(work: Work) -> None:
             by_reason.setdefault(reason, []).append(node.name)
     _clear(work, prepaid, above, by_reason)
     for reason, names in sorted(by_reason.items()):
-        work.send(
+        yield work.order(
             OrderKind.RELEASE,
             tuple(sorted(names)),
             DrainReason(DrainCode.EMPTY, reason),

@@ -1,6 +1,6 @@
 """Passes over every node that is ours."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from tidegate.core.passes.doubt import dearest, doubted
 from tidegate.core.passes.work import ANY_STATE, Work
 
 
-def end_released(work: Work) -> None:
+def end_released(work: Work) -> Iterator[Action]:
     """Nodes that Slurm has already let go may end even while the head is silent."""
     released = [
         member.instance_id
@@ -43,10 +43,10 @@ def end_released(work: Work) -> None:
         and member.instance.is_alive
     ]
     if released:
-        work.actions.append(Terminate(tuple(released), "released by Slurm"))
+        yield Terminate(tuple(released), "released by Slurm")
 
 
-def judge_nodes(work: Work) -> None:
+def judge_nodes(work: Work) -> Iterator[Action]:
     """What each node is good for, what it costs, and what room it has."""
     snapshot = work.snapshot
     in_doubt = doubted(snapshot)
@@ -55,15 +55,13 @@ def judge_nodes(work: Work) -> None:
     for each in work.judged:
         _debit(work, each.member, in_doubt)
         _add_bin(work, each)
-    work.actions.extend(
-        _merged(
-            action
-            for each in work.judged
-            for action in each.actions
-            if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
-        )
-    )
     _bound_launches(work, in_doubt)
+    yield from _merged(
+        action
+        for each in work.judged
+        for action in each.actions
+        if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
+    )
 
 
 def _merged(actions: Iterable[Action]) -> list[Action]:
@@ -151,7 +149,7 @@ def _lossy(work: Work, pool: Pool, offering: Offering) -> Callable[[Need], bool]
     return partial(work.offer_groups.losses.is_lossy, pool, offering)
 
 
-def save_jobs(work: Work) -> None:
+def save_jobs(work: Work) -> Iterator[Action]:
     """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
     snapshot, timings = work.snapshot, work.snapshot.cluster.timings
     notices = tuple(
@@ -162,7 +160,7 @@ def save_jobs(work: Work) -> None:
     if not notices:
         return
     for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
-        work.actions.append(Send(order, RECLAIMED))
+        yield Send(order, RECLAIMED)
 
 
 def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
@@ -189,7 +187,7 @@ def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
     return at_s if at_s > now_s else now_s + snapshot.cluster.timings.spot_notice_s
 
 
-def end_jobs(work: Work) -> None:
+def end_jobs(work: Work) -> Iterator[Action]:
     """Signal and requeue what still runs when a stopped cluster waits for it no longer.
 
     It is as with a spot reclaim: jobs that ask for it hear of it two minutes before.
@@ -211,10 +209,10 @@ def end_jobs(work: Work) -> None:
     margin_s = timings.requeue_margin_s + late_s
     hurried = replace(timings, requeue_margin_s=margin_s)
     for order in saves(notices, work.digest.reading, now_s, hurried, wanted.reason):
-        work.actions.append(Send(order, wanted.reason))
+        yield Send(order, wanted.reason)
 
 
-def order_out(work: Work) -> None:
+def order_out(work: Work) -> Iterator[Action]:
     """Release nodes of no use on which nothing runs; start no new job on the others.
 
     Nodes whose instance is gone leave with whatever seems to run on them.
@@ -241,9 +239,9 @@ def order_out(work: Work) -> None:
                 key = _Ordered(each.order, each.drain_reason, is_budgeted, lives, each.despite)
                 alike.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
-            work.send(OrderKind.DRAIN, (node.name,), each.drain_reason)
+            yield work.order(OrderKind.DRAIN, (node.name,), each.drain_reason)
     for key in sorted(alike, key=lambda key: (key.kind, key.reason.sentence, *key[2:])):
-        work.send(
+        yield work.order(
             key.kind,
             tuple(sorted(alike[key])),
             key.reason,
@@ -263,11 +261,11 @@ class _Ordered(NamedTuple):
     despite: str
 
 
-def reprice(work: Work) -> None:
+def reprice(work: Work) -> Iterator[Action]:
     """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
     or has ended, or the spot price changed. What ends in this plan is counted at its end.
     """
-    ending = {name for a in work.actions if isinstance(a, Terminate) for name in a.instance_ids}
+    ending = {name for a in work.decided if isinstance(a, Terminate) for name in a.instance_ids}
     for member in work.fleet:
         record, instance = member.record, member.instance
         if record is None or instance is None or not instance.is_alive:
@@ -277,10 +275,10 @@ def reprice(work: Work) -> None:
         usd = usd_per_hour(work.snapshot, member)
         if usd != record.usd_per_hour:
             reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
-            work.actions.append(Reprice(member.instance_id, usd, reason))
+            yield Reprice(member.instance_id, usd, reason)
 
 
-def bury(work: Work) -> None:
+def bury(work: Work) -> Iterator[Action]:
     """Delete dead nodes that only Slurm still knows: they died as they joined."""
     known = {each.member.instance_id for each in work.judged}
     pools = {pool.name for pool in work.snapshot.cluster.pools}
@@ -294,14 +292,16 @@ def bury(work: Work) -> None:
     )
     if names:
         gone = DrainReason(DrainCode.GONE, "its instance is gone for good")
-        work.send(OrderKind.RELEASE, names, gone)
+        yield work.order(OrderKind.RELEASE, names, gone)
 
 
-def reopen(work: Work) -> None:
+def reopen(work: Work) -> Iterator[Action]:
     """Undrain what was drained for a while; the guard is the reason it was drained with."""
     for reason, names in sorted(_to_reopen(work.judged, work.snapshot.now_s).items()):
         why = sentence_of(reason)
-        work.send(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why)
+        yield work.order(
+            OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why
+        )
 
 
 def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import span
 from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.passes.departures import Outdated
@@ -42,7 +43,7 @@ PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
 )
 
 
-def retire(work: Work) -> None:
+def retire(work: Work) -> Iterator[Action]:
     """Choose the nodes that go under the budgets; drain busy ones that their pool can spare.
 
     Before the queue is served, so that no job counts on them. An idle one waits until the
@@ -67,9 +68,9 @@ def retire(work: Work) -> None:
             work.departures.idle.append(each)
         elif joined[pool.name] > least_nodes(work, pool):
             joined[pool.name] -= 1
-            _drain(work, each)
+            yield from _drain(work, each)
         else:
-            _replace(work, each)
+            yield from _replace(work, each)
 
 
 def how_far(work: Work, each: Outdated) -> Roll:
@@ -116,7 +117,7 @@ def candidates(work: Work) -> Iterator[Outdated]:
                 yield Outdated(judged, node, pools[judged.member.pool], reason, why)
 
 
-def release_outdated(work: Work) -> None:
+def release_outdated(work: Work) -> Iterator[Action]:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
     them; the others wait for a new one.
     """
@@ -130,18 +131,18 @@ def release_outdated(work: Work) -> None:
             continue
         if above[each.pool.name] > 0:
             above[each.pool.name] -= 1
-            _go(work, each)
+            yield from _go(work, each)
         else:
-            _replace(work, each)
+            yield from _replace(work, each)
 
 
-def _replace(work: Work, each: Outdated) -> None:
+def _replace(work: Work, each: Outdated) -> Iterator[Action]:
     """New before old; old before new where nothing new may stand beside it."""
     if _has_room(work, each):
         work.departures.replacing.append(each)
     else:
         why = f"{each.why}; a limit or a reservation has no room for a new one beside it"
-        _go(work, replace(each, why=why))
+        yield from _go(work, replace(each, why=why))
 
 
 def least_nodes(work: Work, pool: Pool) -> int:
@@ -159,22 +160,22 @@ def above_minimum(work: Work) -> Counter[str]:
     return above
 
 
-def _go(work: Work, each: Outdated) -> None:
+def _go(work: Work, each: Outdated) -> Iterator[Action]:
     if each.judged.member.is_idle:
         _forget(work, each)
         if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
             names = (each.node.name,)
             reason = each.drain_reason
-            work.send(OrderKind.RELEASE, names, reason, only_if=("IDLE",), is_budgeted=True)
+            yield work.order(OrderKind.RELEASE, names, reason, only_if=("IDLE",), is_budgeted=True)
     else:
-        _drain(work, each)
+        yield from _drain(work, each)
 
 
-def _drain(work: Work, each: Outdated) -> None:
+def _drain(work: Work, each: Outdated) -> Iterator[Action]:
     """No new job starts there; what runs there is waited for."""
     _forget(work, each)
     if not each.judged.member.has_order(OrderKind.DRAIN, work.snapshot.now_s):
-        work.send(OrderKind.DRAIN, (each.node.name,), each.drain_reason, is_budgeted=True)
+        yield work.order(OrderKind.DRAIN, (each.node.name,), each.drain_reason, is_budgeted=True)
 
 
 def _forget(work: Work, each: Outdated) -> None:

@@ -5,14 +5,14 @@ be as bad. So a job's nodes are replaced twice at most, then nothing is bought f
 60 minutes, with one try in between, or until its request or its limits change.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, code_of
-from tidegate.core.model.plan import Watch
+from tidegate.core.model.plan import Action, Watch
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, passed_over, request
@@ -22,14 +22,14 @@ from tidegate.core.passes.work import Work
 SICK_LAUNCHES_MAX = 2
 
 
-def watch_sick(work: Work) -> None:
+def watch_sick(work: Work) -> Sequence[Action]:
     """Note which waiting jobs have had launches of which every node that is left is unhealthy.
 
     Before the queue is served: what is bought for a job in this plan is too much already.
     """
     sick = _sick_launches(work.judged, work.snapshot.cluster.health_reasons)
     if not sick:
-        return
+        return ()
     known = {each.job_id: each for each in work.snapshot.stuck}
     reading = work.digest.reading
     watches: list[Watch] = []
@@ -42,7 +42,7 @@ def watch_sick(work: Work) -> None:
                 if watch.stuck.until_s > work.snapshot.now_s:
                     why = passed_over(watch.stuck, work.snapshot.now_s)
                     work.queue.passed_over[job.job_id] = why
-    work.actions.extend(watches[:WATCHES_MAX])
+    return watches[:WATCHES_MAX]
 
 
 def _sick_launches(

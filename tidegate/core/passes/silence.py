@@ -10,7 +10,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.doubt import count_doubt
 from tidegate.core.passes.nodes import judge_nodes
 from tidegate.core.passes.serve import serve_queue
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.work import Work, after
 
 
 def replacements(
@@ -28,9 +28,8 @@ def replacements(
     jobs = [job for job in digest.reading.jobs if job.is_running and taken & set(job.node_names)]
     reading = replace(digest.reading, jobs=tuple(jobs))
     seen = replace(snapshot, digest=replace(digest, reading=reading))
-    work = Work(seen, launches_max, fleet)
-    for run in (count_doubt, judge_nodes, serve_queue):
-        run(work)  # what else they would do waits for the head
+    # What else they would do waits for the head.
+    work = after((count_doubt, judge_nodes, serve_queue), Work(seen, launches_max, fleet))
     return tuple(owned(work.launch_builder.launches(str(snapshot.epoch)), jobs))
 
 

@@ -19,7 +19,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market
-from tidegate.core.model.plan import Learn
+from tidegate.core.model.plan import Action, Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory
 from tidegate.core.model.slurm import Reading, Shape
 from tidegate.core.model.why import Why
@@ -39,7 +39,7 @@ type PoolType = tuple[str, str]
 """A pool and one of its instance types."""
 
 
-def learn_arrivals(work: Work) -> None:
+def learn_arrivals(work: Work) -> Iterator[Action]:
     """Count the jobs that have come since the last plan, by the node each would be bought."""
     cluster = work.snapshot.cluster
     if not cluster.waiting.most_usd:
@@ -57,7 +57,7 @@ def learn_arrivals(work: Work) -> None:
         found[pool] = history_of(work.snapshot, pool)
     for history in found.values():
         said = f"pool {history.pool}: which nodes jobs came for"
-        work.actions.append(Learn(replace(history, newest_job=newest), said))
+        yield Learn(replace(history, newest_job=newest), said)
 
 
 def want_spares(work: Work) -> None:

@@ -6,7 +6,7 @@ on cheaper ones is closed, drained with a reason of our own, and opened for a jo
 it. Nothing that runs is touched.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import log2
 
@@ -18,7 +18,7 @@ from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.plan import Send
+from tidegate.core.model.plan import Action, Send
 from tidegate.core.offers.cost import UNKNOWN_S
 from tidegate.core.passes.queue import Gang
 from tidegate.core.passes.work import ANY_STATE, Work
@@ -30,9 +30,9 @@ CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
 REOPEN = 0.5
 
 
-def steer(work: Work) -> None:
+def steer(work: Work) -> Iterator[Action]:
     """Close, open and weigh nodes after all that the plan has decided already."""
-    ordered = {n for a in work.actions if isinstance(a, Send) for n in a.order.names}
+    ordered = {n for a in work.decided if isinstance(a, Send) for n in a.order.names}
     steered = [
         each
         for each in work.judged
@@ -47,10 +47,10 @@ def steer(work: Work) -> None:
     if work.steering.is_mixed:
         bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
-        _open(work, paired, kept)
-        _close(work, paired, kept)
+        yield from _open(work, paired, kept)
+        yield from _close(work, paired, kept)
     if num_open > 1:
-        _weigh(work, steered, kept)
+        yield from _weigh(work, steered, kept)
 
 
 def _has_any_order(member: Member, now_s: float) -> bool:
@@ -72,7 +72,7 @@ def _kept_pools(work: Work) -> set[str]:
 type Pairs = Sequence[tuple[Judged, Bin]]
 
 
-def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
+def _open(work: Work, paired: Pairs, kept: Container[str]) -> Iterator[Send]:
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
     held = {n for gang in work.queue.gangs if not gang.is_there for n in gang.held_names}
     by_why: dict[tuple[str, str], list[str]] = {}
@@ -92,14 +92,14 @@ def _open(work: Work, paired: Pairs, kept: Container[str]) -> None:
             why = "its jobs need it for long enough"
         by_why.setdefault((why, node.reason), []).append(found.name)
     for (why, reason), names in sorted(by_why.items()):
-        work.send(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
+        yield work.order(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
 
 
 def _may_lose(work: Work, found: Bin) -> bool:
     return work.steering.lets_in(found) or work.steering.is_threatened(found, REOPEN)
 
 
-def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
+def _close(work: Work, paired: Pairs, kept: Container[str]) -> Iterator[Send]:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
     there = {n for gang in work.queue.gangs if gang.is_complete for n in gang.held_names}
     closing: list[str] = []
@@ -113,13 +113,13 @@ def _close(work: Work, paired: Pairs, kept: Container[str]) -> None:
         if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.steering.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
     if closing:
-        work.send(OrderKind.DRAIN, tuple(closing), CLOSED, only_if=ANY_STATE)
+        yield work.order(OrderKind.DRAIN, tuple(closing), CLOSED, only_if=ANY_STATE)
     if booting:
         # No guard: such a drain lasts, and meets the node as it joins.
-        work.send(OrderKind.DRAIN, tuple(booting), CLOSED)
+        yield work.order(OrderKind.DRAIN, tuple(booting), CLOSED)
 
 
-def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
+def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> Iterator[Send]:
     """Tell Slurm what one more job would cost on each open node, where that has changed."""
     kinds = work.steering.about
     count = sum(kind.count for kind in kinds)
@@ -143,7 +143,7 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> None:
             by_weight.setdefault(weight, []).append(name)
     for weight, names in sorted(by_weight.items()):
         why = f"its weight follows what one more job would cost there ({weight})"
-        work.send(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
+        yield work.order(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
 
 
 def _part_by_part(gang: Gang, wanted: dict[str, int]) -> None:

@@ -5,7 +5,7 @@ it has booted a job behind it, for which a node is there, has taken the place. S
 are bought twice, then nothing is for 5, 15, 60 minutes, with one try in between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.accounting import covers
@@ -13,7 +13,7 @@ from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import OrderKind
-from tidegate.core.model.plan import Send, Watch
+from tidegate.core.model.plan import Action, Send, Watch
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, request
@@ -22,7 +22,7 @@ from tidegate.core.passes.work import Work
 VAIN_LAUNCHES_MAX = 2
 
 
-def watch_vain(work: Work) -> None:
+def watch_vain(work: Work) -> Sequence[Action]:
     """Note which waiting jobs this plan lets the nodes go of that were bought for them."""
     launches: dict[str, set[str]] = {}
     for member in _let_go(work):
@@ -30,7 +30,7 @@ def watch_vain(work: Work) -> None:
         for job_id in record.for_jobs if record and _is_unused(work, member) else ():
             launches.setdefault(job_id, set()).add(record.launch_id if record else "")
     if not launches:
-        return
+        return ()
     known = {each.job_id: each for each in work.snapshot.stuck}
     reading, watches = work.digest.reading, list[Watch]()
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
@@ -39,7 +39,7 @@ def watch_vain(work: Work) -> None:
             watches += _watch(
                 known.get(job.job_id), job, asked, launches[job.job_id], work.snapshot.now_s
             )
-    work.actions.extend(watches[:WATCHES_MAX])
+    return watches[:WATCHES_MAX]
 
 
 def _is_over_a_cap(work: Work, job: Job) -> bool:
@@ -57,7 +57,7 @@ def _is_over_a_cap(work: Work, job: Job) -> bool:
 def _let_go(work: Work) -> Iterator[Member]:
     names = {
         name
-        for each in work.actions
+        for each in work.decided
         if isinstance(each, Send) and each.order.kind is OrderKind.RELEASE
         if code_of(each.order.text) is DrainCode.EMPTY
         for name in each.order.names

@@ -1,6 +1,6 @@
 """The working state of one plan: its named parts, and the orders that it sends."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 
 from tidegate.core.buy.bins import Bins
@@ -15,9 +15,8 @@ from tidegate.core.model.cluster import account_scope
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Launch
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Action, Resume, Send, Terminate
+from tidegate.core.model.plan import Action, Send
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.limits import Usage
@@ -45,8 +44,9 @@ class Work:
     """What the passes of one plan share; nothing of it outlives the plan.
 
     `fleet`: every node that is ours, and `judged`: what each is good for. `spares`: by pool and
-    instance type. The accounts: `usage` of limits and budgets in money, `bins` of room for jobs,
-    `allowance` of the nodes that may leave of our own accord.
+    instance type. `decided`: what the passes before this one do. The accounts: `usage` of limits
+    and budgets in money, `bins` of room for jobs, `allowance` of the nodes that may leave of our
+    own accord.
     """
 
     snapshot: Snapshot
@@ -63,7 +63,7 @@ class Work:
     departures: Departures = field(default_factory=Departures)
     steering: Steering = field(init=False)
     spares: dict[tuple[str, str], Spares] = field(default_factory=dict)
-    actions: list[Action] = field(default_factory=list)
+    decided: tuple[Action, ...] = ()
     _num_orders: int = 0
 
     def __post_init__(self, launches_max: int) -> None:
@@ -84,7 +84,7 @@ class Work:
         """The present on the head's clock."""
         return self.digest.written_at_s + self.snapshot.digest_age_s
 
-    def send(
+    def order(
         self,
         kind: OrderKind,
         names: tuple[str, ...],
@@ -95,8 +95,8 @@ class Work:
         why: str = "",
         is_budgeted: bool = False,
         despite: str = "",
-    ) -> None:
-        """Send an order. `why`: the reason for people, if `text` is no drain reason."""
+    ) -> Send:
+        """The next order. `why`: the reason for people, if `text` is no drain reason."""
         order = Order(
             order_id=f"{self.snapshot.epoch}-o{self._num_orders}",
             kind=kind,
@@ -109,7 +109,7 @@ class Work:
         )
         self._num_orders += 1
         said = why or (text.sentence if isinstance(text, DrainReason) else text)
-        self.actions.append(Send(order, said, is_budgeted))
+        return Send(order, said, is_budgeted)
 
     def barred(self, account: str) -> WhyNot | None:
         """The spent budget of the account, if it has one: nothing is bought for its jobs."""
@@ -130,7 +130,13 @@ class Work:
             return (WhyNot(Why.NEXT_PLAN, said),)
         return self.refusals.of(need, nodes)
 
-    def sorted_actions(self) -> tuple[Action, ...]:
-        """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
-        rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
-        return tuple(sorted(self.actions, key=lambda action: rank.get(type(action), 4)))
+
+type Pass = Callable[[Work], Iterable[Action] | None]
+"""What it answers is done; one that answers nothing settles the accounts for those after it."""
+
+
+def after(passes: Iterable[Pass], work: Work) -> Work:
+    """The state after these passes, each of which sees what those before it do."""
+    for run in passes:
+        work.decided += tuple(run(work) or ())
+    return work
