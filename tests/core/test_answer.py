@@ -143,6 +143,7 @@ def test_a_job_for_which_a_node_boots_hears_when_it_comes():
     assert found.headline.endswith("in about 200 s")
     assert found.nodes == (
         "i-1 g4dn.xlarge/us-east-1a/spot: boots for 100 s, EC2 says running, joins in about 200 s",
+        "it pays 0.20 USD an hour for its part of it",
     )
     assert found.pools == (
         "a10g: g5.12xlarge has a10g GPUs, not t4",

@@ -11,6 +11,7 @@ from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
+from tidegate.core.explain.price import price
 from tidegate.core.explain.short import in_short
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdict, Verdicts
@@ -81,7 +82,10 @@ def answer(
         _needs(job, snapshot),
         tuple(_verdict(verdict, verdicts, snapshot, unjudged)),
         tuple(_pools(job, verdict, ours, snapshot)),
-        _shown([*_bought(job, ours, verdicts), *(on_its_way(each, snapshot) for each in ours)]),
+        (
+            *_shown([*_bought(job, ours, verdicts), *(on_its_way(e, snapshot) for e in ours)]),
+            *(price(job, ours, snapshot) if is_served else ()),
+        ),
         (unjudged.remedy,)
         if unjudged
         else (doubted.remedy,)
@@ -151,7 +155,7 @@ def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) 
     on = [each for each in members(snapshot) if each.instance_id in job.node_names]
     state = "runs" if job.is_running else f"is {job.state}"
     where = f" on {', '.join(job.node_names[:3])}" if job.node_names else ""
-    nodes = _shown([on_its_way(each, snapshot) for each in on])
+    nodes = (*_shown([on_its_way(each, snapshot) for each in on]), *price(job, on, snapshot))
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
     warning += "".join(f"; {said}" for each in on if (said := _sick(each, snapshot)))

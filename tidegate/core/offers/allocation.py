@@ -113,7 +113,7 @@ def _of_piece(
 ) -> Iterator[Share]:
     hours, day = (end_s - begin_s) / SECONDS_PER_HOUR, day_of(begin_s).name
     usd, gpu_hours = hours * bill.usd_per_hour, hours * kind.gpus
-    weights = [_weight(run, kind) for run in held]
+    weights = [part_of(kind, run.gpus, run.cpus, run.memory_mib) for run in held]
     # Of what Slurm oversubscribes, and where a requeued run seems to overlap the next one.
     too_much = max(1.0, sum(weights))
     gpus = [min(run.gpus, kind.gpus) for run in held]
@@ -127,9 +127,10 @@ def _of_piece(
         yield Share(bill, rest, None, day, usd_left, gpu_hours_left)
 
 
-def _weight(run: Run, kind: InstanceType) -> float:
-    shares = [run.cpus / kind.vcpus, run.memory_mib / kind.slurm_memory_mib]
-    shares += [run.gpus / kind.gpus] if kind.gpus else []
+def part_of(kind: InstanceType, gpus: float, cpus: float, memory_mib: float) -> float:
+    """Which part of a node of this type pays who holds so much of it: the largest, at most all."""
+    shares = [cpus / kind.vcpus, memory_mib / kind.slurm_memory_mib]
+    shares += [gpus / kind.gpus] if kind.gpus else []
     return min(1.0, max(shares))
 
 

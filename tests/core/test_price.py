@@ -1,0 +1,50 @@
+"""What a job is told that it costs."""
+
+from dataclasses import replace
+
+from tests.make import NOW_S, T4_BIG, instance, job, offering, record, snapshot
+from tidegate.core.explain.price import price
+from tidegate.core.fleet.members import members
+from tidegate.core.model.slurm import Job
+
+HOUR_S = 3600.0
+BIG = offering(T4_BIG)
+
+
+def told(asks: Job, *usd_per_hour: float) -> list[str]:
+    """On as many nodes with four GPUs as there are prices."""
+    names = [f"i-{number}" for number, _ in enumerate(usd_per_hour)]
+    records = [
+        replace(record(name, BIG), usd_per_hour=usd)
+        for name, usd in zip(names, usd_per_hour, strict=True)
+    ]
+    seen = snapshot([asks], instances=[instance(name, BIG) for name in names], records=records)
+    return list(price(asks, members(seen), seen))
+
+
+def test_a_running_job_hears_of_its_part_and_of_what_it_may_come_to():
+    runs = job(1, state="RUNNING", on=["i-0"], time_limit_s=4 * HOUR_S)
+    runs = replace(runs, started_at_s=NOW_S - HOUR_S / 2)
+
+    assert told(runs, 2.0) == [
+        "it pays 0.50 USD an hour for its part of it, 0.25 so far, at most 2.00 by its time limit"
+    ]
+
+
+def test_a_job_whose_nodes_boot_hears_the_same_without_what_was():
+    assert told(job(1, nodes=2, time_limit_s=HOUR_S), 2.0, 4.0) == [
+        "it pays 1.50 USD an hour for its part of them, at most 1.50 by its time limit"
+    ]
+
+
+def test_who_has_the_node_alone_pays_all_of_it():
+    alone = job(1, time_limit_s=None)
+    alone = replace(alone, shape=replace(alone.shape, is_exclusive=True))
+
+    assert told(alone, 2.0) == ["it pays 2.00 USD an hour for its part of it"]
+
+
+def test_of_nodes_that_are_not_known_yet_or_cost_nothing_nothing_is_said():
+    assert told(job(1, nodes=2), 2.0) == []
+    assert told(job(1), 0.0) == []
+    assert told(job(1)) == []
