@@ -116,6 +116,26 @@ def test_a_gang_that_lost_one_node_gets_one() -> None:
     assert [launch.count for launch in bought(seen)] == [1]
 
 
+def test_a_gang_that_would_go_elsewhere_as_a_whole_waits_for_the_head() -> None:
+    """Its pool has no room for one more node; another one has for all of them."""
+    names = ["i-1", "i-2", "i-3"]
+    gang = job(7, nodes=3, gpus=4, gpu_type="a10g", on=names)
+    records = [replace(record(name), pool="a10g", offering=offering(A10G)) for name in names]
+    records[0] = replace(records[0], phase=Phase.INTERRUPTED, reclaim_at_s=NOW_S + 100)
+    full = pool("a10g", (A10G,), limits=Limits(nodes=3))
+    seen = snapshot(
+        [gang],
+        [node(name, A10G, state="ALLOCATED", gpus_alloc=4) for name in names],
+        of=cluster(full, pool("more", (A10G,))),
+        instances=[instance(name, pool="a10g") for name in names],
+        records=records,
+        age_s=SILENT_S,
+    )
+
+    assert bought(seen) == []
+    assert [each.count for each in bought(replace(seen, digest_age_s=1.0))] == [3]
+
+
 def test_what_the_last_digest_would_have_done_waits_for_the_head() -> None:
     idle = replace(BUSY, name="i-2", last_busy_at_s=0.0)
     late = record("i-3", phase=Phase.JOINED)

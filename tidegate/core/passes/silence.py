@@ -1,6 +1,6 @@
 """What is bought while the head is silent: again what AWS takes from running jobs, and no more."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.launches import owned
@@ -30,7 +30,16 @@ def replacements(
     seen = replace(snapshot, digest=replace(digest, reading=reading))
     # What else they would do waits for the head.
     work = after((count_doubt, judge_nodes, serve_queue), Work(seen, launches_max, fleet))
-    return tuple(owned(work.launch_builder.launches(str(snapshot.epoch)), jobs))
+    lost = {job.job_id: len(taken & set(job.node_names)) for job in jobs}
+    launches = work.launch_builder.launches(str(snapshot.epoch))
+    return tuple(owned([each for each in launches if each.count <= _lost(each, lost)], jobs))
+
+
+def _lost(launch: Launch, lost: Mapping[str, int]) -> int:
+    """How many nodes its jobs have lost: a gang that would go elsewhere as a whole has good ones
+    yet, of which the head knows better.
+    """
+    return sum(lost.get(job_id, 0) for job_id in launch.for_jobs)
 
 
 def _taken(snapshot: Snapshot) -> set[str]:
