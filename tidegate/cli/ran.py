@@ -1,6 +1,10 @@
 """What nodes cost and who ran on them: the ledger's bill and the head's sacct."""
 
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
+
+import typer
 
 from tidegate.adapters.slurm_accounting import SlurmAccounting
 from tidegate.cli.head import head_shell
@@ -13,6 +17,9 @@ from tidegate.core.offers.allocation import Run
 from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.config import ClusterFile
 from tidegate.wiring.resources import Clients
+
+# A database of years answers slowly, and a month of jobs is a megabyte through a session.
+SACCT_S = 300.0
 
 
 @frozen
@@ -42,6 +49,9 @@ def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ra
     """
     require_accounting(file)
     billed, until_s = bills(file, since_s, clients)
-    runs = SlurmAccounting(head_shell(file, clients)).runs(since_s, until_s)
+    if sys.stderr.isatty():
+        typer.echo("asking the head who ran what ...", err=True)
+    shell = replace(head_shell(file, clients), timeout_s=SACCT_S)
+    runs = SlurmAccounting(shell).runs(since_s, until_s)
     types = {name: row.instance_type for name, row in load_catalogue().items()}
     return Ran(billed, runs, types, until_s)
