@@ -14,6 +14,11 @@ _modules = tuple(backends.list_of_moto_modules())
 _names_of = cache(method_names_from_class)
 
 
+def forget_names() -> None:
+    """A service has got methods since it was first asked."""
+    _names_of.cache_clear()
+
+
 def install() -> None:
     services: Any = backends
     services.list_of_moto_modules = lambda: _modules  # it asks the disk about two hundred folders

@@ -3,6 +3,7 @@
 from functools import cache
 
 from local.shims import (
+    costs,
     ec2,
     efs,
     engine,
@@ -35,3 +36,4 @@ def install_shims() -> None:
     engine.mend()
     for part in PARTS:
         part.install()
+    costs.forget_names()

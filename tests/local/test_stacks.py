@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from moto.core import responses
 
 from local.cloud import LocalCloud
+from local.shims import costs
 from local.shims.install import install_shims
 from tests.local.stack import ref
 
@@ -144,6 +146,20 @@ def test_an_update_changes_what_other_stacks_may_import(made: Formation, cloud: 
     assert ended["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert f"Export {made.name} cannot be updated as it is in use" in ended["StackStatusReason"]
     assert made.timeout_s() == 30
+
+
+def test_what_a_shim_adds_is_there_for_who_has_asked_before():
+    costs.install()
+
+    class Service:
+        pass
+
+    calls: Any = responses
+    names = calls.method_names_from_class
+    assert "more" not in names(Service)
+    Service.more = lambda self: None  # type: ignore[attr-defined]
+    costs.forget_names()
+    assert "more" in names(Service)
 
 
 def test_a_protected_stack_stays(made: Formation):
