@@ -120,6 +120,8 @@ class Story:
         )
         self._until(lambda: stage.completed(late) == 1, "the evening's job ends in peace")
         self._until(lambda: not stage.seen.instances, "the last node is gone")
+        # Minutes of this night pass faster than a busy machine looks; reconcile comes each five.
+        self._until(lambda: stage.open_records() == 0, "the ledger counts no node")
         self._until(self._reconciled_to_stop, "the head stops last", patience_s=10 * MINUTE_S)
 
     def _reconciled_to_stop(self) -> bool:
@@ -141,11 +143,13 @@ class Story:
         return any(node.name == name and node.state.is_drain for node in nodes)
 
     def _nothing_is_left(self) -> None:
+        self.stage.wait(POLL_S)  # what was seen last may be from before the morning
         self._until(
             lambda: not self.stage.seen.instances and not self.stage.seen.reading.nodes,
             "idle nodes are released, deleted from Slurm and terminated",
         )
         self._until(lambda: self.stage.open_records() == 0, "the ledger counts no node any more")
+        self._check(not self.stage.seen.instances, "and no other node has come meanwhile")
 
     def _is_complete(self, job_id: str, ask: Ask) -> bool:
         return self.stage.completed(job_id) == max(ask.simulated.array, 1)
