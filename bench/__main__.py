@@ -16,6 +16,7 @@ from bench import (
     letting_go,
     planner,
     replay,
+    resume,
     simulate,
     synthesis,
     why,
@@ -25,7 +26,7 @@ from tests.contracts.real_slurm import why_not_here
 
 
 def main() -> None:
-    parts = [planner, calls, ledger, cold_start, synthesis, interruption, why, simulate]
+    parts = [planner, calls, ledger, cold_start, synthesis, interruption, resume, why, simulate]
     parts.append(interruption_storm)
     if reason := why_not_here():
         print(f"nothing on real Slurm: {reason}")

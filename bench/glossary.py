@@ -14,7 +14,8 @@ ROOMS = {
         "The words of the ledger, of orders and of plans",
         "ec2:Offering ec2:Market ec2:Template ec2:Refusal ec2:Cure resting:Resting ledger:Launch "
         "ledger:NodeRecord ledger:Phase ledger:Cordon ledger:Charge ledger:Stretch "
-        "ledger:InterruptionLoss pool_history:PoolHistory digest:Digest snapshot:Snapshot "
+        "ledger:InterruptionLoss pool_history:PoolHistory finding:Finding finding:StoppedCheck "
+        "digest:Digest snapshot:Snapshot "
         "snapshot:Epoch events:Look orders:Order calendar:Wanted budgets:Budget stuck:Stuck "
         "plan:Plan plan:Served plan:Unmet plan:Learn plan:Mark plan:Adopt plan:Rest plan:Reprice "
         "plan:Watch why:Why why:WhyNot cluster:Pool cluster:Limits",
@@ -22,13 +23,14 @@ ROOMS = {
     "demand": ("What jobs need", "demand:Need where:Places where:Where accounting:Caps"),
     "offers": (
         "What is for sale",
-        "catalogue:Catalogue offers:OfferGroup offers:OfferGroups offers:Option "
+        "catalogue:Catalogue offers:OfferGroup offers:OfferGroups offers:Option places:SickPlace "
         "reservations:ReservedCapacity limits:Load limits:Usage",
     ),
     "interruption": ("What AWS takes back", "policy:Reclaim policy:Dead policy:Lift save:Notice"),
     "fleet": (
         "What there is",
-        "members:Member judge:Judged judge:Use drains:Hand templates:Roll allowance:Allowance",
+        "members:Member judge:Judged judge:Use drains:Hand holds:Hold templates:Roll "
+        "allowance:Allowance",
     ),
     "buy": (
         "What a plan buys",

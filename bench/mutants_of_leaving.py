@@ -19,6 +19,30 @@ FAULTS_OF_LEAVING = (
     ),
     # -- age and templates -------------------------------------------------------------------
     mutant(
+        "what a person holds goes like any unhealthy node",
+        (
+            "core/fleet/drains.py",
+            "        return Hand.SOFTWARE if is_left_over else Hand.PERSON",
+            "        return Hand.SOFTWARE",
+        ),
+    ),
+    mutant(
+        "what gives sick nodes is bought like all else",
+        (
+            "core/offers/offers.py",
+            'self._resting | {("", each) for each in self._sick}',
+            "self._resting",
+        ),
+    ),
+    mutant(
+        "a check is believed of every node that it drains",
+        (
+            "core/fleet/findings.py",
+            "        if len(counting) < believed(most, is_check=is_a_check(found.check)):",
+            "        if True:",
+        ),
+    ),
+    mutant(
         "nodes expire in half their time",
         (
             "core/passes/retire.py",
@@ -97,10 +121,23 @@ FAULTS_OF_LEAVING = (
     mutant(
         "a begin time is ignored",
         (
-            "core/demand/demand.py",
+            "core/demand/held.py",
             '        return "" if wait_s <= boot_s else',
             '        return "" if wait_s <= 1e9 else',
         ),
+    ),
+    # -- jobs that lose nodes ------------------------------------------------------------------
+    mutant(
+        "a job runs on beside a GPU that failed",
+        ("core/planner.py", "    requeue_failed,\n    keep", "    keep"),
+    ),
+    mutant(
+        "what a job lost is bought after its requeue",
+        ("core/passes/serve.py", "failed=failed_nodes(work)", "failed=frozenset()"),
+    ),
+    mutant(
+        "a job whose nodes fail is requeued for ever",
+        ("core/passes/faults.py", "if after.faults > RETRIES_MAX", "if False"),
     ),
     # -- reservations and capacity blocks ------------------------------------------------------
     mutant(
@@ -115,7 +152,7 @@ FAULTS_OF_LEAVING = (
         "the end of a capacity block is ignored",
         (
             "core/fleet/judge.py",
-            "    if block_ends_s is not None and now_s >= block_ends_s:",
+            "    if is_block_over:",
             "    if False:",
         ),
     ),

@@ -26,31 +26,29 @@ from bench.mutations import Change, changes
 ROOT = Path(__file__).parents[1]
 CHANGES_MAX = 40
 
+# Tests of the planner run in seconds, so whichever of them sees a fault will do.
+_OF_CORE = (
+    *("offers/loss", "offers/market", "offers/limits", "offers/offers", "offers/catalogue"),
+    *("offers/cost", "offers/reservations", "demand/accounting", "demand/demand", "demand/where"),
+    *("interruption/policy", "interruption/loss", "interruption/save", "fleet/judge"),
+    *("fleet/members", "fleet/arrivals", "fleet/templates", "buy/bins", "buy/blueprint"),
+    *("buy/fillers", "buy/launches", "buy/steering", "passes/doubt", "passes/freeing"),
+    *("passes/futile", "passes/gangs", "passes/idle", "passes/kinds", "passes/nodes"),
+    *("passes/queue", "passes/retire", "passes/serve", "passes/sickness", "passes/silence"),
+    *("passes/steer", "passes/vain", "planner"),
+)
+# What core decides for the service alone is seen by the service's tests too.
+_ALSO = {
+    "offers/market": ("tests/service/test_prices.py",),
+    "fleet/judge": ("tests/service/test_boot_failures.py", "tests/service/test_orphans.py"),
+    "fleet/templates": ("tests/service/test_blame.py", "tests/service/test_boot_failures.py"),
+    "interruption/policy": ("tests/service/test_interruptions.py",),
+}
+
 # Module -> the tests that should see its faults, the nearest first.
 MODULES = {
-    "tidegate/core/offers/loss.py": ("tests/core/test_loss_rule.py", "tests/core/test_loss.py"),
-    "tidegate/core/offers/market.py": ("tests/core/test_market.py", "tests/service/test_prices.py"),
+    **{f"tidegate/core/{each}.py": ("tests/core", *_ALSO.get(each, ())) for each in _OF_CORE},
     "tidegate/service/prices.py": ("tests/service/test_prices.py",),
-    "tidegate/core/fleet/arrivals.py": ("tests/core/test_arrivals.py", "tests/core/test_spares.py"),
-    "tidegate/core/offers/limits.py": ("tests/core/test_pools.py", "tests/core/test_planner.py"),
-    "tidegate/core/fleet/judge.py": (
-        *("tests/core/test_planner.py", "tests/core/test_drains.py", "tests/core/test_gates.py"),
-        *("tests/core/test_drift.py", "tests/core/test_stopped.py", "tests/core/test_taken.py"),
-        *("tests/core/test_blocks.py", "tests/core/test_lost_nodes.py", "tests/core/test_where.py"),
-        *("tests/service/test_boot_failures.py", "tests/service/test_orphans.py"),
-    ),
-    "tidegate/core/fleet/templates.py": (
-        *("tests/core/test_drift.py", "tests/core/test_breaker.py", "tests/core/test_overview.py"),
-        *(
-            "tests/core/test_patience.py",
-            "tests/service/test_blame.py",
-            "tests/service/test_boot_failures.py",
-        ),
-    ),
-    "tidegate/core/interruption/policy.py": (
-        *("tests/core/test_policy.py", "tests/service/test_interruptions.py"),
-    ),
-    "tidegate/core/interruption/loss.py": ("tests/core/test_interruption_loss.py",),
     "tidegate/service/boot_failures.py": ("tests/service/test_boot_failures.py",),
     "tidegate/service/interruptions.py": (
         *("tests/service/test_interruptions.py", "tests/service/test_orphans.py"),

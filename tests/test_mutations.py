@@ -35,10 +35,10 @@ def test_each_kind_of_node_becomes_another() -> None:
     ]
 
 
-def test_every_change_of_a_module_can_be_compiled_and_differs() -> None:
+def test_a_change_of_a_module_can_be_compiled_and_differs() -> None:
     for file in MODULES:
         source = Path(ROOT, file).read_text()
-        for each in changes(source):
+        for each in chosen(changes(source), 5, file):
             assert compile(each.of(source), file, "exec")
             assert each.of(source) != source
 
@@ -74,11 +74,14 @@ def test_the_same_changes_are_chosen_at_each_run() -> None:
     assert chosen(every, 100, "m.py") == every
 
 
-@pytest.mark.parametrize(("old", "new", "is_good"), [("", "", True), (">= 1.0", "< 1.0", False)])
+@pytest.mark.parametrize(
+    ("old", "new", "is_good"),
+    [("", "", True), ("if not self.cluster.estimates", "if self.cluster.estimates", False)],
+)
 def test_the_tests_of_a_module_run_with_its_change_and_the_checkout_stays(
     tmp_path: Path, old: str, new: str, is_good: bool
 ) -> None:
-    file = "tidegate/core/offers/loss.py"
+    file = "tidegate/service/prices.py"
     source = Path(ROOT, file).read_text()
     changed = source.replace(old, new) if old else source
 
@@ -87,10 +90,10 @@ def test_the_tests_of_a_module_run_with_its_change_and_the_checkout_stays(
 
 
 def test_a_change_that_hangs_is_seen(tmp_path: Path) -> None:
-    file = "tidegate/core/offers/loss.py"
+    file = "tidegate/service/prices.py"
     source = Path(ROOT, file).read_text()
 
-    assert not passes(file, f"while True:\n    pass\n{source}", tmp_path, time_out_s=5.0)
+    assert not passes(file, f"import time\ntime.sleep(60)\n{source}", tmp_path, time_out_s=2.0)
 
 
 def test_the_modules_and_their_tests_are_there() -> None:

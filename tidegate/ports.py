@@ -355,24 +355,23 @@ class Slurm(Protocol):
         ...
 
     def down(self, names: Sequence[str], reason: str) -> None:
-        """Set nodes DOWN: what runs there is requeued, or ended where it may not be, at once.
-
-        Unknown names are no error.
+        """Set nodes DOWN: what runs there is requeued, or ended where it may not be, at once;
+        unknown names are no error.
         """
         ...
 
     def delete(self, names: Sequence[str]) -> dict[str, str]:
-        """Delete idle drained nodes; returns name -> error text for those that Slurm refused.
-
-        A node that is already gone counts as deleted.
+        """Delete idle drained nodes; name -> error text where Slurm refused, gone ones count as
+        deleted.
         """
         ...
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
-        """End and requeue running jobs; job id -> error text for refusals.
+        """End and requeue running jobs, to start two minutes later; job id -> error text."""
+        ...
 
-        Slurm lets them start again two minutes after the end of the old run.
-        """
+    def hold(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Have jobs wait, also those that run, until they are released; job id -> error text."""
         ...
 
     def start(self, job_ids: Sequence[str]) -> None:

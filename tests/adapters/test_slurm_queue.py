@@ -220,6 +220,15 @@ def test_a_foreign_gres_is_unreadable():
     assert "gres/shard:2" in one(tres_per_node="gres/shard:2").unreadable
 
 
+def test_a_job_whose_requeue_slurm_expedites_waits_as_others_do():
+    job = one(State="EXPEDITING", RestartCnt="1")
+
+    assert job.is_pending
+    assert job.is_expediting
+    assert (job.shape.gpus, job.started_at_s) == (4, None)
+    assert job.begins_at_s is not None
+
+
 def test_a_running_job_holds_its_nodes():
     job = one(
         State="RUNNING",

@@ -31,6 +31,7 @@ def test_a_sampled_node_is_read_with_what_is_used(version):
     assert found.cpus_alloc > 0
     assert found.state.is_busy
     assert found.last_busy_at_s > 1_700_000_000
+    assert found.address.startswith("10.77.1.")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

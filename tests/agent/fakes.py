@@ -1,11 +1,12 @@
 """The smallest Slurm and bus that the agent's own logic can be tried on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.agent.loop import Agent
 from tidegate.agent.watch import Waker
+from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
 from tidegate.core.model.orders import Order, OrderKind
@@ -81,6 +82,10 @@ class FakeSlurm:
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
         self.calls.append(("requeue", *job_ids))
+        return {name: self.refuses[name] for name in job_ids if name in self.refuses}
+
+    def hold(self, job_ids: Sequence[str]) -> dict[str, str]:
+        self.calls.append(("hold", *job_ids))
         return {name: self.refuses[name] for name in job_ids if name in self.refuses}
 
     def start(self, job_ids: Sequence[str]) -> None:
@@ -159,7 +164,12 @@ def order(kind: OrderKind, *names: str, **fields: object) -> Order:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def agent_of(slurm: FakeSlurm, bus: FakeBus, clock: FakeClock) -> Agent:
+def agent_of(
+    slurm: FakeSlurm,
+    bus: FakeBus,
+    clock: FakeClock,
+    beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
+) -> Agent:
     return Agent(
         slurm=slurm,
         bus=bus,
@@ -168,6 +178,7 @@ def agent_of(slurm: FakeSlurm, bus: FakeBus, clock: FakeClock) -> Agent:
         head_instance_id="i-1",
         agent_started_at_s=NOW_S,
         sleep=clock.sleep,
+        beats=beats,
     )
 
 

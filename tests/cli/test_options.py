@@ -30,6 +30,7 @@ NO_OUTPUT = {
     "report",  # a page
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
     *("image plan", "sandbox", "user add", "user remove"),
+    *("node hold", "node release"),
 }
 
 

@@ -1,11 +1,13 @@
 """`retry`: what EC2 refused is asked for again by hand, of a cluster in the local cloud."""
 
 import time
+from dataclasses import replace
 
 from tests.cli.conftest import Town
 from tests.make import job
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Cure, Market
+from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.ports import Ledger
@@ -78,6 +80,19 @@ def test_a_pool_that_failed_launches_had_closed_is_open(town: Town) -> None:
 
     assert "3 launches that gave no good node count no more" in result.output
     assert ledger.view().pool_history == (PoolHistory("t4"),)
+
+
+def test_a_check_that_was_believed_no_more_is_believed_again(town: Town) -> None:
+    ledger, now_s = ledger_of(town), time.time()
+    before, stop = looks(town), StoppedCheck("NHC: check_fs_used", now_s - 600, 2, 10)
+    ledger.learn(PoolHistory("t4", stopped_checks=(stop,)))
+
+    result = town.ask("retry", "t4")
+
+    assert "the check `NHC: check_fs_used` is believed again" in result.output
+    (history,) = ledger.view().pool_history
+    assert history.stopped_checks == (replace(stop, is_lifted=True),)
+    assert looks(town) == before + 1
 
 
 def test_where_nothing_rests_nobody_is_woken(town: Town) -> None:

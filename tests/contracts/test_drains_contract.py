@@ -10,6 +10,7 @@ import pytest
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tidegate.agent.release import Pace, release
 from tidegate.core.fleet.drains import Hand, hand, told_by
+from tidegate.core.fleet.holds import held_by, hold_reason
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome
 from tidegate.core.model.slurm import Node, SetBy
 
@@ -110,6 +111,22 @@ def test_a_person_may_begin_with_our_name_and_even_drain_what_we_had_drained(
 
     assert (found.reason, hand(found, HEALTH_REASONS)) == (person, Hand.PERSON)
     assert released(slurm, "hers1", f"us: {OURS}") is OrderOutcome.KEPT
+
+
+def test_a_hold_is_a_persons_with_its_end_until_its_time_is_over(slurm: RealSlurm) -> None:
+    slurm.join("looked1")
+    says = "held by user/ada: GPU 3, #4 (slow)? 100% 'odd' : Lüfter & co. *!*/+@;-_"
+    reason = str(hold_reason(says, 1_800_000_000.0))
+    slurm.run("scontrol", "update", "NodeName=looked1", "State=DRAIN", f"Reason={reason}")
+
+    found = drained(slurm, "looked1")
+
+    hold = held_by(found)
+    assert hold is not None
+    assert (hold.sentence, hold.until_s) == (says, 1_800_000_000.0)
+    assert hand(found, HEALTH_REASONS) is Hand.PERSON
+    assert released(slurm, "looked1") is OrderOutcome.KEPT
+    assert released(slurm, "looked1", told_by(found)) is OrderOutcome.DONE
 
 
 def test_after_an_undrain_no_reason_of_ours_is_left_for_slurm_to_drain_with(

@@ -67,7 +67,7 @@ def test_a_dead_node_with_a_suspended_job_is_deleted_without_harm(bench, option)
     order = replace(release_of(name), kind=OrderKind.DELETE, only_if=())
 
     def is_gone() -> bool:
-        delete([order], bench.port, bench.pause, Pace(3, 0.5))
+        delete([order], bench.port, bench.pause, Pace(3, 0.5), time.time())
         return name not in names(bench)
 
     eventually("it is deleted", is_gone)

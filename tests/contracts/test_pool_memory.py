@@ -1,8 +1,9 @@
 """What a ledger remembers of pools and of how nodes ended, on the simulated one and on DynamoDB."""
 
 from tests.contracts.test_ledger_contract import HOUR_S, node
-from tests.make import NOW_S
+from tests.make import NOW_S, offering
 from tidegate.core.model.ec2 import Template
+from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.ports import Finished, Ledger
@@ -20,6 +21,16 @@ def test_what_was_learnt_of_a_pool_is_remembered_for_good(ledger: Ledger, clock:
         PoolHistory("a10g"),
         PoolHistory("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")),
     ]
+
+
+def test_what_checks_found_is_remembered_as_it_was_noted(ledger: Ledger) -> None:
+    found = Finding("i-1", "NHC: check_fs_used", offering(), NOW_S, 10, 3, "aa-1", "cr-1")
+    stop = StoppedCheck("NHC: check_fs_used", NOW_S, 2, 10)
+    noted = PoolHistory("t4", findings=(found,), stopped_checks=(stop,), excused=("i-2",))
+
+    ledger.learn(noted)
+
+    assert ledger.view().pool_history == (noted,)
 
 
 def test_the_phase_in_which_a_node_was_first_interrupted_is_kept(ledger: Ledger) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
-from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, real_bench, state
+from tests.contracts.test_slurm_contract import (
+    Bench,
+    bench,
+    fresh_name,
+    job,
+    real_bench,
+    state,
+)
+from tidegate.core.passes.faults import HELD
 
 __all__ = ["bench", "real_bench"]
 
@@ -80,3 +88,15 @@ def test_a_job_that_starts_in_a_later_second_runs(bench: Bench) -> None:
         started(bench, job_id)
         bench.pause(0.5)
         assert state(bench, job_id) == "RUNNING"
+
+
+def test_a_held_job_waits_until_it_is_released_also_one_that_runs(bench: Bench) -> None:
+    runs = running(bench)
+    waits = bench.submit("--gres=gpu:t4:4")
+
+    assert set(bench.port.hold([runs, waits, "7; reboot"])) == {"7; reboot"}
+    eventually("the run ended", lambda: state(bench, runs) == "PENDING")
+    bench.pause(1.0)
+
+    assert job(bench, runs).reason.startswith(HELD)
+    assert job(bench, waits).reason.startswith(HELD)

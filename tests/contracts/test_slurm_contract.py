@@ -169,6 +169,7 @@ def test_a_joined_node_is_read_with_what_is_used(bench):
     assert (found.cpus, found.gpus, found.gpu_type, found.memory_mib) == (48, 4, "t4", 187_000)
     assert (found.cpus_alloc, found.gpus_alloc) == (8, 3)
     assert found.state.is_busy
+    assert found.address
     assert job(bench, job_id).node_names == (name,)
 
 

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from tests.core.reading import launches, why
-from tests.make import NOW_S, cluster, instance, job, pool, record, snapshot
-from tidegate.core.model.ledger import Phase
+from tests.make import NOW_S, cluster, instance, job, placement, pool, record, snapshot
+from tidegate.core.model.ledger import LaunchRecord, Phase
 from tidegate.core.model.pool_history import FAILED_MAX, FailedLaunch, PoolHistory
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
+from tidegate.service.requests import fleet_request
 
 # Each is a launch of its own, if nothing stops them.
 GANGS = [job(1, nodes=2), job(2, nodes=2)]
@@ -65,10 +66,15 @@ def test_after_two_failures_one_launch_is_tried_at_a_time():
         digest=snapshot([job(2, gpus=4)]).digest,
     )
 
+    (bought,) = launches(plan(of))
+    request = fleet_request(bought, "test", placement(of.cluster))
+    in_doubt = replace(of, launches=(LaunchRecord(bought, NOW_S, request),), digest=flies.digest)
+
     assert [each.count for each in launches(plan(replace(of, pool_history=())))] == [4]
-    assert [each.count for each in launches(plan(of))] == [2]
-    assert launches(plan(flies)) == []
-    assert "one is tried at a time" in why(plan(flies), "2")
+    assert bought.count == 2
+    for tried in (flies, in_doubt):
+        assert launches(plan(tried)) == []
+        assert "one is tried at a time" in why(plan(tried), "2")
 
 
 def test_the_failure_that_is_seen_now_counts_in_the_same_plan():

@@ -148,9 +148,9 @@ def test_what_stops_a_job_is_told_in_minutes_and_per_node() -> None:
 def test_a_job_that_may_spread_takes_as_many_nodes_as_a_cap_per_node_wants() -> None:
     spreads = (Spread(2, Shape(4, "a10g")), Spread(4, Shape(2, "a10g")))
     wide = normal(1, gpus=8, gpu_type="a10g", spreads=spreads)
-    limit = cap("gres/gpu", per_node=3)
+    limits = [cap("gres/gpu", per_node=3), cap("job", in_all=9)]
 
-    made = plan(snapshot([wide], associations=[limit]))
+    made = plan(snapshot([wide], associations=limits))
 
     assert [(x.count, x.gated_for) for x in launches(made)] == [(4, "1")]
 
@@ -191,7 +191,10 @@ def test_an_association_of_a_partition_stands_in_for_that_of_the_user() -> None:
     elsewhere = replace(here, partitions=("cpu",), in_all=0)
     lab = [job(n, account="lab") for n in range(3)]
 
+    others = [replace(each, partitions=("debug",)) for each in lab]
+
     assert admitted(lab, everywhere, here, elsewhere) == [1, 1, 0]
+    assert admitted(others, everywhere, here, elsewhere) == [1, 0, 0]
 
 
 def test_a_licence_of_the_cluster_is_held_against_jobs_of_a_qos_that_counts_it_too() -> None:

@@ -100,3 +100,24 @@ def test_a_component_that_lost_its_node_takes_none_that_was_bought_for_another()
     made = plan(snapshot(jobs, of=of, instances=seen, records=list(map(booting, known))))
 
     assert [(each.pool, each.for_jobs) for each in launches(made)] == [("small", ("7",))]
+
+
+def test_a_component_takes_nodes_first_that_no_other_one_could_use() -> None:
+    """Of three nodes the first may have any two, and one of them is of no use to the second."""
+    kinds = {"i-1": T4_BIG, "i-2": T4_BIG, "i-3": T4_BIG, "i-4": T4_BIG, "i-5": T4}
+    jobs = [
+        job(7, het_job_id="7", nodes=2, excluded_nodes=("i-3", "i-4")),
+        job(8, het_job_id="7", nodes=3, memory_mib=100_000),
+    ]
+
+    made = plan(
+        snapshot(
+            jobs,
+            [node(name, of) for name, of in kinds.items()],
+            instances=[instance(name, offering(of)) for name, of in kinds.items()],
+            records=[record(name, offering(of)) for name, of in kinds.items()],
+        )
+    )
+
+    assert launches(made) == []
+    assert {each.job_id: "i-5" in each.by for each in made.served} == {"7": True, "8": False}

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, node, pool
-from tidegate.core.demand.demand import Need, demand, holds
+from tidegate.core.demand.demand import Need, demand
+from tidegate.core.demand.held import holds
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Association, Job, Shape, Spread
@@ -232,10 +233,16 @@ def test_a_job_that_is_about_to_be_requeued_counts_as_requeued_once_more() -> No
     assert need.restarts == 2
 
 
-def test_nothing_is_needed_for_a_lost_job_that_no_new_node_may_take() -> None:
+def test_nothing_is_needed_for_a_lost_job_that_no_new_node_may_take_and_it_is_told_why() -> None:
     lost = job(1, on=["i-1"], reservation="lab")
 
-    assert demand(digest([lost]).reading, cluster(), frozenset(["i-1"])) == ((), ())
+    needs, (unmet,) = demand(digest([lost]).reading, cluster(), frozenset(["i-1"]))
+
+    assert needs == ()
+    assert (unmet.job_id, unmet.reason) == (
+        "1",
+        "it waits in the reservation lab, which new nodes never join",
+    )
 
 
 def test_of_a_lost_job_only_the_kinds_are_needed_that_it_lost() -> None:

@@ -1,10 +1,13 @@
 """Launches of which nobody knows yet whether EC2 was asked for them."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.core.reading import launches
 from tests.make import A10G, NOW_S, T4, cluster, instance, job, offering, placement, pool, snapshot
-from tidegate.core.model.cluster import Pool
+from tidegate.core.model.cluster import Pool, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.plan import Resume
@@ -17,19 +20,34 @@ from tidegate.service.requests import fleet_request
 def test_a_launch_that_another_planner_is_about_to_finish_is_left_to_it_for_as_long() -> None:
     found = launches(plan(snapshot([job()])))[0]
     request = fleet_request(found, "test", placement(cluster()))
-    taken = LaunchRecord(found, NOW_S - 600, request, taken_at_s=NOW_S - 40)
-    left = replace(taken, taken_at_s=NOW_S - 60)
+    lease_s = Timings().apply_lease_s
+    taken = LaunchRecord(found, NOW_S - 600, request, taken_at_s=NOW_S - lease_s + 1)
+    left = replace(taken, taken_at_s=NOW_S - lease_s)
 
     assert plan(snapshot([job()], launches=[taken])).actions == ()
-    assert [type(a) for a in plan(snapshot([job()], launches=[left])).actions] == [Resume]
+    (resumed,) = plan(snapshot([job()], launches=[left])).actions
+    assert isinstance(resumed, Resume)
+    assert resumed.reason == "recorded 600 s ago and never finished: its planner died"
 
 
-def test_a_node_in_doubt_is_for_a_job_that_every_offering_of_it_would_do_for() -> None:
+@pytest.mark.parametrize(
+    "asks",
+    [
+        {"gpu_type": "a10g"},
+        {"gpu_type": "", "constraint": A10G.name},
+        {"gpu_type": "", "cpus": 5},
+        {"gpu_type": "", "memory_mib": 20_000},
+        {"gpu_type": "", "gpus": 2},
+    ],
+)
+def test_a_node_in_doubt_is_for_a_job_that_every_offering_of_it_would_do_for(
+    asks: dict[str, Any],
+) -> None:
     """Whatever comes: where only the first would do, another job would have lost its place."""
     mixed = _in_doubt(2, offering(A10G), offering(T4))
-    either, a10g = [job(n, gpu_type="") for n in (1, 2)], job(3, gpu_type="a10g", priority=9)
+    either = [job(n, gpu_type="") for n in (1, 2)]
 
-    made = plan(_seen([a10g, *either], mixed))
+    made = plan(_seen([job(3, priority=9, **asks), *either], mixed))
 
     assert [one.for_jobs for one in launches(made)] == [("3",)]
 
@@ -50,6 +68,17 @@ def test_of_a_launch_in_doubt_what_ec2_shows_counts_as_what_it_is() -> None:
         return len(launches(plan(seen)))
 
     assert (bought("t4"), bought("a10g")) == (0, 1)
+
+
+def test_of_two_that_ec2_shows_each_counts_as_what_it_is() -> None:
+    mixed = _in_doubt(2, offering(A10G), offering(T4))
+    shown = [
+        instance(name, offering(of), pool="mixed", launch_id=mixed.launch.launch_id)
+        for name, of in (("i-1", A10G), ("i-2", T4))
+    ]
+    seen = _seen([job(1, gpu_type="t4"), job(2, gpu_type="a10g")], mixed)
+
+    assert launches(plan(replace(seen, instances=tuple(shown)))) == []
 
 
 def test_a_job_does_not_count_on_spot_in_doubt_that_it_would_be_kept_off() -> None:

@@ -12,10 +12,11 @@ from tidegate.core.explain.node_report import prospects
 from tidegate.core.explain.overview import overview
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, DisruptionReason, with_unhealthy
-from tidegate.core.model.ledger import NodeRecord
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import Plan, Watch
-from tidegate.core.model.slurm import Job, Node, SetBy
+from tidegate.core.model.slurm import Fault, Job, Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import Why
@@ -156,9 +157,8 @@ def ten(reason: str = CHECK, state: str = DRAINED) -> Snapshot:
     return fleet([drained(reason, SetBy.ROOT, f"i-{n}", state) for n in range(10)])
 
 
-@pytest.mark.parametrize(("reason", "state"), [(CHECK, DRAINED), ("Not responding", "DOWN")])
-def test_of_ten_that_are_found_unhealthy_at_once_a_fifth_goes(reason: str, state: str) -> None:
-    seen = ten(reason, state)
+def test_of_ten_that_are_found_unhealthy_at_once_a_fifth_goes() -> None:
+    seen = ten("Not responding", "DOWN")
 
     going = [name for each in orders(plan(seen), OrderKind.RELEASE) for name in each.names]
     told = " ".join(overview(seen, None).needs_a_look)
@@ -205,6 +205,19 @@ def test_a_sick_node_is_replaced_and_remembered() -> None:
     assert len(launches(made)) == 1
 
 
+def test_what_two_passes_note_of_a_job_in_one_plan_is_kept_together() -> None:
+    faulty = replace(job(1), restarts=1, fault=Fault("node i-9 failed", ("i-9",), 1))
+    seen = sick_for({"i-1": "l-1"})
+    assert seen.digest
+    reading = replace(seen.digest.reading, jobs=(faulty,))
+    seen = replace(seen, digest=replace(seen.digest, reading=reading))
+
+    last = watched(plan(seen))[-1]
+
+    assert (last.sick_launches, last.faults) == (("l-1",), 1)
+    assert watched(plan(replace(seen, stuck=(last,)))) == []
+
+
 def test_of_one_need_whose_nodes_were_sick_twice_nothing_is_bought_in_the_same_look() -> None:
     (first,) = watched(plan(sick_for({"i-1": "l-1"})))
 
@@ -215,6 +228,44 @@ def test_of_one_need_whose_nodes_were_sick_twice_nothing_is_bought_in_the_same_l
     assert (stuck.sick_launches, stuck.until_s) == (("l-1", "l-2"), NOW_S + 300)
     assert made.unmet[0].why_nots[0].kind is Why.SICK
     assert "became unhealthy before it could start" in why(made)
+
+
+def test_only_who_waits_for_sick_nodes_hears_of_them() -> None:
+    seen = sick_for({"i-1": "l-1", "i-2": "l-2"})
+    digest = seen.digest
+    assert digest is not None
+
+    def of(*jobs: Job) -> list[str]:
+        reading = replace(digest.reading, jobs=jobs)
+        made = plan(replace(seen, digest=replace(digest, reading=reading)))
+        return [each.job_id for each in watched(made)]
+
+    assert of(job(1), job(2)) == ["1"]
+    assert of(job(1, on=["i-3"]), job(2)) == []
+
+
+@pytest.mark.parametrize(
+    "reason", ["bad fan", str(DrainReason(DrainCode.EXPIRED, "pool t4 keeps nodes for an hour"))]
+)
+def test_a_node_that_leaves_for_another_reason_is_not_sick(reason: str) -> None:
+    """Its release may be on its way."""
+    seen = sick_for({"i-1": "l-1", "i-2": "l-2"})
+    told = PendingOrder("e-1-o0", OrderKind.RELEASE, NOW_S + 60.0)
+    nodes = [drained(reason, SetBy.ROOT, name) for name in ("i-1", "i-2")]
+    for order in (None, told):
+        records = [replace(each, order=order) for each in seen.nodes]
+
+        assert watched(plan(fleet(nodes, [job(1)], records))) == []
+
+
+def test_a_node_that_still_boots_is_neither_sick_nor_well() -> None:
+    seen = sick_for({"i-1": "l-1"})
+    boots = replace(bought_for("1", "l-2", "i-2"), phase=Phase.LAUNCHED, launched_at_s=NOW_S - 60)
+    there = (*seen.instances, instance("i-2", age_s=60))
+
+    (stuck,) = watched(plan(replace(seen, nodes=(*seen.nodes, boots), instances=there)))
+
+    assert stuck.sick_launches == ("l-1",)
 
 
 def test_a_sick_node_is_remembered_though_its_release_is_on_its_way() -> None:

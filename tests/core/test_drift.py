@@ -102,6 +102,20 @@ def test_a_node_from_another_template_is_drained_once_the_new_one_is_proven():
     )
 
 
+def test_a_node_that_has_had_its_time_as_well_is_told_once():
+    expires = Disruption(UNLIMITED.budgets, expire_after_s=60.0)
+    old = seen(
+        replace(t4(), disruption=expires),
+        [busy("i-1")],
+        made_from({"i-1": OLD}),
+        jobs=running("i-1"),
+        pool_history=PROVEN,
+    )
+
+    assert going(plan(old)) == ["i-1"]
+    assert launches(plan(old)) == []
+
+
 def test_nobody_drifts_whose_template_is_not_known():
     unknown = seen(t4(), [busy("i-1")], [record("i-1")], jobs=running("i-1"), pool_history=PROVEN)
     undeployed = replace(two(pool_history=PROVEN), templates=())

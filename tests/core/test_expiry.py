@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders
-from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
+from tests.make import NOW_S, T4, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.model.budgets import Budget, Disruption, DisruptionReason
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Limits, Pool, Reservation
@@ -14,7 +14,7 @@ from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, PendingOrder
-from tidegate.core.model.plan import Plan
+from tidegate.core.model.plan import Plan, Send
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.slurm import Job, Node
 from tidegate.core.model.snapshot import Snapshot
@@ -69,7 +69,7 @@ def released(made: Plan) -> list[str]:
 def test_an_expired_node_that_idles_goes_at_once_and_one_that_works_is_drained():
     of = seen(
         t4(),
-        {"i-1": OLD, "i-2": OLD, "i-3": NEW},
+        {"i-1": OLD, "i-2": HOUR_S, "i-3": NEW},
         [node("i-1"), busy("i-2"), busy("i-3")],
         running("i-2", "i-3"),
     )
@@ -91,6 +91,39 @@ def test_a_drained_node_is_waited_for_and_then_released():
 
     assert released(plan(busy_still)) == []
     assert released(plan(free)) == ["i-1"]
+
+
+@pytest.mark.parametrize("state", [DRAINED, "IDLE+DRAIN+DYNAMIC_NORM"])
+def test_a_node_that_has_had_its_time_stays_with_the_person_who_drained_it(state):
+    one = node("i-1", state=state, gpus_alloc=int(state == DRAINED), reason="bad fan")
+    jobs = running("i-1") if state == DRAINED else []
+
+    assert plan(seen(t4(), {"i-1": OLD}, [one], jobs)).actions == ()
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_as_many_go_at_once_as_the_pool_has_above_its_minimum(is_busy):
+    ages = {"i-1": OLD, "i-2": OLD + 60, "i-3": OLD + 30}
+    nodes = [busy(name) if is_busy else node(name) for name in ages]
+
+    made = plan(seen(t4(min_nodes=1), ages, nodes, running(*ages) if is_busy else ()))
+
+    assert drained(made) + released(made) == ["i-2", "i-3"]
+    assert {each.is_budgeted for each in made.actions if isinstance(each, Send)} == {True}
+    assert "before i-1 goes" in launches(made)[0].reason
+
+
+def test_a_free_node_that_a_pool_keeps_is_replaced_before_it_goes():
+    of = seen(t4(headroom_nodes=1), {"i-1": OLD, "i-2": NEW}, [node("i-1"), busy("i-2")])
+
+    made = plan(of)
+
+    assert (released(made), drained(made)) == ([], [])
+    assert [each.count for each in launches(made)] == [1]
+
+
+def test_a_node_that_has_idled_for_its_time_as_well_is_let_go_once():
+    assert released(plan(seen(t4(idle_s=60.0), {"i-1": OLD}, [node(idle_s=500)]))) == ["i-1"]
 
 
 def test_the_oldest_go_first_and_no_more_than_the_budget_allows():
@@ -219,7 +252,7 @@ def test_jobs_do_not_count_on_a_node_that_is_drained():
 
 @pytest.mark.parametrize("state", ["IDLE+DYNAMIC_NORM", BUSY])
 def test_of_a_minimum_the_new_node_comes_before_the_old_one_goes(state):
-    of = t4(min_nodes=1)
+    of = t4(min_nodes=1, instance_types=(T4,))
     old = node("i-1", state=state, gpus_alloc=int(state == BUSY))
     jobs = running("i-1") if state == BUSY else []
     first = seen(of, {"i-1": OLD}, [old], jobs)
@@ -245,10 +278,13 @@ def test_the_old_node_goes_first_where_a_limit_leaves_no_room_for_both(state):
     assert drained(made) + released(made) == ["i-1"]
 
 
-def test_the_old_node_of_a_full_reservation_goes_first_and_nothing_is_bought_beside_it():
+@pytest.mark.parametrize(("places", "gone", "bought"), [(1, ["i-1"], []), (2, [], [1])])
+def test_the_old_node_of_a_full_reservation_goes_first_and_nothing_is_bought_beside_it(
+    places, gone, bought
+):
     of = t4(min_nodes=1)
     reserved = offering(market=Market.RESERVED)
-    booked = Reservation("cr-1", "g4dn.xlarge", reserved.zone, 1, Market.RESERVED, 0.0)
+    booked = Reservation("cr-1", "g4dn.xlarge", reserved.zone, places, Market.RESERVED, 0.0)
     cheap = cluster(of)
     here = replace(cheap, reservations=(booked,))
     rec = replace(record("i-1", age_s=OLD), offering=reserved, usd_per_hour=0.0)
@@ -258,7 +294,7 @@ def test_the_old_node_of_a_full_reservation_goes_first_and_nothing_is_bought_bes
 
     made = plan(of_it)
 
-    assert (released(made), launches(made)) == (["i-1"], [])
+    assert (released(made), [each.count for each in launches(made)]) == (gone, bought)
 
 
 def test_an_offering_that_rests_is_waited_for_and_the_old_node_stays():

@@ -156,7 +156,7 @@ def test_a_gang_that_moves_to_another_place_is_bought_there_once() -> None:
     moving = [booting(record(n, there, pool="a10g", gated_for="9")) for n in ("i-3", "i-4")]
     nodes = [node(n, A10G, state="ALLOCATED", gpus_alloc=4) for n in ("i-1", "i-2")]
 
-    def made(records: list[NodeRecord]) -> Plan:
+    def made(records: list[NodeRecord], resting: list[Resting] = resting) -> Plan:
         seen = [instance(r.instance_id, r.offering, pool="a10g") for r in records]
         return plan(
             snapshot(
@@ -165,7 +165,9 @@ def test_a_gang_that_moves_to_another_place_is_bought_there_once() -> None:
         )
 
     assert [launch.count for launch in launches(made([lost, kept]))] == [2]
+    assert [launch.count for launch in launches(made([lost, kept], []))] == [1]
     assert launches(made([lost, kept, *moving])) == []
+    assert launches(made([lost, kept, *moving], [])) == []  # its place has some again: too late
     assert [launch.count for launch in launches(made([lost, kept, *moving[:1]]))] == [1]
 
 
@@ -326,3 +328,25 @@ def test_a_gang_takes_the_place_that_one_before_it_held_in_vain() -> None:
 
     assert "limited" in why(made, "8")
     assert {each.job_id: each.by for each in made.served} == {"9": ("i-1", "i-2")}
+
+
+def test_what_a_gang_lost_comes_from_what_one_before_it_held_in_vain() -> None:
+    on, names = offering(A10G), ["i-1", "i-2", "i-3"]
+    greater = job(8, nodes=4, gpus=4, gpu_type="a10g", priority=9)
+    running = job(9, nodes=2, gpus=4, gpu_type="a10g", on=names[:2])
+    busy = [node(n, A10G, state="ALLOCATED", gpus_alloc=4) for n in names[:2]]
+    phases = {"i-1": Phase.INTERRUPTED}
+
+    made = plan(
+        snapshot(
+            [greater, running],
+            [*busy, node("i-3", A10G)],
+            of=cluster(pool("a10g", (A10G,), limits=Limits(nodes=4))),
+            instances=[instance(n, on, pool="a10g") for n in names],
+            records=[record(n, on, pool="a10g", phase=phases.get(n, Phase.JOINED)) for n in names],
+        )
+    )
+
+    assert "limited to 4 nodes" in why(made, "8")
+    assert launches(made) == []
+    assert {each.job_id: each.by for each in made.served} == {"9": ("i-3",)}

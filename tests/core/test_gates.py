@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import launches, orders, why
 from tests.make import (
     NOW_S,
@@ -97,6 +99,44 @@ def test_kept_and_gated_nodes_open_in_one_command_that_lifts_the_reason() -> Non
 
     (undrain,) = orders(made, OrderKind.UNDRAIN)
     assert (undrain.names, undrain.text) == (("i-1", "i-2"), KEPT)
+
+
+def test_a_gate_opens_with_the_first_of_those_that_were_kept_at_different_times() -> None:
+    on, names = offering(T4_BIG), ["i-1", "i-2", "i-3"]
+    reasons = {"i-1": KEPT, "i-2": KEPT.replace("08:15", "08:16"), "i-3": ""}
+    made = plan(
+        snapshot(
+            [gang(3)],
+            [big(name, state="IDLE+DRAIN", reason=why) for name, why in reasons.items()],
+            instances=[instance(name, on) for name in names],
+            records=[record(n, on, gated_for="" if reasons[n] else "9") for n in names],
+        )
+    )
+
+    assert [(each.names, each.text) for each in orders(made, OrderKind.UNDRAIN)] == [
+        (("i-1", "i-3"), reasons["i-1"]),
+        (("i-2",), reasons["i-2"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("until", "bound_s", "is_kept"), [("08:25", 900, False), ("08:25", 1800, True)]
+)
+def test_a_node_is_kept_for_as_long_as_a_boot_may_take(
+    until: str, bound_s: float, is_kept: bool
+) -> None:
+    """An end that is further away was written by a clock that was wrong."""
+    on, reason = offering(T4_BIG), KEPT.replace("08:15", until)
+    seen = snapshot(
+        [gang(3)],
+        [big("i-1", state="IDLE+DRAIN", reason=reason)],
+        instances=[instance("i-1", on)],
+        records=[record("i-1", on)],
+    )
+    timings = replace(seen.cluster.timings, boot_bound_s=bound_s)
+    made = plan(replace(seen, cluster=replace(seen.cluster, timings=timings)))
+
+    assert (orders(made, OrderKind.UNDRAIN) == []) is is_kept
 
 
 def test_gates_stay_shut_while_the_drain_of_an_open_node_is_on_its_way() -> None:
@@ -231,3 +271,33 @@ def test_a_large_component_leaves_the_only_node_of_a_small_one_alone() -> None:
 
     assert [(each.count, each.for_jobs) for each in launches(made)] == [(4, ("10",))]
     assert {each.job_id: each.by for each in made.served}["9"] == ("i-1",)
+
+
+@pytest.mark.parametrize(
+    ("told", "age_s", "outcome", "is_sent"),
+    [
+        ("i-1 i-2", -1.0, None, False),
+        ("i-1", -1.0, None, False),  # whoever sent it died before it was noted of both
+        ("i-1 i-2", 1.0, None, True),  # the agent never heard of it
+        ("i-1 i-2", -1.0, OrderOutcome.KEPT, True),
+    ],
+)
+def test_what_opens_a_gang_is_sent_again_when_it_has_come_to_nothing(
+    told: str, age_s: float, outcome: OrderOutcome | None, *, is_sent: bool
+) -> None:
+    on, names = offering(T4_BIG), ["i-1", "i-2"]
+    order = PendingOrder("o-1", OrderKind.UNDRAIN, NOW_S - age_s)
+    known = dict.fromkeys(told.split(), order)
+    answers = [OrderResult("o-1", OrderKind.UNDRAIN, "i-1", each) for each in [outcome] if each]
+
+    made = plan(
+        snapshot(
+            [gang()],
+            [big(name, state="IDLE+DRAIN") for name in names],
+            instances=[instance(name, on) for name in names],
+            records=[record(name, on, gated_for="9", order=known.get(name)) for name in names],
+            results=answers,
+        )
+    )
+
+    assert bool(orders(made, OrderKind.UNDRAIN)) is is_sent

@@ -9,8 +9,9 @@ from tidegate.core.model.slurm import Node
 from tidegate.core.planner import plan
 
 
-def released(idle: Node) -> bool:
-    made = plan(snapshot([], [idle], instances=[instance()], records=[record()]))
+def released(idle: Node, age_s: float = 100.0) -> bool:
+    there, known = instance(age_s=age_s), record(age_s=age_s)
+    made = plan(snapshot([], [idle], instances=[there], records=[known]))
     return bool(orders(made, OrderKind.RELEASE))
 
 
@@ -21,4 +22,7 @@ def test_a_node_goes_after_its_pools_idle_time() -> None:
 
 def test_a_busy_time_in_the_future_does_not_keep_a_node() -> None:
     """The head's clock was an hour ahead while its last job ended."""
-    assert released(replace(node(), last_busy_at_s=node().last_busy_at_s + 3600))
+    ahead = replace(node(), last_busy_at_s=node().last_busy_at_s + 3600)
+
+    assert released(ahead)
+    assert not released(ahead, age_s=59.0)

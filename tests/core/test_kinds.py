@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.core.reading import launches, orders, why
 from tests.make import (
     A10G,
@@ -104,8 +106,9 @@ def test_kinds_that_no_zone_has_together_are_not_bought_at_all() -> None:
     assert "rests" in why(made, "9")
 
 
-def test_one_kind_over_a_limit_keeps_the_others_from_being_bought() -> None:
-    made = plan(snapshot([mixed(constraint="[t4*2&a10g*1]"), job(1)], of=in_zones(nodes=1)))
+@pytest.mark.parametrize("constraint", ["[t4*2&a10g*1]", "[a10g*1&t4*2]"])
+def test_one_kind_over_a_limit_keeps_the_others_from_being_bought(constraint: str) -> None:
+    made = plan(snapshot([mixed(constraint=constraint), job(1)], of=in_zones(nodes=1)))
 
     assert [x.for_jobs for x in launches(made)] == [("1",)]
     assert "pool t4 is limited to 1 nodes" in why(made, "9")
@@ -217,7 +220,8 @@ def test_a_lost_member_is_replaced_by_one_of_its_kind_in_their_zone() -> None:
     ]
     busy[1] = (busy[1][0], replace(busy[1][1], phase=Phase.INTERRUPTED))
 
-    made = at(busy, [lost])
+    # The first node of all is another job's, in another zone.
+    made = at([*busy, (node("i-0"), record("i-0", offering(T4, zone=ZONES[0])))], [lost])
 
     assert bought(made) == [("a10g", 1, 1, "9", {"us-east-1b"})]
 
@@ -229,3 +233,13 @@ def test_a_pool_for_each_kind_is_asked_only_for_its_own() -> None:
     made = plan(snapshot([mixed(nodes=2, constraint="[io*1&a10g*1]")], of=of))
 
     assert sorted((x.pool, x.count) for x in launches(made)) == [("a10g", 1), ("io", 1)]
+
+
+def test_nothing_is_bought_for_kinds_of_which_the_job_names_every_node() -> None:
+    named = mixed(nodes=2, constraint="[t4*1&a10g*1]", required_nodes=("i-1", "i-2"))
+    taken = (node("i-2", A10G, state="ALLOCATED", gpus_alloc=4), gated("i-2", A10G)[1])
+
+    made = at([gated("i-1", T4), (taken[0], replace(taken[1], gated_for=""))], [named])
+
+    assert launches(made) == []
+    assert "it waits for i-1 (" in why(made, "9")

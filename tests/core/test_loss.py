@@ -286,3 +286,15 @@ def test_a_job_for_which_on_demand_is_bought_stays_off_lossy_spot(is_in_a_hurry:
 
     assert [each.offerings[0].market for each in launches(made)] == [Market.ON_DEMAND]
     assert [order.names for order in orders(made, OrderKind.CONSTRAIN)] == [("1",)]
+
+
+def test_a_job_does_not_count_on_a_booting_spot_node_that_it_would_be_kept_off() -> None:
+    """It came for another, which does not wait for it any more."""
+    boots = replace(booting("i-1"), gated_for="")
+
+    def made(asks: Job) -> Plan:
+        seen = beside_spot(asks, phase_age_s=60.0)
+        return plan(replace(seen, digest=snapshot([asks]).digest, nodes=(boots,)))
+
+    assert bought(made(short())) == {}
+    assert bought(made(long())) == {("2",): Market.ON_DEMAND}

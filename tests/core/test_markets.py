@@ -336,10 +336,22 @@ def test_a_node_whose_reservation_has_ended_counts_against_the_limits_with_its_p
 def test_a_gang_takes_a_reservation_only_when_it_holds_all_of_it() -> None:
     assert bought(plan(snapshot([gang(3)], of=reserving(2)))) == [(Market.SPOT, 3)]
     assert bought(plan(snapshot([gang(3)], of=reserving(3)))) == [(Market.RESERVED, 3)]
+    two = plan(snapshot([gang(2), replace(gang(3), job_id="8")], of=reserving(4)))
+    assert sorted(bought(two)) == [(Market.RESERVED, 3), (Market.SPOT, 2)]
 
 
 def gang(nodes: int) -> Job:
     return job(9, nodes=nodes)
+
+
+def test_a_place_that_was_kept_for_a_refused_job_is_the_next_ones() -> None:
+    small = replace(reserving(2), limits=Limits(nodes=2))
+    parts = [job(5, het_job_id="5", priority=9), job(6, nodes=2, het_job_id="5", priority=9)]
+
+    made = plan(snapshot([*parts, job(7, nodes=2)], of=small))
+
+    assert [each.job_id for each in made.served] == ["7"]
+    assert bought(made) == [(Market.RESERVED, 2)]
 
 
 def test_reservations_of_one_offering_hold_as_many_as_all_of_them() -> None:

@@ -1,6 +1,9 @@
 """Queues of jobs that differ in more than their size."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.core.reading import launches, why
 from tests.make import T4, T4_BIG, cluster, job, pool, snapshot
@@ -26,6 +29,22 @@ def test_an_alternative_holds_every_job_of_its_launch() -> None:
         (launch,) = launches(plan(snapshot([light, other], of=both)))
         assert launch.for_jobs == ("1", other.job_id)
         assert [o.instance_type for o in launch.offerings] == [T4.name]
+
+
+@pytest.mark.parametrize("asks", [{"cpus": 20}, {"memory_mib": 80_000}])
+def test_an_alternative_holds_all_jobs_of_the_fullest_node(asks: dict[str, Any]) -> None:
+    half = InstanceType("g4zz.12xlarge", 24, 98_304, 4, "t4")
+    of = replace(pool(types=(T4,), markets=(Market.SPOT,)), instance_types=(T4_BIG, half))
+    prices = {each: 1.0 + 0.1 * n for n, (_, each) in enumerate(of.offerings())}
+    both = replace(cluster(pool(types=(T4,))), pools=(of,), prices=prices)
+    lone = job(1, gpus=4)
+
+    (of_lone,) = launches(plan(snapshot([lone], of=both)))
+    (launch,) = launches(plan(snapshot([lone, *(job(n, gpus=2, **asks) for n in (2, 3))], of=both)))
+
+    assert [o.instance_type for o in of_lone.offerings] == [T4_BIG.name, half.name]
+    assert (launch.count, len(launch.for_jobs)) == (2, 3)
+    assert [o.instance_type for o in launch.offerings] == [T4_BIG.name]
 
 
 def test_a_gang_that_comes_first_is_not_outbid_by_smaller_jobs() -> None:

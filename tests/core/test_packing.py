@@ -2,11 +2,24 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.core.reading import launches, orders, why
-from tests.make import T4, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
+from tests.make import (
+    A10G,
+    T4,
+    T4_BIG,
+    cluster,
+    instance,
+    job,
+    node,
+    offering,
+    pool,
+    record,
+    snapshot,
+)
 from tidegate.core.buy.launches import MIN_CAPACITY_MAX
 from tidegate.core.model.cluster import Cluster, Limits
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
@@ -107,6 +120,30 @@ def test_an_exclusive_job_has_its_node_to_itself() -> None:
     assert len({each.by for each in made.served if each.job_id != "1"}) == 1
 
 
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [
+        ({"gpus": 0, "is_exclusive": True}, 1),
+        ({"gpus": 0, "cpus": 20}, 2),
+        ({"gpus": 0, "cpus": 0, "memory_mib": 60_000}, 3),
+        ({"gpus": 1}, 4),
+        ({"gpus": 0, "cpus": 10}, 4),
+    ],
+)
+def test_as_many_tasks_of_an_array_go_to_a_node_as_fit(asks: dict[str, Any], expected: int) -> None:
+    on = offering(T4_BIG)
+    made = plan(
+        snapshot(
+            [job(1, count=9, **asks)],
+            [node("i-1", T4_BIG)],
+            instances=[instance(on=on)],
+            records=[record(on=on)],
+        )
+    )
+
+    assert made.served[0].by.count("i-1") == expected
+
+
 def test_an_array_is_spread_over_as_many_nodes_as_it_needs() -> None:
     of = market({T4_BIG: 3.0})
 
@@ -127,6 +164,19 @@ def test_a_plan_of_many_launches_is_cut_and_says_what_comes_next() -> None:
     }
 
 
+def test_the_first_in_the_queue_are_in_a_plan_that_is_cut() -> None:
+    jobs = [job(1, priority=1), job(2, gpus=4, gpu_type="a10g"), job(3, nodes=2, priority=2)]
+    of = cluster(pool(types=(T4,)), pool("a10g", (A10G,)))
+
+    made = plan(snapshot(jobs, of=of), launches_max=2)
+
+    assert [each.for_jobs for each in launches(made)] == [("3",), ("1",)]
+    assert (made.is_cut, why(made, "2")) == (
+        True,
+        "a plan holds 2 launches, it is in the next one",
+    )
+
+
 def test_a_gang_above_ec2s_minimum_capacity_is_bought_in_chunks_of_one_zone() -> None:
     of = market({T4: 0.8}, zones=ZONES)
 
@@ -141,13 +191,16 @@ def test_a_gang_above_ec2s_minimum_capacity_is_bought_in_chunks_of_one_zone() ->
     assert len({each.zone for x in bought for each in x.offerings}) == 1
 
 
-def test_a_small_gang_may_come_in_any_zone_and_one_with_a_placement_group_in_one() -> None:
-    anywhere = plan(snapshot([job(9, nodes=2)], of=market({T4: 0.8}, zones=ZONES)))
+@pytest.mark.parametrize("nodes", [2, MIN_CAPACITY_MAX])
+def test_a_gang_of_one_chunk_may_come_in_any_zone_and_one_with_a_placement_group_in_one(
+    nodes: int,
+) -> None:
+    anywhere = plan(snapshot([job(9, nodes=nodes)], of=market({T4: 0.8}, zones=ZONES)))
     placed = market({T4: 0.8}, zones=ZONES, placement_group=True)
 
     assert [x.zone for x in launches(anywhere)[0].offerings] == list(ZONES)
     assert [
-        x.zone for x in launches(plan(snapshot([job(9, nodes=2)], of=placed)))[0].offerings
+        x.zone for x in launches(plan(snapshot([job(9, nodes=nodes)], of=placed)))[0].offerings
     ] == [ZONES[0]]
 
 
@@ -223,6 +276,57 @@ def test_what_a_refused_gang_gave_back_serves_the_next_job() -> None:
     made = plan(snapshot([*parts, job(7)], of=cluster(pool(types=(T4,), limits=Limits(nodes=2)))))
 
     assert [x.for_jobs for x in launches(made)] == [("7",)]
+
+
+def test_a_node_that_a_refused_gang_gave_back_is_not_empty_where_others_came_beside_it() -> None:
+    on = offering(T4_BIG)
+    gang, beside = job(5, nodes=2, priority=9), job(6, priority=5)
+
+    made = plan(
+        snapshot(
+            [gang, beside, job(7, is_exclusive=True)],
+            [node(type_=T4_BIG)],
+            of=cluster(pool(limits=Limits(nodes=1))),
+            instances=[instance(on=on)],
+            records=[record(on=on)],
+        )
+    )
+
+    assert {each.job_id: each.by for each in made.served} == {"6": ("i-1",)}
+
+
+@pytest.mark.parametrize("asks", [{"gpus": 2}, {"cpus": 5}, {"memory_mib": 20_000}])
+def test_a_gang_that_has_its_nodes_alone_counts_on_none_that_are_too_small(
+    asks: dict[str, Any],
+) -> None:
+    names = ["i-1", "i-2"]
+    made = plan(
+        snapshot(
+            [job(9, nodes=2, is_exclusive=True, **asks)],
+            [node(name) for name in names],
+            instances=[instance(name) for name in names],
+            records=[record(name) for name in names],
+        )
+    )
+
+    assert counts(made) == {T4_BIG.name: 2}
+
+
+def test_a_node_that_a_refused_gang_gave_back_has_all_its_room_again() -> None:
+    gang = job(5, nodes=3, cpus=2, memory_mib=9_000, priority=9)
+    whole = job(7, cpus=T4.vcpus, memory_mib=T4.slurm_memory_mib)
+
+    made = plan(
+        snapshot(
+            [gang, whole],
+            [node()],
+            of=cluster(pool(types=(T4,), limits=Limits(nodes=2))),
+            instances=[instance()],
+            records=[record()],
+        )
+    )
+
+    assert {each.job_id: each.by for each in made.served} == {"7": ("i-1",)}
 
 
 def test_orders_and_ends_come_before_purchases() -> None:

@@ -59,6 +59,8 @@ def test_equal_jobs_are_bought_in_one_request() -> None:
     made = plan(snapshot([job(1), job(2), job(3)]))
 
     assert [(x.count, x.for_jobs) for x in launches(made)] == [(3, ("1", "2", "3"))]
+    assert [x.by for x in made.served] == [(f"new {T4.name} {n}",) for n in (1, 2, 3)]
+    assert not made.is_cut
 
 
 def test_an_existing_idle_node_is_used_before_a_new_one_is_bought() -> None:
@@ -98,8 +100,9 @@ def test_a_launch_in_doubt_and_its_first_instance_count_once() -> None:
     request = fleet_request(launch, "test", placement(cluster()))
     in_doubt = LaunchRecord(launch, NOW_S - 10, request)
     shown = instance(age_s=5, launch_id=launch.launch_id)
+    two = cluster(pool(limits=Limits(nodes=2)))
 
-    made = plan(snapshot([job(1), job(2)], instances=[shown], launches=[in_doubt]))
+    made = plan(snapshot([job(1), job(2)], of=two, instances=[shown], launches=[in_doubt]))
 
     assert [(x.count, x.for_jobs) for x in launches(made)] == [(1, ("2",))]
 
@@ -250,7 +253,10 @@ def test_a_dead_instance_leaves_slurm_and_its_job_runs_elsewhere() -> None:
     gone = instance(state=InstanceState.TERMINATED)
     looks_busy = node(state="MIXED+DYNAMIC_NORM", gpus_alloc=1)
 
-    made = plan(snapshot([job(7, on=["i-1"])], [looks_busy], instances=[gone], records=[record()]))
+    one = cluster(pool(limits=Limits(nodes=1)))
+    jobs = [job(7, on=["i-1"])]
+
+    made = plan(snapshot(jobs, [looks_busy], of=one, instances=[gone], records=[record()]))
 
     assert [order.names for order in orders(made, OrderKind.DELETE)] == [("i-1",)]
     assert launches(made)[0].for_jobs == ("7",)
@@ -300,7 +306,9 @@ def test_a_busy_node_that_ec2_does_not_show_keeps_its_job_and_gets_no_new_one() 
 
 
 def test_an_instance_without_a_record_counts_and_is_taken_into_the_ledger() -> None:
-    made = plan(snapshot([job()], instances=[replace(instance(), template="digest-1")]))
+    one = cluster(pool(limits=Limits(nodes=1)))
+    jobs = [job(1, priority=9), job(2, gpus=4)]
+    made = plan(snapshot(jobs, of=one, instances=[replace(instance(), template="digest-1")]))
 
     assert launches(made) == []
     (adopted,) = (a.record for a in made.actions if isinstance(a, Adopt))

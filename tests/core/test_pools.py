@@ -6,10 +6,11 @@ import pytest
 
 from tests.core.reading import launches, orders, why
 from tests.make import (
-    NOW_S,
+    A10G,
     T4,
     T4_BIG,
     cluster,
+    digest,
     instance,
     job,
     node,
@@ -110,12 +111,13 @@ def test_a_pool_launches_what_it_lacks_of_its_minimum() -> None:
 
 
 def test_nodes_in_flight_and_nodes_for_jobs_count_for_the_minimum() -> None:
-    of = cluster(only(min_nodes=3))
+    of = cluster(only(min_nodes=3), pool("a10g", (A10G,)))
     booting = record("i-1", phase=Phase.LAUNCHED)
+    jobs = [job(1), job(2), job(3, gpu_type="a10g")]
 
-    made = plan(snapshot([job(1), job(2)], of=of, instances=[instance("i-1")], records=[booting]))
+    made = plan(snapshot(jobs, of=of, instances=[instance("i-1")], records=[booting]))
 
-    assert counts(made) == [(1, ("2",)), (1, ())]
+    assert sorted(counts(made)) == [(1, ()), (1, ("2",)), (1, ("3",))]
 
 
 def test_idle_nodes_of_the_minimum_stay() -> None:
@@ -183,6 +185,15 @@ def test_a_pool_that_wants_more_types_gets_dearer_ones_as_well() -> None:
     assert named(plan(three(min_types=9))) == [T4.name, NEAR.name, DEAR.name]
 
 
+def test_a_node_of_the_minimum_may_come_as_any_type_of_a_like_price() -> None:
+    alone = three(min_nodes=1)
+    assert alone.digest is not None
+
+    made = plan(replace(alone, digest=digest()))
+
+    assert (named(made), counts(made)) == ([T4.name, NEAR.name], [(1, ())])
+
+
 def test_a_strict_pool_refuses_rather_than_name_fewer_types() -> None:
     made = plan(three(min_types=4, is_min_types_strict=True))
 
@@ -228,49 +239,6 @@ def test_a_request_names_at_most_100_offerings() -> None:
     made = plan(snapshot([job()], of=replace(cluster(pool()), pools=(of,), prices=prices)))
 
     assert len(launches(made)[0].offerings) == 100
-
-
-def busy(job_id: int, name: str, *, ends_in_s: float, gpus: int = 1):
-    return job(
-        job_id, on=[name], gpus=gpus, started_at_s=NOW_S - HOUR_S, time_limit_s=HOUR_S + ends_in_s
-    )
-
-
-def of_busy(ends_in_s: float, ratio: float = 1.0) -> Snapshot:
-    of = replace(cluster(only()), time_limit_ratio=ratio)
-    full = node(state="ALLOCATED", gpus_alloc=1)
-    return snapshot(
-        [busy(7, "i-1", ends_in_s=ends_in_s), job(1)],
-        [full],
-        of=of,
-        instances=[instance(age_s=HOUR_S)],
-        records=[record(age_s=HOUR_S)],
-    )
-
-
-def test_a_node_that_frees_sooner_than_a_boot_takes_is_waited_for() -> None:
-    soon, later = plan(of_busy(290)), plan(of_busy(310))
-
-    assert launches(soon) == []
-    assert (soon.served[0].by, "free sooner" in soon.served[0].reason) == (("i-1",), True)
-    assert counts(later) == [(1, ("1",))]
-
-
-def test_jobs_that_end_early_as_a_rule_free_their_nodes_early() -> None:
-    # Half of 4,000 s are over, so it is taken to run to the end; half of 7,700 s are not.
-    assert counts(plan(of_busy(400, ratio=0.5))) == [(1, ("1",))]
-    assert counts(plan(of_busy(4_000, ratio=0.5))) == []
-
-
-def test_only_as_many_jobs_wait_as_the_freed_node_holds() -> None:
-    seen = of_busy(200)
-    assert seen.digest is not None
-    reading = seen.digest.reading
-    more = replace(reading, jobs=(*reading.jobs, job(2)))
-
-    made = plan(replace(seen, digest=replace(seen.digest, reading=more)))
-
-    assert counts(made) == [(1, ("2",))]
 
 
 def test_a_pool_may_have_its_offerings_and_no_others() -> None:

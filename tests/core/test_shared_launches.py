@@ -72,9 +72,12 @@ def test_a_launch_holds_no_more_than_ec2_can_be_asked_a_minimum_of() -> None:
 def test_unlike_gangs_have_launches_of_their_own() -> None:
     jobs = [*gangs(2), job(3, nodes=3, gpus=4, gpu_type="a10g"), job(4, nodes=8)]
 
-    made = launches(plan(snapshot(jobs)))
+    made = plan(snapshot(jobs))
 
-    assert sorted((each.count, each.min_count) for each in made) == [(3, 3), (8, 8), (16, 8)]
+    bought = sorted((each.count, each.min_count) for each in launches(made))
+    names = [name for each in made.served for name in each.by]
+    assert bought == [(3, 3), (8, 8), (16, 8)]
+    assert len(set(names)) == len(names) == 3 + 8 + 16
 
 
 def test_who_pays_from_another_account_has_a_launch_of_his_own() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.reading import launches, orders
 from tests.make import (
+    A10G,
     NOW_S,
     T4,
     T4_BIG,
@@ -89,6 +90,17 @@ def test_spare_nodes_are_bought_for_what_comes_often_and_the_reason_says_both_si
     assert bought(made) == [(2, T4.name)]
     assert "saves 4.00 USD of waiting an hour" in launches(made)[0].reason
     assert "idles for 0.42" in launches(made)[0].reason
+
+
+def test_a_spare_node_comes_as_the_type_for_which_jobs_come():
+    alike = replace(T4, name=A10G.name)
+    of = waiting(cluster(steady(instance_types=(T4, alike), zones=("us-east-1a", "us-east-1b"))))
+    prices = dict.fromkeys(of.prices, 0.526)
+
+    (launch,) = launches(plan(seen(known(OFTEN), of=replace(of, prices=prices))))
+
+    assert {each.instance_type for each in launch.offerings} == {T4.name}
+    assert {each.zone for each in launch.offerings} == {"us-east-1a", "us-east-1b"}
 
 
 @pytest.mark.parametrize(

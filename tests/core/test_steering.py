@@ -122,6 +122,26 @@ def test_a_closed_node_is_opened_for_a_job_that_needs_it() -> None:
     assert not _launches(made)
 
 
+def test_a_closed_node_that_a_gang_counts_on_opens_with_the_others() -> None:
+    gang, big = large(nodes=2), offering(T4_BIG, Market.ON_DEMAND)
+    boots = record("i-2", big, phase=Phase.LAUNCHED, gated_for="9")
+    alone = seen([gang], [closed()])
+    alone = replace(
+        alone,
+        instances=(*alone.instances, _instance("i-2", T4_BIG)),
+        nodes=(*alone.nodes, boots),
+    )
+    there = seen([gang], [closed(), node("i-2", T4_BIG, state="IDLE+DRAIN")])
+    there = replace(there, nodes=(there.nodes[0], replace(boots, phase=Phase.JOINED)))
+
+    opened = [
+        {name for one in orders(plan(each), OrderKind.UNDRAIN) for name in one.names}
+        for each in (alone, there)
+    ]
+
+    assert opened == [set(), {"i-big", "i-2"}]
+
+
 def test_a_closed_node_is_not_opened_for_a_small_job() -> None:
     made = plan(seen([small()], [closed()]))
     assert not orders(made, OrderKind.UNDRAIN)
@@ -150,6 +170,9 @@ def test_a_node_does_not_open_where_a_small_job_would_slip_in_beside_the_large_o
     assert orders(plan(seen([half], [closed()])), OrderKind.UNDRAIN)
     made = plan(seen([half, small(priority=1)], [closed()]))
     assert not orders(made, OrderKind.UNDRAIN)
+    wide = replace(half, shape=replace(half.shape, cpus=46))  # of the others one has room
+    made = plan(seen([wide, small(priority=1), small(2, cpus=4)], [closed()]))
+    assert not orders(made, OrderKind.UNDRAIN)
 
 
 def test_a_job_that_gets_nothing_cheaper_gets_the_closed_node() -> None:
@@ -157,6 +180,7 @@ def test_a_job_that_gets_nothing_cheaper_gets_the_closed_node() -> None:
     made = plan(seen([small()], [closed()], of))
     assert [one.names for one in orders(made, OrderKind.UNDRAIN)] == [("i-big",)]
     assert [served.by for served in made.served] == [("i-big",)]
+    assert not plan(seen([small(constraint=T4.name)], [closed()], of)).served
 
 
 def test_a_closed_node_that_nobody_wants_goes_after_its_idle_time() -> None:
@@ -182,6 +206,10 @@ def test_a_booting_node_that_nobody_needs_any_more_is_closed_as_it_joins() -> No
     order = closings(plan(shown))[0]
     assert order.names == ("i-big",)
     assert not order.only_if, "a guarded drain does not last until the node is there"
+    assert shown.digest is not None
+    reading = shown.digest.reading
+    waited_for = replace(reading, jobs=(*reading.jobs, large()))
+    assert not closings(plan(replace(shown, digest=replace(shown.digest, reading=waited_for))))
 
 
 @pytest.mark.parametrize("is_told", [True, False])
@@ -242,6 +270,16 @@ def test_a_component_does_not_find_the_only_nodes_of_a_later_one_lighter_than_it
     found = weights(made)
     assert found["i-big"] < found["i-1"]
     assert not weights(plan(_carried_out(made, shown)))
+
+
+def test_a_component_on_a_node_that_an_order_is_about_leaves_the_others_their_weights() -> None:
+    kinds = {8: T4_BIG, 9: T4}
+    parts = [small(n, constraint=of.name, het_job_id="8") for n, of in kinds.items()]
+    shown = seen(parts, [node("i-1", T4), node("i-big", T4_BIG), node("i-2", T4)])
+    order = PendingOrder("o", OrderKind.WEIGHT, NOW_S + 30)
+    told = tuple(replace(r, order=order) if r.instance_id == "i-1" else r for r in shown.nodes)
+
+    assert weights(plan(replace(shown, nodes=told))).keys() == {"i-2", "i-big"}
 
 
 def test_components_that_may_take_each_others_nodes_need_no_weights() -> None:

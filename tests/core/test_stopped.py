@@ -251,3 +251,30 @@ def test_what_a_stop_ends_is_no_persons_where_they_took_it_meanwhile() -> None:
     assert stops.names == gone.names == ("i-1",)
     assert set(stops.only_if) == {"IDLE", "MIXED", "ALLOCATED"}
     assert gone.only_if == ()
+
+
+@pytest.mark.parametrize(
+    ("ends_in_s", "delays_s", "lasts_s"),
+    [
+        (121, [], 120),
+        (120, [95], 120),  # the agent needs 25 s
+        (60, [35], 60),
+        (30, [5], 60),  # a look that comes late: its order has a minute to arrive
+        (-10, [0], 60),
+    ],
+)
+def test_what_runs_when_a_stop_waits_no_longer_is_saved_as_from_a_reclaim(
+    ends_in_s: float, delays_s: list[int], lasts_s: float
+) -> None:
+    of = seen(
+        [job(1, on=["i-1"])],
+        [node(state="MIXED+DRAIN", gpus_alloc=1, reason=REASON), node("i-2")],
+        wanted=replace(STOPPED, jobs_end_at_s=NOW_S + ends_in_s),
+    )
+
+    found = orders(plan(of), OrderKind.REQUEUE)
+
+    assert [(each.names, each.on_nodes) for each in found] == [(("1",), ("i-1",))] * len(delays_s)
+    assert [each.delay_s for each in found] == delays_s
+    assert {each.not_after_s for each in found} <= {NOW_S + lasts_s}
+    assert not orders(plan(replace(of, wanted=replace(of.wanted, is_up=True))), OrderKind.REQUEUE)

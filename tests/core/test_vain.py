@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders, why
-from tests.make import NOW_S, instance, job, node, offering, record, snapshot
+from tests.make import NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.model.budgets import Budget, Disruption
+from tidegate.core.model.cluster import Pool
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Watch
 from tidegate.core.model.slurm import Association, Job
@@ -14,6 +16,7 @@ from tidegate.core.model.stuck import Stuck
 from tidegate.core.planner import plan
 
 CAP = Association("account lab", account="lab", in_all=1)
+OTHERS = Association("account vision", account="vision", in_all=9)
 WAITS = job(1, account="lab", reason="ReqNodeNotAvail, May be reserved for other job")
 RUNS = job(2, account="lab", state="RUNNING", on=["i-2"])
 LIVED_S = 400.0
@@ -31,7 +34,7 @@ def seen(
         records=[bought, record("i-2", age_s=LIVED_S)],
     )
     assert made.digest
-    reading = replace(made.digest.reading, associations=(CAP,))
+    reading = replace(made.digest.reading, associations=(CAP, OTHERS))
     return replace(made, digest=replace(made.digest, reading=reading), stuck=stuck)
 
 
@@ -53,10 +56,12 @@ def test_after_the_second_one_nothing_is_bought_for_it_for_a_while() -> None:
     (second,) = watched(plan(seen(WAITS, RUNS, launch_id="l-2", stuck=(first,))))
     tried = replace(second, until_s=NOW_S)
     (third,) = watched(plan(seen(WAITS, RUNS, launch_id="l-3", stuck=(tried,))))
+    often = replace(tried, failures=9)
+    (last,) = watched(plan(seen(WAITS, RUNS, launch_id="l-3", stuck=(often,))))
     waits = replace(seen(WAITS, stuck=(second,)), nodes=(), instances=())
 
     assert (second.vain_launches, second.until_s) == (("l-1", "l-2"), NOW_S + 300)
-    assert third.until_s == NOW_S + 900
+    assert (third.until_s, last.until_s) == (NOW_S + 900, NOW_S + 3600)
     assert launches(plan(waits)) == []
     assert "went again unused, since a limit held it back meanwhile" in why(plan(waits))
     assert launches(plan(replace(waits, stuck=(tried,)))) != []
@@ -66,6 +71,18 @@ def test_one_that_has_run_something_was_not_in_vain() -> None:
     assert watched(plan(seen(WAITS, RUNS, idle_s=0.0))) == []
     used = replace(seen(WAITS, RUNS), nodes=(replace(record(age_s=9999.0), for_jobs=("1",)),))
     assert watched(plan(used)) == []
+
+
+EXPIRES = Disruption((Budget(percent=100.0),), expire_after_s=300.0)
+
+
+@pytest.mark.parametrize("of", [replace(pool(idle_s=9999.0), disruption=EXPIRES), pool("new")])
+def test_one_that_goes_for_another_reason_says_nothing_of_its_job(of: Pool) -> None:
+    """It has had its time, or its pool is not in the cluster file any more."""
+    made = plan(replace(seen(WAITS, RUNS), cluster=cluster(of)))
+
+    assert [each.names for each in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+    assert watched(made) == []
 
 
 @pytest.mark.parametrize(

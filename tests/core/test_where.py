@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches, orders, why
-from tests.make import NOW_S, T4_BIG, cluster, instance, job, node, pool, record, snapshot
+from tests.make import NOW_S, T4_BIG, cluster, instance, job, node, offering, pool, record, snapshot
+from tidegate.core.demand.where import NAMES_TOLD
 from tidegate.core.explain.advice import advice
 from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.orders import OrderKind
@@ -98,6 +99,20 @@ def test_it_waits_for_the_node_that_it_names(state: str, reason: str) -> None:
     assert reason in said
 
 
+@pytest.mark.parametrize(
+    ("number", "rest"),
+    [(NAMES_TOLD, "which"), (NAMES_TOLD + 1, "and 1 more, which"), (NAMES_TOLD + 2, "and 2 more")],
+)
+def test_of_many_nodes_by_name_the_first_are_told_and_how_many_more(number: int, rest: str) -> None:
+    names = [f"i-{n}" for n in range(number)]
+    full = [node(name, state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=1) for name in names]
+
+    said = why_nodes(plan(seen([job(nodes=number, required_nodes=tuple(names))], full)))
+
+    assert said.count("ALLOCATED") == NAMES_TOLD
+    assert said.partition(f"i-{NAMES_TOLD - 1} (")[2].partition(")")[2].strip(", ").startswith(rest)
+
+
 def test_a_static_node_by_name_is_waited_for_and_bought_for_never() -> None:
     made = plan(seen([job(required_nodes=("old-7",))], [node()], static=["old-7"]))
 
@@ -108,7 +123,10 @@ def test_a_gang_on_named_nodes_starts_there_and_buys_nothing() -> None:
     nodes = [node("i-1"), node("i-2"), node("i-3")]
     gang = job(nodes=2, required_nodes=("i-1", "i-3"))
 
+    behind = job(2, nodes=2)
+
     assert set(served_by(plan(seen([gang], nodes)))) == {"i-1", "i-3"}
+    assert set(served_by(plan(seen([gang, behind], nodes)))) == {"i-1", "i-3"}
     full = replace(nodes[2], gpus_alloc=1, state=node(state="ALLOCATED+DYNAMIC_NORM").state)
     assert "it waits for i-1" in why_nodes(plan(seen([gang], [*nodes[:2], full])))
 
@@ -118,14 +136,41 @@ def test_a_gang_that_names_some_of_its_nodes_gets_the_others() -> None:
 
     assert [launch.count for launch in launches(made)] == [1]
     assert {"i-1", "i-2"} <= set(served_by(made))
+    three = [node(name) for name in ("i-1", "i-2", "i-3")]
+    assert set(served_by(plan(seen([job(nodes=2, required_nodes=("i-3",))], three)))) == {
+        "i-1",
+        "i-3",
+    }
+
+
+def test_the_others_come_to_the_zone_of_the_one_that_it_names() -> None:
+    zones = {"i-1": "us-east-1a", "i-2": "us-east-1b", "i-3": "us-east-1a"}
+    on = {name: offering(zone=zone) for name, zone in zones.items()}
+
+    made = plan(
+        snapshot(
+            [job(nodes=2, required_nodes=("i-2",))],
+            [node(name) for name in zones],
+            of=cluster(pool(zones=("us-east-1a", "us-east-1b"))),
+            instances=[instance(name, each) for name, each in on.items()],
+            records=[record(name, each) for name, each in on.items()],
+        )
+    )
+
+    assert served_by(made)[0] == "i-2"
+    assert [each.offerings[0].zone for each in launches(made)] == ["us-east-1b"]
 
 
 def test_it_gets_none_while_the_named_one_is_taken() -> None:
     full = node("i-2", state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=1)
 
-    made = plan(seen([job(nodes=2, required_nodes=("i-2",))], [node("i-1"), full]))
+    made = plan(seen([job(nodes=2, required_nodes=("i-2",))], [node("i-1"), full, node("i-3")]))
 
     assert "it waits for i-2" in why_nodes(made)
+    others = [job(2), job(3)]
+    queue = [job(1, nodes=2, required_nodes=("i-2",)), *others]
+    made = plan(seen(queue, [node("i-1"), full, node("i-3")]))
+    assert [served_by(made, each.job_id) for each in others] == [("i-1",), ("i-3",)]
 
 
 def test_one_component_on_a_gone_node_stops_all() -> None:
@@ -195,7 +240,8 @@ def test_a_full_reservation_is_waited_for() -> None:
     full = node(state="ALLOCATED+RESERVED+DYNAMIC_NORM", gpus_alloc=1)
     own = job(reservation="lab", reason="Reservation")
 
-    made = plan(seen([own], [full, node("i-2")], reservations=[reserved("i-1")]))
+    other = reserved("i-2", name="other")
+    made = plan(seen([own], [full, node("i-2")], reservations=[reserved("i-1"), other]))
 
     assert "only in its reservation lab (i-1)" in why_nodes(made)
     (told,) = advice(own, made.unmet[0].why_nots)

@@ -1,65 +1,71 @@
-"""A gang that loses one node, on real Slurm and as deployed: from the notice to its next run."""
+"""Jobs of several nodes that lose one, on real Slurm and as deployed: to their next run."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.deployed import Live, live
-from tests.contracts.real_slurm import RealSlurm, slurm_of_its_own
+from bench.resume import PATIENCE_S, Gang, deployed
 
-PATIENCE_S = 90.0
 NODES = 3
 SCRIPT = "trap 'echo got >> {notes}' USR1; for i in $(seq 3000); do sleep 0.1; done"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "experiments" / "auto_resume"
 
 
-@dataclass(slots=True)
-class Gang:
-    slurm: RealSlurm
-    made: Live
-    job_id: str
-    notes: Path
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The nodes that it runs on."""
-        jobs = self.slurm.port.read().jobs
-        return frozenset(n for j in jobs if j.job_id == self.job_id for n in j.node_names)
-
-    @property
-    def bought(self) -> frozenset[str]:
-        """Every node that EC2 ever gave, also those that have ended."""
-        ours = [{"Name": "tag-key", "Values": ["tidegate:launch"]}]
-        told = self.made.world.cloud.observer("ec2").describe_instances(Filters=ours)
-        return frozenset(i["InstanceId"] for r in told["Reservations"] for i in r["Instances"])
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gang() -> Iterator[Gang]:
-    with slurm_of_its_own() as slurm:
-
-        def boot(names: Sequence[str]) -> None:
-            slurm.join(*names)
-
-        with live(slurm.port, slurm.log, boot) as made:
-            notes = slurm.folder / "notes"
-            asked = (f"-N{NODES}", "--gres=gpu:t4:4", "--comment=tidegate:ckpt=B:USR1@5")
-            script = SCRIPT.format(notes=notes)
-            found = Gang(slurm, made, slurm.submit(*asked, script=script), notes)
-            made.until("the gang runs", lambda: len(found.names) == NODES, PATIENCE_S)
-            yield found
+    with deployed() as made:
+        yield made
 
 
 def test_it_is_requeued_keeps_its_other_nodes_and_one_node_is_bought(gang: Gang) -> None:
-    first = gang.names
+    notes = gang.slurm.folder / "notes"
+    asked = (f"-N{NODES}", "--gres=gpu:t4:4", "--comment=tidegate:ckpt=B:USR1@5")
+    gang.job_id = gang.slurm.submit(*asked, script=SCRIPT.format(notes=notes))
+    first = gang.runs("the gang runs", nodes=NODES)
     lost = min(first)
 
     gang.made.notify([lost])
-    gang.made.until("it left the node", lambda: lost not in gang.names, PATIENCE_S)
-    gang.made.until("it runs again", lambda: len(gang.names) == NODES, PATIENCE_S)
+    gang.leaves(lost)
+    gang.runs("it runs again", nodes=NODES)
 
     assert first - gang.names == {lost}
     assert gang.bought == first | gang.names
-    assert gang.notes.read_text() == "got\n"
+    assert notes.read_text() == "got\n"
     assert "Restarts=1" in gang.slurm.run("scontrol", "show", "job", gang.job_id)
+    gang.slurm.cancel(gang.job_id)
+
+
+def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(gang: Gang) -> None:
+    """Another job waits for a node in the moment in which an instance ends."""
+    folder = gang.slurm.folder / "run"
+    folder.mkdir()
+    told = f"TRAIN={EXAMPLE}/train.py,STEP_SECONDS=0.2"
+    script = str(EXAMPLE / "train.sbatch")
+    asked = ("sbatch", "--parsable", "-o", f"{folder}/out", f"--export=ALL,{told}")
+    gang.job_id = gang.slurm.run(*asked, script, str(folder))
+    first = gang.runs("the training runs", nodes=2)
+    checkpoint = folder / "checkpoint"
+    gang.made.until("it has a checkpoint", checkpoint.exists, PATIENCE_S)
+    lost = max(first)
+
+    # One: on the nodes of two, which join open, the gang could start before its own are opened.
+    rival = gang.slurm.submit("--exclusive", "--gres=gpu:t4:4")
+    began_s = time.monotonic()
+    gang.ends(lost)
+    gang.leaves(lost)
+    again = gang.runs("it runs again", nodes=2)
+
+    print(f"instance ended to running again: {time.monotonic() - began_s:.1f} s")
+    assert first - again == {lost}
+    steps: list[int] = []
+
+    def has_told() -> bool:
+        steps[:] = map(int, re.findall(r"goes on at step (\d+)", (folder / "out").read_text()))
+        return len(steps) == 2
+
+    gang.made.until("it tells its step", has_told, PATIENCE_S)
+    assert steps[0] == 0 < steps[1]
+    gang.slurm.cancel(gang.job_id, rival)

@@ -22,9 +22,12 @@ from tests.service.test_describe import looked_at
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.cluster import Budget, Limits
 from tidegate.core.model.ec2 import Market, Refusal, RefusalKind
+from tidegate.core.model.finding import StoppedCheck
 from tidegate.core.model.ledger import Charge, Phase
 from tidegate.core.model.plan import Plan
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
+from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.spend import day_of
 from tidegate.core.planner import plan
@@ -178,6 +181,23 @@ def test_a_job_that_waits_for_a_limit_is_not_told_so() -> None:
     limited = cluster(pool(limits=Limits(gpus=1)))
 
     assert "OldestWait" not in of(snapshot([waiting], of=limited))
+
+
+def test_a_check_that_is_believed_no_more_is_counted_and_what_it_holds_back_is_lost() -> None:
+    sick = [
+        node(f"i-{n}", state="IDLE+DRAIN", reason="NHC: check_fs: full", set_by=SetBy.ROOT)
+        for n in range(4)
+    ]
+    records, instances = [record(e.name) for e in sick], [instance(e.name) for e in sick]
+    waiting = job(begins_at_s=NOW_S - 9000)
+    seen = snapshot([waiting], sick, records=records, instances=instances)
+    stop = StoppedCheck("NHC: check_fs", NOW_S, 2, 4)
+
+    found = of(replace(seen, pool_history=(PoolHistory("t4", stopped_checks=(stop,)),)))
+
+    assert (found["StoppedChecks"], found["LostNodes"]) == (1, 4)
+    assert "OldestWait" not in found  # it waits for a person
+    assert "StoppedChecks" not in of(seen)
 
 
 def test_a_boot_that_takes_half_as_long_again_counts_until_it_is_over() -> None:

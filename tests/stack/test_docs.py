@@ -53,6 +53,8 @@ NOT_RUN = {
     "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
     "tidegate probe": "as above: tests/cli/test_probe.py",
     "tidegate user": "a head is needed: tests/e2e/test_sandbox.py, tests/boot/test_head.py",
+    "tidegate node hold": "a node on a head is needed: tests/cli/test_node_hold.py",
+    "tidegate node release": "as above",
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
 }
 

@@ -64,13 +64,15 @@ def test_a_cluster_file_may_say_how_nodes_are_let_go(tmp_path):
         "expire_after_s": 604800,
         "keep_max_s": 3600,
         "roll_back_after": 4,
+        "hold_max_nodes": 0,
+        "hold_max_s": 7200,
     }
 
     pool = load(tmp_path, good({"pools.t4.disruption": says})).cluster.pools[0]
 
     drifted = Budget(nodes=3, reasons=frozenset({DisruptionReason.DRIFTED}))
     assert pool.disruption == Disruption(
-        (drifted, Budget(percent=10.0, window=TOKYO)), 604800, 3600, 4
+        (drifted, Budget(percent=10.0, window=TOKYO)), 604800, 3600, 4, 0, 7200
     )
 
 

@@ -199,6 +199,19 @@ class SlurmCli:
             refused |= {job_id: why for job_id, why in errors.items() if "pending" not in why}
         return refused
 
+    def hold(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """As the port says. Slurm refuses `requeuehold` of a job that waits."""
+        refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
+        for job_id in (j for j in job_ids if j not in refused):
+            for command in ("requeuehold", "hold"):
+                done = self._run(["scontrol", command, job_id], UPDATE_TIMEOUT_S)
+                if done.code == 0:
+                    break
+                _raise_if_unanswered(done)
+            else:
+                refused[job_id] = done.complaint
+        return refused
+
     def start(self, job_ids: Sequence[str]) -> None:
         """As the port says. A failure only means that the job starts two minutes later."""
         for chunk in _chunks([j for j in job_ids if is_job_id(j)], at_most=JOBS_AT_ONCE):

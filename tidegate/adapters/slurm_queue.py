@@ -20,7 +20,7 @@ from tidegate.adapters.slurm_text import (
     words,
 )
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Job, Shape
+from tidegate.core.model.slurm import WAITING_STATES, Job, Shape
 
 # `-O` names; both versions know them all. Comment is last: it is the user's own text.
 FIELDS = (
@@ -184,7 +184,7 @@ def _job(
         required_nodes=_names(row["ReqNodes"], unfolded),
         is_requeueable=row["Requeue"] != "0",
         restarts=_or(row["RestartCnt"], 0),
-        unreadable=problem if row["State"] == "PENDING" else "",
+        unreadable=problem if row["State"] in WAITING_STATES else "",
         spreads=outcome.request.spreads if outcome.request else (),
         licences=() if "|" in row["Licenses"] else asked_licences(row["Licenses"]),
         licence_choices=asked_licences(row["Licenses"]) if "|" in row["Licenses"] else (),
@@ -193,8 +193,8 @@ def _job(
         reservation=value(row["Reservation"]),
         het_job_id=value(row["HetJobID"]) if _ID.fullmatch(row["HetJobID"]) else "",
         # A pending job's StartTime is the backfill scheduler's guess.
-        begins_at_s=_instant(row["EligibleTime"]) if row["State"] == "PENDING" else None,
-        started_at_s=None if row["State"] == "PENDING" else _instant(row["StartTime"]),
+        begins_at_s=_instant(row["EligibleTime"]) if row["State"] in WAITING_STATES else None,
+        started_at_s=None if row["State"] in WAITING_STATES else _instant(row["StartTime"]),
     )
 
 
@@ -215,7 +215,7 @@ def _array_counts(found: Sequence[Row]) -> dict[str, int | None]:
     counts: dict[str, int | None] = {}
     for row in found:
         allowed = left.get(row["ArrayJobID"])
-        if row["State"] == "PENDING" and not _is_rest(row) and allowed is not None:
+        if row["State"] in WAITING_STATES and not _is_rest(row) and allowed is not None:
             counts[row["JobID"]] = min(allowed, 1)
             left[row["ArrayJobID"]] = max(allowed - 1, 0)
     return counts | {row["JobID"]: _startable(row, left[array]) for array, row in rests.items()}

@@ -11,7 +11,7 @@ from math import ceil
 
 from tidegate.adapters.slurm_text import GRES_NAMES, memory_mib, number, value
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.slurm import Shape, Spread
+from tidegate.core.model.slurm import WAITING_STATES, Shape, Spread
 
 # The fields that `read_request` needs.
 REQUEST_FIELDS = (
@@ -83,7 +83,7 @@ def read_request(row: Mapping[str, str], is_memory_per_cpu: bool | None) -> Requ
     """
     if value(row["tres-per-socket"]):
         raise Unreadable("asks for GPUs per socket (--gpus-per-socket), which Tidegate cannot read")
-    if row["State"] != "PENDING":
+    if row["State"] not in WAITING_STATES:
         return _allocated(row)
     asked = _Asked.read(row)
     shape, is_unclear = _split(row, asked, asked.nodes, is_memory_per_cpu)

@@ -164,6 +164,7 @@ def _node(line: str, slurm_user: str, opened: dict[str, str]) -> Node | None:
             gres=gres,
             weight=number(fields.get("Weight", "1")),
             set_by=_set_by(reason, slurm_user, _is_left_over(fields, state, reason, opened)),
+            address=value(fields.get("NodeAddr", "")),
         )
     except KeyError as error:
         raise ParseError(f"scontrol show nodes printed no {error} in {line[:80]!r}.") from error

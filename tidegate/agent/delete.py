@@ -7,6 +7,7 @@ Slurm itself notices a dead slurmd after SlurmdTimeout; until then its jobs look
 from collections.abc import Callable, Mapping, Sequence
 
 from tidegate.agent.asked import Carried, asked_nodes, result, why_held
+from tidegate.agent.hold import hold
 from tidegate.agent.release import Pace
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
@@ -18,9 +19,15 @@ TRIES = 3
 
 
 def delete(
-    orders: Sequence[Order], slurm: Slurm, sleep: Callable[[float], None], pace: Pace
+    orders: Sequence[Order],
+    slurm: Slurm,
+    sleep: Callable[[float], None],
+    pace: Pace,
+    now_s: float,
 ) -> Carried:
     """Set the nodes DOWN, then delete those that nothing holds any more.
+
+    The other nodes of their jobs are kept for these before that.
 
     A node of the first component of a heterogeneous job takes that one alone off its nodes when
     it is set DOWN: the others would run on, and the job would never start again.
@@ -45,6 +52,7 @@ def delete(
         if job.is_running and job.is_requeueable and not set(names).isdisjoint(job.node_names)
     ]
     together = sorted({job.het_job_id for job in lost if job.het_job_id})
+    hold(reading.jobs, names, reading, slurm, now_s)
     stuck = slurm.requeue(together) if together else {}
     requeued = frozenset(job.het_job_id or job.job_id for job in lost)
     gone = DrainReason(DrainCode.GONE, "its instance is gone")

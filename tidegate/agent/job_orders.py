@@ -1,9 +1,10 @@
-"""Orders about jobs: requeue, signal, constrain, comment; one command for all names of each."""
+"""Orders about jobs: requeue, hold, signal, constrain, comment; one command for all names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidegate.agent.asked import Carried, asked_jobs, result
+from tidegate.agent.hold import hold
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
@@ -34,22 +35,34 @@ class Signalled:
                 self._runs.pop(job_id, None)
 
 
-def requeue(orders: Sequence[Order], slurm: Slurm) -> Carried:
-    """Requeue what runs and may be, for an immediate start.
+def requeue(orders: Sequence[Order], slurm: Slurm, now_s: float) -> Carried:
+    """Requeue what runs and may be, for an immediate start on those of its nodes that stay.
 
     Slurm requeues all components of a heterogeneous job with the first one, and none without it.
     """
-    asked = asked_jobs(orders, slurm.read())
+    reading = slurm.read()
+    asked = asked_jobs(orders, reading)
     leaders = {
         job.job_id: job.het_job_id or job.job_id
         for _, job in asked.pairs
         if job.is_running and job.is_requeueable
     }
+    if leaders:
+        going = {
+            name for order, job in asked.pairs if job.job_id in leaders for name in order.on_nodes
+        }
+        hold(_together(reading, leaders.values()), going, reading, slurm, now_s)
     refused = slurm.requeue(tuple(dict.fromkeys(leaders.values()))) if leaders else {}
     errors = {each: refused[leader] for each, leader in leaders.items() if leader in refused}
     results = tuple(_requeued(order, job, errors) for order, job in asked.pairs)
     done = frozenset(leaders.values()).difference(refused)
     return Carried((*asked.settled, *results), requeued=done)
+
+
+def _together(reading: Reading, leaders: Iterable[str]) -> list[Job]:
+    """The jobs, and every component of those that are heterogeneous."""
+    chosen = set(leaders)
+    return [job for job in reading.jobs if (job.het_job_id or job.job_id) in chosen]
 
 
 def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
@@ -62,6 +75,16 @@ def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
         detail = f"The job is {job.state}; only a running job is requeued."
         return result(order, job.job_id, OrderOutcome.KEPT, detail)
     return _by_error(order, job, errors, "The job starts again as soon as it has nodes.")
+
+
+def hold_back(orders: Sequence[Order], slurm: Slurm) -> Carried:
+    """Hold what waits; what runs as well where the guard says so."""
+    asked = asked_jobs(orders, slurm.read())
+    job_ids = tuple(dict.fromkeys(job.job_id for _, job in asked.pairs))
+    refused = slurm.hold(job_ids) if job_ids else {}
+    done = "The job is held until somebody releases it: scontrol release {}."
+    results = (_by_error(o, job, refused, done.format(job.job_id)) for o, job in asked.pairs)
+    return Carried((*asked.settled, *results))
 
 
 def signal(orders: Sequence[Order], slurm: Slurm, signalled: Signalled) -> Carried:

@@ -6,7 +6,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tidegate.agent.asked import Carried
 from tidegate.agent.change import Fingerprint, fingerprint
@@ -14,10 +15,12 @@ from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
 from tidegate.agent.restarts import Restarts
+from tidegate.core.fleet.resume import fallen, faults
+from tidegate.core.interruption.heartbeat import Beat, hang
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
-from tidegate.core.model.slurm import Node, Reading
+from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.ports import Bus, Clock, Slurm
 
@@ -50,6 +53,7 @@ class Agent:
         pace: Pace | None = None,
         heartbeat_s: float = HEARTBEAT_S,
         tell: Callable[[str], None] = lambda text: None,
+        beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
     ) -> None:
         self._slurm = slurm
         self._bus = bus
@@ -63,6 +67,10 @@ class Agent:
         self._has_news = False
         self._late_told_at_s = 0.0
         self._restarts = Restarts()
+        self._seen: Reading | None = None
+        self._faults: dict[str, Fault] = {}
+        self._beats = beats
+        self._rested_at_s: dict[str, float] = {}
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
         self._published: Fingerprint | None = None
@@ -85,6 +93,8 @@ class Agent:
             began_s = self._clock.now_s()
             reading = self._slurm.read()
             self._nudge(reading, began_s)
+            reading = self._with_faults(reading, began_s)
+            reading = self._with_hangs(reading, began_s)
         except SlurmUnavailable as error:
             self._slurm_is_silent(error)
             return None
@@ -167,12 +177,43 @@ class Agent:
         self._worker.signalled.forget_ended(reading.jobs)
 
     def _start_requeued(self, reading: Reading, read_at_s: float) -> bool:
-        """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left."""
+        """Cancel the two minutes that Slurm makes requeued jobs wait; whether any is left.
+
+        Those as well that Slurm requeued by itself, since a node of theirs went DOWN.
+        """
         with self._lock:
+            self._restarts.add_new(fallen(self._seen or reading, reading), read_at_s)
             due = self._restarts.due(reading, read_at_s=read_at_s, now_s=self._clock.now_s())
         if due:
             self._slurm.start(due)
         return self._restarts.are_left
+
+    def _with_faults(self, reading: Reading, read_at_s: float) -> Reading:
+        """The queue with why jobs of it were requeued, since only who saw the last run can tell."""
+        known = self._faults | faults(self._seen or reading, reading, read_at_s)
+        self._seen = reading
+        jobs = {job.job_id: job for job in reading.jobs} if known else {}
+        self._faults = {job_id: each for job_id, each in known.items() if job_id in jobs}
+        if not self._faults:
+            return reading
+        told = (replace(j, fault=self._faults.get(j.job_id)) for j in reading.jobs)
+        return replace(reading, jobs=tuple(told))
+
+    def _with_hangs(self, reading: Reading, now_s: float) -> Reading:
+        """The queue with which jobs hang. One that is suspended cannot touch anything."""
+        beats = self._beats(reading.jobs)
+        if not beats:
+            return reading
+        running = {job.job_id: job for job in reading.jobs if job.job_id in beats}
+        rests = {job_id: now_s for job_id, job in running.items() if job.state != "RUNNING"}
+        known = {job_id: at_s for job_id, at_s in self._rested_at_s.items() if job_id in running}
+        self._rested_at_s = known | rests
+        hangs = {
+            job_id: hang(job, beats[job_id], now_s, rested_at_s=self._rested_at_s.get(job_id, 0.0))
+            for job_id, job in running.items()
+        }
+        told = (replace(j, hang=hangs.get(j.job_id)) for j in reading.jobs)
+        return replace(reading, jobs=tuple(told))
 
     # -- the digest -------------------------------------------------------------------------
 

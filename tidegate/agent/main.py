@@ -15,6 +15,7 @@ from tidegate.adapters.imds import instance_id
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
+from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
 from tidegate.agent.run import Service
@@ -74,6 +75,7 @@ def run(settings: Settings) -> None:
     head_instance_id = settings.head_instance_id or _ask_instance_id()
     bus = agent_bus(settings)
     slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
+    heartbeats = Heartbeats(settings.shared_dir)
     agent = Agent(
         slurm=slurm,
         bus=bus,
@@ -83,13 +85,21 @@ def run(settings: Settings) -> None:
         agent_started_at_s=started_at_s,
         heartbeat_s=settings.heartbeat_s,
         tell=wall,
+        beats=heartbeats,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state_dir = os.environ.get("STATE_DIRECTORY")
     users = UserList(settings.shared_dir, Path(state_dir) if state_dir else None)
     notes = Notes(agent_decisions(settings).newest, slurm, SystemClock())
     with Waker(settings.slurmctld_log) as waker:
-        service = Service(agent, bus, waker, every_poll=users.refresh, notes=notes)
+        service = Service(
+            agent,
+            bus,
+            waker,
+            every_poll=users.refresh,
+            notes=notes,
+            heartbeats=heartbeats,
+        )
 
         def stop(signum: int, frame: FrameType | None) -> None:
             service.stop()

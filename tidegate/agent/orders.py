@@ -14,7 +14,7 @@ from typing import assert_never
 from tidegate.adapters.slurm_cli import JOBS_AT_ONCE
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
-from tidegate.agent.job_orders import Signalled, comment, constrain, requeue, signal
+from tidegate.agent.job_orders import Signalled, comment, constrain, hold_back, requeue, signal
 from tidegate.agent.node_orders import drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.model.drain_reason import DrainCode, read
@@ -27,7 +27,13 @@ type Sleep = Callable[[float], None]
 
 # What is carried out first of the orders that arrive together: a job is signalled before it is
 # requeued, and no new one starts meanwhile.
-_RANK = {OrderKind.DRAIN: 0, OrderKind.SIGNAL: 1, OrderKind.REQUEUE: 2, OrderKind.DELETE: 3}
+_RANK = {
+    OrderKind.DRAIN: 0,
+    OrderKind.SIGNAL: 1,
+    OrderKind.HOLD: 2,
+    OrderKind.REQUEUE: 3,
+    OrderKind.DELETE: 4,
+}
 
 
 @frozen
@@ -53,10 +59,10 @@ class Worker:
             results.extend(refused)
             if valid.names:
                 good.append(valid)
-        done = self._do(good) if good else Carried(())
+        done = self._do(good, now_s) if good else Carried(())
         return replace(done, results=(*results, *done.results)) if results else done
 
-    def _do(self, batch: Sequence[Order]) -> Carried:
+    def _do(self, batch: Sequence[Order], now_s: float) -> Carried:
         first = batch[0]
         match first.kind:
             case OrderKind.RELEASE:
@@ -70,11 +76,13 @@ class Worker:
             case OrderKind.WEIGHT:
                 return weigh(first, self.slurm)
             case OrderKind.REQUEUE:
-                return requeue(batch, self.slurm)
+                return requeue(batch, self.slurm, now_s)
+            case OrderKind.HOLD:
+                return hold_back(batch, self.slurm)
             case OrderKind.SIGNAL:
                 return signal(batch, self.slurm, self.signalled)
             case OrderKind.DELETE:
-                return delete(batch, self.slurm, self.sleep, self.pace)
+                return delete(batch, self.slurm, self.sleep, self.pace, now_s)
             case OrderKind.CONSTRAIN:
                 return constrain(first, self.slurm)
             case OrderKind.COMMENT:

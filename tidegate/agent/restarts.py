@@ -35,6 +35,10 @@ class Restarts:
         """`now_s`: when they had been requeued."""
         self._jobs |= {job_id: _Requeued(now_s) for job_id in job_ids}
 
+    def add_new(self, job_ids: Iterable[str], now_s: float) -> None:
+        """Those that are not looked after yet."""
+        self.add((job_id for job_id in job_ids if job_id not in self._jobs), now_s)
+
     @property
     def are_left(self) -> bool:
         return bool(self._jobs)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tidegate.agent.heartbeats import EVERY_S, Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.notes import Notes
 from tidegate.agent.orders import batches
@@ -61,6 +62,7 @@ class Service:
     """Runs until `stop`. `every_poll` is called now and then by the looking thread.
 
     `notes`: None: no notes are written on jobs.
+    `heartbeats`: None: nobody looks at any.
     """
 
     agent: Agent
@@ -68,6 +70,7 @@ class Service:
     waker: Waker
     every_poll: Callable[[], None] = lambda: None
     notes: Notes | None = None
+    heartbeats: Heartbeats | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
     _has_trouble: dict[bool, bool] = field(default_factory=dict)
@@ -91,6 +94,9 @@ class Service:
             threading.Thread(
                 target=self._write_notes, args=(self.notes,), name="notes", daemon=True
             ).start()
+        if self.heartbeats:
+            watch, asked = self._watch_heartbeats, (self.heartbeats,)
+            threading.Thread(target=watch, args=asked, name="heartbeats", daemon=True).start()
         while not self._stopping.is_set():
             self._look()
         self._wait_for_orders()
@@ -113,6 +119,10 @@ class Service:
     def _write_notes(self, notes: Notes) -> None:
         while not self._stopping.wait(NOTES_EVERY_S):
             notes.step()
+
+    def _watch_heartbeats(self, heartbeats: Heartbeats) -> None:
+        while not self._stopping.wait(EVERY_S):
+            heartbeats.step()
 
     def _take_orders(self, urgent: bool) -> None:
         try:

@@ -27,6 +27,7 @@ from tidegate.core.model.errors import BadConfig, NotAuthorized, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Launch
 from tidegate.core.model.plan import Plan
+from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_of
@@ -175,14 +176,22 @@ def bills(
 
 @frozen
 class Retried:
-    """Rests that were lifted, and how many launches without a good node count no more."""
+    """Rests that were lifted, how many launches without a good node count no more, and checks
+    that are believed again.
+    """
 
     lifted: tuple[Resting, ...]
     failures: int
+    checks: tuple[str, ...] = ()
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.lifted or self.failures or self.checks)
 
 
 def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Retried:
-    """Lift the rests of what the pool sells, open the pool, and have the queue judged at once.
+    """Lift the rests of what the pool sells, open the pool, believe its checks again, and have the
+    queue judged at once.
 
     What other pools sell too rests for these no more either. Errors: as `live`.
     """
@@ -197,13 +206,14 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
         if each.until_s > now_s and each.stops(pool) and each.offering in sold
     )
     ledger.lift(*lifted)
-    failures = 0
-    for pool_history in view.pool_history:
-        if pool_history.pool == pool and (failures := len(pool_history.failed)):
-            ledger.learn(replace(pool_history, failed=()))
-    if lifted or failures:
+    history = next((each for each in view.pool_history if each.pool == pool), PoolHistory(pool))
+    stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
+    found = Retried(lifted, len(history.failed), tuple(each.check for each in stops))
+    if found.failures or found.checks:
+        ledger.learn(replace(history, failed=(), stopped_checks=stops))
+    if found.is_any:
         planner_bus(file.cluster.name, resources_of(settings), make).look(f"retry of pool {pool}")
-    return Retried(lifted, failures)
+    return found
 
 
 def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:

@@ -14,6 +14,7 @@ from tidegate.cli.events import events
 from tidegate.cli.image import image
 from tidegate.cli.init_command import EXAMPLES as INIT
 from tidegate.cli.init_command import init
+from tidegate.cli.node_hold import HOLD_EXAMPLES, RELEASE_EXAMPLES, hold, release
 from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
 from tidegate.cli.nodes import nodes
@@ -151,6 +152,8 @@ app.command(epilog=RETRY)(retry)
 app.add_typer(node, name="node")
 app.add_typer(image, name="image")
 app.add_typer(user, name="user")
+node.command(epilog=HOLD_EXAMPLES)(hold)
+node.command(epilog=RELEASE_EXAMPLES)(release)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`tidegate retry`: what a pool may not ask of EC2 for a while is asked at once."""
+"""`tidegate retry`: what a pool may not ask of EC2 for a while, or let go, it may at once."""
 
 from typing import Annotated
 
@@ -14,7 +14,11 @@ def retry(
     pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool of the cluster file.")],
     cluster: ClusterOption,
 ) -> None:
-    """Lift the rests of what a pool sells, after what EC2 refused it for was put right."""
+    """Lift the rests of what a pool sells, after what EC2 refused it for was put right.
+
+    Checks of node health that are believed no more are believed again: nodes that they have drained
+    until now go.
+    """
     from tidegate.cli.live import retried, told
     from tidegate.core.fleet.judge import BOOT_FAILURES
     from tidegate.wire.config import load_cluster
@@ -32,5 +36,7 @@ def retry(
             typer.echo(f"{each.offering} rests no more (it {did} {each.failures}x)")
         if found.failures:
             typer.echo(f"{found.failures} launches that gave no good node count no more")
-        rested = found.lifted or found.failures
-        typer.echo(f"pool {pool}: " + ("EC2 is asked at once" if rested else "nothing of it rests"))
+        for check in found.checks:
+            typer.echo(f"the check `{check}` is believed again: nodes that it still drains go")
+        said = "EC2 is asked at once" if found.is_any else "nothing of it rests"
+        typer.echo(f"pool {pool}: {said}")

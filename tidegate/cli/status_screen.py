@@ -6,9 +6,9 @@ from rich.console import Group
 from rich.table import Table
 
 from tidegate.cli.shown import fit, lines, table
-from tidegate.core.explain.overview import Overview
+from tidegate.core.explain.overview import SICK_PLACE, Overview, RestingNow
 from tidegate.core.fleet.judge import BOOT_FAILURES
-from tidegate.core.model.durations import clock, span
+from tidegate.core.model.durations import clock, moment, span
 
 RESTING_SHOWN = 8
 MIB_PER_GIB = 1024
@@ -81,11 +81,17 @@ def _tail(found: Overview) -> Iterator[str]:
     if orphans := found.losses.orphans:
         nodes = f"{orphans} node{'s' if orphans > 1 else ''}"
         yield f"ended themselves this month, having heard nothing of their head: {nodes}"
-    for each in found.resting[:RESTING_SHOWN]:
-        is_ours = each.code in BOOT_FAILURES
-        words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
-        refused = f"{words} ({each.failures}x)"
-        of = f" of pool {each.pool}" if each.pool else ""
-        yield f"rests until {clock(each.until_s)}: {each.offering}{of}, {refused}"
+    yield from map(_rest, found.resting[:RESTING_SHOWN])
     if len(found.resting) > RESTING_SHOWN:
         yield f"and {len(found.resting) - RESTING_SHOWN} more rest"
+
+
+def _rest(each: RestingNow) -> str:
+    if each.code == SICK_PLACE:
+        until = f"bought last until {moment(each.until_s)} UTC"
+        return f"{until}: {each.offering}, it gave {each.failures} sick nodes"
+    is_ours = each.code in BOOT_FAILURES
+    words = f"{each.code}: {each.message}" if is_ours else f"EC2 said {each.code}"
+    of = f" of pool {each.pool}" if each.pool else ""
+    refused = f"{words} ({each.failures}x)"
+    return f"rests until {clock(each.until_s)}: {each.offering}{of}, {refused}"

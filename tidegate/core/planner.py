@@ -11,7 +11,8 @@ from dataclasses import replace
 from operator import attrgetter
 
 from tidegate.core.buy.launches import LAUNCHES_MAX, owned
-from tidegate.core.demand.demand import holds, in_order
+from tidegate.core.demand.demand import in_order
+from tidegate.core.demand.held import holds
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import lessons, with_lessons
 from tidegate.core.model.ledger import Launch
@@ -20,8 +21,10 @@ from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.constrain import keep_off_spot
 from tidegate.core.passes.doubt import count_doubt, finish_launches
+from tidegate.core.passes.faults import watch_faults
 from tidegate.core.passes.futile import held_back, watch_waiting
 from tidegate.core.passes.gangs import keep_for_gangs, open_gangs
+from tidegate.core.passes.hangs import requeue_hung
 from tidegate.core.passes.idle import keep_warm, release_idle
 from tidegate.core.passes.nodes import (
     bury,
@@ -34,6 +37,7 @@ from tidegate.core.passes.nodes import (
     save_jobs,
 )
 from tidegate.core.passes.queue import Queue
+from tidegate.core.passes.resume import keep_beside_silent, requeue_failed
 from tidegate.core.passes.retire import release_outdated, retire
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
@@ -49,8 +53,12 @@ PASSES: tuple[Pass, ...] = (
     finish_launches,
     save_jobs,
     end_jobs,
+    requeue_failed,
+    keep_beside_silent,
     order_out,
     watch_sick,
+    watch_faults,
+    requeue_hung,
     bury,
     reopen,
     retire,

@@ -52,6 +52,16 @@ class Looked:
     trouble: str = ""
     is_denied: bool = False
 
+    @property
+    def last_known(self) -> Round | None:
+        """The last round that knew the queue and lost no race; None: there was none."""
+        known = [
+            each
+            for each in self.rounds
+            if each.snapshot.digest is not None and not each.outcome.is_stale
+        ]
+        return known[-1] if known else None
+
 
 @frozen
 class Control:

@@ -28,7 +28,7 @@ def look_record(looked: Looked) -> dict[str, object]:
 
     `unmet`, `served`: job -> reason, of the last round that knew the queue; None: none did.
     """
-    known = last_known(looked)
+    known = looked.last_known
     verdicts: dict[str, object] = {"unmet": None, "served": None}
     if known:
         unmet = ((each.job_id, each.reason) for each in known.plan.unmet)
@@ -49,7 +49,7 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
 
     None: no round knew it.
     """
-    known = last_known(looked)
+    known = looked.last_known
     if known is None:
         return None
     done = [each for each in looked.rounds if not each.outcome.is_stale]
@@ -87,16 +87,6 @@ def _decisions(done: Round) -> Iterator[Action]:
     for each in done.plan.actions:
         if not (isinstance(each, Mark) and each.code == NOTE):
             yield each
-
-
-def last_known(looked: Looked) -> Round | None:
-    """The last round that knew the queue and lost no race; None: there was none."""
-    known = [
-        each
-        for each in looked.rounds
-        if each.snapshot.digest is not None and not each.outcome.is_stale
-    ]
-    return known[-1] if known else None
 
 
 def _round_record(done: Round) -> dict[str, object]:

@@ -15,7 +15,6 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
 from tidegate.core.offers.spend import spending
 from tidegate.service.control import Looked, Round
-from tidegate.service.describe import last_known
 
 # A head that was started this long ago reports by now.
 HEAD_START_S = 900.0
@@ -28,8 +27,10 @@ LONG_WAIT_S = 480.0
 
 # EC2 gives nothing of what fits, or Slurm starts nothing on nodes that do.
 NOBODY_SERVES = frozenset({Why.RESTING, Why.NEXT_PLAN, Why.FUTILE})
-# The job waits for something else as well, which is as the file says, or is told as BootFailed.
-WAITS_FOR_MORE = frozenset({Why.LIMIT, Why.BUDGET, Why.BROKEN, Why.FAILING, Why.STOPPED, Why.HELD})
+# The job waits for something else as well, which is as the file says, or has an alarm of its own.
+WAITS_FOR_MORE = frozenset(
+    {Why.LIMIT, Why.BUDGET, Why.BROKEN, Why.FAILING, Why.DOUBTED, Why.STOPPED, Why.HELD}
+)
 
 # A node that takes this many times as long as its pool's nodes do may not come at all.
 LATE_FACTOR = 1.5
@@ -49,7 +50,7 @@ def look_figures(looked: Looked) -> dict[str, float]:
     """
     figures = {"LookFailed": 1.0 if looked.trouble else 0.0}
     figures |= {name: value for name, value in _done(looked).items() if value}
-    if known := last_known(looked):
+    if known := looked.last_known:
         figures |= dict(_seen(known))
         if late := late_boots(known.snapshot):
             figures["BootFailed"] = figures.get("BootFailed", 0.0) + late
@@ -89,6 +90,8 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
     found = gpus(snapshot)
     if lost := len(lost_nodes(snapshot)):
         yield "LostNodes", float(lost)
+    if stopped := sum(len(each.stopped_checks) for each in snapshot.pool_history):
+        yield "StoppedChecks", float(stopped)
     if found.configured:
         yield "GpusConfigured", float(found.configured)
         yield "GpusUsable", float(found.usable)

@@ -37,7 +37,9 @@ class Chaos:
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
     `doomed`: those that it means to take back; `left_out`: those that Describe has hidden;
     `touched`: nodes that a person has drained; `cordoned`: those that AWS has hinted at;
-    `sickened`: those that software has drained.
+    `sickened`: those that software has drained; `held`: until when a person holds a node to look
+    into it; `words`: when a person believed the checks of a pool again. `gpu_faults`: by job, when
+    a GPU failed in a run.
     `on_reclaim` is called right before EC2 takes an instance back.
     """
 
@@ -49,7 +51,10 @@ class Chaos:
     doomed: set[str] = field(default_factory=set)
     left_out: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
+    held: dict[str, float] = field(default_factory=dict)
     sickened: set[str] = field(default_factory=set)
+    gpu_faults: dict[str, dict[int, float]] = field(default_factory=dict)
+    words: list[tuple[float, str]] = field(default_factory=list)
     cordoned: set[str] = field(default_factory=set)
     _may_pause: bool = False
     is_over: bool = False

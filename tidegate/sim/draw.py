@@ -53,7 +53,7 @@ LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
 # Faults that came later: drawn by themselves they leave the worlds of all seeds as they were.
-DRAWN_APART = {"strangers": 0.5, "sick": 0.15}
+DRAWN_APART = {"strangers": 0.5, "sick": 0.15, "gpu": 0.25, "places": 0.25}
 
 
 def stream(seed: int, name: str) -> Random:
@@ -93,6 +93,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
             *_operator(stream(seed, "operator"), safety_s),
             *_suspender(stream(seed, "suspend"), safety_s),
             *_reserver(stream(seed, "reserve"), safety_s),
+            *_holder(stream(seed, "hold"), safety_s),
         ),
         faults=frozenset(),
         rates=Rates(),
@@ -253,6 +254,13 @@ def _reserver(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     return (Happening("reserve", at_s, for_s, what),) if luck < 0.15 else ()
 
 
+def _holder(chance: Random, safety_s: float) -> tuple[Happening, ...]:
+    """In some worlds a person holds a node to look into it."""
+    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(30.0, 600.0)
+    what = chance.choice(("", "", "let go", "resume"))
+    return (Happening("hold", at_s, for_s, what),) if chance.random() < 0.12 else ()
+
+
 def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
     """Now and then a person drains a node for a while, sometimes just as an order is on its way
     to it, wants a job on one node and no other, or the cluster stopped or kept up.
@@ -277,6 +285,7 @@ def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
 
 HAPPENINGS = (
     *("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag", "strangers", "sick"),
+    "gpu",
 )
 
 
@@ -352,6 +361,7 @@ def _happenings(chance: Random, kind: str, until_s: float) -> list[Happening]:
     lengths = {"slurm": (5.0, 150.0), "head": (20.0, 400.0), "subnet": (60.0, 600.0)}
     lengths |= {"clock": (20.0, 500.0), "hints": (30.0, 900.0), "strangers": (20.0, 900.0)}
     lengths |= {"sick": (20.0, 500.0)}
+    most |= {"gpu": 6}
     whats = {
         "death": ("instance", "slurmd"),
         "hints": ("rebalance", "maintenance", "maintenance", "issue"),

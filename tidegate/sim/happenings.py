@@ -21,7 +21,7 @@ from tidegate.sim.draw import stream
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
 from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
-from tidegate.sim.sickness import fall_ill
+from tidegate.sim.sickness import believe_again, fall_ill, lose_gpu, spoil_a_place
 from tidegate.sim.slurm_parts import SimNode, SubmitRefused
 
 RECONCILE_S = 300.0
@@ -66,6 +66,7 @@ class Happenings:
             "suspend": people.suspend,
             "reserve": people.reserve,
             "exclude": people.exclude,
+            "hold": people.hold,
         }
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
@@ -80,6 +81,10 @@ class Happenings:
                 if reservation.market is Market.CAPACITY_BLOCK:
                     self._at(ends_at_s - START_S - NOTICE_S, self._warn_of_end, reservation)
         self._reconcile()
+        if "places" in options.faults:
+            spoil_a_place(self.chaos)
+        if options.faults & {"sick", "places", "gpu"}:
+            believe_again(self.chaos)
         if options.calendar:
             self._turn_of_the_day()
 
@@ -251,6 +256,8 @@ class Happenings:
                 self._crowd(it)
             case "sick":
                 fall_ill(self.chaos, it)
+            case "gpu":
+                lose_gpu(self.chaos, it)
             case _:
                 raise AssertionError(it.kind)
 

@@ -39,6 +39,8 @@ FAULTS = {
     "clock": "the head's clock is stepped",
     "strangers": "other instances of the account fill open reservations for a while",
     "sick": "a health check errs, or Slurm drains a node where an epilog or a task failed",
+    "gpu": "a GPU fails on a node of a job of several nodes, maybe of the same one again and again",
+    "places": "GPUs fail: of what is bought first nearly all, of other nodes some",
 }
 
 DRAINED_BY_SLURM = ("Epilog error", "Prolog error", "batch job complete failure")

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tidegate.core.model.slurm import NodeReservation, Shape
+from tidegate.core.fleet.holds import hold_reason
+from tidegate.core.model.drain_reason import OPEN, DrainCode, code_of
+from tidegate.core.model.slurm import NodeReservation, SetBy, Shape
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.draw import stream
 from tidegate.sim.options import Happening
@@ -11,6 +13,7 @@ from tidegate.sim.slurm_parts import SimNode, Submit
 
 HELD_FROM_S = 120.0  # who gives up a job on one node late holds it back as well
 RESERVED = "lab"
+HOLDS = "held by eve: a fan (the left one)"
 LATER_S = 150.0
 # Flags of a reservation that a happening may name.
 WORDS = ("MAINT", "ALL_NODES")
@@ -84,6 +87,36 @@ class People:
             node = stream(self.chaos.options.seed, "not this one").choice(nodes)
             job_id = slurm.submit(replace(_for_one(node), excluded=(node.name,)))
             self._after(happening.for_s, lambda: self._while_up(slurm.cancel, job_id))
+
+    def hold(self, happening: Happening) -> None:
+        """`tidegate node hold`; whoever does it may have it let go, or open it, before its time."""
+        slurm, world = self.chaos.world.slurm, self.chaos.world
+        nodes = [node for node in slurm.nodes.values() if not (node.is_down or node.is_drain)]
+        if not (nodes and slurm.is_up):
+            if not self.chaos.is_over:
+                self._after(AGAIN_S, lambda: self.hold(happening))
+            return
+        name = stream(self.chaos.options.seed, "held").choice(nodes).name
+        until_s = world.clock.now_s() + happening.for_s
+        self.chaos.touched.add(name)
+        self.chaos.held[name] = float(int(until_s))  # as its reason tells it
+        slurm.is_drained_by(SetBy.ROOT, name, str(hold_reason(HOLDS, until_s)))
+        if happening.what:
+            self._after(happening.for_s / 2, lambda: self._end_hold(happening.what, name))
+
+    def _end_hold(self, how: str, name: str) -> None:
+        world = self.chaos.world
+        node = world.slurm.nodes.get(name)
+        if not world.slurm.is_up:
+            self._after(AGAIN_S, lambda: self._end_hold(how, name))
+        elif node is not None and code_of(node.reason) is DrainCode.HELD:
+            now_s = world.clock.now_s()
+            self.chaos.held[name] = float(int(now_s))
+            if how == "resume":
+                node.is_drain, node.reason = False, OPEN
+                world.slurm.table.changed()
+            else:
+                world.slurm.is_drained_by(SetBy.ROOT, name, str(hold_reason(HOLDS, now_s)))
 
     def _after(self, wait_s: float, happen: Callable[[], None]) -> None:
         self.chaos.world.at(self.chaos.world.clock.now_s() + wait_s, happen)

@@ -266,6 +266,23 @@ class SimSlurm:
                     self.table.requeue_beside(job)
         return refused
 
+    def hold(self, job_ids: Sequence[str]) -> dict[str, str]:
+        """Whoever held it says: "JobHeldAdmin"."""
+        refused: dict[str, str] = {}
+        with self._command("hold", job_ids):
+            for job_id in job_ids:
+                job = self.jobs.get(job_id)
+                if job is None or job.job_id not in self.table.active:
+                    refused[job_id] = "Invalid job id specified"
+                    continue
+                for each in (job, *self.table.beside(job)):
+                    each.submit = replace(each.submit, is_held=True)
+                    if each.is_running:
+                        self.table.requeue(each, completes=True)
+                    each.reason = "JobHeldAdmin"
+                self.table.changed()
+        return refused
+
     def start(self, job_ids: Sequence[str]) -> None:
         """Of a job that is COMPLETING Slurm sets the delay again when that is over."""
         with self._command("start", job_ids):

@@ -85,7 +85,8 @@ class SimNode:
     """A registered dynamic node; Slurm fills the lowest `weight` first, after a restart again
     that with which it joined.
 
-    `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_planned`: backfill means
+    `died_at_s`: its slurmd is gone, slurmctld does not know yet. `is_silent`: it has asked the
+    node and got no answer. `is_planned`: backfill means
     it for a job that still waits for others. `reserved`: the words of its reservation. `jobs`:
     those that hold it. `row`: what sinfo showed of it, and of which state that was.
     """
@@ -103,6 +104,7 @@ class SimNode:
     set_by: SetBy = SetBy.UNKNOWN
     last_busy_at_s: float = 0.0
     died_at_s: float | None = None
+    is_silent: bool = False
     is_planned: bool = False
     reserved: frozenset[str] = frozenset()
     jobs: dict[str, SimJob] = field(default_factory=dict)

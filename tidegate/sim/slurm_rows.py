@@ -24,6 +24,7 @@ def node_row(node: SimNode) -> Node:
         node.is_drain,
         node.is_down,
         node.is_planned,
+        node.is_silent,
         node.reserved,
         node.reason,
         node.set_by,
@@ -44,6 +45,8 @@ def _node_row(node: SimNode) -> Node:
         words.add("DRAIN")
     if node.is_planned:
         words.add("PLANNED")
+    if node.is_silent:
+        words.add("NOT_RESPONDING")
     if any(job.state == "COMPLETING" for job in node.jobs.values()):
         words.add("COMPLETING")
     return Node(
@@ -61,6 +64,7 @@ def _node_row(node: SimNode) -> Node:
         set_by=node.set_by,
         last_busy_at_s=node.last_busy_at_s,
         weight=node.weight,
+        address=node.name,
     )
 
 

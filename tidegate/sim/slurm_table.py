@@ -12,6 +12,7 @@ from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 BACKFILL_INTERVAL_S = 30.0  # bf_interval's default
 REQUEUE_DELAY_S = 120.0
 SLURMD_TIMEOUT_S = 120.0
+SILENT_S = 45.0  # slurmctld asks its nodes every third of SlurmdTimeout, and waits for an answer
 NODES_DOWN = (
     "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 )
@@ -75,7 +76,7 @@ class Table:
                 yield job.eligible_at_s
         for node in self.nodes.values():
             if node.died_at_s is not None and not node.is_down:
-                yield node.died_at_s + SLURMD_TIMEOUT_S
+                yield node.died_at_s + (SLURMD_TIMEOUT_S if node.is_silent else SILENT_S)
         ahead_s = self.head_clock.now_s() - now_s if self.reservations else 0.0
         for each in self.reservations:
             times = (each.starts_at_s - ahead_s, each.ends_at_s - ahead_s)
@@ -98,14 +99,18 @@ class Table:
                 has_ended = True
             elif job.state == "COMPLETING" and now_s >= job.ended_at_s + job.submit.ends_in_s:
                 self.end(job, "PENDING")
+                has_ended = True
             elif (
                 job.state == "PENDING" and job.reason == "BeginTime" and job.eligible_at_s <= now_s
             ):
                 job.reason = "None"
                 self.changed()
-        for node in self.nodes.values():
-            is_dead = node.died_at_s is not None and now_s - node.died_at_s >= SLURMD_TIMEOUT_S
-            if is_dead and not node.is_down:
+        for node in list(self.nodes.values()):
+            dead_s = 0.0 if node.died_at_s is None else now_s - node.died_at_s
+            if dead_s >= SILENT_S and not node.is_silent:
+                node.is_silent = True
+                self.changed()
+            if dead_s >= SLURMD_TIMEOUT_S and not node.is_down:
                 self.set_down(node, "Not responding")
         self.mark_reserved()
         if has_ended:
@@ -150,16 +155,19 @@ class Table:
 
     def requeue_beside(self, job: SimJob) -> None:
         """What is done to one component of a heterogeneous job is done to all."""
-        for other in list(self.active.values()) if job.het_job_id else ():
-            if other.het_job_id == job.het_job_id and other.is_running:
+        for other in self.beside(job):
+            if other.is_running:
                 self.requeue(other, completes=True)
+
+    def beside(self, job: SimJob) -> list[SimJob]:
+        """The other components of a heterogeneous job."""
+        every = self.active.values() if job.het_job_id else ()
+        return [each for each in every if each.het_job_id == job.het_job_id and each is not job]
 
     def reached_by(self, job: SimJob, signal: str) -> list[SimJob]:
         """The first component of a heterogeneous job passes signals on; others have no script."""
         if job.het_job_id in ("", job.job_id):
-            others = self.active.values() if job.het_job_id else ()
-            beside = [p for p in others if p.het_job_id == job.het_job_id and p is not job]
-            return [job, *(each for each in beside if each.state == "RUNNING")]
+            return [job, *(each for each in self.beside(job) if each.state == "RUNNING")]
         return [job] if signal.startswith("S:") else []
 
     def set_down(self, node: SimNode, reason: str) -> None:
@@ -177,6 +185,7 @@ class Table:
             else:
                 self.end(job, "NODE_FAIL")
         self.changed()
+        self.main_pass()
 
     # -- passes ----------------------------------------------------------------------------
 
@@ -203,7 +212,7 @@ class Table:
         reason, now_s = NODES_DOWN, self.clock.now_s()
         for job in self.pending():
             if job.submit.is_held:
-                self._say(job, "JobHeldUser")
+                self._say(job, "JobHeldAdmin" if job.reason == "JobHeldAdmin" else "JobHeldUser")
                 continue
             if job.eligible_at_s > now_s:
                 continue
@@ -290,6 +299,7 @@ class Table:
             for node in self.nodes.values()
             if not node.is_drain
             and not node.is_down
+            and not node.is_silent
             and not pools.isdisjoint(node.features)
             and (not asked.node_name or node.name in asked.node_name.split(","))
             and node.name not in asked.excluded

@@ -6,12 +6,13 @@ heartbeat or a machine does by itself. What is due at one instant happens in a f
 
 import heapq
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
+from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.calendar import AlwaysUp
 from tidegate.core.model.cluster import Cluster, block_key, reserved_key
 from tidegate.core.model.ec2 import (
@@ -26,7 +27,7 @@ from tidegate.core.model.ec2 import (
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
 from tidegate.core.model.orders import Order, OrderResult
-from tidegate.core.model.slurm import Association
+from tidegate.core.model.slurm import Association, Job
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
@@ -50,7 +51,8 @@ RETRY_S = 5.0  # after orders could not be received
 class SimWorld:
     """One cluster under virtual time. `boot_s` says how long an instance takes to register.
 
-    `booted`: what becomes of a node before it registers; a test may spoil it.
+    `booted`: what becomes of a node before it registers; a test may spoil it. `beats`: what the
+    head sees of jobs' heartbeats.
     While the head is stopped neither slurmctld nor agent run.
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
@@ -65,6 +67,7 @@ class SimWorld:
     on_look: Callable[[Looked], None] = lambda looked: None
     heartbeat_s: float = 60.0
     booted: Callable[[SimNode], SimNode] = lambda node: node
+    beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {}
     calendar: Calendar = field(default_factory=AlwaysUp)
     associations: tuple[Association, ...] = ()
     licences: int = 0
@@ -343,6 +346,7 @@ class SimWorld:
             agent_started_at_s=self.head_clock.now_s(),
             sleep=self._pass_time,
             heartbeat_s=self.heartbeat_s,
+            beats=lambda jobs: self.beats(jobs),
         )
 
     # -- the machines ----------------------------------------------------------------------

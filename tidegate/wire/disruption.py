@@ -29,7 +29,7 @@ from tidegate.core.model.frozen import frozen
 from tidegate.wire import names
 from tidegate.wire.cron import firings_after
 from tidegate.wire.problems import shown
-from tidegate.wire.section import LEAST_S, YEAR_S, PositiveCount, Seconds, Section
+from tidegate.wire.section import LEAST_S, YEAR_S, Count, PositiveCount, Seconds, Section
 
 _DISRUPTION = Disruption()
 _SHARE = re.compile(r"(\d{1,5})(%?)")
@@ -152,9 +152,25 @@ class DisruptionModel(Section):
         description="failed launches from a new template before the last good one is used again",
     )
 
+    hold_max_nodes: Count = Field(
+        default=_DISRUPTION.hold_max_nodes,
+        description="nodes that people may hold at once with tidegate node hold; 0: none",
+    )
+    hold_max_s: Seconds = Field(
+        default=_DISRUPTION.hold_max_s,
+        description="for how long a node may be held at most",
+    )
+
     def disruption(self) -> Disruption:
         budgets = DEFAULT_BUDGETS
         if self.budgets is not None:
             budgets = tuple(each.budget() for each in self.budgets)
             budgets = with_unhealthy(budgets) if budgets else ()
-        return Disruption(budgets, self.expire_after_s, self.keep_max_s, self.roll_back_after)
+        return Disruption(
+            budgets,
+            self.expire_after_s,
+            self.keep_max_s,
+            self.roll_back_after,
+            self.hold_max_nodes,
+            self.hold_max_s,
+        )

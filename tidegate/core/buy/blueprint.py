@@ -12,7 +12,7 @@ from itertools import chain
 from tidegate.core.buy.fillers import BestFit, ByMemory, Item, LargestFirst, spare_usd
 from tidegate.core.buy.groups import Group
 from tidegate.core.model.ec2 import Market, Offering
-from tidegate.core.offers.catalogue import Entry, Vector, balance, bits, gres, holds, lowest
+from tidegate.core.offers.catalogue import Entry, balance, bits, gres, holds, lowest
 from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.offers import Fitting, OfferGroup, OfferGroups
 
@@ -27,7 +27,7 @@ NEW_TYPE_FACTOR = 1.01
 @dataclass(slots=True, eq=False)
 class Config:
     """A node's content, to be bought `times` times. `parts`: how many jobs of each group;
-    `mask`: the entries of the offer group on which all of them may run.
+    `mask`: the entries of the offer group on which all of them may run, and which hold them.
     """
 
     offer_group: OfferGroup
@@ -40,13 +40,6 @@ class Config:
     @property
     def entry(self) -> Entry:
         return self.offer_group.catalogue.entries[self.number]
-
-    @property
-    def size(self) -> Vector:
-        """What all its jobs take together."""
-        sizes = [(group.size, count) for group, count in self.parts]
-        gpus, cpus, memory_mib = (sum(s[d] * n for s, n in sizes) for d in range(3))
-        return gpus, cpus, memory_mib
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
-from tidegate.core.offers.catalogue import Vector, bits, vector
+from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
 from tidegate.core.offers.offers import OfferGroup, OfferGroups, Option
 
@@ -92,7 +92,6 @@ class LaunchBuilder:
             return False
         if config.left == config.times:  # its first node
             pending.mask &= config.mask
-            pending.size = _most(pending.size, config.size)
             pending.needs.update({group.number: group.need for group, _ in config.parts})
         config.left -= nodes
         first = self._take(pending, nodes)
@@ -108,18 +107,18 @@ class LaunchBuilder:
         `instance_type`, `markets`: of these only.
         """
         offer_groups = [
-            offer_group
-            for tier in self._offer_groups.tiers
+            (order, offer_group)
+            for order, tier in enumerate(self._offer_groups.tiers)
             for offer_group in tier
             if offer_group.pool is pool and (not markets or offer_group.market in markets)
         ]
         entries = [
-            (each.usd_per_hour, each.offering, offer_group, number)
-            for offer_group in offer_groups
+            (order, each.usd_per_hour, each.offering, offer_group, number)
+            for order, offer_group in offer_groups
             for number, each in enumerate(offer_group.catalogue.entries)
             if instance_type in ("", each.instance_type.name)
         ]
-        for _, offering, offer_group, number in sorted(entries, key=lambda each: each[:2]):
+        for *_, offering, offer_group, number in sorted(entries, key=lambda each: each[:3]):
             mask = 1 << number if instance_type else offer_group.catalogue.all
             pending = self._pending_launch_for(offer_group, number, offering, mask, kept=why)
             if pending is not None:
@@ -174,17 +173,8 @@ class LaunchBuilder:
         return []
 
     def _shared_by(self, need: Need, option: Option, nodes: int) -> PendingLaunch | None:
-        """The launch of equal gangs that has room for one more; None: it needs one of its own.
-
-        What is a part of something larger stands alone: it may have to be taken back. So does
-        each gang where the circuit breaker counts launches.
-        """
-        if (
-            need.kind < 0
-            or need.gang_id
-            or need.beside
-            or option.offer_group.pool.name in self._bounds
-        ):
+        """The launch of equal gangs that has room for one more; None: it needs one of its own."""
+        if self._stands_alone(need, option):
             return None
         pending = self._of_gangs.get(_kind_of(need, option))
         if (
@@ -194,6 +184,13 @@ class LaunchBuilder:
         ):
             return pending
         return None
+
+    def _stands_alone(self, need: Need, option: Option) -> bool:
+        """What is a part of something larger, which may have to be taken back. So does each gang
+        where the circuit breaker counts launches.
+        """
+        is_part = bool(need.gang_id or need.beside)
+        return is_part or need.kind < 0 or option.offer_group.pool.name in self._bounds
 
     def _take_share(self, pending: PendingLaunch, need: Need) -> Iterator[str]:
         pending.gangs.append(need.gang)
@@ -215,14 +212,13 @@ class LaunchBuilder:
                 option.offering,
                 each,
                 option.mask,
-                vector(need.shape),
                 gated_for=need.gang,
                 zone=option.offering.zone if is_one_zone else "",
                 for_jobs=[need.job_id],
                 needs={0: need},
             )
             self._pending_launches.append(pending)
-            if is_whole and not is_in_place:
+            if is_whole and not is_in_place and not self._stands_alone(need, option):
                 pending.share, pending.gangs = nodes, [need.gang]
                 self._of_gangs[_kind_of(need, option)] = pending
             count = min(nodes - start, MIN_CAPACITY_MAX)
@@ -240,7 +236,10 @@ class LaunchBuilder:
         made: list[Launch] = []
         for number, pending in enumerate(self._pending_launches):
             offerings = self._offerings(pending)
-            made.append(pending.launch(offerings, f"{id_prefix}-{number}"))
+            launch = pending.launch(offerings, f"{id_prefix}-{number}")
+            usd, pool = pending.usd_per_hour, pending.offer_group.pool
+            also = self._offer_groups.why_here(pool, pending.offering, usd)
+            made.append(replace(launch, reason=launch.reason + also))
         return tuple(sorted(made, key=_is_paid_by_the_hour))
 
     def _pending_launch_for(
@@ -322,7 +321,7 @@ class LaunchBuilder:
         if pending.offer_group.market.is_prepaid:
             return (pending.offering,)
         pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
-        mask = pending.mask & catalogue.fit(pending.size) | 1 << pending.number
+        mask = pending.mask | 1 << pending.number
         found, types = [pending.offering], {pending.number}
         lossy = self._lossy(pending, mask)
         for position, (usd, number, offering) in enumerate(catalogue.by_zone()):
@@ -354,10 +353,6 @@ def owned(launches: Sequence[Launch], jobs: Iterable[Job]) -> Iterator[Launch]:
 
 def _is_paid_by_the_hour(launch: Launch) -> bool:
     return not launch.offerings[0].market.is_prepaid
-
-
-def _most(one: Vector, other: Vector) -> Vector:
-    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
 
 
 def _kind_of(need: Need, option: Option) -> _KindOfGang:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.ec2 import Offering
 from tidegate.core.model.ledger import Launch
-from tidegate.core.offers.catalogue import Vector
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.offers import OfferGroup
 
@@ -16,8 +15,8 @@ class PendingLaunch:
     """A launch in the making.
 
     `each`: what a node of it counts against the limits. `mask`: the entries of the offer group on
-    which all its jobs may run; `size`: what the fullest of its nodes holds. `zone` "": any.
-    `needs`: one of each kind of its jobs.
+    which all its jobs may run, also the fullest of its nodes. `zone` "": any. `needs`: one of each
+    kind of its jobs.
     """
 
     offer_group: OfferGroup
@@ -25,7 +24,6 @@ class PendingLaunch:
     offering: Offering
     each: Load
     mask: int
-    size: Vector = (0, 0, 0)
     count: int = 0
     gated_for: str = ""
     zone: str = ""

@@ -36,6 +36,11 @@ class Refusals:
         self._offer_groups = offer_groups
         self._usage = usage
         self._unfit: dict[tuple[str, Shape], WhyNot | None] = {}
+        self._shut: dict[str, WhyNot] = {}
+
+    def shut(self, pool: str, because: WhyNot) -> None:
+        """Nothing is bought for the pool in this plan."""
+        self._shut[pool] = because
 
     @cached_property
     def _resting(self) -> list[Resting]:
@@ -73,8 +78,8 @@ class Refusals:
         if closed := self._usage.closed(pool.name):
             yield replace(closed, pool=pool.name)
             return
-        if failing := self._failing(pool):
-            yield failing
+        if shut := self._shut.get(pool.name) or self._failing(pool):
+            yield shut
             return
         offer_groups = [s for tier in self._offer_groups.tiers for s in tier if s.pool is pool]
         fitting = [(s, mask) for s in offer_groups if (mask := self._offer_groups.mask(need, s))]

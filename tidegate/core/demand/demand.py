@@ -8,8 +8,8 @@ from functools import cached_property
 from tidegate.core.demand.accounting import Caps
 from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
 from tidegate.core.demand.fit import can_be
+from tidegate.core.demand.held import holds
 from tidegate.core.demand.partitions import judged
-from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.demand.where import Places, Where
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.frozen import frozen
@@ -99,39 +99,23 @@ def _by_id(job: Job) -> tuple[tuple[int, str], ...]:
     return natural(job.job_id)
 
 
-def holds(job: Job, boot_s: float = 0.0, head_now_s: float = 0.0) -> str:
-    """Why this pending job would not start even if nodes were up, "" when it would.
-
-    A job whose begin time comes before a node could be there needs the node already.
-    """
-    if job.unreadable:
-        return job.unreadable
-    if job.count <= 0:
-        return held_because("JobArrayTaskLimit")
-    try:
-        read_constraint(job.constraint)
-    except Unplannable as problem:
-        return str(problem)
-    if job.reason == "BeginTime" and job.begins_at_s and head_now_s:
-        wait_s = job.begins_at_s - head_now_s
-        return "" if wait_s <= boot_s else f"{held_because(job.reason)}: {wait_s:.0f} s are left"
-    return held_because(job.reason)
-
-
 def demand(
     reading: Reading,
     cluster: Cluster,
     lost: frozenset[str],
     head_now_s: float = 0.0,
     passed_over: Mapping[str, Unmet] | None = None,
+    *,
+    failed: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
     """All needs in the order in which Slurm would serve them, and the jobs that wait anyway.
 
-    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again. `head_now_s`:
+    `lost`: nodes that EC2 reclaims; their requeueable jobs need a place again. `failed`: nodes on
+    which only jobs of several nodes are requeued. `head_now_s`:
     now on the head's clock, 0: unknown, then no begin time is near. `passed_over`: jobs that
     cannot be served now, so they hold no place under a cap that others wait for.
     """
-    return _Demand(reading, cluster, head_now_s, passed_over or {}).read(lost)
+    return _Demand(reading, cluster, head_now_s, passed_over or {}).read(lost, failed)
 
 
 def kinds_running(reading: Reading, cluster: Cluster) -> list[tuple[Need, list[Job]]]:
@@ -173,7 +157,9 @@ class _Demand:
     def caps(self) -> Caps:
         return Caps(self.reading)
 
-    def read(self, lost: frozenset[str]) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
+    def read(
+        self, lost: frozenset[str], failed: frozenset[str]
+    ) -> tuple[tuple[Need, ...], tuple[Unmet, ...]]:
         together: dict[str, list[Job]] = {}
         for job in self.reading.jobs:
             if job.het_job_id and job.is_pending:
@@ -184,12 +170,10 @@ class _Demand:
             if job.het_job_id and job.job_id in self.passed_over
         }
         for job in in_order(self.reading.jobs):
-            gone = lost.intersection(job.node_names) if lost else frozenset()
-            if gone and job.is_running and job.is_requeueable and not self._never(job):
-                kept = tuple(name for name in job.node_names if name not in gone)
-                need = replace(self.need(job, 1), nodes=len(gone), beside=kept, kind=-1)
-                need = replace(need, restarts=job.restarts + 1)  # as Slurm will count them
-                self.needs.extend(self._by_kind(need, job) or [need])
+            taken = lost | failed if failed and len(job.node_names) > 1 else lost
+            gone = taken.intersection(job.node_names) if taken else frozenset()
+            if gone and job.is_running and job.is_requeueable:
+                self._wants_again(job, gone)
             if not job.is_pending:
                 continue
             if job.job_id in self.passed_over or job.het_job_id in over:
@@ -200,6 +184,16 @@ class _Demand:
             elif job.het_job_id in together:
                 self._wants_together(sorted(together.pop(job.het_job_id), key=rank))
         return tuple(self.needs), tuple(self.unmet)
+
+    def _wants_again(self, job: Job, gone: frozenset[str]) -> None:
+        """The next run of a job that loses these of its nodes."""
+        if never := self._never(job):
+            self.unmet.append(Unmet(job.job_id, never.sentence, (never,)))
+            return
+        kept = tuple(name for name in job.node_names if name not in gone)
+        need = replace(self.need(job, 1), nodes=len(gone), beside=kept, kind=-1)
+        need = replace(need, restarts=job.restarts + 1)  # as Slurm will count them
+        self.needs.extend(self._by_kind(need, job) or [need])
 
     def _wants(self, job: Job) -> None:
         if never := self._never(job):

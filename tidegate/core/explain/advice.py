@@ -127,7 +127,9 @@ def _others(
                 yield f"wait for nodes to be released, or have pool {each.pool}'s limits raised"
             case Why.RESTING:
                 yield "wait for the next try, or have the pool allow more types, zones or markets"
-            case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.PARTITION if each.remedy:
+            case Why.REFUSED | Why.BROKEN | Why.FAILING | Why.DOUBTED | Why.PARTITION if (
+                each.remedy
+            ):
                 yield each.remedy
             case Why.LOSSY:
                 yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
@@ -154,6 +156,8 @@ def _others(
                 yield f"see what Slurm does with it: scontrol show job {job.job_id}, slurmctld.log"
             case Why.VAIN:
                 yield "wait until other jobs under its limit end, or have the limit raised"
+            case Why.FAULTS:
+                yield f"read its output, then give it new tries: scontrol release {job.job_id}"
             case Why.SICK:
                 yield (
                     "tell an administrator: what drained its nodes stands in sinfo -R and tidegate"

@@ -12,6 +12,7 @@ from itertools import product
 from typing import assert_never
 
 from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.drain_reason import sentence_of
@@ -299,10 +300,9 @@ def _ledger(member: Member) -> LedgerSays:
 
 def _lost(member: Member, cell: Cell, snapshot: Snapshot) -> Lost:
     name = member.instance_id
-    is_paid = cell.ec2 is Ec2Says.ALIVE
-    return Lost(
-        name, cell, _gpus(member, snapshot) if is_paid else 0, _sentence(name, cell, member.node)
-    )
+    gpus = _gpus(member, snapshot) if cell.ec2 is Ec2Says.ALIVE else 0
+    hold = hold_of(member, snapshot.now_s)
+    return Lost(name, cell, gpus, hold.sentence if hold else _sentence(name, cell, member.node))
 
 
 def _stray(node: Node, snapshot: Snapshot) -> Cell:

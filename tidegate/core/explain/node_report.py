@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tidegate.core.explain.answer import boots_for_s
 from tidegate.core.explain.overview import is_billed, usd_per_hour
 from tidegate.core.fleet.do_not_disrupt import kept_because
+from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.orphans import orphaned
@@ -12,7 +13,7 @@ from tidegate.core.fleet.templates import Roll, chosen
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import sentence_of
-from tidegate.core.model.durations import clock
+from tidegate.core.model.durations import clock, moment
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
@@ -107,6 +108,8 @@ def _ends(member: Member, jobs: tuple[str, ...], snapshot: Snapshot) -> str:
         left_s = boots_for_s(member, snapshot) or 0.0
         bound_s = snapshot.cluster.timings.boot_bound_s
         return f"joins in about {left_s:.0f} s; given up {bound_s:.0f} s after its launch"
+    if hold := hold_of(member, snapshot.now_s):
+        return f"let go at {moment(hold.until_s)} UTC, when its hold ends"
     if member.node.state.is_drain and not member.gated_for:
         return f"drained: {sentence_of(member.node.reason) or 'no reason given'}"
     if member.gated_for:
@@ -135,13 +138,15 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
     should = {each.node.name: each for each in candidates(work)}
     above = above_minimum(work)
     found: dict[str, Prospect] = {}
-    for each in work.judged:
+    for each in work.fleet.judged:
         name, pool = each.member.instance_id, snapshot.cluster.pool(each.member.pool)
         if pool is None or each.member.node is None:
             continue
         if each.disruption:
-            held = work.allowance.held(pool.name, each.disruption, besides=name)
+            held = work.fleet.allowance.held(pool.name, each.disruption, besides=name)
             found[name] = Prospect(each.reason, held)
+        elif each.is_held_back or hold_of(each.member, snapshot.now_s):
+            found[name] = Prospect(held=each.reason)
         elif each.use is Use.LEAVING and each.order is None:
             found[name] = Prospect(each.reason)
         elif each.use is Use.CAPACITY:
@@ -165,7 +170,7 @@ def _why_still(work: Work, each: Outdated) -> str:
         return f"new nodes of pool {pool} are no good: nothing is replaced"
     if roll is not Roll.PROVEN and template:
         return f"a first node made from {template.digest} has to join well before"
-    return work.allowance.held(pool, each.reason) or "a pending job is about to take it"
+    return work.fleet.allowance.held(pool, each.reason) or "a pending job is about to take it"
 
 
 def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:
@@ -180,4 +185,4 @@ def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:
     spares = work.spares.get(pool_type)
     if spares and spares.kept:
         return f"spare, of {spares.kept} {pool_type[1]} that save more waiting than they cost"
-    return work.allowance.held(pool.name, DisruptionReason.EMPTY)
+    return work.fleet.allowance.held(pool.name, DisruptionReason.EMPTY)

@@ -7,10 +7,11 @@ from tidegate.core.explain.lost import Gpus, doubtful_checks, gpus, lost_nodes
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.fleet.cures import needed
+from tidegate.core.fleet.findings import stopped_checks
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import troubles
 from tidegate.core.interruption.loss import losses
-from tidegate.core.model.cluster import Limits, Pool
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Pool, pool_scope
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Market
@@ -19,6 +20,7 @@ from tidegate.core.model.ledger import Losses
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.market import price_troubles
+from tidegate.core.offers.places import sick_places, sick_reservations
 from tidegate.core.offers.spend import spending, used_up
 
 # A node that is kept from small jobs, or for a gang, runs what it has and opens again.
@@ -40,7 +42,9 @@ class PoolNow:
 
 @frozen
 class RestingNow:
-    """An offering that EC2 refused. `pool`: which one it was refused to, "": to all."""
+    """An offering that EC2 refused, or whose nodes became sick. `pool`: which one it was refused
+    to, "": to all.
+    """
 
     offering: str
     until_s: float
@@ -107,6 +111,9 @@ class Overview:
 # Of a budget; the alarm stands at the same share.
 BUDGET_WARNS_AT = 0.8
 
+# Of an offering whose nodes become sick: it is no rest, since it is bought where nothing else is.
+SICK_PLACE, BOUGHT_LAST = "SickNodes", "its nodes became sick more often than others: bought last"
+
 # Reasons that many jobs share, the most frequent first.
 REASONS_MAX = 5
 
@@ -153,6 +160,7 @@ def overview(
         alarms=None if alarms is None else tuple(alarms),
         needs_a_look=(
             *([dead] if dead else []),
+            *stopped_checks(snapshot, every),
             *notes,
             *_troubles(snapshot),
             *map(_firing, alarms or ()),
@@ -214,12 +222,20 @@ def _pool(pool: Pool, every: Sequence[Member], snapshot: Snapshot) -> PoolNow:
 
 def limit_used(snapshot: Snapshot) -> float:
     """The share of the limit of a pool or the cluster that is used most; 0 where none is."""
+    shares = (is_used / limit for _, _, is_used, limit in limits_used(snapshot))
+    return max(shares, default=0.0)
+
+
+def limits_used(snapshot: Snapshot) -> Iterator[tuple[str, str, float, float]]:
+    """Every limit of cluster and pools: scope, unit, what is used of it, the limit."""
     every = members(snapshot)
-    scopes = [(snapshot.cluster.limits, every)]
+    scopes = [(CLUSTER_SCOPE, snapshot.cluster.limits, every)]
     for pool in snapshot.cluster.pools:
-        scopes.append((pool.limits, tuple(each for each in every if each.pool == pool.name)))
-    used = (one for limits, ours in scopes for one in _limits(limits, ours, snapshot))
-    return max((is_used / limit for _, is_used, limit in used), default=0.0)
+        ours = tuple(each for each in every if each.pool == pool.name)
+        scopes.append((pool_scope(pool.name), pool.limits, ours))
+    for scope, limits, ours in scopes:
+        for unit, is_used, limit in _limits(limits, ours, snapshot):
+            yield scope, unit, is_used, limit
 
 
 def _limits(
@@ -242,12 +258,17 @@ def _limits(
 
 def _resting(snapshot: Snapshot) -> tuple[RestingNow, ...]:
     found = [each for each in snapshot.resting if each.until_s > snapshot.now_s]
-    return tuple(
+    rests = (
         RestingNow(
             *(str(each.offering), each.until_s, each.failures, each.code, each.message), each.pool
         )
         for each in sorted(found, key=lambda each: (each.until_s, each.key))
     )
+    sick = (
+        RestingNow(str(on), place.until_s, place.found, SICK_PLACE, BOUGHT_LAST)
+        for on, place in sorted(sick_places(snapshot).items())
+    )
+    return (*rests, *sick)
 
 
 def _firing(alarm: AlarmNow) -> str:
@@ -270,6 +291,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     yield from price_troubles(snapshot.cluster, snapshot.seen_market, snapshot.now_s)
     yield from troubles(snapshot)
     yield from needed(snapshot)
+    yield from sick_reservations(snapshot)
     yield from _partitions_down(snapshot)
     if snapshot.digest is not None:
         yield from doubtful_checks(snapshot)

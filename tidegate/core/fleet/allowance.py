@@ -23,7 +23,7 @@ class Allowance:
     A node that is leaving counts, whatever it leaves for.
 
     Unhealthy nodes that Slurm has drained are of no use and count for every other reason; which
-    of them may go is still undecided.
+    of them may go is still undecided. So are those that are held back.
     """
 
     def __init__(self, snapshot: Snapshot, judged: Iterable[Judged]) -> None:
@@ -41,7 +41,7 @@ class Allowance:
                 self._leaving[each.member.pool].add(each.member.instance_id)
                 if _was_let_go(each.member):
                     self._let_go.add(each.member.instance_id)
-                elif each.disruption and not _is_told(each.member, snapshot):
+                elif each.is_held_back or (each.disruption and not _is_told(each.member, snapshot)):
                     self._undecided.add(each.member.instance_id)
 
     def take(self, pool: str, name: str, reason: DisruptionReason) -> bool:

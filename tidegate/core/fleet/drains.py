@@ -9,11 +9,9 @@ import re
 from collections.abc import Collection
 from enum import Enum, auto
 
-from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked
+from tidegate.core.model.drain_reason import DrainCode, code_of, is_marked, read, sentence_of
+from tidegate.core.model.finding import KERNELS_WORD, OUR_CHECKS
 from tidegate.core.model.slurm import Node, SetBy
-
-# What the watch over the health of our own nodes begins with (userdata/node/health-watch.sh).
-OUR_CHECKS = "tidegate-health:"
 
 # What slurmctld, slurmd and slurmstepd write when they drain a node or set it DOWN by themselves.
 # Source: Slurm 22.05 to 26.05, every drain_nodes, set_node_reason, set_node_down, reason_down in
@@ -29,6 +27,14 @@ _SLURMS_OWN = re.compile(
     r"|Reported active features (?=\()|RestrictedCoresPerGPU(?==)"
     r"|gres/[\w:-]+ count (?:reported lower|changed)[^,:]*)(?=$| \(|, | : |:|=|\()"
 )
+
+
+# Of these: a node that joins with less than it should have. It is Slurm's measurement, and what
+# launches of its template do about it is another rule (`templates`).
+_MISFIT = re.compile(r"Low |CoreSpec differ|Invalid KNL|Reported active features|gres/")
+
+# A check's own name, where it writes more than that.
+CHECK_MAX_CHARS = 60
 
 
 class Hand(Enum):
@@ -49,6 +55,28 @@ def told_by(node: Node) -> str:
     return f"{node.set_by}: {node.reason}"
 
 
+def is_misfit(node: Node) -> bool:
+    """Slurm has drained it since it is not what its type is."""
+    said = sentence_of(node.reason)
+    return _SLURMS_OWN.match(said) is not None and _MISFIT.match(said) is not None
+
+
+def check_of(node: Node) -> str:
+    """The name of the check that drained the node, the same for all that it drains: Slurm's own
+    words, or what stands before the second colon (`NHC: check_fs_used`), with # for numbers.
+    """
+    said = sentence_of(node.reason)
+    if found := _SLURMS_OWN.match(said):
+        return found[0]
+    name = ": ".join(said.split(": ", 2)[:2])
+    return re.sub(r"\d+", "#", name)[:CHECK_MAX_CHARS] or "no reason given"
+
+
+def is_a_check(check: str) -> bool:
+    """Neither Slurm itself nor a node's kernel says so."""
+    return check != KERNELS_WORD and not _SLURMS_OWN.match(check)
+
+
 def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
     """Who gave the node the reason that it has. `health_reasons`: what those of the site's own
     checkers begin with, whichever user they run as.
@@ -60,6 +88,10 @@ def hand(node: Node, health_reasons: Collection[str] = ()) -> Hand:
     # Slurm 24.11 keeps the reason of a node that is opened when it drains it by itself later.
     if reason.startswith((*health_reasons, OUR_CHECKS)) or code is DrainCode.OPEN:
         return Hand.SOFTWARE
+    if code is DrainCode.HELD:
+        # What Slurm adds leaves the node to the person; without a word of its own it is as above.
+        is_left_over = node.set_by is SetBy.SLURM and str(read(reason)) == reason
+        return Hand.SOFTWARE if is_left_over else Hand.PERSON
     match node.set_by:
         case SetBy.SLURM:  # nobody works as this user; an agent of the version before does
             if is_marked(reason):

@@ -4,8 +4,11 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core.fleet.drains import Hand, hand, told_by
+from tidegate.core.fleet.findings import doubt, stopped_by
+from tidegate.core.fleet.holds import held_by, is_held
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.orphans import ended_mark
+from tidegate.core.fleet.resume import is_kept
 from tidegate.core.interruption.save import is_announced, reclaim_at_s
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Cluster
@@ -45,7 +48,8 @@ class Judged:
     said that drained it, which does not keep it.
 
     `disruption`: the order is under the pool's budgets for this reason. `is_good`: how its boot
-    came out, told once or again and again; None: nothing to tell.
+    came out, told once or again and again; None: nothing to tell. `is_held_back`: a check drained
+    it that is believed no more, so it neither goes nor is replaced.
     """
 
     member: Member
@@ -60,6 +64,7 @@ class Judged:
     is_good: bool | None = None
     is_closed: bool = False
     despite: str = ""
+    is_held_back: bool = False
 
     @property
     def drain_reason(self) -> DrainReason:
@@ -82,12 +87,13 @@ def judge(member: Member, snapshot: Snapshot, in_doubt: frozenset[str]) -> Judge
 
 
 def _despite(judged: Judged, snapshot: Snapshot) -> Judged:
-    """A release goes past the word of software, whyever the node leaves; never past a person's."""
+    """A release goes past software's word, and past a person's only when their time is over."""
     node = judged.member.node
     if judged.order is not OrderKind.RELEASE or node is None or not node.state.is_drain:
         return judged
     is_softwares = hand(node, snapshot.cluster.health_reasons) is Hand.SOFTWARE
-    return replace(judged, despite=told_by(node)) if is_softwares else judged
+    is_hold_over = held_by(node) is not None and not is_held(node, snapshot.now_s)
+    return replace(judged, despite=told_by(node)) if is_softwares or is_hold_over else judged
 
 
 def _is_good(judged: Judged, snapshot: Snapshot) -> bool | None:
@@ -222,9 +228,10 @@ def _rest(record: NodeRecord, code: str, reason: str) -> Rest:
 
 
 def _is_a_persons(node: Node, snapshot: Snapshot) -> bool:
-    """A person looks at it: also this node waits until Slurm finds it DOWN."""
+    """A person looks at it: it waits until Slurm finds it DOWN, or for the end of its hold."""
     is_theirs = hand(node, snapshot.cluster.health_reasons) is Hand.PERSON
-    return node.state.is_drain and not node.state.is_down and is_theirs
+    is_lost = node.state.is_down and not is_held(node, snapshot.now_s)
+    return node.state.is_drain and not is_lost and is_theirs
 
 
 def _sure_end(member: Member) -> tuple[Action, ...]:
@@ -247,6 +254,12 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     if record.phase is Phase.INTERRUPTED or reclaim_at_s(record, now_s) is not None:
         why = DrainCode.TAKEN, "AWS takes it away"
         return _leaves(member, joined, OrderKind.RELEASE, why, use=Use.LOST)
+    block_ends_s = block_drains_at_s(
+        snapshot.cluster, record.offering, record.launched_at_s, member.instance
+    )
+    is_block_over = block_ends_s is not None and now_s >= block_ends_s
+    if not is_block_over and (hold := held_by(node)):
+        return _judge_hold(member, joined, hold, now_s)
     if node.state.is_down:
         reason = f"Slurm finds it {node.state}: {sentence_of(node.reason) or 'no reason given'}"
         return _unhealthy(member, joined, reason, use=Use.LOST)
@@ -256,10 +269,7 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
         why = DrainCode.CORDON, record.cordon.reason
         cordoned = _leaves(member, joined, OrderKind.RELEASE, why)
         return replace(cordoned, subject=record.cordon.about)
-    block_ends_s = block_drains_at_s(
-        snapshot.cluster, record.offering, record.launched_at_s, member.instance
-    )
-    if block_ends_s is not None and now_s >= block_ends_s:
+    if is_block_over:
         why = DrainCode.BLOCK_ENDS, "its capacity block ends"
         return _leaves(member, joined, OrderKind.RELEASE, why)
     if _is_over(member, node, snapshot):
@@ -276,9 +286,11 @@ def _judge_drain(
     snapshot: Snapshot,
 ) -> Judged:
     """Whether a node that nothing else sends away takes jobs, and who keeps it from that."""
-    now_s = snapshot.now_s
     by = hand(node, snapshot.cluster.health_reasons) if node.state.is_drain else None
     if by is Hand.SOFTWARE:
+        if stop := stopped_by(member, snapshot):
+            reason = f"held back: {doubt(stop)}"
+            return Judged(member, Use.LEAVING, joined, reason=reason, is_held_back=True)
         said = sentence_of(node.reason) or "Slurm gives no reason"
         return _unhealthy(member, joined, f"found unhealthy: {said}")
     if by is Hand.PERSON:
@@ -303,7 +315,7 @@ def _judge_drain(
     if is_gated:
         return Judged(member, Use.GATED, joined, gated_for=record.gated_for)
     if kept:
-        return _judge_kept(member, joined, kept, now_s)
+        return _judge_kept(member, joined, kept, snapshot)
     if snapshot.wanted.is_up and code is DrainCode.STOPPED:
         reason = snapshot.wanted.reason
         return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
@@ -345,13 +357,23 @@ def _is_over(member: Member, node: Node, snapshot: Snapshot) -> bool:
 
 
 def _judge_kept(
-    member: Member, joined: tuple[Action, ...], kept: DrainReason, now_s: float
+    member: Member, joined: tuple[Action, ...], kept: DrainReason, snapshot: Snapshot
 ) -> Judged:
     """A node that was open and waits for the rest of a gang, for as long as a boot may take."""
-    if now_s < (kept.until_s or 0.0):
+    if is_kept(kept, snapshot):
         return Judged(member, Use.GATED, joined, gated_for=kept.subject)
     reason = f"gang {kept.subject} did not come together"
     return Judged(member, Use.CAPACITY, joined, order=OrderKind.UNDRAIN, reason=reason)
+
+
+def _judge_hold(
+    member: Member, joined: tuple[Action, ...], by: DrainReason, now_s: float
+) -> Judged:
+    """A node that a person looks into: nothing lets it go before its time, nor keeps it after."""
+    if now_s < (by.until_s or 0.0):
+        return Judged(member, Use.LEAVING, joined, reason=by.sentence)
+    why = DrainCode.HOLD_ENDS, f"its hold is over: it was {by.sentence}"
+    return _leaves(member, joined, OrderKind.RELEASE, why)
 
 
 def _disappoints(node: Node, record: NodeRecord, cluster: Cluster) -> tuple[Action, ...]:

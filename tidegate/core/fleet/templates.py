@@ -5,12 +5,12 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from tidegate.core.fleet import idle_time
+from tidegate.core.fleet.findings import doubt, with_findings
 from tidegate.core.fleet.judge import Judged, Use, judge
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.plan import Learn
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
@@ -104,8 +104,7 @@ def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
         return Roll.PROVEN
     ours = (j for j in judged if j.member.pool == pool.name and j.use is Use.IN_FLIGHT)
     is_tried = any(each.member.template == template.digest for each in ours)
-    in_doubt = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
-    is_tried |= any(each.launch.pool == pool.name for each in in_doubt)
+    is_tried |= any(each.launch.pool == pool.name for each in snapshot.in_doubt)
     return Roll.TRIED if is_tried else Roll.UNTRIED
 
 
@@ -153,18 +152,17 @@ def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
     return judged.is_good is False and good is not None and made_from not in ("", good.digest)
 
 
-def lessons(snapshot: Snapshot, fleet: Iterable[Member]) -> tuple[Learn, ...]:
-    """What this snapshot says of launches that nobody has noted yet."""
-    recorded = (r for r in snapshot.launches if r.status is LaunchStatus.RECORDED)
-    in_doubt = frozenset(record.launch.launch_id for record in recorded)
+def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
+    """What this snapshot says of launches and of checks that nobody has noted yet."""
+    in_doubt = snapshot.doubted
     booted = [each for each in fleet if each.was_booting]
     judged = (judge(member, snapshot, in_doubt) for member in booted)
     news = [each for each in judged if each.is_good is not None]
     found: list[Learn] = []
     for pool in snapshot.cluster.pools:
-        if not news and not pool.is_idle_auto:
-            continue
-        before = after = history_of(snapshot, pool.name)
+        before = history_of(snapshot, pool.name)
+        ours = [each for each in fleet if each.pool == pool.name]
+        after = with_findings(before, ours, snapshot)
         for each in news:
             if each.member.pool == pool.name:
                 after = _after(after, each, snapshot)
@@ -216,6 +214,12 @@ def _told(before: PoolHistory, after: PoolHistory) -> str:
     if len(after.failed) > len(before.failed):
         last = after.failed[-1]
         return f"pool {after.pool}: launch {last.launch_id} gave a node that is no good"
+    if stops := [each for each in after.stopped_checks if each not in before.stopped_checks]:
+        return f"pool {after.pool}: {doubt(stops[-1])}"
+    if lifted := [each for each in before.stopped_checks if each.is_lifted]:
+        return f"pool {after.pool}: by a person's word the check `{lifted[-1].check}` counts again"
+    if sick := [each for each in after.findings if each not in before.findings]:
+        return f"pool {after.pool}: {sick[-1].check} found {sick[-1].instance_id} unhealthy"
     if (after.good, after.failed) == (before.good, before.failed):
         return f"pool {after.pool}: when jobs came and nodes became free"
     good = f", template {after.good.digest} is good" if after.good else ""

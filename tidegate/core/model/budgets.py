@@ -109,13 +109,16 @@ class Disruption:
 
     `expire_after_s` None: nodes live as long as they are used. `keep_max_s`: how long a node or
     a job may ask to be left alone. `roll_back_after`: so many launches from a new template fail
-    before the last good one is used again.
+    before the last good one is used again. `hold_max_nodes`, `hold_max_s`: how many nodes people
+    may hold at once to look into them, and for how long.
     """
 
     budgets: tuple[Budget, ...] = DEFAULT_BUDGETS
     expire_after_s: float | None = None
     keep_max_s: float = 86400.0
     roll_back_after: int = 2
+    hold_max_nodes: int = 2
+    hold_max_s: float = 86400.0
 
 
 DEFAULT_DISRUPTION = Disruption()

@@ -44,6 +44,8 @@ class DrainCode(StrEnum):
     EXPIRED = "expired"
     DRIFTED = "drifted"
     EMPTY = "empty"
+    HELD = "held"  # by a person who looks into it, until its end
+    HOLD_ENDS = "hold-ends"  # that person's time is over
     LEFT = "left"  # by an earlier drain of ours whose cause is over
     RELEASE = "release"  # by the agent, as it lets the node go: the order
     OTHER = "other"  # of another version, or an order without a text

@@ -27,6 +27,7 @@ JOB_TAG = "tidegate:job"
 
 ROLE_TAG = "tidegate:role"
 HEAD_ROLE = "head"
+LOGIN_ROLE = "login"
 
 # The role of AWS's own, one in an account, under which EC2 runs spot instances.
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"

@@ -15,6 +15,7 @@ class OrderKind(StrEnum):
     UNDRAIN = "undrain"
     RELEASE = "release"  # drain, see IDLE+DRAIN, delete: one guarded order
     REQUEUE = "requeue"  # and without Slurm's two minutes before the next start
+    HOLD = "hold"  # a job that waits stays so until somebody releases it; one that runs ends first
     SIGNAL = "signal"
     COMMENT = "comment"
     CONSTRAIN = "constrain"  # one feature more that the nodes of a pending job must have
@@ -23,7 +24,12 @@ class OrderKind(StrEnum):
 
     @property
     def is_urgent(self) -> bool:
-        return self in (OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.DELETE)
+        return self in URGENT
+
+
+URGENT = frozenset(
+    {OrderKind.DRAIN, OrderKind.SIGNAL, OrderKind.REQUEUE, OrderKind.HOLD, OrderKind.DELETE}
+)
 
 
 def plan_of(own_id: str) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tidegate.core.model.ec2 import Template
+from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.frozen import frozen
 
 # Half an hour; so many launches whose nodes all fail may fall into it.
@@ -63,7 +64,9 @@ class PoolHistory:
     `good`: the template of the last node that joined well. `taken_at_s`, `freed_at_s`: when jobs
     came for nodes and when nodes became free lately, of a pool whose idle time follows them.
     `arrivals`: of each type of node that jobs came for, where waiting has a price; `newest_job`:
-    the highest number of a job that is counted there.
+    the highest number of a job that is counted there. `findings`: nodes that software drained
+    lately; `stopped_checks`: checks that drained too many, and are believed no more; `excused`:
+    nodes that a person's word let go although such a check drained them.
     """
 
     pool: str
@@ -74,6 +77,9 @@ class PoolHistory:
     freed_at_s: tuple[float, ...] = ()
     arrivals: tuple[Arrivals, ...] = ()
     newest_job: int = 0
+    findings: tuple[Finding, ...] = ()
+    stopped_checks: tuple[StoppedCheck, ...] = ()
+    excused: tuple[str, ...] = ()
 
     def failures(self, template: Template) -> int:
         return sum(each.template == template.digest for each in self.failed)

@@ -28,6 +28,11 @@ RUNNING_STATES = frozenset(
     {"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "RESIZING"}
 )
 
+# A job that waits; from 25.11 on one with `--requeue=expedite` that was requeued has a word of its
+# own: Slurm keeps the nodes of its last run from all others, and lets it begin at once.
+EXPEDITING = "EXPEDITING"
+WAITING_STATES = frozenset({"PENDING", EXPEDITING})
+
 # Every word of `scontrol show node` in 22.05 and 24.11.
 KNOWN_WORDS = BUSY_WORDS | {
     *("IDLE", "DOWN", "UNKNOWN", "FUTURE", "ERROR", "INVAL", "INVALID", "INVALID_REG", "FAIL"),
@@ -123,6 +128,7 @@ class Node:
     """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock.
 
     `weight`: Slurm fills nodes of the lowest first. A restart of slurmctld loses a change of it.
+    `address`: where slurmctld reaches it; "": not told.
     """
 
     name: str
@@ -140,6 +146,7 @@ class Node:
     gres: str = "gpu"
     weight: int = 1
     set_by: SetBy = SetBy.UNKNOWN
+    address: str = ""
 
 
 @frozen
@@ -172,6 +179,32 @@ class Spread:
 
 
 @frozen
+class Fault:
+    """Why the last run of a job ended that Slurm has put back: nodes of its failed.
+
+    `restarts`: the job's since then. `is_gone`: Slurm has these nodes no more; spot ones may have
+    been taken. `ran_s`: how long that run took, None: not known.
+    """
+
+    said: str
+    names: tuple[str, ...]
+    restarts: int
+    is_gone: bool = False
+    ran_s: float | None = None
+
+
+@frozen
+class Hang:
+    """The heartbeat of a running job, where it was last touched at `since_s`, too long ago, or
+    `problem` says why nobody can tell.
+    """
+
+    path: str
+    since_s: float | None = None
+    problem: str = ""
+
+
+@frozen
 class Job:
     """One row of the queue: a job, or the tasks of an array that have not started.
 
@@ -186,7 +219,8 @@ class Job:
     number; of `licence_choices` one will do (`a|b`). Instants are on the head's clock;
     `deadline_s` is the instant by which it must have ended, `begins_at_s` that before which it
     may not start. `signal`: what its script asks with `#SBATCH --signal`, like "B:USR1@90",
-    known when it runs.
+    known when it runs. `fault`: known to the agent that saw it. `hang`: its heartbeat
+    is silent or cannot be seen.
     """
 
     job_id: str
@@ -220,6 +254,8 @@ class Job:
     started_at_s: float | None = None
     signal: str = ""
     excluded_nodes: tuple[str, ...] = ()
+    fault: Fault | None = None
+    hang: Hang | None = None
 
     @property
     def is_checkpointed(self) -> bool:
@@ -228,7 +264,12 @@ class Job:
 
     @property
     def is_pending(self) -> bool:
-        return self.state == "PENDING"
+        return self.state in WAITING_STATES
+
+    @property
+    def is_expediting(self) -> bool:
+        """Slurm itself keeps the good nodes of its last run for it."""
+        return self.state == EXPEDITING
 
     @property
     def is_running(self) -> bool:

@@ -5,7 +5,7 @@ from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Instance, Template
 from tidegate.core.model.frozen import frozen
-from tidegate.core.model.ledger import Charge, LaunchRecord, Losses, NodeRecord
+from tidegate.core.model.ledger import Charge, LaunchRecord, LaunchStatus, Losses, NodeRecord
 from tidegate.core.model.market import NEVER_SEEN, SeenMarket
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
@@ -52,6 +52,17 @@ class Snapshot:
     templates: tuple[tuple[str, Template], ...] = ()
     pool_history: tuple[PoolHistory, ...] = ()
     seen_market: SeenMarket = NEVER_SEEN
+
+    @property
+    def in_doubt(self) -> list[LaunchRecord]:
+        """Launches of which nobody knows whether EC2 was asked for them, or what it gave."""
+        recorded = [each for each in self.launches if each.status is LaunchStatus.RECORDED]
+        return sorted(recorded, key=lambda each: each.launch.launch_id)
+
+    @property
+    def doubted(self) -> frozenset[str]:
+        """Their ids."""
+        return frozenset(each.launch.launch_id for each in self.in_doubt)
 
     @property
     def staleness(self) -> str:

@@ -25,6 +25,7 @@ class Why(StrEnum):
     LIMIT = "limit"
     BUDGET = "budget"  # spent, until its day or month ends
     FAILING = "failing"  # the nodes that were launched lately are no good
+    DOUBTED = "doubted"  # nodes are held back, since a check that drained too many may err
     RESTING = "resting"
     BROKEN = "broken"  # rests because its last nodes did not come up
     REFUSED = "refused"  # rests, and waiting alone will not change EC2's answer
@@ -33,6 +34,7 @@ class Why(StrEnum):
     HELD = "held"  # more nodes would not change it
     FUTILE = "futile"  # nodes that fit were there and Slurm did not start it
     SICK = "sick"  # the nodes bought for it became unhealthy before it could start
+    FAULTS = "faults"  # its nodes failed again and again, so it is held
     VAIN = "vain"  # nodes came for it and left again while something held it back
     NEXT_PLAN = "next-plan"
 
@@ -42,6 +44,7 @@ PASSING = frozenset(
     {
         *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
         Why.LOSSY,
+        Why.DOUBTED,
         Why.NOT_BEGUN,
         Why.NEXT_PLAN,
     }

@@ -17,6 +17,7 @@ from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, vector
 from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
+from tidegate.core.offers.places import SickPlace, sick_places
 from tidegate.core.offers.reservations import ReservedCapacity
 
 # Offerings whose hazards differ by less than this factor are compared by price alone.
@@ -152,7 +153,9 @@ def _range_of(cluster: Cluster, resting: frozenset[Rested]) -> _Range:
 
 
 class OfferGroups:
-    """All offer groups of a plan, in tiers of equal pool weight, the highest first."""
+    """All offer groups of a plan, in tiers of equal pool weight, the highest first; the last tier
+    sells what nodes become sick of, whatever its weight.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -162,12 +165,20 @@ class OfferGroups:
         self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
+        self._shut: set[str] = set()
+        self._sick: dict[Offering, SickPlace] = {}
+        if any(each.findings for each in snapshot.pool_history):
+            self._sick = sick_places(snapshot)
+
+    def shut(self, pool: str) -> None:
+        """Sell nothing of the pool; to be said before anybody buys."""
+        self._shut.add(pool)
 
     @cached_property
     def tiers(self) -> tuple[tuple[OfferGroup, ...], ...]:
         """Stocked when somebody comes to buy: most plans buy nothing."""
         tiers: dict[int, list[OfferGroup]] = {}
-        closed = {
+        closed = self._shut | {
             each.pool
             for each in self._snapshot.pool_history
             if each.closed_until_s(self._snapshot.now_s)
@@ -175,7 +186,20 @@ class OfferGroups:
         open_pools = [pool for pool in self._snapshot.cluster.pools if pool.name not in closed]
         for pool in sorted(open_pools, key=lambda p: (-p.weight, p.name)):
             tiers.setdefault(pool.weight, []).extend(self._offer_groups(pool))
-        return tuple(tuple(offer_groups) for offer_groups in tiers.values())
+        last = [each for pool in open_pools for each in self._bought_last(pool)]
+        return tuple(tuple(groups) for groups in (*tiers.values(), last) if groups)
+
+    def why_here(self, pool: Pool, bought: Offering, usd_per_hour: float) -> str:
+        """What sick places have to do with buying this for the pool; "": nothing."""
+        now_s, prices = self._snapshot.now_s, self._snapshot.cluster.prices
+        if place := self._sick.get(bought):
+            return f"; {place.sentence(now_s)}, and nothing else is to be had"
+        shunned = [
+            place.sentence(now_s)
+            for offering, place in sorted(self._sick.items())
+            if pool.may_have(offering) and 0 < prices.get(offering, 0.0) <= usd_per_hour
+        ]
+        return f"; {', '.join(shunned)}: bought elsewhere first" if shunned else ""
 
     def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
         """Tier by tier, the offer groups that have something for the job."""
@@ -227,7 +251,17 @@ class OfferGroups:
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
         if self._snapshot.cluster.reservations:
             yield from self._prepaid_groups(pool)
-        paid = _range_of(with_learnt(self._snapshot.cluster, self._snapshot.resting), self._resting)
+        yield from self._by_the_hour(pool, self._resting | {("", each) for each in self._sick})
+
+    def _bought_last(self, pool: Pool) -> Iterator[OfferGroup]:
+        """All that the pool sells by the hour where some of it is from a sick place: a launch that
+        has to name several types may name both.
+        """
+        if any(pool.may_have(each) for each in self._sick):
+            yield from self._by_the_hour(pool, self._resting)
+
+    def _by_the_hour(self, pool: Pool, without: frozenset[Rested]) -> Iterator[OfferGroup]:
+        paid = _range_of(with_learnt(self._snapshot.cluster, self._snapshot.resting), without)
         for market in pool.markets:
             if not market.is_prepaid:
                 yield from paid.offer_groups(pool, market)

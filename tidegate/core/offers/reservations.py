@@ -186,7 +186,7 @@ def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
         if record.instance_id not in shown and record.phase.is_alive:
             alive[record.instance_id] = billed_as(record)
     held.update(alive.values())
-    in_doubt = {r.launch.launch_id for r in snapshot.launches if r.status is LaunchStatus.RECORDED}
+    in_doubt = snapshot.doubted
     for each in snapshot.instances:
         if each.is_alive and each.launch_id in in_doubt:
             held[each.offering] -= 1

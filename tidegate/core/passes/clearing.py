@@ -35,7 +35,7 @@ def in_the_way(
     many a pool can do without.
     """
     needs = list(_limited(work)) if idle else []
-    leaving = [each.member for each in work.judged if needs and _leaves(work, each, going)]
+    leaving = [each.member for each in work.fleet.judged if needs and _leaves(work, each, going)]
     gone = [*leaving, *(idle if needs else ())]
     for each in gone:
         _count(work, each, -1)

@@ -8,9 +8,8 @@ from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
-from tidegate.core.model.ledger import Launch, LaunchRecord, LaunchStatus
+from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.plan import Action, Resume
-from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.loss import asked
 from tidegate.core.offers.reservations import may_leave
@@ -21,7 +20,7 @@ type _Choice = tuple[Offering, InstanceType]
 
 def count_doubt(work: Work) -> None:
     """Until a launch whose planner died is finished, its nodes count as in flight."""
-    for record in in_doubt(work.snapshot):
+    for record in work.snapshot.in_doubt:
         _count_in_doubt(work, record)
 
 
@@ -33,7 +32,7 @@ def finish_launches(work: Work) -> Iterator[Action]:
     reservation that has ended meanwhile, or whose places others have taken.
     """
     wanted, timings = work.snapshot.wanted, work.snapshot.cluster.timings
-    for record in in_doubt(work.snapshot):
+    for record in work.snapshot.in_doubt:
         launch = record.launch
         is_blind = bool(work.snapshot.staleness)
         is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
@@ -109,11 +108,6 @@ def _lossy_on_any(work: Work, pool: Pool, choice: Sequence[_Choice]) -> Callable
     return is_lossy
 
 
-def doubted(snapshot: Snapshot) -> frozenset[str]:
-    """Their ids."""
-    return frozenset(record.launch.launch_id for record in in_doubt(snapshot))
-
-
 def hope(work: Work) -> bool:
     """Take nodes in doubt that no job has taken yet for the first of their offerings, which is the
     likeliest: a job that needs it waits for what becomes of the launch, and buys none beside it.
@@ -126,12 +120,6 @@ def hope(work: Work) -> bool:
         each.gpus = each.cpus = each.memory_mib = 0  # all of it is in the new bin
         work.bins.append(likely)
     return bool(found)
-
-
-def in_doubt(snapshot: Snapshot) -> list[LaunchRecord]:
-    """Launches of which nobody knows whether EC2 was asked for them, or what it gave."""
-    open_records = [r for r in snapshot.launches if r.status is LaunchStatus.RECORDED]
-    return sorted(open_records, key=lambda r: r.launch.launch_id) if open_records else []
 
 
 def dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:

@@ -14,8 +14,8 @@ def free_soon(work: Work) -> bool:
     A node that is launched for them would join after it was needed, and idle.
     """
     is_any = False
-    bins = {each.name: each for each in work.bins.all if each.kind is BinKind.EXISTING}
-    for each in work.judged:
+    bins = {each.name: each for each in work.bins.all}
+    for each in work.fleet.judged:
         node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
         found = bins.get(each.member.instance_id)
         if each.use is not Use.CAPACITY or node is None or pool is None or found is None:

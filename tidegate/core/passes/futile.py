@@ -15,7 +15,7 @@ from tidegate.core.model.ec2 import Market
 from tidegate.core.model.plan import Action, Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading, holders
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.model.stuck import Stuck
+from tidegate.core.model.stuck import Stuck, anew
 from tidegate.core.model.why import PASSED_OVER, PASSES_MAX, Why, WhyNot
 from tidegate.core.passes.work import Work
 
@@ -63,7 +63,7 @@ def watch_waiting(work: Work) -> Sequence[Action]:
     }
     if not idle:
         return ()
-    known = {each.job_id: each for each in work.snapshot.stuck}
+    known = work.stuck
     jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
     watches: list[Watch] = []
     for job_id in sorted(work.queue.served):
@@ -77,19 +77,25 @@ def watch_waiting(work: Work) -> Sequence[Action]:
 
 def _watch(before: Stuck | None, job_id: str, asked: str, now_s: float) -> Watch | None:
     """What to write down about a job that could have started; None: nothing new."""
-    if before is None or before.request != asked:
+    if before is None or before.request != asked or not before.since_s:
         reason = f"job {job_id} waits although nodes that fit it are idle"
-        return Watch(Stuck(job_id, asked, now_s), reason)
+        known = anew(before, job_id, asked, now_s)
+        return Watch(replace(known, since_s=now_s), reason)
     if now_s - max(before.since_s, before.until_s) < PASSES_MAX * PASS_S:
         return None
-    back_off_s = BACK_OFF_S[min(before.failures, len(BACK_OFF_S) - 1)]
-    reason = f"job {job_id} is passed over for {back_off_s:.0f} s: Slurm does not start it"
-    until_s = now_s + back_off_s
+    rest_s = back_off_s(before.failures)
+    reason = f"job {job_id} is passed over for {rest_s:.0f} s: Slurm does not start it"
+    until_s = now_s + rest_s
     failures = before.failures + 1
     stuck = replace(
         before, since_s=now_s, failures=failures, until_s=until_s, is_sick=False, is_vain=False
     )
     return Watch(stuck, reason)
+
+
+def back_off_s(failures: int) -> float:
+    """How long nothing is bought for a job whose nodes were of no use so often before."""
+    return BACK_OFF_S[min(failures, len(BACK_OFF_S) - 1)]
 
 
 def request(job: Job, reading: Reading) -> str:

@@ -10,13 +10,15 @@ from functools import partial
 
 from tidegate.core.buy.bins import Bin, BinKind, gang_members
 from tidegate.core.demand.demand import Need
-from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.fleet.resume import gang_of, kept_for
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import Action
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
 from tidegate.core.passes.queue import Gang, Part
+from tidegate.core.passes.resume import ending_runs, waiting_for_nodes
 from tidegate.core.passes.work import Work
 
 
@@ -151,10 +153,10 @@ def _complete(work: Work, part: Part) -> bool:
     need = part.need
     if part.missing:
         _hold_more(work, part)
-    if not part.missing:
-        return True
     if lacks_named(part):
         return False
+    if not part.missing:
+        return True
     if not work.snapshot.wanted.is_up or work.barred(need.account):
         return False
     within = part.place or place_of(work, need.beside)
@@ -185,9 +187,13 @@ def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
 
 
 def keep_for_gangs(work: Work) -> Iterator[Action]:
-    """Close open nodes that complete gangs count on while the rest of each is on its way."""
+    """Close open nodes that complete gangs count on while the rest of each is on its way.
+
+    Not those that Slurm itself keeps: the job could not start on them either.
+    """
+    by_slurm = _kept_by_slurm(work)
     for gang in work.queue.gangs:
-        if gang.is_complete and not gang.is_there:
+        if gang.is_complete and not gang.is_there and gang.key not in by_slurm:
             held = [each for part in gang.parts for each in part.held]
             yield from _keep(work, gang, [b for b in held if b.kind is BinKind.EXISTING])
 
@@ -195,7 +201,7 @@ def keep_for_gangs(work: Work) -> Iterator[Action]:
 def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:
     """Start no other job on open nodes that the gang counts on while the rest boots."""
     now_s = work.snapshot.now_s
-    members = {each.member.instance_id: each.member for each in work.judged}
+    members = {each.member.instance_id: each.member for each in work.fleet.judged}
     names = tuple(
         sorted(
             each.name
@@ -205,9 +211,7 @@ def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:
     )
     if names:
         until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
-        why = f"kept for gang {gang.key}"
-        kept = DrainReason(DrainCode.KEPT, why, gang.key, until_s)
-        yield work.order(OrderKind.DRAIN, names, kept, only_if=("IDLE",))
+        yield work.order(OrderKind.DRAIN, names, kept_for(gang.key, until_s), only_if=("IDLE",))
 
 
 def give_back(work: Work, gang: Gang) -> None:
@@ -217,18 +221,64 @@ def give_back(work: Work, gang: Gang) -> None:
 
 
 def open_gangs(work: Work) -> Iterator[Action]:
-    """Undrain the members of each complete gang in one command; free those of gone gangs."""
+    """Undrain the members of each complete gang in one command; free those of gone gangs.
+
+    A gang that lost nodes keeps its good ones also while nothing can be bought, until their time
+    is over.
+    """
     waiting: dict[str, list[Gang]] = {}
     for gang in work.queue.gangs:
         if gang.is_complete:
             waiting.setdefault(gang.key, []).append(gang)
-    for key, held in work.bins.gated():
-        bins = [each for each in held if each.kind is BinKind.EXISTING]
+    gated = list(work.bins.gated())
+    if not gated:
+        return
+    ending, resuming, kept = ending_runs(work), waiting_for_nodes(work), _kept(work)
+    early = _too_early(work)
+    by_slurm = _kept_by_slurm(work)
+    for key, held in gated:
         gangs = waiting.get(key, ())
-        there = [gang for gang in gangs if gang.is_there and not _is_closing(work, gang)]
+        bins = [each for each in held if each.kind is BinKind.EXISTING]
+        if key in by_slurm:
+            said = f"Slurm itself keeps it for job {key}"
+            names = tuple(sorted(each.name for each in bins if each.name in kept))
+            yield from _open(work, names, DrainReason(DrainCode.FREED, said, key))
+        if not gangs and key in ending:
+            continue
+        if key in by_slurm:
+            bins = [each for each in bins if each.name not in kept]
+        elif not gangs and key in resuming:
+            bins = [each for each in bins if each.name not in kept or _is_of_no_use(work, each)]
+        is_next = key not in early
+        there = [g for g in gangs if is_next and g.is_there and not _is_closing(work, g)]
         names, why = _to_open(gangs, there, key, bins)
         if not _is_opening(work, names):
             yield from _open(work, names, why)
+
+
+def _too_early(work: Work) -> set[str]:
+    """Gangs that Slurm would not start yet, and another job would take the nodes: the run before
+    has not ended, or Slurm still keeps the job from the next one.
+    """
+    jobs = work.digest.reading.jobs
+    return {gang_of(j) for j in jobs if j.is_running or j.reason.startswith("BeginTime")}
+
+
+def _is_of_no_use(work: Work, kept: Bin) -> bool:
+    """Its gang would not start there any more: it asks something else by now, like no spot."""
+    needs = [p.need for g in work.queue.gangs if g.key == kept.gated_for for p in g.parts]
+    return bool(needs) and not any(kept.holds(need) for need in needs)
+
+
+def _kept(work: Work) -> set[str]:
+    """Nodes that are drained for the rest of a gang, and not at a gate since they joined."""
+    nodes = work.digest.reading.nodes
+    return {node.name for node in nodes if code_of(node.reason) is DrainCode.KEPT}
+
+
+def _kept_by_slurm(work: Work) -> set[str]:
+    """The gangs of which Slurm keeps the good nodes (`--requeue=expedite`)."""
+    return {gang_of(job) for job in work.digest.reading.jobs if job.is_expediting}
 
 
 def _open(work: Work, names: Sequence[str], why: DrainReason) -> Iterator[Action]:
@@ -248,7 +298,7 @@ def _is_closing(work: Work, gang: Gang) -> bool:
     return any(
         each.member.instance_id in opened
         and each.member.has_order(OrderKind.DRAIN, work.snapshot.now_s)
-        for each in (work.judged if opened else ())
+        for each in (work.fleet.judged if opened else ())
     )
 
 

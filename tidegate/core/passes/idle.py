@@ -63,7 +63,7 @@ def _returning(work: Work, pool: Pool) -> int:
         each.use is Use.LEAVING
         and each.member.pool == pool.name
         and work.offer_groups.reserved_capacity.holds(each.member.offering)
-        for each in work.judged
+        for each in work.fleet.judged
     )
 
 
@@ -86,7 +86,7 @@ def _buy(work: Work, pool: Pool, count: int, why: str) -> int:
 
 def release_idle(work: Work) -> Iterator[Action]:
     """Let go of nodes that no pending job will use and that idled for their pool's time."""
-    idle = [j for j in work.judged if j.use is Use.CAPACITY and j.member.is_idle]
+    idle = [j for j in work.fleet.judged if j.use is Use.CAPACITY and j.member.is_idle]
     if not idle:
         return
     unused = {b.name for b in work.bins.all if not b.jobs and not b.gated_for}
@@ -125,7 +125,7 @@ def release_idle(work: Work) -> Iterator[Action]:
             if each.member.offering.market.is_prepaid:
                 prepaid.append((each.member, kept_s))
                 continue  # to give it back saves nothing
-            if not work.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
+            if not work.fleet.allowance.take(pool.name, node.name, DisruptionReason.EMPTY):
                 continue
             above[pool.name] -= 1
             ready.let_go(each.member)
@@ -156,7 +156,7 @@ def _clear(
     job_id, found = in_the_way(work, [member for member, _ in prepaid], going, above)
     for each in found:
         name = each.instance_id
-        if not work.allowance.take(each.pool, name, DisruptionReason.EMPTY):
+        if not work.fleet.allowance.take(each.pool, name, DisruptionReason.EMPTY):
             continue
         reason = f"idle for {kept_s[name]:.0f} s, and a limit counts it that job {job_id} waits for"
         by_reason.setdefault(reason, []).append(name)

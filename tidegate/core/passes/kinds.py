@@ -19,7 +19,7 @@ type Members = list[list[Bin]]
 def place_of(work: Work, names: Sequence[str]) -> Place | None:
     """Pool and zone of the first of these nodes; None when none is known."""
     wanted = set(names)
-    for each in work.judged if wanted else ():
+    for each in work.fleet.judged if wanted else ():
         if each.member.instance_id in wanted:  # also one that takes no job any more
             return each.member.pool, each.member.offering.zone
     return None
@@ -28,14 +28,16 @@ def place_of(work: Work, names: Sequence[str]) -> Place | None:
 def lacks_named(part: Part) -> WhyNot | None:
     """Why nothing is bought beside what it holds: it waits for nodes that exist. None: it does not.
 
-    Of a job's kinds any may take a node that the job names.
+    As many others do not help where a node that it names is not among them. Of a job's kinds any
+    may take a node that the job names.
     """
     where = part.need.where
-    if where is None or not part.missing:
+    if where is None:
         return None
     names = {each.name for each in part.held}.union(part.need.beside)
     is_short = bool(where.required - names) and not part.need.is_of_kinds
-    return WhyNot(Why.NODES, where.why) if where.is_bound or is_short else None
+    is_waiting = bool(part.missing) if where.is_bound else is_short
+    return WhyNot(Why.NODES, where.why) if is_waiting else None
 
 
 def hold_kinds(work: Work, gang: Gang) -> None:

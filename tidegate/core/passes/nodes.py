@@ -8,8 +8,7 @@ from typing import NamedTuple
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need
-from tidegate.core.fleet.allowance import Allowance
-from tidegate.core.fleet.judge import Judged, Use, judge
+from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import is_to_blame
 from tidegate.core.interruption.save import RECLAIMED, Notice, reclaim_at_s, saves
@@ -22,12 +21,13 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Reprice, Rest, Send, Terminate
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.reservations import (
     BLOCK_NOTICE_S,
     billed_as,
     block_drains_at_s,
 )
-from tidegate.core.passes.doubt import dearest, doubted
+from tidegate.core.passes.doubt import dearest
 from tidegate.core.passes.work import ANY_STATE, Work
 
 
@@ -35,7 +35,7 @@ def end_released(work: Work) -> Iterator[Action]:
     """Nodes that Slurm has already let go may end even while the head is silent."""
     released = [
         member.instance_id
-        for member in work.fleet
+        for member in work.fleet.members
         if member.record is not None
         and member.record.phase is Phase.RELEASED
         and member.is_let_go
@@ -49,16 +49,14 @@ def end_released(work: Work) -> Iterator[Action]:
 def judge_nodes(work: Work) -> Iterator[Action]:
     """What each node is good for, what it costs, and what room it has."""
     snapshot = work.snapshot
-    in_doubt = doubted(snapshot)
-    work.judged = [judge(member, snapshot, in_doubt) for member in work.fleet]
-    work.allowance = Allowance(snapshot, work.judged)
-    for each in work.judged:
+    in_doubt = snapshot.doubted
+    for each in work.fleet.judged:
         _debit(work, each.member, in_doubt)
         _add_bin(work, each)
     _bound_launches(work, in_doubt)
     yield from _merged(
         action
-        for each in work.judged
+        for each in work.fleet.judged
         for action in each.actions
         if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
     )
@@ -79,7 +77,7 @@ def _merged(actions: Iterable[Action]) -> list[Action]:
 def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
     """The circuit breaker: where launches fail, few are begun at a time."""
     flying: dict[str, set[str]] = {}
-    for each in work.judged:
+    for each in work.fleet.judged:
         record = each.member.record
         if record and each.use is Use.IN_FLIGHT:
             flying.setdefault(record.pool, set()).add(record.launch_id)
@@ -91,6 +89,20 @@ def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
         )
         if left is not None:
             work.launch_builder.bound(pool_history.pool, left)
+    for pool in {each.member.pool for each in work.fleet.judged if each.is_held_back}:
+        work.offer_groups.shut(pool)
+        work.refusals.shut(pool, _held_back(pool))
+
+
+def _held_back(pool: str) -> WhyNot:
+    said = (
+        f"pool {pool}: nodes are held back that a check drained which may err, and nothing is "
+        "bought instead"
+    )
+    remedy = (
+        f"mend the check, or let the nodes go: tidegate status names both, tidegate retry {pool}"
+    )
+    return WhyNot(Why.DOUBTED, said, pool, remedy=remedy)
 
 
 def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
@@ -154,7 +166,7 @@ def save_jobs(work: Work) -> Iterator[Action]:
     snapshot, timings = work.snapshot, work.snapshot.cluster.timings
     notices = tuple(
         Notice(each.member.instance_id, at_s)
-        for each in work.judged
+        for each in work.fleet.judged
         if (at_s := _taken_at_s(each, snapshot)) is not None
     )
     if not notices:
@@ -201,7 +213,7 @@ def end_jobs(work: Work) -> Iterator[Action]:
     late_s = max(0.0, now_s + timings.order_ttl_s - ends_at_s)
     notices = tuple(
         Notice(node.name, ends_at_s + late_s)
-        for each in work.judged
+        for each in work.fleet.judged
         if (node := each.member.node) and each.is_leaving and each.member.is_busy
     )
     if not notices:
@@ -219,11 +231,11 @@ def order_out(work: Work) -> Iterator[Action]:
     """
     now_s = work.snapshot.now_s
     alike: dict[_Ordered, list[str]] = {}
-    for each in work.judged:
+    for each in work.fleet.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
             continue
-        if each.disruption and not work.allowance.take(
+        if each.disruption and not work.fleet.allowance.take(
             each.member.pool, node.name, each.disruption
         ):
             continue
@@ -266,7 +278,7 @@ def reprice(work: Work) -> Iterator[Action]:
     or has ended, or the spot price changed. What ends in this plan is counted at its end.
     """
     ending = {name for a in work.decided if isinstance(a, Terminate) for name in a.instance_ids}
-    for member in work.fleet:
+    for member in work.fleet.members:
         record, instance = member.record, member.instance
         if record is None or instance is None or not instance.is_alive:
             continue
@@ -280,7 +292,7 @@ def reprice(work: Work) -> Iterator[Action]:
 
 def bury(work: Work) -> Iterator[Action]:
     """Delete dead nodes that only Slurm still knows: they died as they joined."""
-    known = {each.member.instance_id for each in work.judged}
+    known = {each.member.instance_id for each in work.fleet.judged}
     pools = {pool.name for pool in work.snapshot.cluster.pools}
     names = tuple(
         node.name
@@ -297,7 +309,7 @@ def bury(work: Work) -> Iterator[Action]:
 
 def reopen(work: Work) -> Iterator[Action]:
     """Undrain what was drained for a while; the guard is the reason it was drained with."""
-    for reason, names in sorted(_to_reopen(work.judged, work.snapshot.now_s).items()):
+    for reason, names in sorted(_to_reopen(work.fleet.judged, work.snapshot.now_s).items()):
         why = sentence_of(reason)
         yield work.order(
             OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why

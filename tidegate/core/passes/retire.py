@@ -62,7 +62,7 @@ def retire(work: Work) -> Iterator[Action]:
         roll_is = how_far(work, each)
         if roll_is is not Roll.PROVEN and not (roll_is is Roll.UNTRIED and _try(work, each)):
             continue
-        if not work.allowance.take(pool.name, each.node.name, each.reason):
+        if not work.fleet.allowance.take(pool.name, each.node.name, each.reason):
             continue
         if each.judged.member.is_idle:
             work.departures.idle.append(each)
@@ -76,7 +76,7 @@ def retire(work: Work) -> Iterator[Action]:
 def how_far(work: Work, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
-        return roll(work.snapshot, each.pool, work.judged)
+        return roll(work.snapshot, each.pool, work.fleet.judged)
     pool_history = history_of(work.snapshot, each.pool.name)
     return Roll.STOPPED if pool_history.recent(work.snapshot.now_s) else Roll.PROVEN
 
@@ -85,7 +85,7 @@ def _try(work: Work, each: Outdated) -> bool:
     """Ask for a first node of the new template; True: this one must make room for it."""
     pool, tries = each.pool, work.departures.tries
     is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.headroom_nodes
-    if not is_needed or pool.name in tries or work.allowance.held(pool.name, each.reason):
+    if not is_needed or pool.name in tries or work.fleet.allowance.held(pool.name, each.reason):
         return False
     tries[pool.name] = each
     return not _has_room(work, each)
@@ -101,7 +101,7 @@ def outdated(work: Work) -> Iterator[Outdated]:
 
 def candidates(work: Work) -> Iterator[Outdated]:
     """Nodes that have had their time, whatever holds them."""
-    staying = [j for j in work.judged if j.use is Use.CAPACITY and not j.order]
+    staying = [j for j in work.fleet.judged if j.use is Use.CAPACITY and not j.order]
     if not staying:
         return
     oldest_first = sorted(staying, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
@@ -180,10 +180,7 @@ def _drain(work: Work, each: Outdated) -> Iterator[Action]:
 
 def _forget(work: Work, each: Outdated) -> None:
     """It is no capacity any more, for no job and for no minimum."""
-    work.judged = [
-        replace(judged, use=Use.LEAVING, reason=each.why) if judged is each.judged else judged
-        for judged in work.judged
-    ]
+    work.fleet.leaves(each.judged, each.why)
     work.bins.remove(each.node.name)
 
 

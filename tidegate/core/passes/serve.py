@@ -14,6 +14,7 @@ from tidegate.core.passes.doubt import hope
 from tidegate.core.passes.freeing import free_soon
 from tidegate.core.passes.gangs import complete, give_back, hold
 from tidegate.core.passes.queue import Gang, bound
+from tidegate.core.passes.resume import failed_nodes
 from tidegate.core.passes.work import Work
 
 # After that many new blueprints around limits, groups are planned one by one.
@@ -29,9 +30,16 @@ BUYING = "nodes are being bought for it"
 
 def serve_queue(work: Work) -> None:
     """Existing nodes first for everybody, then purchases, both in the order of the queue."""
-    lost = frozenset(j.member.instance_id for j in work.judged if j.use is Use.LOST)
+    lost = frozenset(j.member.instance_id for j in work.fleet.judged if j.use is Use.LOST)
     reading, cluster = work.digest.reading, work.snapshot.cluster
-    needs, unmet = demand(reading, cluster, lost, work.head_now_s, work.queue.passed_over)
+    needs, unmet = demand(
+        reading,
+        cluster,
+        lost,
+        work.head_now_s,
+        work.queue.passed_over,
+        failed=failed_nodes(work),
+    )
     work.queue.unmet.update({each.job_id: each for each in unmet})
     work.queue.needs = needs
     work.steering.needs = needs

@@ -14,8 +14,8 @@ from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.plan import Action, Watch
 from tidegate.core.model.slurm import Job
-from tidegate.core.model.stuck import Stuck
-from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, passed_over, request
+from tidegate.core.model.stuck import Stuck, anew
+from tidegate.core.passes.futile import WATCHES_MAX, back_off_s, passed_over, request
 from tidegate.core.passes.work import Work
 
 # Launches for one job of which no node is well: the first, and what has replaced it.
@@ -27,10 +27,10 @@ def watch_sick(work: Work) -> Sequence[Action]:
 
     Before the queue is served: what is bought for a job in this plan is too much already.
     """
-    sick = _sick_launches(work.judged, work.snapshot.cluster.health_reasons)
+    sick = _sick_launches(work.fleet.judged, work.snapshot.cluster.health_reasons)
     if not sick:
         return ()
-    known = {each.job_id: each for each in work.snapshot.stuck}
+    known = work.stuck
     reading = work.digest.reading
     watches: list[Watch] = []
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
@@ -85,7 +85,7 @@ def _watch(
     before: Stuck | None, job: Job, asked: str, launches: set[str], now_s: float
 ) -> Watch | None:
     """What to write down about a job with these sick launches; None: nothing new."""
-    known = before if before and before.request == asked else Stuck(job.job_id, asked, now_s)
+    known = anew(before, job.job_id, asked, now_s)
     fresh = launches - set(known.sick_launches)
     if not fresh:
         return None
@@ -93,9 +93,9 @@ def _watch(
     if len(every) < SICK_LAUNCHES_MAX:
         reason = f"nodes bought for job {job.job_id} became unhealthy before it could start"
         return Watch(replace(known, sick_launches=every, since_s=now_s), reason)
-    back_off_s = BACK_OFF_S[min(known.failures, len(BACK_OFF_S) - 1)]
+    rest_s = back_off_s(known.failures)
     reason = (
-        f"nothing is bought for job {job.job_id} for {back_off_s:.0f} s: the nodes of "
+        f"nothing is bought for job {job.job_id} for {rest_s:.0f} s: the nodes of "
         f"{len(every)} launches for it became unhealthy before it could start"
     )
     held = replace(
@@ -103,7 +103,7 @@ def _watch(
         sick_launches=every,
         since_s=now_s,
         failures=known.failures + 1,
-        until_s=now_s + back_off_s,
+        until_s=now_s + rest_s,
         is_sick=True,
     )
     return Watch(held, reason)

@@ -35,7 +35,7 @@ def steer(work: Work) -> Iterator[Action]:
     ordered = {n for a in work.decided if isinstance(a, Send) for n in a.order.names}
     steered = [
         each
-        for each in work.judged
+        for each in work.fleet.judged
         if each.order is None
         and each.member.instance_id not in ordered
         and not _has_any_order(each.member, work.snapshot.now_s)
@@ -63,7 +63,7 @@ def _kept_pools(work: Work) -> set[str]:
     counts = {
         pool.name: -pool.min_nodes - pool.headroom_nodes for pool in work.snapshot.cluster.pools
     }
-    for each in work.judged:
+    for each in work.fleet.judged:
         if each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT) and each.member.pool in counts:
             counts[each.member.pool] += 1
     return {name for name, above in counts.items() if above <= 0}

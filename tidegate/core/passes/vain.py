@@ -15,8 +15,8 @@ from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Send, Watch
 from tidegate.core.model.slurm import Job
-from tidegate.core.model.stuck import Stuck
-from tidegate.core.passes.futile import BACK_OFF_S, WATCHES_MAX, request
+from tidegate.core.model.stuck import Stuck, anew
+from tidegate.core.passes.futile import WATCHES_MAX, back_off_s, request
 from tidegate.core.passes.work import Work
 
 VAIN_LAUNCHES_MAX = 2
@@ -31,7 +31,7 @@ def watch_vain(work: Work) -> Sequence[Action]:
             launches.setdefault(job_id, set()).add(record.launch_id if record else "")
     if not launches:
         return ()
-    known = {each.job_id: each for each in work.snapshot.stuck}
+    known = work.stuck
     reading, watches = work.digest.reading, list[Watch]()
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
         if job.job_id in launches and _is_over_a_cap(work, job):
@@ -62,7 +62,7 @@ def _let_go(work: Work) -> Iterator[Member]:
         if code_of(each.order.text) is DrainCode.EMPTY
         for name in each.order.names
     }
-    for each in work.judged if names else ():
+    for each in work.fleet.judged if names else ():
         if each.member.instance_id in names:
             yield each.member
 
@@ -80,22 +80,22 @@ def _is_unused(work: Work, member: Member) -> bool:
 def _watch(
     before: Stuck | None, job: Job, asked: str, launches: set[str], now_s: float
 ) -> Iterator[Watch]:
-    known = before if before and before.request == asked else Stuck(job.job_id, asked, now_s)
+    known = anew(before, job.job_id, asked, now_s)
     every = tuple(dict.fromkeys((*known.vain_launches, *sorted(launches))))
     noted = replace(known, vain_launches=every, since_s=now_s)
     if len(every) < VAIN_LAUNCHES_MAX:
         yield Watch(noted, f"a node came for job {job.job_id}, and goes unused")
         return
-    back_off_s = BACK_OFF_S[min(known.failures, len(BACK_OFF_S) - 1)]
+    rest_s = back_off_s(known.failures)
     held = replace(
         noted,
         failures=known.failures + 1,
-        until_s=now_s + back_off_s,
+        until_s=now_s + rest_s,
         is_sick=False,
         is_vain=True,
     )
     reason = (
-        f"nothing is bought for job {job.job_id} for {back_off_s:.0f} s: the nodes of {len(every)} "
+        f"nothing is bought for job {job.job_id} for {rest_s:.0f} s: the nodes of {len(every)} "
         f"launches for it went unused"
     )
     yield Watch(held, reason)

@@ -8,16 +8,16 @@ from tidegate.core.buy.launches import LaunchBuilder
 from tidegate.core.buy.refusals import Refusals
 from tidegate.core.buy.steering import Steering
 from tidegate.core.demand.demand import Need
-from tidegate.core.fleet.allowance import Allowance
-from tidegate.core.fleet.judge import Judged
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.cluster import account_scope
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Action, Send
+from tidegate.core.model.plan import Action, Send, Watch
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.offers import OfferGroups
@@ -43,30 +43,29 @@ class Spares:
 class Work:
     """What the passes of one plan share; nothing of it outlives the plan.
 
-    `fleet`: every node that is ours, and `judged`: what each is good for. `spares`: by pool and
-    instance type. `decided`: what the passes before this one do. The accounts: `usage` of limits
-    and budgets in money, `bins` of room for jobs, `allowance` of the nodes that may leave of our
-    own accord.
+    `spares`: by pool and instance type. `decided`: what the passes before this one do. The
+    accounts: `usage` of limits and budgets in money, `bins` of room for jobs, and that of `fleet`
+    of the nodes that may leave.
     """
 
     snapshot: Snapshot
     launches_max: InitVar[int]
-    fleet: Sequence[Member]
+    members: InitVar[Sequence[Member]]
     queue: Queue = field(default_factory=Queue)
+    fleet: Fleet = field(init=False)
     usage: Usage = field(init=False)
     offer_groups: OfferGroups = field(init=False)
     launch_builder: LaunchBuilder = field(init=False)
     refusals: Refusals = field(init=False)
-    allowance: Allowance = field(init=False)
     bins: Bins = field(default_factory=Bins)
-    judged: Sequence[Judged] = ()
     departures: Departures = field(default_factory=Departures)
     steering: Steering = field(init=False)
     spares: dict[tuple[str, str], Spares] = field(default_factory=dict)
     decided: tuple[Action, ...] = ()
     _num_orders: int = 0
 
-    def __post_init__(self, launches_max: int) -> None:
+    def __post_init__(self, launches_max: int, members: Sequence[Member]) -> None:
+        self.fleet = Fleet(self.snapshot, members)
         self.usage = Usage(self.snapshot.cluster, used_up(self.snapshot))
         self.offer_groups = OfferGroups(self.snapshot)
         self.launch_builder = LaunchBuilder(self.offer_groups, self.usage, launches_max)
@@ -83,6 +82,13 @@ class Work:
     def head_now_s(self) -> float:
         """The present on the head's clock."""
         return self.digest.written_at_s + self.snapshot.digest_age_s
+
+    @property
+    def stuck(self) -> dict[str, Stuck]:
+        """What is known of jobs, with what the passes before have just noted of them."""
+        known = {each.job_id: each for each in self.snapshot.stuck}
+        noted = (each.stuck for each in self.decided if isinstance(each, Watch))
+        return known | {each.job_id: each for each in noted}
 
     def order(
         self,

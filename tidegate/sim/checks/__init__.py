@@ -26,6 +26,7 @@ from tidegate.sim.checks.lossy import NoLossySpot
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2, SpendIsNodeTime
 from tidegate.sim.checks.orders import (
     GangsWhole,
+    HoldsKept,
     OperatorsKeepNodes,
     OrdersGuarded,
     PlannedNodesKept,
@@ -46,7 +47,8 @@ from tidegate.sim.checks.resting import (
     RefusalsRemembered,
     RestingNotTried,
 )
-from tidegate.sim.checks.sickness import SickNeedsWait
+from tidegate.sim.checks.resume import FaultsBounded, GoodNodesServe, LostNodesReplacedAtOnce
+from tidegate.sim.checks.sickness import LiarsCostTheirShare, SickNeedsWait, SickPlacesLast
 from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
 
@@ -82,6 +84,11 @@ CHECKS: tuple[type[Check], ...] = (
     NoFutileLaunches,
     NothingForBoundJobs,
     SickNeedsWait,
+    GoodNodesServe,
+    LostNodesReplacedAtOnce,
+    FaultsBounded,
+    LiarsCostTheirShare,
+    SickPlacesLast,
     NothingBeforeItsTime,
     HoursOfTheWall,
     NothingWhileStopped,
@@ -91,6 +98,7 @@ CHECKS: tuple[type[Check], ...] = (
     SuspendedNodesKept,
     RequiredNodesKept,
     OperatorsKeepNodes,
+    HoldsKept,
     IdleNodesGo,
     HintsHeeded,
     BudgetsHold,

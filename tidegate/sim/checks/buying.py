@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from tidegate.core.buy.dealing import shares
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.fit import lacks, satisfies
+from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import FleetRequest, Instance, Offering
@@ -19,6 +20,7 @@ from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob
+from tidegate.sim.slurm_rows import node_row
 
 SLACK_USD = 0.002
 
@@ -151,7 +153,10 @@ class NoDoubleBuy(Check):
         return job.nodes if job.is_running and any(map(self._is_lost, job.node_names)) else 0
 
     def _is_lost(self, name: str) -> bool:
-        return name in self.witness.chaos.announced or not self.world.compute.is_live(name)
+        if name in self.witness.chaos.announced or not self.world.compute.is_live(name):
+            return True
+        node = self.world.slurm.nodes.get(name)
+        return node is not None and is_failed(node_row(node))
 
     def _booting(self, asked: LaunchRecord, zones: set[str]) -> list[_Place]:
         """The nodes on their way that the new ones may double.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.budgets import DEFAULT_BUDGETS
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Instance, Market
@@ -10,6 +11,7 @@ from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
+from tidegate.sim.slurm_rows import node_row
 
 RECONCILE_S = 300.0
 # Two heartbeats of an empty cluster, orders that expire and are sent again, and bad luck.
@@ -173,7 +175,9 @@ class RequeuedOnlyForAReason(Check):
     def _goes(self, name: str) -> bool:
         node = self.world.slurm.nodes.get(name)
         is_announced = name in self.witness.chaos.announced or self._block_ends(name)
-        return is_announced or node is None or self.witness.is_machine_dead(node)
+        if is_announced or node is None or self.witness.is_machine_dead(node):
+            return True
+        return is_failed(node_row(node))
 
     def _block_ends(self, name: str) -> bool:
         """Its capacity block's end stands in the cluster file: that is notice enough."""

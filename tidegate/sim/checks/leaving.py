@@ -211,9 +211,12 @@ class OldNodesGo(Check):
         if self.witness.now_s - left_s <= LEFT_SOON_S:
             return False
         pool = self.world.cluster.pool(everything[name].pool)
-        others = [n for n in self.world.slurm.nodes if n in everything and n != name]
         is_held = pool is None or most_kept(self.world, pool)
-        return not is_held and all(everything[n].pool != everything[name].pool for n in others)
+        return not is_held and not any(
+            other.pool == everything[name].pool
+            for other in self.world.compute.live()
+            if other.instance_id != name and other.instance_id in self.witness.registered
+        )
 
 
 class OneFirstNode(Check):

@@ -53,6 +53,7 @@ class OrdersGuarded(Check):
         for name in names:
             parts = self._parts(name)
             named = parts | self._dying_nodes(parts, verb)
+            named |= self._held_beside(name, orders) if verb == "drain" else set()
             mine = [order for order in orders if not named.isdisjoint(order.names)]
             if not mine:
                 raise self.broken(f"{verb} of {name}, which no order names")
@@ -72,6 +73,18 @@ class OrdersGuarded(Check):
         jobs = self.world.slurm.jobs
         together = [jobs[part] for part in parts if part in jobs and jobs[part].het_job_id]
         return {n for job in together for n in job.node_names} if verb == "requeue" else set()
+
+    def _held_beside(self, name: str, orders: Sequence[Order]) -> set[str]:
+        """What of these orders takes a node from a job that has this one as well, which is kept
+        for the job's next run.
+        """
+        taking = [o for o in orders if o.kind in (OrderKind.REQUEUE, OrderKind.DELETE)]
+        asked = {each for order in taking for each in order.names}
+        jobs = self.world.slurm.table.active.values()
+        gangs = {j.het_job_id or j.job_id for j in jobs if name in j.node_names}
+        parts = [job for job in jobs if (job.het_job_id or job.job_id) in gangs]
+        ids = {each for job in parts for each in (job.job_id, *job.node_names)}
+        return ids & asked
 
     def _without_order(self, verb: str, names: tuple[str, ...]) -> None:
         """By itself the agent only starts jobs that were requeued, and drains late joiners."""
@@ -147,6 +160,22 @@ class OperatorsKeepNodes(Check):
 
     def _goes(self, node: SimNode) -> bool:
         return node.name in self.witness.chaos.announced or self.witness.is_machine_dead(node)
+
+
+class HoldsKept(Check):
+    """What a person holds to look into it nobody touches before the hold is over."""
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        chaos = self.witness.chaos
+        for name in names:
+            node = self.world.slurm.nodes.get(name)
+            lasts = self.witness.now_s < chaos.held.get(name, 0.0)
+            if not lasts or node is None or verb == "weigh":
+                continue
+            is_held = node.is_drain and code_of(node.reason) is DrainCode.HELD
+            is_taken = name in chaos.announced or not self.world.compute.is_live(name)
+            if is_held and not is_taken:
+                raise self.broken(f"{verb} of {name}, which a person holds")
 
 
 def _is_a_persons(node: SimNode) -> bool:

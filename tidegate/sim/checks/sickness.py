@@ -1,14 +1,26 @@
 """Invariants of nodes that software finds unhealthy."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
-from tidegate.core.model.ec2 import FleetRequest
+from tidegate.core.fleet.templates import with_lessons
+from tidegate.core.model.drain_reason import DrainCode, code_of
+from tidegate.core.model.ec2 import FleetRequest, Offering
+from tidegate.core.model.finding import believed
+from tidegate.core.model.ledger import Launch
+from tidegate.core.model.orders import Order
+from tidegate.core.model.plan import Learn
 from tidegate.core.model.slurm import Node
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.offers import is_dear
+from tidegate.core.offers.places import sick_places
 from tidegate.core.passes.futile import BACK_OFF_S
 from tidegate.core.passes.sickness import SICK_LAUNCHES_MAX
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import Check, Witness
+from tidegate.sim.sickness import CHECK
 from tidegate.sim.slurm_parts import SimJob
 
 # What a plan decided when the back-off was over may be carried out by a planner that stood still.
@@ -94,3 +106,92 @@ class SickNeedsWait(Check):
                 f"{record.launch.launch_id} is for job {job_id}, of which the nodes of "
                 f"{len(self.sick[job_id])} launches were unhealthy"
             )
+
+
+class LiarsCostTheirShare(Check):
+    """A check that errs costs no more than its share of a pool until a person believes it again."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.drained: set[str] = set()  # by the check that errs
+        self.excused: set[str] = set()  # of them those that a person's word let go
+        self.most: Counter[str] = Counter()  # nodes that each pool had at once
+        self.let_go: defaultdict[str, set[str]] = defaultdict(set)
+        self.words = 0
+
+    def passed(self, seconds: float) -> None:
+        chaos, slurm = self.witness.chaos, self.world.slurm
+        if not chaos.sickened:
+            return
+        now: Counter[str] = Counter()
+        for name, node in slurm.nodes.items():
+            now[self.world.compute.everything[name].pool] += 1
+            if node.is_drain and node.reason.startswith(CHECK):
+                self.drained.add(name)
+        for pool, count in now.items():
+            self.most[pool] = max(self.most[pool], count)
+        self._hear()
+
+    def _hear(self) -> None:
+        """What is drained when a person believes the check again goes, and it counts anew."""
+        words = self.witness.chaos.words
+        for _, pool in words[self.words :]:
+            self.let_go[pool].clear()
+            everything = self.world.compute.everything
+            self.excused.update(name for name in self.drained if everything[name].pool == pool)
+        self.words = len(words)
+
+    def commanded(self, verb: str, names: tuple[str, ...]) -> None:
+        if verb != "delete" or not self.world.in_hand or not self.drained:
+            return
+        self._hear()
+        orders, _ = self.world.in_hand[-1]
+        unhealthy = [one for one in orders if code_of(one.text) is DrainCode.UNHEALTHY]
+        # In the evening all nodes go.
+        sick = {name for one in unhealthy if self._was_up(one) for name in one.names}
+        for name in (self.drained - self.excused) & sick & set(names):
+            if self.world.slurm.nodes[name].is_down:
+                continue
+            pool = self.world.compute.everything[name].pool
+            self.let_go[pool].add(name)
+            if len(self.let_go[pool]) > believed(self.most[pool], is_check=True):
+                raise self.broken(
+                    f"{name} is let go, the {len(self.let_go[pool])}th of pool {pool} that "
+                    f"`{CHECK}` drained, of {self.most[pool]} nodes"
+                )
+
+    def _was_up(self, order: Order) -> bool:
+        """Whether the cluster was wanted when the order was decided."""
+        decided_at_s = order.not_after_s - self.world.cluster.timings.order_ttl_s
+        overrides = tuple(self.world.ledger.all_overrides.values())
+        return self.world.calendar.wanted(decided_at_s, overrides).is_up
+
+
+class SickPlacesLast(Check):
+    """What nodes become sick of is bought only where the same is not to be had in another zone."""
+
+    def looked(self, looked: Looked) -> None:
+        for done in looked.rounds:
+            learns = [each for each in done.plan.actions if isinstance(each, Learn)]
+            snapshot = with_lessons(done.snapshot, learns)
+            places = {} if done.outcome.is_stale else sick_places(snapshot)
+            for action in done.plan.actions if places else ():
+                if isinstance(action, Launch) and action.offerings[0] in places:
+                    self._judge(action, snapshot, places)
+
+    def _judge(self, launch: Launch, snapshot: Snapshot, places: Collection[Offering]) -> None:
+        """A gang may have nodes in that zone already, and a limit in USD may allow the cheapest
+        alone.
+        """
+        pool, first = snapshot.cluster.pool(launch.pool), launch.offerings[0]
+        if pool is None or launch.gated_for:
+            return
+        if any(of.usd_per_hour is not None for of in (pool.limits, snapshot.cluster.limits)):
+            return
+        resting = {e.offering for e in snapshot.resting if e.until_s > snapshot.now_s}
+        for zone in pool.zones:
+            other = replace(first, zone=zone)
+            usd = snapshot.cluster.prices.get(other, 0.0)
+            is_sold = usd > 0 and not is_dear(snapshot.cluster, other)
+            if is_sold and other not in resting and other not in places:
+                raise self.broken(f"{launch.launch_id} buys {first}, and {other} is to be had")

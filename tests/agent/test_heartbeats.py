@@ -1,0 +1,188 @@
+"""Heartbeats are looked at, and nothing else: whatever a user writes into a comment."""
+
+import os
+import pwd
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.agent.fakes import NOW_S, agent_of
+from tests.make import job
+from tidegate.agent.heartbeats import Heartbeats, uid_of
+from tidegate.agent.loop import Agent
+from tidegate.core.interruption.heartbeat import Beat
+from tidegate.core.model.slurm import Hang, Job
+
+ADA, BOB = 4_001, 4_002
+TOUCHED_S = 500.0
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """Ada's and Bob's folders on the shared file system, and what is beside it."""
+    for name, uid in (("ada", ADA), ("bob", BOB)):
+        folder = tmp_path / "shared" / name
+        folder.mkdir(parents=True)
+        beat(folder / "beat", uid)
+    beat(tmp_path / "outside", ADA)
+    return tmp_path / "shared"
+
+
+def beat(path: Path, uid: int) -> None:
+    path.touch()
+    os.utime(path, (TOUCHED_S, TOUCHED_S))
+    own(path, uid)
+
+
+def own(path: Path, uid: int) -> None:
+    """As far as this machine lets us: without root all files are ours, and so is Ada."""
+    if os.geteuid() == 0:
+        os.chown(path, uid, -1, follow_symlinks=False)
+
+
+def asks(path: object, seconds: int = 60, **more: object) -> Job:
+    comment = f"tidegate:ckpt=USR1@20 tidegate:heartbeat={path}@{seconds}"
+    return job(7, on=["i-1"], comment=comment, **more)  # type: ignore[arg-type]
+
+
+def looked(shared: Path, of: Job) -> Beat:
+    ids = {"ada": ADA if os.geteuid() == 0 else os.geteuid()}
+    return Heartbeats(shared, ids.get).look(of)
+
+
+def test_a_heartbeat_is_when_its_file_was_last_touched(shared):
+    assert looked(shared, asks(shared / "ada" / "beat")) == Beat(TOUCHED_S)
+
+
+def test_one_that_is_not_there_yet_is_no_problem(shared):
+    assert looked(shared, asks(shared / "ada" / "later")) == Beat()
+    assert looked(shared, asks(shared / "ada" / "run" / "later")) == Beat()
+
+
+def linked(shared: Path) -> Path:
+    (shared / "ada" / "link").symlink_to(shared.parent / "outside")
+    return shared / "ada" / "link"
+
+
+def linked_folder(shared: Path) -> Path:
+    (shared / "ada" / "way").symlink_to(shared / "bob")
+    return shared / "ada" / "way" / "beat"
+
+
+def fifo(shared: Path) -> Path:
+    os.mkfifo(shared / "ada" / "pipe")
+    own(shared / "ada" / "pipe", ADA)
+    return shared / "ada" / "pipe"
+
+
+@pytest.mark.parametrize(
+    ("path_in", "said"),
+    [
+        (lambda shared: shared.parent / "outside", "is not below"),
+        (lambda shared: shared / "ada" / ".." / ".." / "outside", "is not below"),
+        (lambda shared: shared, "is not below"),
+        (lambda shared: f"{shared}fish/beat", "is not below"),
+        (linked, "is no regular file"),
+        (linked_folder, "leads over a link"),
+        (lambda shared: shared / "ada" / "beat" / "on", "leads over a link"),
+        (fifo, "is no regular file"),
+        (lambda shared: shared / "ada", "is no regular file"),
+        (lambda shared: "beat", "names no file by its whole path"),
+    ],
+)
+def test_what_is_no_file_of_the_shared_folder_is_refused_with_a_reason(shared, path_in, said):
+    found = looked(shared, asks(path_in(shared)))
+
+    assert found.touched_at_s is None
+    assert said in found.problem
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="files of two users need root")
+def test_a_file_of_another_user_is_not_believed(shared):
+    assert "does not belong to ada" in looked(shared, asks(shared / "bob" / "beat")).problem
+
+
+def test_a_user_whom_the_head_does_not_know_has_no_file():
+    assert uid_of("nobody-has-this-name") is None
+    assert uid_of(pwd.getpwuid(0).pw_name) == 0
+
+
+def test_only_running_jobs_that_ask_are_looked_at(shared):
+    heartbeats = Heartbeats(shared, lambda _: os.geteuid())
+    asking = asks(shared / "ada" / "beat")
+    waiting = replace(asking, job_id="8", state="PENDING")
+    jobs = [asking, waiting, job(9, on=["i-2"])]
+
+    first = heartbeats(jobs)
+    heartbeats.step()
+
+    assert first == {}
+    assert list(heartbeats(jobs)) == ["7"]
+    heartbeats([])
+    heartbeats.step()
+    assert heartbeats(jobs) == {}
+
+
+# -- what the agent makes of it --------------------------------------------------------------
+
+
+@pytest.fixture
+def watched(slurm, bus, clock):
+    """An agent that sees job 1, which asks for 60 s; what it sees may be changed."""
+    seen = {"1": Beat(NOW_S)}
+    agent: Agent = agent_of(slurm, bus, clock, beats=lambda jobs: seen)
+    runs(slurm)
+    return agent, seen
+
+
+def runs(slurm, state: str = "RUNNING", started_at_s: float = NOW_S - 100) -> None:
+    asked = "tidegate:heartbeat=/shared/beat@60"
+    slurm.queue("1", state, comment=asked, node_names=("n1",), started_at_s=started_at_s)
+
+
+def hangs(bus) -> list[Hang | None]:
+    return [one.hang for digest in bus.digests for one in digest.reading.jobs]
+
+
+def test_a_job_hangs_when_its_heartbeat_is_older_than_it_said(watched, bus, clock):
+    agent, _ = watched
+    for seconds in (0, 59, 2, 1, 1):
+        clock.now += seconds
+        agent.tick()
+
+    # One digest more when it hangs, and not one each second from then on.
+    assert hangs(bus) == [None, Hang("/shared/beat", NOW_S)]
+
+
+def test_what_an_earlier_run_has_touched_says_nothing(watched, slurm, bus, clock):
+    agent, _ = watched
+    runs(slurm, started_at_s=NOW_S + 1)
+    clock.now += 1_000
+    agent.tick()
+
+    assert hangs(bus) == [None]
+
+
+def test_a_job_that_was_suspended_has_its_time_once_more(watched, slurm, bus, clock):
+    agent, _ = watched
+    runs(slurm, "SUSPENDED")
+    clock.now += 1_000
+    agent.tick()
+    runs(slurm)
+    clock.now += 30
+    agent.tick()
+    assert hangs(bus)[-1] is None
+
+    clock.now += 40
+    agent.tick()
+
+    assert hangs(bus)[-1] == Hang("/shared/beat", NOW_S)
+
+
+def test_a_refusal_is_told(watched, bus):
+    agent, seen = watched
+    seen["1"] = Beat(problem="/shared/beat is no regular file")
+    agent.tick()
+
+    assert hangs(bus) == [Hang("/shared/beat", problem="/shared/beat is no regular file")]

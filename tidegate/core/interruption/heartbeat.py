@@ -1,0 +1,53 @@
+"""Jobs that hang: what they say of their heartbeat, and when it is silent for too long."""
+
+import re
+
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Hang, Job
+
+# `sbatch --comment=tidegate:heartbeat=/shared/ada/run/heartbeat@300`: the training touches this
+# file, and has hung when it was not for so many seconds.
+HEARTBEAT = re.compile(r"\btidegate:heartbeat=(/[^\s@]{1,1000})@(\d{1,6})\b")
+
+# The agent asks now and then, and file systems tell of a change after some seconds.
+SILENT_MIN_S = 30.0
+
+
+@frozen
+class Heartbeat:
+    """The file that a job touches, and for how long it may be silent."""
+
+    path: str
+    silent_s: float
+
+
+@frozen
+class Beat:
+    """What the head sees of a heartbeat. `touched_at_s` None: it is not there yet, or `problem`
+    says why nobody looks.
+    """
+
+    touched_at_s: float | None = None
+    problem: str = ""
+
+
+def heartbeat(job: Job) -> Heartbeat | None:
+    """The request in the job's comment; None: there is none."""
+    found = HEARTBEAT.search(job.comment)
+    return Heartbeat(found[1], max(float(found[2]), SILENT_MIN_S)) if found else None
+
+
+def hang(job: Job, beat: Beat, now_s: float, *, rested_at_s: float = 0.0) -> Hang | None:
+    """That the job hangs, or why nobody can say; None: it is well, or has not begun to beat.
+
+    What an earlier run has touched says nothing. `rested_at_s`: when it was last seen suspended.
+    """
+    asked = heartbeat(job)
+    if asked is None or job.state != "RUNNING":
+        return None
+    if beat.problem:
+        return Hang(asked.path, problem=beat.problem)
+    if beat.touched_at_s is None or beat.touched_at_s <= (job.started_at_s or 0.0):
+        return None
+    is_silent = now_s - max(beat.touched_at_s, rested_at_s) > asked.silent_s
+    return Hang(asked.path, since_s=beat.touched_at_s) if is_silent else None

@@ -1,0 +1,68 @@
+"""What checks found of nodes: which node, which check, and where the node was."""
+
+from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.frozen import frozen
+
+# What the watch over the health of our own nodes begins with (userdata/node/health-watch.sh).
+OUR_CHECKS = "tidegate-health:"
+
+# For how long a finding counts against its check, and for how long it is kept at all.
+CHECK_COUNTS_S = 86_400.0
+FINDING_KEPT_S = 7 * 86_400.0
+
+# Of one pool. A stopped check adds none, so that many checks have room.
+FINDINGS_MAX = 100
+
+# A check is believed of this share of a pool's nodes in a day: of two nodes in any case, and of
+# not more than a number that no fleet of sound machines comes near. Published rates are three
+# failures in 1,000 node-days (arXiv 2605.09370).
+BELIEVED_SHARE = 0.2
+BELIEVED_MIN = 2
+BELIEVED_MAX = 32
+# The kernel's word on a GPU is no check that errs, and Slurm's own words (a task that cannot be
+# killed, an epilog that fails) are often a job's fault. Such a job is held with its fourth fault
+# (passes/faults.py), and must not stop what a small pool buys for others before.
+KERNELS_WORD = f"{OUR_CHECKS} xid"
+BELIEVED_MIN_OF_OTHERS = 5
+
+
+@frozen
+class Finding:
+    """Software drained a node: who found it, and where the node was.
+
+    `check`: as `fleet.drains.check_of` names it. `template`: the digest of what the node is made
+    from. `reservation`: the id of the one that it was in, "": none. `pool_nodes`: how many nodes
+    its pool had then, `place_nodes`: how many of them of its offering.
+    """
+
+    instance_id: str
+    check: str
+    offering: Offering
+    at_s: float
+    pool_nodes: int
+    place_nodes: int
+    template: str = ""
+    reservation: str = ""
+
+
+@frozen
+class StoppedCheck:
+    """A check that found more of a pool's nodes unhealthy than it is believed of.
+
+    `found`: nodes that were let go for it before, `of`: how many the pool had. `is_lifted`: a
+    person has said that it counts again; the next plan forgets it.
+    """
+
+    check: str
+    since_s: float
+    found: int
+    of: int
+    is_lifted: bool = False
+
+
+def believed(pool_nodes: int, *, is_check: bool) -> int:
+    """Of how many nodes it is believed in a day, in a pool of so many. `is_check`: neither the
+    kernel's word nor Slurm's own.
+    """
+    least = BELIEVED_MIN if is_check else BELIEVED_MIN_OF_OTHERS
+    return min(max(int(pool_nodes * BELIEVED_SHARE), least), BELIEVED_MAX)
