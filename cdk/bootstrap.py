@@ -13,13 +13,14 @@ from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
-from tidegate.wire.models import SlurmModel
 from tidegate.wire.node_models import HEAD_OS, GpuModel
+from userdata.directory import Directory, asked
 from userdata.render import (
     BundleAt,
     GpuSettings,
     HeadValues,
     Hook,
+    LoginValues,
     MungeSecret,
     NodePool,
     NodeShape,
@@ -107,8 +108,9 @@ def instances_of(instance_type: InstanceType) -> int:
 SOON_BY_BACKFILL = ("SchedulerParameters", "bf_interval=5")
 
 
-def _settings(slurm: SlurmModel) -> tuple[tuple[str, str], ...]:
+def _settings(file: ClusterFile) -> tuple[tuple[str, str], ...]:
     """The file's lines of slurm.conf, behind what its release needs."""
+    slurm = file.slurm
     settings = tuple(slurm.settings.items())
     said = {key.lower() for key, _ in settings}
     has_accounts = slurm.accounting or "accountingstoragetype" in said
@@ -153,7 +155,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         state_dir=f"{DATA_DIR}/slurmctld",
         accounting=file.slurm.accounting,
         has_task_prolog=_has_task_prolog(file),
-        settings=_settings(file.slurm),
+        settings=_settings(file),
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
     )
@@ -213,6 +215,23 @@ def hooks_of(hooks: Iterable[FileHook]) -> tuple[Hook, ...]:
     )
 
 
+def directory_of(file: ClusterFile) -> Directory | None:
+    """What sssd is told on every machine; None: there is no directory."""
+    found = file.directory
+    if found is None:
+        return None
+    return asked(
+        uris=found.uris,
+        search_base=found.search_base,
+        schema=found.schema,
+        bind_dn=found.bind_dn,
+        secret=found.secret,
+        ca_certificate=found.ca_certificate,
+        access_filter=found.access_filter,
+        options=found.options,
+    )
+
+
 def head_values(
     file: ClusterFile,
     shared: SharedNames,
@@ -234,7 +253,25 @@ def head_values(
         repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
         data_dir=DATA_DIR,
         containers=file.containers,
+        directory=directory_of(file),
         on_head_configured=hooks_of(file.head_hooks),
+    )
+
+
+def login_values(file: ClusterFile, shared: SharedNames) -> LoginValues:
+    """What every login node is told."""
+    assert file.login, "asked for where there are some"
+    return LoginValues(
+        slurm=slurm_values(file),
+        munge=MungeSecret(shared.munge_secret),
+        shared=_shared(file, shared),
+        bus=shared.bus,
+        installs=(file.login.image or file.head.image or file.image_id) is None,
+        repository=repository_with(file.slurm.version, file.slurm.repository(HEAD_OS)),
+        containers=file.containers,
+        users=file.users,
+        directory=directory_of(file),
+        on_login_configured=hooks_of(file.login_hooks),
     )
 
 
@@ -259,6 +296,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
         job_role=file.job_roles.get(pool.name, ""),
+        directory=directory_of(file),
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
         orphan_after_s=int(file.cluster.timings.orphan_after_s),
     )

@@ -27,6 +27,7 @@ from cdk.existing_head import ExistingHead
 from cdk.functions import Around, Functions
 from cdk.head import Head
 from cdk.images import Images
+from cdk.login import Login, login_host
 from cdk.lustre import Lustre
 from cdk.network import Network
 from cdk.nodes import Nodes
@@ -214,12 +215,36 @@ class TidegateCluster(_Parts):
             lustre=self._lustre,
             agent=packages.agent,
         )
+        if source.file.login:
+            self._login(source.file, data.storage)
         head_id = self.head.instance.ref
         _tell(
             self,
             {
                 "HeadInstanceId": ("head of the cluster", head_id),
                 "HeadShell": ("a shell on the head", f"aws ssm start-session --target {head_id}"),
+            },
+        )
+
+    def _login(self, file: ClusterFile, storage: Storage) -> None:
+        login = Login(
+            self,
+            "Login",
+            file=file,
+            network=self.network,
+            storage=storage,
+            events=self.events,
+            image=self._images.of_login,
+            mounts=self._mounts,
+            lustre=self._lustre,
+            zone=self.head.zone,
+        )
+        ids = ",".join(each.ref for each in login.instances)
+        _tell(
+            self,
+            {
+                "LoginHost": ("name of the login nodes, inside the network", login_host(file)),
+                "LoginInstanceIds": ("login nodes", ids),
             },
         )
 

@@ -37,6 +37,11 @@ class Images(Construct):
         self.of_head = (
             HeadImage(image_id=own, root_device=root_device(os)) if own else self._looked_up_once()
         )
+        self.of_login = (
+            HeadImage(image_id=file.login.image, root_device=root_device(""))
+            if file.login and file.login.image
+            else self.of_head
+        )
         self._file = file
         self._of_nodes: dict[str, str] = {}
 

@@ -63,14 +63,13 @@ class Lustre(Construct):
 
     def _open(self, network: Network, group: str) -> None:
         """Clients and servers open connections to each other, and servers among themselves."""
-        head, nodes = network.head_group_id, network.node_group_id
-        for name, of, source in (
-            ("FromHead", group, head),
-            ("FromNodes", group, nodes),
-            ("Within", group, group),
-            ("ToHead", head, group),
-            ("ToNodes", nodes, group),
-        ):
+        clients = {"Head": network.head_group_id, "Nodes": network.node_group_id}
+        if network.login_group_id:
+            clients["Login"] = network.login_group_id
+        rules = [("Within", group, group)]
+        for name, client in clients.items():
+            rules += [(f"From{name}", group, client), (f"To{name}", client, group)]
+        for name, of, source in rules:
             for ports in PORTS:
                 network.let(self, f"{name}{ports[0]}", of, source, ports, "Lustre")
 

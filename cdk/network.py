@@ -14,6 +14,7 @@ ALL_PORTS = (0, 65535)
 EVERYWHERE = "0.0.0.0/0"
 HTTPS_PORT = 443
 NFS_PORT = 2049
+SSH_PORT = 22
 
 
 class Network(Construct):
@@ -29,6 +30,7 @@ class Network(Construct):
     head_group_id: str
     node_group_id: str
     file_group_id: str
+    login_group_id: str
     route_out: Sequence[IDependable]
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
@@ -52,6 +54,7 @@ class Network(Construct):
             self, "FileGroup", f"shared files of cluster {name}"
         )
         self._let_head_and_nodes_talk(has_own_head=existing.head is None)
+        self.login_group_id = self._login_group(file) if file.login else ""
         self._open_file_systems(file)
         if file.network.endpoints:
             self._interface_endpoints(file)
@@ -73,7 +76,10 @@ class Network(Construct):
         """In the head's zone only: each zone costs as much again, and that one must live anyway."""
         name = file.cluster.name
         group = self.group(self, "EndpointGroup", f"endpoints of cluster {name}")
-        for source, source_id in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
+        sources = {"Head": self.head_group_id, "Nodes": self.node_group_id}
+        if file.login:
+            sources["Login"] = self.login_group_id
+        for source, source_id in sources.items():
             ports = (HTTPS_PORT, HTTPS_PORT)
             rule = self.let(
                 self, f"EndpointsFrom{source}", group, source_id, ports, f"HTTPS from {source}"
@@ -119,12 +125,39 @@ class Network(Construct):
         self.let(self, "FilesFromNodes", files, node, (NFS_PORT, NFS_PORT), "NFS from nodes")
         self._let_nodes_talk_and_out(node)
 
+    def _login_group(self, file: ClusterFile) -> str:
+        """Slurm's commands reach head and nodes, and both answer `srun` on any port."""
+        assert file.login
+        login = self.group(self, "LoginGroup", f"login nodes of cluster {file.cluster.name}")
+        for name, group in (("Head", self.head_group_id), ("Nodes", self.node_group_id)):
+            self.let(self, f"{name}FromLogin", group, login, ALL_PORTS, "Slurm from login nodes")
+            self.let(self, f"LoginFrom{name}", login, group, ALL_PORTS, f"Slurm from {name}")
+        nfs = (NFS_PORT, NFS_PORT)
+        to_files = self.let(
+            self, "FilesFromLogin", self.file_group_id, login, nfs, "NFS from login nodes"
+        )
+        self.route_out = [*self.route_out, to_files]
+        for source in file.login.ssh_from:
+            ec2.CfnSecurityGroupIngress(
+                self,
+                f"SshFrom{source}",
+                group_id=login,
+                cidr_ip=source,
+                ip_protocol="tcp",
+                from_port=SSH_PORT,
+                to_port=SSH_PORT,
+                description="people's SSH",
+            )
+        return login
+
     def _open_file_systems(self, file: ClusterFile) -> None:
         """Those whose group the file names: NFS from nodes and an own head, once for each group."""
         known = {file.existing.file_security_group}
         sources = {"Nodes": self.node_group_id}
         if file.existing.head is None:
             sources["Head"] = self.head_group_id
+        if file.login:
+            sources["Login"] = self.login_group_id
         for group in sorted({each.security_group for each in file.file_systems} - {""} - known):
             for source, source_id in sources.items():
                 ports = (NFS_PORT, NFS_PORT)

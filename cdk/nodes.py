@@ -15,6 +15,7 @@ from cdk.bootstrap import SharedNames, log_group, node_values
 from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import Images
+from cdk.machine import rights_to_boot
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
@@ -66,6 +67,7 @@ class Nodes(Construct):
             read_bundles(self, bundle.bucket),
             *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
             *statements.read_hooks(self, scripts),
+            *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *_assume(file.job_roles.values()),
             *self._packages(values),
             *self._logs(file),
@@ -119,11 +121,7 @@ class Nodes(Construct):
             "Role",
             service="ec2",
             statements=[
-                statements.read_secret(storage.munge_secret_arn),
-                *statements.use_key_for_secrets(self, storage.kms_key),
-                statements.mount(storage.file_system_arn, as_root=False),
-                statements.tell_of_boot(events.bus.event_bus_arn),
-                statements.session_manager(),
+                *rights_to_boot(self, storage, events, as_root=False),
                 *more,
             ],
         )

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from cdk.acknowledged import acknowledge_rights
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, ROLE_TAG, SPOT_ROLE
+from tidegate.core.model.ec2 import CLUSTER_TAG, HEAD_ROLE, LOGIN_ROLE, ROLE_TAG, SPOT_ROLE
 from tidegate.wire.prices import price_rights
 from tidegate.wire.records import OPEN_INDEX
 from userdata.repository import Repository, place_in_s3
@@ -261,21 +261,22 @@ def make_spot_role(scope: Construct) -> iam.PolicyStatement:
 
 
 def terminate_nodes(scope: Construct, cluster: str) -> iam.PolicyStatement:
-    """Never the head, which carries the cluster's tag as well."""
+    """Never the head or a login node, which carry the cluster's tag as well."""
     condition = {
         "StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": cluster},
-        "StringNotEquals": {f"aws:ResourceTag/{ROLE_TAG}": HEAD_ROLE},
+        "StringNotEquals": {f"aws:ResourceTag/{ROLE_TAG}": [HEAD_ROLE, LOGIN_ROLE]},
     }
     return statement(
         "EndNodes", ["ec2:TerminateInstances"], [ec2_arn(scope, "instance/*")], condition
     )
 
 
-def start_and_stop_head(scope: Construct, cluster: str) -> iam.PolicyStatement:
+def start_and_stop_head(scope: Construct, cluster: str, *, has_login: bool) -> iam.PolicyStatement:
+    """Login nodes are started and stopped with the head."""
     condition = {
         "StringEquals": {
             f"aws:ResourceTag/{CLUSTER_TAG}": cluster,
-            f"aws:ResourceTag/{ROLE_TAG}": HEAD_ROLE,
+            f"aws:ResourceTag/{ROLE_TAG}": [HEAD_ROLE, LOGIN_ROLE] if has_login else HEAD_ROLE,
         }
     }
     actions = ["ec2:StartInstances", "ec2:StopInstances"]
@@ -325,8 +326,8 @@ def read_packages(scope: Construct, repository: Repository | None) -> Sequence[i
     return tuple(each for each in (read, listed) if each)
 
 
-def read_secret(secret_arn: str) -> iam.PolicyStatement:
-    return statement("MungeKey", ["secretsmanager:GetSecretValue"], [secret_arn])
+def read_secret(secret_arn: str, sid: str = "MungeKey") -> iam.PolicyStatement:
+    return statement(sid, ["secretsmanager:GetSecretValue"], [secret_arn])
 
 
 def use_key_for_secrets(scope: Construct, key_arn: str | None) -> Sequence[iam.PolicyStatement]:

@@ -147,17 +147,17 @@ class Hypervisor:
             self._world.stop(instance_id)
 
     def _note_ended(self, running: Instances) -> None:
-        """A machine that powered itself off terminates its instance, a head's stops it.
+        """A machine that powered itself off ends its instance; a head or login node stops it.
 
         Source: InstanceInitiatedShutdownBehavior, `terminate` in our launch templates, EC2's
-        default `stop` for a head.
+        default `stop` for what the stack itself makes.
         """
         for instance_id in self._booted & running.keys() - self._stopped:
             machine = self._world.machine(instance_id)
             if machine and machine.is_alive:
                 continue
             del running[instance_id]
-            if machine and machine.spec.is_head:
+            if machine and ROLE_TAG in machine.spec.tags:
                 self._ec2.stop_instances(InstanceIds=[instance_id])
                 self._stopped.add(instance_id)
             else:

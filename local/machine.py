@@ -23,8 +23,8 @@ class MachineSpec:
     `market`: IMDS's instance-life-cycle. `env`: added to the environment of every process.
     `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path ->
     content of what its image has, "" for what it lacks. `disks`: instance stores and volumes
-    that it starts with. `systemd`: a layer with cloud-init; process 1 is then systemd, and
-    cloud-init runs the user data.
+    that it starts with. `layer`: what its image has more. `systemd`: a layer with cloud-init;
+    process 1 is then systemd, and cloud-init runs the user data.
     """
 
     instance_id: str
@@ -38,6 +38,7 @@ class MachineSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     disks: tuple[Disk, ...] = ()
+    layer: Path | None = None
     systemd: Path | None = None
 
 

@@ -163,7 +163,7 @@ class World:
         return Place(
             directory=self.directory / "machines" / spec.instance_id,
             console=self.log_dir / f"{spec.instance_id}.log",
-            lower=(*self._systemd(spec), self.directory / "image", Path("/")),
+            lower=(*self._systemd(spec), *self._more(spec), self.directory / "image", Path("/")),
             bridge=BRIDGE,
             ip=ip,
             gateway=BRIDGE_ADDRESS,
@@ -183,6 +183,16 @@ class World:
         if not layer.exists():
             make_layer(spec.systemd, layer, self._environment())
         return (layer,)
+
+    def _more(self, spec: MachineSpec) -> tuple[Path, ...]:
+        """A copy: a layer of an overlay may not lie inside another one."""
+        if spec.layer is None:
+            return ()
+        copy = self.directory / "layers" / spec.layer.name
+        if not copy.exists():
+            copy.parent.mkdir(exist_ok=True)
+            _run("cp", "-a", str(spec.layer), str(copy))
+        return (copy,)
 
     def _environment(self) -> dict[str, str]:
         """What every process of a machine finds; nothing of this computer's environment."""

@@ -86,6 +86,7 @@ _TIDY = (
     "printf 'disable %s.service\\n' slurmd slurmctld slurmdbd munge"
     " >/etc/systemd/system-preset/10-tidegate.preset",
     "systemctl disable slurmd slurmctld slurmdbd munge 2>/dev/null || true",
+    "systemctl disable prometheus prometheus-node-exporter 2>/dev/null || true",
     f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate",
 )
 

@@ -17,6 +17,19 @@ def node_packages(os: str) -> str:
     return AL2023_NODE_PACKAGES if os == "al2023" else NODE_PACKAGES
 
 
+# Canonical's images have sshd, and packages that the boot brings are not started by it.
+LOGIN_PACKAGES = f"{PACKAGES} libnss-extrausers"
+LOGIN_PROGRAMS = f"{PROGRAMS} sbatch sshd"
+
+# A directory's client: a program, Ubuntu's packages, Amazon Linux's.
+DIRECTORY_PROGRAM = "sssd"
+_DIRECTORY, _AL2023_DIRECTORY = "libnss-sss libpam-sss sssd-ldap", "sssd-client sssd-ldap"
+
+
+def directory_packages(os: str) -> str:
+    return _AL2023_DIRECTORY if os == "al2023" else _DIRECTORY
+
+
 # Program, package.
 HEAD = (("slurmctld", "slurmctld"),)
 ACCOUNTING = (("slurmdbd", "slurmdbd"), ("mariadbd", "mariadb-server"))

@@ -7,24 +7,34 @@ add a word of shell or a line of configuration. No value is a secret: user data 
 by anyone who may describe the instance.
 """
 
-import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import jinja2
-
 from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
-from userdata.packages import ACCOUNTING, HEAD, NODE_PROGRAMS, PACKAGES, PROGRAMS, node_packages
+from userdata.directory import Directory
+from userdata.packages import (
+    ACCOUNTING,
+    DIRECTORY_PROGRAM,
+    HEAD,
+    LOGIN_PACKAGES,
+    LOGIN_PROGRAMS,
+    NODE_PROGRAMS,
+    PACKAGES,
+    PROGRAMS,
+    directory_packages,
+    node_packages,
+)
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
+from userdata.slurm_conf import slurm_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
-from userdata.stages import BAKED_STAGES, HEAD_STAGES, NODE_STAGES
+from userdata.stages import BAKED_STAGES, HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
 from userdata.values import (
     BundleAt,
     GpuSettings,
     HeadValues,
     Hook,
+    LoginValues,
     MungeSecret,
     NodePool,
     NodeValues,
@@ -39,6 +49,7 @@ __all__ = [
     "GpuSettings",
     "HeadValues",
     "Hook",
+    "LoginValues",
     "MungeSecret",
     "NodePool",
     "NodeShape",
@@ -52,6 +63,9 @@ __all__ = [
     "head_bundle",
     "head_parameter",
     "head_user_data",
+    "login_bundle",
+    "login_parameter",
+    "login_user_data",
     "node_bundle",
     "node_user_data",
     "slurm_conf",
@@ -59,9 +73,7 @@ __all__ = [
 
 MAX_USER_DATA_BYTES = 16_384  # EC2's limit, before base64
 MAX_PARAMETER_BYTES = 4096  # Parameter Store's limit, standard tier
-MIN_NODE_TABLE = 1024
 
-_END_OF_PARAMETERS = "\n# What could be bought."
 _CGROUP_CONF = """\
 CgroupPlugin=autodetect
 ConstrainCores=yes
@@ -101,9 +113,9 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "REGISTER_WAIT_S": str(values.register_wait_s),
         "SPOT_POLL_S": f"{values.spot_poll_s:g}",
         "ORPHAN_AFTER_S": str(values.orphan_after_s),
-        "PROGRAMS": NODE_PROGRAMS,
-        "PACKAGES": node_packages(values.os) if values.installs else "",
+        **_node_software(values),
         **repository_settings(values.repository),
+        **(values.directory.settings(values.shared.directory) if values.directory else {}),
         "DRIVER_BRANCH": values.driver_branch,
         "POWER_LIMIT_W": str(values.gpu.power_limit_w or ""),
         "GPU_CLOCK_MHZ": str(values.gpu.clock_mhz or ""),
@@ -122,6 +134,11 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
     }
 
 
+def _node_software(values: NodeValues) -> dict[str, str]:
+    packages = node_packages(values.os)
+    return _programs(NODE_PROGRAMS, packages, values.directory, values.installs, values.os)
+
+
 def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
     files = {
@@ -134,13 +151,17 @@ def head_bundle(values: HeadValues) -> Bundle:
         # Not in the parameter, which holds 4 KB.
         "on_head_configured": _lines_of(values.on_head_configured),
         "agent_paths.sh": read("head/agent_paths.sh"),
-        "cgroup.conf": _with_settings(_CGROUP_CONF, values.slurm.cgroup),
+        **_directory_files(values.directory, values.shared),
+        "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack({"head": map(read_stage, HEAD_STAGES)}, files)
 
 
 def _head_settings(values: HeadValues) -> dict[str, str]:
-    added = (*HEAD, *(ACCOUNTING if values.slurm.accounting else ()))
+    added = (
+        *HEAD,
+        *(ACCOUNTING if values.slurm.accounting else ()),
+    )
     return {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,
@@ -157,11 +178,61 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
         "ON_HEAD_CONFIGURED_S": _limit_s(values.on_head_configured),
         "ACCOUNTING": "yes" if values.slurm.accounting else "",
         "QOS": " ".join(values.slurm.qos) if values.slurm.accounting else "",
-        "PROGRAMS": " ".join((PROGRAMS, *(each[0] for each in added))),
-        "PACKAGES": " ".join((PACKAGES, *(each[1] for each in added))) if values.installs else "",
+        **_programs(
+            " ".join((PROGRAMS, *(each[0] for each in added))),
+            " ".join((PACKAGES, *(each[1] for each in added))),
+            values.directory,
+            values.installs,
+        ),
+        **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
         **repository_settings(values.repository),
         **_settings_of_both(values.munge, values.shared),
     }
+
+
+def login_bundle(values: LoginValues) -> Bundle:
+    """What login nodes run at their boot, and again when this has changed."""
+    # Here only sacct and sacctmgr ask for it, and the head's short name is the head's alone.
+    found = with_settings(slurm_conf(values.slurm), _accounting_host(values.slurm))
+    files = {
+        "slurm.conf": found,
+        "hooks.sh": read("both/hooks.sh"),
+        "on_login_configured": _lines_of(values.on_login_configured),
+        **_directory_files(values.directory, values.shared),
+    }
+    return pack({"login": map(read_stage, LOGIN_STAGES)}, files)
+
+
+def _accounting_host(slurm: SlurmConfValues) -> Iterable[tuple[str, str]]:
+    return (("AccountingStorageHost", slurm.head_host),) if slurm.accounting else ()
+
+
+def _login_settings(values: LoginValues) -> dict[str, str]:
+    return {
+        "ROLE": "login",
+        "METADATA_USERS": "root",
+        "CLUSTER": values.slurm.cluster,
+        "UPDATE_POLL_S": f"{values.update_poll_s:g}",
+        "USERS_POLL_S": f"{values.users_poll_s:g}",
+        "USERS": values.users,
+        "CONTAINERS": values.containers,
+        "ON_LOGIN_CONFIGURED_S": _limit_s(values.on_login_configured),
+        **_programs(LOGIN_PROGRAMS, LOGIN_PACKAGES, values.directory, values.installs),
+        **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
+        **repository_settings(values.repository),
+        **_settings_of_both(values.munge, values.shared),
+    }
+
+
+def login_user_data(values: LoginValues, parameter: str) -> str:
+    """The user data of login nodes. `parameter`: the SSM parameter with `login_parameter` in it."""
+    settings = {"POINTER": check_word("parameter", parameter)}
+    return _stub("login", values.slurm.cluster, settings, "")
+
+
+def login_parameter(values: LoginValues, bundle: BundleAt) -> str:
+    """Where their bundle is, and all they are told beside that. Errors: as `head_parameter`."""
+    return _parameter({**_where(bundle), **_login_settings(values), **_made_for_both(values)})
 
 
 def node_user_data(values: NodeValues, bundle: BundleAt) -> str:
@@ -198,94 +269,36 @@ def head_parameter(values: HeadValues, bundle: BundleAt) -> str:
     }
     if values.agent:
         made["AGENT"] = f"{values.agent.bucket}/{values.agent.key}"
+    return _parameter(made)
+
+
+def _parameter(made: Mapping[str, str]) -> str:
     text = assignments(made)
     if len(text.encode()) > MAX_PARAMETER_BYTES:
         raise ValueError(f"{len(text.encode())} bytes; SSM takes {MAX_PARAMETER_BYTES}")
     return text
 
 
-def slurm_conf(values: SlurmConfValues) -> str:
-    """slurm.conf of the cluster; nodes get it from slurmctld (configless).
-
-    Placeholders in state FUTURE stand for what could be bought: Slurm accepts a job that
-    one of them could run, and refuses at once what no instance type can ever run.
-    """
-    template = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    ).from_string(read("head/slurm.conf.j2"))
-    placeholders = tuple(_placeholders(values.pools))
-    shapes = [shape for pool in values.pools for shape in pool.shapes]
-    text = template.render(
-        v=values,
-        placeholders=placeholders,
-        max_node_count=max(
-            MIN_NODE_TABLE,
-            sum(count for _, _, count in placeholders)
-            + 4 * values.max_nodes
-            + sum(map(_num_nodes, values.static)),
-        ),
-        gres_types=",".join(sorted({"gpu", *(s.gres_name for s in shapes)})),
-        def_mem_per_cpu_mib=min((s.memory_mib // s.cpus for s in shapes), default=0),
-    )
-    parameters, mark, rest = text.partition(_END_OF_PARAMETERS)
-    assert mark
-    return _with_settings(parameters, values.settings) + mark + rest
+def _programs(
+    programs: str, packages: str, directory: Directory | None, installs: bool, os: str = ""
+) -> dict[str, str]:
+    """What must be there, and what brings it."""
+    if directory:
+        programs, packages = (
+            f"{programs} {DIRECTORY_PROGRAM}",
+            f"{packages} {directory_packages(os)}",
+        )
+    return {"PROGRAMS": programs, "PACKAGES": packages if installs else ""}
 
 
-def _num_nodes(line: str) -> int:
-    """How many nodes a line `NodeName=rack[1-4,7],big1 ...` names; 0: another line."""
-    key, _, names = line.split()[0].partition("=")
-    if key != "NodeName":
-        return 0
-    parts = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", names)
-    return sum(math.prod(map(_num_numbers, re.findall(r"\[(.*?)\]", part))) for part in parts)
-
-
-def _num_numbers(ranges: str) -> int:
-    ends = [each.split("-") for each in ranges.split(",")]
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
-
-
-def _with_settings(text: str, settings: Iterable[tuple[str, str]]) -> str:
-    """`text` with each of `settings` in the place of the line of its key, or at the end."""
-    wanted = {_slot(key): f"{key}={value}" for key, value in settings}
-    lines = []
-    for line in text.splitlines():
-        lines.append(wanted.pop(_slot(line.partition("=")[0]), line))
-    return "".join(f"{line}\n" for line in (*lines, *wanted.values()))
-
-
-def _slot(key: str) -> str:
-    """What stands for `key` in a configuration file, where keys have no case.
-
-    Slurm knows one default amount of memory, by CPU, GPU or node (slurm.conf(5)).
-    """
-    slot = key.lower()
-    return "defmem" if slot.startswith("defmemper") else slot
-
-
-def _placeholders(pools: Iterable[SlurmPool]) -> Iterable[tuple[NodeShape, str, int]]:
-    """One group per instance type: its shape, the features of all its pools, how many.
-
-    Pools share a group because each submit costs slurmctld time per placeholder.
-    """
-    shapes: dict[str, NodeShape] = {}
-    features: dict[str, dict[str, None]] = {}
-    counts: dict[str, int] = {}
-    for pool in pools:
-        for shape in pool.shapes:
-            name = shape.instance_type
-            shapes.setdefault(name, shape)
-            family = name.split(".")[0]
-            found = features.setdefault(name, {})
-            found.update(dict.fromkeys((pool.name, name, family, *pool.markets, *pool.labels)))
-            counts[name] = max(counts.get(name, 0), pool.max_job_nodes)
-    for name, shape in shapes.items():
-        yield shape, ",".join(features[name]), counts[name]
+def _directory_files(directory: Directory | None, shared: Shared) -> dict[str, str]:
+    """Not in the parameter, which holds 4 KB."""
+    if directory is None:
+        return {}
+    return {
+        "sssd.conf": directory.conf(shared.directory),
+        "directory-ca.pem": directory.ca_certificate,
+    }
 
 
 def _settings_of_both(munge: MungeSecret, shared: Shared) -> dict[str, str]:
@@ -316,7 +329,7 @@ def _where(bundle: BundleAt) -> dict[str, str]:
     return {"BUNDLE": f"{bundle.bucket}/{bundle.key}", "SHA256": bundle.sha256}
 
 
-def _made_for_both(values: HeadValues | NodeValues) -> dict[str, str]:
+def _made_for_both(values: HeadValues | LoginValues | NodeValues) -> dict[str, str]:
     """What only the deployment knows."""
     made = {
         "BUS": values.bus,
@@ -345,7 +358,8 @@ def _pool_line(pool: NodePool) -> str:
 
 def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: str = "") -> str:
     """The script that finds the bundle. `told`: writes down what the bundle's stages need."""
-    once = _code(f"{role}/locate")
+    # A login node is pointed at its bundle as the head is.
+    once = _code("node/locate" if role == "node" else "head/locate")
     script = f"#!/bin/bash\n# Tidegate {cluster}: {role}\n{_code('stub')}"
     parts = {"settings": assignments(settings), "once": told + once, "signed": signing_lines(os)}
     for name, text in parts.items():

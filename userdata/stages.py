@@ -14,6 +14,7 @@ NODE_STAGES = (
     "both/lustre",
     "both/file_systems",
     "both/munge",
+    "both/directory",
     "node/users",
     "node/gpu",
     "node/fabric",
@@ -34,6 +35,24 @@ NODE_STAGES = (
 )
 # What a boot would do in minutes, and what it would undo otherwise.
 BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver")
+# People's machines: what a node has but slurmd, and what a head has but its daemons.
+LOGIN_STAGES = (
+    "head/update",
+    "both/identity",
+    "both/quiesce",
+    "both/packages",
+    "both/owner_rule",
+    "both/shared",
+    "both/lustre",
+    "both/file_systems",
+    "both/munge",
+    "both/directory",
+    "node/users",
+    "login/people",
+    "login/config",
+    "head/login",
+    "login/on_login_configured",
+)
 HEAD_STAGES = (
     "head/update",
     "both/identity",
@@ -44,6 +63,7 @@ HEAD_STAGES = (
     "both/lustre",
     "both/file_systems",
     "both/munge",
+    "both/directory",
     "head/data_volume",
     "head/export",
     "head/config",

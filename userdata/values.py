@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from userdata.directory import Directory
 from userdata.patterns import (
     COMPUTE_MODE,
     CONTAINERS,
@@ -175,7 +176,8 @@ class NodeValues:
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
-    `job_role`: ARN of the IAM role that jobs act as, "" for none.
+    `job_role`: ARN of the IAM role that jobs act as, "" for none. `directory`: what the boot sets
+    sssd up for, None for what the image has.
     """
 
     cluster: str
@@ -201,6 +203,7 @@ class NodeValues:
     on_node_start: tuple[Hook, ...] = ()
     on_node_configured: tuple[Hook, ...] = ()
     job_role: str = ""
+    directory: Directory | None = None
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
@@ -214,6 +217,33 @@ class NodeValues:
         bounds = (self.boot_bound_s, self.register_wait_s, self.orphan_after_s)
         check_positive("boot_bound_s, register_wait_s, orphan_after_s", *bounds)
         check_positive("slurmctld_port, spot_poll_s", self.slurmctld_port, self.spot_poll_s)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginValues:
+    """What login nodes need; `slurm` is the head's, the rest as a node's or the head's.
+
+    `users_poll_s`: how often the head's people are read.
+    """
+
+    slurm: SlurmConfValues
+    munge: MungeSecret
+    shared: Shared
+    bus: str = ""
+    update_poll_s: float = 60.0
+    users_poll_s: float = 15.0
+    installs: bool = False
+    repository: Repository | None = None
+    containers: str = ""
+    users: str = ""
+    directory: Directory | None = None
+    on_login_configured: tuple[Hook, ...] = ()
+
+    def __post_init__(self) -> None:
+        check("containers", self.containers, CONTAINERS)
+        check("users", self.users, USERS)
+        check("bus", self.bus, OPTIONAL_WORD)
+        check_positive("update_poll_s, users_poll_s", self.update_poll_s, self.users_poll_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +271,7 @@ class HeadValues:
     installs: bool = False
     repository: Repository | None = None
     containers: str = ""
+    directory: Directory | None = None
     on_head_configured: tuple[Hook, ...] = ()
 
     def __post_init__(self) -> None:

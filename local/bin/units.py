@@ -211,7 +211,8 @@ def start(name: str) -> int:
     unit = read_unit(name)
     if is_active(name):
         return 0
-    for path in unit.get("ConditionPathExists", []):
+    for condition in unit.get("ConditionPathExists", []):
+        path = condition.lstrip("|")  # one of several is enough, and there is but one
         if os.path.exists(path.lstrip("!")) == path.startswith("!"):
             print(f"{name}.service: skipped, ConditionPathExists={path} was not met")
             return 0

@@ -279,10 +279,10 @@ def test_every_page_of_instances_is_read(compute: Ec2Compute, stub: Stubber) -> 
     assert [one.instance_id for one in compute.instances()] == ["i-1", "i-2"]
 
 
-def test_the_head_is_not_ours_to_manage(compute: Ec2Compute, stub: Stubber) -> None:
-    head = described("i-head", **{"tidegate:role": "head"})
+def test_head_and_login_nodes_are_not_ours_to_manage(compute: Ec2Compute, stub: Stubber) -> None:
+    others = [described(f"i-{role}", **{"tidegate:role": role}) for role in ("head", "login")]
     stub.add_response(
-        "describe_instances", {"Reservations": [{"Instances": [head, described("i-1")]}]}
+        "describe_instances", {"Reservations": [{"Instances": [*others, described("i-1")]}]}
     )
 
     assert [one.instance_id for one in compute.instances()] == ["i-1"]

@@ -1,5 +1,6 @@
 """What EC2 answers to a start or a stop at the wrong time; moto never says it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import boto3
@@ -7,7 +8,10 @@ import pytest
 from botocore.stub import Stubber
 
 from tidegate.adapters.ec2_head import Ec2Head
+from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.errors import NotAuthorized, Throttled
+
+HEAD, LOGIN = "i-1", "i-2"
 
 
 @pytest.fixture
@@ -16,10 +20,21 @@ def ec2() -> Any:
     return make("ec2", "us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
 
 
+def shown(instance_id: str, role: str, state: str) -> dict[str, Any]:
+    tags = [{"Key": "tidegate:role", "Value": role}]
+    return {"InstanceId": instance_id, "LaunchTime": 0, "State": {"Name": state}, "Tags": tags}
+
+
+def stubbed(ec2: Any, head: str, login: Sequence[str] = ()) -> Stubber:
+    """EC2 with a head and login nodes in these states."""
+    found = [shown(HEAD, "head", head), *(shown(LOGIN, "login", each) for each in login)]
+    stub = Stubber(ec2)
+    stub.add_response("describe_instances", {"Reservations": [{"Instances": found}]})
+    return stub
+
+
 def answer_to_start(ec2: Any, code: str) -> str:
-    with Stubber(ec2) as stub:
-        found = {"InstanceId": "i-1", "LaunchTime": 0, "State": {"Name": "stopping"}}
-        stub.add_response("describe_instances", {"Reservations": [{"Instances": [found]}]})
+    with stubbed(ec2, "stopping") as stub:
         stub.add_client_error("start_instances", code, f"EC2 says {code}")
         return Ec2Head(ec2, "demo").start()
 
@@ -36,3 +51,40 @@ def test_not_now_is_an_answer(ec2: Any, code: str) -> None:
 def test_trouble_is_raised(ec2: Any, code: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         answer_to_start(ec2, code)
+
+
+@pytest.mark.parametrize("verb", ["start", "stop"])
+def test_login_nodes_follow_the_head(ec2: Any, verb: str) -> None:
+    with stubbed(ec2, "running", ["running"]) as stub:
+        for each in (HEAD, LOGIN):
+            stub.add_response(f"{verb}_instances", {}, {"InstanceIds": [each]})
+
+        assert getattr(Ec2Head(ec2, "demo"), verb)() == ""
+        stub.assert_no_pending_responses()
+
+
+def test_a_login_node_that_ec2_refuses_keeps_no_head_and_is_told(ec2: Any) -> None:
+    with stubbed(ec2, "stopped", ["stopped"]) as stub:
+        stub.add_response("start_instances", {}, {"InstanceIds": [HEAD]})
+        stub.add_client_error("start_instances", "InsufficientInstanceCapacity", "no room")
+
+        assert Ec2Head(ec2, "demo").start() == "of the login nodes: no room"
+
+
+@pytest.mark.parametrize(
+    ("head", "login", "seen"),
+    [
+        ("running", ["running"], "running"),
+        ("running", ["stopped"], "stopped"),  # it is to be started yet
+        ("stopped", ["running"], "running"),  # and here stopped
+        ("stopped", ["stopped"], "stopped"),
+        ("pending", ["stopped"], "pending"),
+        ("stopping", ["running"], "stopping"),
+        ("stopped", [], "stopped"),
+    ],
+)
+def test_a_login_node_that_has_not_followed_the_head_is_seen(
+    ec2: Any, head: str, login: Sequence[str], seen: str
+) -> None:
+    with stubbed(ec2, head, login):
+        assert Ec2Head(ec2, "demo").state() is InstanceState(seen)

@@ -16,7 +16,7 @@ WHY_NOT = can_enter()
 pytestmark = [
     pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}"),
     pytest.mark.skipif(
-        not LAYER.exists(), reason=f"no {LAYER}: scripts/cloud_init_layer.sh makes it"
+        not LAYER.exists(), reason=f"no {LAYER}: scripts/layer.sh cloud-init makes it"
     ),
 ]
 

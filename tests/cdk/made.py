@@ -4,6 +4,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +62,24 @@ class Stack:
 
 
 def synthesized(folder: Path, *files: File, **context: Any) -> dict[str, Stack]:
-    """The stacks of these cluster files, by name; functions without third-party packages."""
+    """The stacks of these cluster files, by name; functions without third-party packages.
+
+    Those of the same files are synthesized once in a test run, whichever process asks: nobody
+    writes into an assembly.
+    """
+    asked = json.dumps([files, context], sort_keys=True, default=str)
+    run = next((each for each in folder.parents if re.fullmatch(r"pytest-\d+", each.name)), folder)
+    made = run / f"synthesized-{sha256(asked.encode()).hexdigest()[:16]}"
+    with made.with_suffix(".lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not made.exists():
+            anew(made.with_suffix(".tmp"), *files, **context)
+            made.with_suffix(".tmp").rename(made)
+    return written(made)
+
+
+def anew(folder: Path, *files: File, **context: Any) -> dict[str, Stack]:
+    """The same, synthesized in `folder` whatever was before."""
     folder.mkdir(exist_ok=True)
     for number, file in enumerate(files):
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(file))

@@ -11,7 +11,7 @@ from cfnlint.schema.manager import (  # type: ignore[import-untyped]
 )
 from typer.testing import CliRunner
 
-from tests.cdk.made import Stack, dev_file, synthesized
+from tests.cdk.made import Stack, anew, dev_file, synthesized
 from tests.cdk.test_lint import FILES
 from tidegate.cli.diff import HOLDS_DATA, REPLACED_BY, Change, Effect, changes
 from tidegate.cli.main import app
@@ -23,7 +23,7 @@ RUNNING = ("AWS::EC2::Instance", "AWS::Route53::RecordSet")
 
 def found(folder: Any, both: dict[str, Stack], **file: Any) -> list[Change]:
     """What a deployment of the changed file would do, over both stacks."""
-    after = synthesized(folder, dev_file(**file))
+    after = synthesized(folder, dev_file(**file)) if file else anew(folder, dev_file())
     return [
         change
         for name, stack in both.items()

@@ -10,7 +10,7 @@ from tests.cdk.variants import VARIANTS, cluster_stack, stacks_of
 
 # Logical ids begin with these.
 NODES, HEAD, FILES = "<NetworkNodeGroup", "<NetworkHeadGroup", "<NetworkFileGroup"
-ENDPOINTS, LUSTRE = "<NetworkEndpointGroup", "<LustreGroup"
+ENDPOINTS, LUSTRE, LOGIN = "<NetworkEndpointGroup", "<LustreGroup", "<NetworkLoginGroup"
 INTERNET = EVERYWHERE
 
 # From, to, protocol, a port of it: what a boot and a job take. AWS's APIs, packages and nodes'
@@ -29,8 +29,18 @@ NEEDED = (
     (NODES, FILES, "tcp", 2049),
     (HEAD, ENDPOINTS, "tcp", 443),
     (NODES, ENDPOINTS, "tcp", 443),
-    *((one, LUSTRE, "tcp", port) for one in (HEAD, NODES, LUSTRE) for port in (988, 1018, 1023)),
-    *((LUSTRE, one, "tcp", port) for one in (HEAD, NODES) for port in (988, 1018, 1023)),
+    *((LOGIN, one, "tcp", 443) for one in (INTERNET, ENDPOINTS)),
+    (LOGIN, HEAD, "tcp", 6817),
+    (LOGIN, HEAD, "tcp", 6819),
+    (LOGIN, NODES, "tcp", 6818),
+    *((one, LOGIN, "tcp", 49152) for one in (HEAD, NODES)),
+    (LOGIN, FILES, "tcp", 2049),
+    *(
+        (one, LUSTRE, "tcp", port)
+        for one in (HEAD, NODES, LOGIN, LUSTRE)
+        for port in (988, 1018, 1023)
+    ),
+    *((LUSTRE, one, "tcp", port) for one in (HEAD, NODES, LOGIN) for port in (988, 1018, 1023)),
 )
 NOBODY = ("tcp", 22), ("tcp", 6817), ("udp", 53), (ALL, 0)
 
@@ -77,7 +87,7 @@ def test_nobody_comes_in_from_outside(made: Stack):
 
 def test_each_group_is_one_of_those_above(made: Stack):
     for group in groups_of(made).known:
-        assert group.startswith((NODES, HEAD, FILES, ENDPOINTS, LUSTRE)), group
+        assert group.startswith((NODES, HEAD, FILES, ENDPOINTS, LUSTRE, LOGIN)), group
 
 
 def test_the_head_boots_when_its_ways_are_open(made: Stack):

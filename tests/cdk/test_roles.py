@@ -191,10 +191,10 @@ def test_planner_may_let_ec2_make_the_role_of_spot_and_no_other(dev: Stack, tmp_
     assert "SpotRoleOfAccount" not in sids
 
 
-def test_planner_ends_the_cluster_s_nodes_and_never_the_head(dev: Stack):
+def test_planner_ends_the_cluster_s_nodes_and_neither_head_nor_login_node(dev: Stack):
     assert conditions(statement(dev, "FunctionsPlannerRole", "EndNodes")) == {
         "StringEquals": {"aws:ResourceTag/tidegate:cluster": "dev"},
-        "StringNotEquals": {"aws:ResourceTag/tidegate:role": "head"},
+        "StringNotEquals": {"aws:ResourceTag/tidegate:role": ["head", "login"]},
     }
 
 

@@ -1,15 +1,13 @@
 """Every kind of cluster that a file can describe, for rules that hold for all of them."""
 
-import os
 from collections.abc import Mapping
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized, written
+from tests.cdk.made import CLUSTERS, ROOT, File, Stack, dev_file, synthesized
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 KEY = "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666"
@@ -71,11 +69,11 @@ VARIANTS: Mapping[str, File] = {
     "dev": dev_file(),
     "research": _read(CLUSTERS / "research.yaml"),
     "existing head": _read(ROOT / "docs" / "example-app" / "old-cluster.yaml"),
-    "own network": dev_file(network=OWN_NETWORK),
-    "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}),
+    "own network": dev_file(network=OWN_NETWORK, login={"security_groups": ["sg-0a1b2c3e"]}),
+    "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}, login={}),
     "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
     "key": dev_file(kms_key=KEY, logs={"nodes": "true"}),
-    "lustre": dev_file(lustre={"storage_gib": "2400"}),
+    "lustre": dev_file(lustre={"storage_gib": "2400"}, login={}),
     "lustre with a key": dev_file(
         lustre={"storage_gib": "2400", "kind": "persistent"}, kms_key=KEY
     ),
@@ -104,17 +102,8 @@ VARIANTS: Mapping[str, File] = {
 
 
 def stacks_of(factory: pytest.TempPathFactory, variant: str) -> dict[str, Stack]:
-    """Both stacks of a variant, by name; synthesized once, by whichever process comes first."""
-    root = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        root = root.parent
-    folder = root / f"variant-{variant.replace(' ', '-')}"
-    with folder.with_suffix(".lock").open("a") as turn:
-        flock(turn, LOCK_EX)
-        if not turn.tell():
-            synthesized(folder, VARIANTS[variant])
-            turn.write("made")
-    return written(folder)
+    """Both stacks of a variant, by name."""
+    return synthesized(factory.getbasetemp() / "variant", VARIANTS[variant])
 
 
 def cluster_stack(stacks: Mapping[str, Stack]) -> Stack:

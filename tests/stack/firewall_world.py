@@ -91,16 +91,21 @@ class Stage:
         assert wait_for(lambda: not self._connects("node", BRIDGE_ADDRESS, AWS_PORT))
 
     def group(self, logical_id: str) -> str:
-        (found,) = (
-            physical
-            for name, (_, physical) in self.deployment.resources.items()
-            if name.startswith(logical_id)
-        )
-        return found
+        return physical_id(self.deployment, logical_id)
 
     def _connects(self, who: str, address: str, port: int) -> bool:
         line = ["timeout", str(WAIT_S), "bash", "-c", f": </dev/tcp/{address}/{port}"]
         return self.machines[who].run(line).returncode == 0
+
+
+def physical_id(deployment: Deployment, logical_id: str) -> str:
+    """Of the one resource whose logical id begins so."""
+    (found,) = (
+        physical
+        for name, (_, physical) in deployment.resources.items()
+        if name.startswith(logical_id)
+    )
+    return found
 
 
 def pool_template(deployment: Deployment) -> str:
@@ -123,11 +128,11 @@ def bought(ec2: Any, template: str, subnet: str, market: str) -> str:
 
 
 def booted(cloud: LocalCloud, world: World, deployment: Deployment) -> dict[str, Machine]:
-    """The head, two nodes as a fleet has them, and an instance that is none of the cluster's."""
+    """Head and login node, two nodes as a fleet has them, and an instance of somebody else's."""
     ec2 = cloud.observer("ec2")
-    (head_id,) = deployment.physical_ids("AWS::EC2::Instance")
     subnet = deployment.physical_ids("AWS::EC2::Subnet")[0]
-    ids = {"head": head_id}
+    named = {"head": "HeadInstance", "login node": "LoginInstance"}
+    ids = {name: physical_id(deployment, prefix) for name, prefix in named.items()}
     for name, market in (("node", "spot"), ("other node", "on-demand")):
         ids[name] = bought(ec2, pool_template(deployment), subnet, market)
     stranger = {"ImageId": IMAGE_ID, "InstanceType": "m5.large", "SubnetId": subnet}

@@ -1,19 +1,20 @@
 """The security groups of the template, between machines: who reaches whom, and who does not."""
 
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local.assembly import synthesize
 from local.namespaces import can_enter
+from tests.stack.world import CLUSTER_FILE
 from tests.worlds import seen_in
 
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 
 NODES = ("node", "other node")
-CLUSTER = ("head", *NODES)
+CLUSTER = ("head", "login node", *NODES)
 # Of EC2's own, which no group closes.
 ALWAYS = {(who, what) for who in (*CLUSTER, "stranger") for what in ("metadata", "names")}
 
@@ -21,7 +22,10 @@ type Pairs = set[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def seen(assembly: Path) -> dict[str, Any]:
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("firewall")
+    (folder / "dev.yaml").write_text(f"{CLUSTER_FILE.read_text()}\nlogin: {{}}\n")
+    assembly = synthesize(folder / "dev.yaml", folder / "cdk.out")
     found: dict[str, Any] = seen_in("stack.firewall_world", str(assembly), timeout_s=120)
     return found
 

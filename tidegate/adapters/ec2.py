@@ -25,6 +25,7 @@ from tidegate.core.model.ec2 import (
     HEAD_ROLE,
     JOB_TAG,
     LAUNCH_TAG,
+    LOGIN_ROLE,
     POOL_TAG,
     ROLE_TAG,
     TEMPLATE_TAG,
@@ -137,7 +138,7 @@ class Ec2Compute:
                 for page in pages
                 for reservation in page["Reservations"]
                 for described in reservation.get("Instances", ())
-                if _tags(described).get(ROLE_TAG) != HEAD_ROLE
+                if _tags(described).get(ROLE_TAG) not in (HEAD_ROLE, LOGIN_ROLE)
             )
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

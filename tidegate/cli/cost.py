@@ -224,10 +224,13 @@ def _beside(
     file: ClusterFile, resources: Sequence[Mapping[str, Any]], kinds: Counter[str]
 ) -> Iterator[Item]:
     if kinds["AWS::EC2::Instance"]:
-        yield _head(file)
+        yield _machine("head", file.head.instance_type, 1)
+    if file.login:
+        yield _machine("login nodes", file.login.instance_type, file.login.count)
     if kinds["AWS::EC2::Subnet"] and not file.network.is_private:
-        usd = USD_PER_PUBLIC_ADDRESS_HOUR * HOURS
-        yield Item(Part.BESIDE, "public address", usd, "of the head while it runs")
+        usd = USD_PER_PUBLIC_ADDRESS_HOUR * HOURS * kinds["AWS::EC2::Instance"]
+        whose = "head and login nodes, while they run" if file.login else "the head while it runs"
+        yield Item(Part.BESIDE, "public address", usd, f"of {whose}")
     gib = _volume_gib(resources)
     yield Item(Part.BESIDE, "EBS", gib * USD_PER_GP3_GIB, f"{gib} GiB gp3")
     if kinds["AWS::EFS::FileSystem"]:
@@ -264,12 +267,12 @@ def _lustre(properties: Mapping[str, Any]) -> Item:
     return Item(Part.BESIDE, "FSx for Lustre", gib * USD_PER_LUSTRE_GIB[kind], f"{gib} GiB {kind}")
 
 
-def _head(file: ClusterFile) -> Item:
-    name = file.head.instance_type
+def _machine(what: str, name: str, count: int) -> Item:
     price = HEAD_USD_PER_HOUR.get(name) or load_list_prices().get(name)
-    usd = price * HOURS if price else None
-    how = f"{name} on demand, all day" if price else f"the price of {name} is not known here"
-    return Item(Part.BESIDE, "head", usd, how)
+    usd = price * HOURS * count if price else None
+    many = f"{count} x " if count > 1 else ""
+    how = f"{many}{name} on demand, all day" if price else f"the price of {name} is not known here"
+    return Item(Part.BESIDE, what, usd, how)
 
 
 def _volume_gib(resources: Sequence[Mapping[str, Any]]) -> int:

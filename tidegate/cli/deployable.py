@@ -100,14 +100,15 @@ def _offerings(file: ClusterFile, account: Account) -> Found:
     """Instance types are offered in the zones that name them."""
     pools = file.cluster.pools
     names = {each.name for pool in pools for each in pool.instance_types}
-    offered = account.offerings({*names, file.head.instance_type})
+    offered = account.offerings({*names, *(name for _, name, _ in file.machines)})
     for pool in pools:
         yield from _pool_offerings(pool, offered)
-    zones = offered.get(file.head.instance_type, frozenset())
-    if not file.existing.head and file.head_zone not in zones:
-        told = f"offered in {', '.join(sorted(zones))}" if zones else "not in this region"
-        text = f"{file.head.instance_type} is not offered in {file.head_zone}; {told}"
-        yield Problem(("head", "instance_type"), text)
+    for what, name, zone in file.machines:
+        zones = offered.get(name, frozenset())
+        if zone not in zones:
+            told = f"offered in {', '.join(sorted(zones))}" if zones else "not in this region"
+            text = f"{name} is not offered in {zone}; {told}"
+            yield Problem((what, "instance_type"), text)
 
 
 def _pool_offerings(pool: Pool, offered: Mapping[str, frozenset[str]]) -> Found:
@@ -202,6 +203,8 @@ def _wanted_images(file: ClusterFile) -> Iterator[tuple[Place, str, str]]:
         return
     if file.head.image or not file.image_id:
         yield ("head", "image"), file.head.image or parent_image(USUAL_ARCH), USUAL_ARCH
+    if file.login and file.login.image:
+        yield ("login", "image"), file.login.image, USUAL_ARCH
 
 
 def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
@@ -212,7 +215,14 @@ def _root_volumes(file: ClusterFile, of: Place) -> Mapping[Place, int]:
     is_shared = bool(file.image_id) and not file.head.image
     if not file.existing.head and (is_shared or of != ("image",)):
         sizes["head", "root_gib"] = file.head.root_gib
+    if file.login and of == (("login", "image") if file.login.image else _head_image(file)):
+        sizes["login", "root_gib"] = file.login.root_gib
     return sizes
+
+
+def _head_image(file: ClusterFile) -> Place:
+    """Where the file names the image that the head has."""
+    return ("image",) if file.image_id and not file.head.image else ("head", "image")
 
 
 def _disk_key(file: ClusterFile, account: Account) -> Found:

@@ -66,7 +66,7 @@ def _own_image(file: ClusterFile) -> Iterator[Finding]:
             if any(each.gres == "neuron" for each in pool.instance_types):
                 text = "image: install-al2023 brings no Neuron driver; take dlami or install"
                 yield Finding("R20", True, f"pools.{pool.name}", text, sources(["dlami"]))
-    if file.users and not file.image_id:
+    if file.users and not (file.directory or file.image_id):
         text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
         yield Finding("R20", True, "users", text, sources(["dlami"]))
 

@@ -23,9 +23,11 @@ from tidegate.wire.deployment import (
     Metrics,
     NetworkModel,
 )
+from tidegate.wire.directory import Directory
 from tidegate.wire.file_systems import FileSystem
 from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
+from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel, SlurmModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
@@ -46,7 +48,8 @@ class ClusterFile:
     `ships_logs`: nodes send their logs to CloudWatch. `tags`: of the site's own, on everything.
     `users`: sssd, or "" for those of the head.
     `containers`: pyxis, or "" for what the image has.
-    `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`: those of the head.
+    `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`,
+    `login_hooks`: those of the head and of login nodes.
     `job_roles`: ARNs of the roles that jobs act as, of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
@@ -71,6 +74,7 @@ class ClusterFile:
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
     lustre: LustreModel | None = None
+    login: LoginModel | None = None
     notes: tuple[str, ...] = ()
     gpu: Mapping[str, GpuModel] = field(default_factory=dict)
     root_volumes: Mapping[str, RootVolume] = field(default_factory=dict)
@@ -79,8 +83,10 @@ class ClusterFile:
     hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
     job_roles: Mapping[str, str] = field(default_factory=dict)
     head_hooks: tuple[Hook, ...] = ()
+    login_hooks: tuple[Hook, ...] = ()
     containers: str = ""
     users: str = ""
+    directory: Directory | None = None
     ships_logs: bool = False
     tags: Mapping[str, str] = field(default_factory=dict)
     file_systems: tuple[FileSystem, ...] = ()
@@ -107,7 +113,24 @@ class ClusterFile:
     @property
     def all_zones(self) -> tuple[str, ...]:
         """The availability zones that need a subnet, in order."""
-        return tuple(sorted({*self.zones, self.head_zone}))
+        return tuple(sorted({*self.zones, self.head_zone, self.login_zone}))
+
+    @property
+    def machines(self) -> tuple[tuple[str, str, str], ...]:
+        """What the stack makes beside nodes: the section, the instance type, the zone."""
+        own = () if self.existing.head else (("head", self.head.instance_type, self.head_zone),)
+        login = self.login
+        return (*own, *((("login", login.instance_type, self.login_zone),) if login else ()))
+
+    @property
+    def directory_secrets(self) -> tuple[str, ...]:
+        """ARN of the secret with what the directory is asked by; none where it asks nobody."""
+        return (self.directory.secret,) if self.directory and self.directory.secret else ()
+
+    @property
+    def login_zone(self) -> str:
+        """The availability zone of login nodes; the head's where there are none."""
+        return (self.login.zone if self.login else None) or self.head_zone
 
     def summary(self) -> str:
         """`2 pools, 3 instance types, up to 16 nodes`."""
@@ -188,6 +211,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         bill_alert=model.alert(),
         kms_key=model.kms_key,
         lustre=model.lustre,
+        login=model.login,
         notes=tuple(note for name, pool in model.pools.items() for note in _notes(name, pool)),
         root_volumes={name: pool.root_volume() for name, pool in model.pools.items()},
         security_groups={name: pool.security_groups for name, pool in model.pools.items()},
@@ -200,8 +224,10 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             if (role := pool.job_role or model.job_role)
         },
         head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
+        login_hooks=tuple(each.hook() for each in model.hooks.on_login_configured),
         containers=model.containers or "",
-        users=model.users or "",
+        users="sssd" if model.directory else model.users or "",
+        directory=model.directory.directory() if model.directory else None,
         ships_logs=model.logs.nodes,
         tags=model.tags,
         file_systems=tuple(each.file_system() for each in model.file_systems),

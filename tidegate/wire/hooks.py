@@ -123,10 +123,13 @@ class NodeHooksModel(Section):
 
 
 class HooksModel(NodeHooksModel):
-    """Scripts that the boot of head and nodes runs; those of a pool come after the cluster's."""
+    """Scripts that the boot of a machine runs; those of a pool come after the cluster's."""
 
     on_head_configured: Hooks = Field(
         default=(), description="on the head, when slurmctld and the agent run"
+    )
+    on_login_configured: Hooks = Field(
+        default=(), description="on login nodes, when people can log in"
     )
 
 

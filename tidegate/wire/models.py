@@ -32,8 +32,10 @@ from tidegate.wire.deployment import (
     Nat,
     NetworkModel,
 )
+from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystems
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.login import LoginModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import (
@@ -196,6 +198,9 @@ class ClusterModel(Section):
         description="sssd: nodes know users by it, with an image of your own that is set up for"
         " it; those of the head when left out",
     )
+    directory: DirectoryModel | None = Field(
+        default=None, description="people come from LDAP or Active Directory; from the head if not"
+    )
     job_role: names.RoleArn | None = Field(
         default=None,
         description="an IAM role that jobs act as on AWS, and which trusts the nodes' role; without"
@@ -208,6 +213,7 @@ class ClusterModel(Section):
     network: NetworkModel = Field(
         default=NetworkModel(), description="an existing network, or what the stack makes"
     )
+    login: LoginModel | None = Field(default=None, description="machines for people to work on")
     existing: ExistingModel = Field(
         default=ExistingModel(), description="what the stack uses instead of making its own"
     )

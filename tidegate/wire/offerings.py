@@ -36,9 +36,9 @@ def problems(file: ClusterFile) -> Iterator[Problem]:
         return
     for pool in file.cluster.pools:
         yield from _of_pool(pool, file.region)
-    head = file.head.instance_type
-    if not file.existing.head and _num_zones(head, file.region) == 0:
-        yield Problem(("head", "instance_type"), f"{head} is not offered in {file.region}")
+    for what, name, _ in file.machines:
+        if _num_zones(name, file.region) == 0:
+            yield Problem((what, "instance_type"), f"{name} is not offered in {file.region}")
 
 
 def _of_pool(pool: Pool, region: str) -> Iterator[Problem]:

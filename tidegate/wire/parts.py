@@ -12,6 +12,7 @@ from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.login import LoginModel
 from tidegate.wire.models import SlurmModel, TimingsModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
@@ -24,6 +25,7 @@ from tidegate.wire.waiting_model import WaitingModel
 _REGION: TypeAdapter[str] = TypeAdapter(Region)
 _NETWORK = TypeAdapter(NetworkModel)
 _HEAD = TypeAdapter(HeadModel)
+_LOGIN = TypeAdapter(LoginModel)
 _EXISTING = TypeAdapter(ExistingModel)
 _LIMITS = TypeAdapter(LimitsModel)
 _SCHEDULES = TypeAdapter(SchedulesModel)
@@ -50,6 +52,7 @@ class Parts:
     region: str | None
     network: NetworkModel | None
     head: HeadModel | None
+    login: LoginModel | None
     existing: ExistingModel | None
     limits: LimitsModel | None
     schedules: SchedulesModel | None
@@ -87,6 +90,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         region=_sound(_REGION, data.get("region")),
         network=_sound(_NETWORK, data.get("network", {})),
         head=_sound(_HEAD, data.get("head", {})),
+        login=_sound(_LOGIN, data.get("login")),
         existing=_sound(_EXISTING, data.get("existing", {})),
         limits=_sound(_LIMITS, data.get("limits", {})),
         schedules=_sound(_SCHEDULES, schedules) if (schedules := data.get("schedules")) else None,

@@ -77,6 +77,8 @@ def _zones(parts: Parts) -> Iterator[Problem]:
     places: dict[Place, str] = {("network", "subnets", zone): zone for zone in subnets or ()}
     if parts.head and parts.head.zone:
         places[("head", "zone")] = parts.head.zone
+    if parts.login and parts.login.zone:
+        places[("login", "zone")] = parts.login.zone
     for name, pool in parts.pools.items():
         for index, zone in enumerate(pool.zones):
             places[("pools", name, "zones", index)] = zone
@@ -96,6 +98,13 @@ def _existing(parts: Parts) -> Iterator[Problem]:
     for name in ("head", "file_system"):
         if getattr(parts.existing, name):
             yield Problem(("existing", name), "needs network.vpc, the VPC that it is in")
+
+
+def _login(parts: Parts) -> Iterator[Problem]:
+    """A login node is configured as the head that the deployment makes."""
+    if parts.login and parts.existing and parts.existing.head:
+        text = "a head that was there before has login nodes of its own: leave login out"
+        yield Problem(("login",), text)
 
 
 def _is_in_region(zone: str, region: str) -> bool:
@@ -264,6 +273,8 @@ def _security_groups(parts: Parts) -> Iterator[Problem]:
     text = "needs network.vpc: the VPC that the groups are in"
     if parts.head and parts.head.security_groups:
         yield Problem(("head", "security_groups"), text)
+    if parts.login and parts.login.security_groups:
+        yield Problem(("login", "security_groups"), text)
     for name, pool in parts.pools.items():
         if pool.security_groups:
             yield Problem(("pools", name, "security_groups"), text)
@@ -305,7 +316,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
-    *(_existing, _labels, _placeholders, *IMAGE_RULES),
+    *(_existing, _login, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _job_roles, _containers, *PARTITION_RULES),
     *SENSE_RULES,

@@ -22,11 +22,13 @@ check() {
 }
 
 # is_release: head and nodes of one Slurm, whatever else a repository has. Of an image that gets no
-# packages its owner takes care. The daemons tell their version without a configuration, others not.
+# packages its owner takes care. The daemons tell their version without a configuration, others not,
+# and a login node has no daemon.
 is_release() {
     local found
     [[ -n $SLURM_RELEASE && -n $PACKAGES ]] || return 0
-    found=$("$(command -v slurmd || command -v slurmctld)" -V)
+    printf 'ClusterName=any\nSlurmctldHost=any\n' >"$RUN_DIR/any.conf"
+    found=$(SLURM_CONF=$RUN_DIR/any.conf "$(command -v slurmd || command -v slurmctld || command -v scontrol)" -V)
     [[ ${found##* } == "$SLURM_RELEASE".* ]] || { echo "installed is $found" && false; }
 }
 

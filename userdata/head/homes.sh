@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: shared packages
+# needs: shared packages directory
 # People's homes are in the shared folder: a job starts where it was sent from and writes its output
 # there, which a node must know as well. `useradd -m` and `adduser` make them there, and whoever has
 # none yet gets one at a login, as people of a directory service do. tidegate-user does all of it.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: munge config update accounting users
+# needs: munge config update accounting users directory
 # time_limit_s: 90
 # slurmctld, up and answering.
 

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # needs: identity
-# A running head takes up a new deployment within a minute, without a restart: the user data, which
-# never changes, is run again and again and finds the bundle that the deployment points at. At each
-# boot cloud-init runs it, even where the first one was cut short before there was anything else.
+# A running head or login node takes up a new deployment within a minute, without a restart: the user
+# data, which never changes, is run again and again and finds the bundle that the deployment points
+# at. At each boot cloud-init runs it, even where the first one was cut short before there was
+# anything else.
 
 readonly STUB=/var/lib/cloud/scripts/per-boot/tidegate
 readonly UNIT=/etc/systemd/system/tidegate-update.service
@@ -27,17 +28,22 @@ drop_in() {
 
 readonly DROP_IN=/etc/systemd/system/slurmctld.service.d/tidegate.conf
 
+is_held_back() {
+    [[ $ROLE != head ]] || has_file "$DROP_IN" "$(drop_in)"
+}
+
 check() {
-    has_file "$UNIT" "$(unit)" && has_file "$DROP_IN" "$(drop_in)" &&
-        systemctl is-active --quiet tidegate-update
+    has_file "$UNIT" "$(unit)" && is_held_back && systemctl is-active --quiet tidegate-update
 }
 
 # slurmctld waits for the owner rule, whatever else starts it. The boot's unit must not be ordered
 # before slurmctld, which it starts itself: both would wait.
 apply() {
     unit | put_file "$UNIT" 644
-    install -d "${DROP_IN%/*}"
-    drop_in | { cat; echo; } | put_file "$DROP_IN" 644
+    if ! is_held_back; then
+        install -d "${DROP_IN%/*}"
+        put_file "$DROP_IN" 644 <<<"$(drop_in)"
+    fi
     systemctl daemon-reload
     systemctl enable tidegate-boot tidegate-update
     systemctl restart tidegate-update

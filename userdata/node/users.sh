@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# needs: shared packages
+# needs: shared packages directory
 # Users exist on the head; its agent publishes them into the shared folder and nodes read a
 # copy (libnss-extrausers). A copy, since a link would make every login hang together with the
 # shared folder; the Prolog renews it, so that a user is known when their first job starts. Amazon

@@ -200,9 +200,22 @@ def test_people_s_ways_in_and_rights_are_told():
     refused = run("people.yaml", *PLACES)
 
     assert codes(refused) == {
-        *("desktop", "directory", "head-type", "login-nodes", "resource-prefix", "rights"),
+        *("desktop", "head-type", "login-nodes", "resource-prefix", "rights"),
     }
+    assert (
+        "LoginNodes.Pools[login].Ssh.AllowedIps: is left out: 0.0.0.0/0 is nearly everybody"
+        in refused.stderr
+    )
     done = accepted("people.yaml", *PLACES)
+    assert written(done)["directory"] == {
+        "uris": ["ldaps://example.com"],
+        "search_base": "dc=example,dc=com",
+    }
+    assert written(done)["login"] == {
+        "count": 2,
+        "instance_type": "t3.medium",
+        "zone": "us-east-1a",
+    }
     assert (
         "to fill in: pools.cpu-a.hooks.on_node_start[1].sha256: of https://example.com/b.sh: curl"
         in (done.stderr)

@@ -18,6 +18,7 @@ from tidegate.wire.tags import Tags
 # ParallelCluster's words -> ours, on nodes and on the head, which has one moment for them.
 OF_NODES = {"OnNodeStart": "on_node_start", "OnNodeConfigured": "on_node_configured"}
 OF_HEAD = {"OnNodeConfigured": "on_head_configured"}
+OF_LOGIN = {"OnNodeConfigured": "on_login_configured"}
 STAND_IN_SHA256 = "0" * 64
 
 type Path = tuple[str, ...]
@@ -36,7 +37,7 @@ def of_cluster(old: Configuration, done: Translated) -> None:
         try:
             tags = dict(_Tagged.model_validate({"tags": {**tags, each.key: each.value}}).tags)
         except ValidationError as error:
-            done.lose(f"Tags[{each.key}]", "tags", f"is not borne: {_reason(error, _Tagged)}")
+            done.lose(f"Tags[{each.key}]", "tags", f"is not borne: {reason(error, _Tagged)}")
     if tags:
         done.file["tags"] = tags
     head = old.head_node
@@ -48,6 +49,12 @@ def of_cluster(old: Configuration, done: Translated) -> None:
     actions = head.custom_actions or {}
     if hooks := _hooks(actions, OF_HEAD, ("hooks",), "HeadNode.CustomActions", done):
         done.file["hooks"] = hooks
+
+
+def of_login(actions: Mapping[str, Any], place: str, done: Translated) -> None:
+    """The scripts of login nodes, beside those of the head."""
+    if hooks := _hooks(actions, OF_LOGIN, ("hooks",), place, done):
+        done.file["hooks"] = {**done.file.get("hooks", {}), **hooks}
 
 
 def of_pool(queue: Queue, name: str, done: Translated) -> Yaml:
@@ -70,7 +77,7 @@ def _groups(groups: list[str], place: str, done: Translated) -> list[str]:
         return list(HeadModel.model_validate({"security_groups": groups}).security_groups)
     except ValidationError as error:
         where = f"{place}.Networking.AdditionalSecurityGroups"
-        done.lose(where, "security-groups", f"are left out: {_reason(error, HeadModel)}")
+        done.lose(where, "security-groups", f"are left out: {reason(error, HeadModel)}")
         return []
 
 
@@ -98,7 +105,7 @@ def _volume(queue: Queue, place: str, done: Translated) -> Yaml:
         done.lose(
             where,
             "volume-performance",
-            f"is as large, but not as fast: {_reason(error, PoolModel)}",
+            f"is as large, but not as fast: {reason(error, PoolModel)}",
         )
         return {"root_gib": volume.size} if volume.size else {}
     return fast
@@ -132,7 +139,7 @@ def _hook(script: Mapping[str, Any], path: Path, place: str, done: Translated) -
     try:
         HookModel.model_validate(hook | ({"sha256": STAND_IN_SHA256} if is_http else {}))
     except ValidationError as error:
-        done.lose(place, "hooks", f"{hook['source']} does not run: {_reason(error, HookModel)}")
+        done.lose(place, "hooks", f"{hook['source']} does not run: {reason(error, HookModel)}")
         return {}
     if is_http:
         hook["sha256"] = None
@@ -141,5 +148,5 @@ def _hook(script: Mapping[str, Any], path: Path, place: str, done: Translated) -
     return hook
 
 
-def _reason(error: ValidationError, model: type[BaseModel]) -> str:
+def reason(error: ValidationError, model: type[BaseModel]) -> str:
     return problems_of(error, model)[0].text

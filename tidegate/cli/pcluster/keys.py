@@ -57,6 +57,8 @@ _QUEUE = "Scheduling.SlurmQueues[]"
 _RESOURCE = f"{_QUEUE}.ComputeResources[]"
 _ROOT = f"{_QUEUE}.ComputeSettings.LocalStorage"
 _SETTINGS = "Scheduling.SlurmSettings"
+_LOGIN = "LoginNodes.Pools[]"
+_PEOPLE = "DirectoryService"
 _EBS, _EFS = "SharedStorage[].EbsSettings", "SharedStorage[].EfsSettings"
 _FSX = "SharedStorage[].FsxLustreSettings"
 
@@ -84,13 +86,23 @@ TRANSLATED = frozenset(
         *("DevSettings.Timeouts.ComputeNodeBootstrapTimeout", "Tags", "HeadNode.CustomActions"),
         *("HeadNode.Networking.AdditionalSecurityGroups", f"{_QUEUE}.CustomActions"),
         *(f"{_QUEUE}.Networking.AdditionalSecurityGroups", f"{_ROOT}.RootVolume.Iops"),
-        f"{_ROOT}.RootVolume.Throughput",
+        *(f"{_ROOT}.RootVolume.Throughput", f"{_LOGIN}.Name", f"{_LOGIN}.Count"),
+        *(f"{_LOGIN}.InstanceType", f"{_LOGIN}.Image.CustomAmi", f"{_LOGIN}.CustomActions"),
+        *(f"{_LOGIN}.Networking.SubnetIds", f"{_LOGIN}.Networking.AdditionalSecurityGroups"),
+        *(f"{_LOGIN}.Ssh.AllowedIps", f"{_PEOPLE}.DomainName", f"{_PEOPLE}.DomainAddr"),
+        *(f"{_PEOPLE}.DomainReadOnlyUser", f"{_PEOPLE}.PasswordSecretArn"),
+        *(f"{_PEOPLE}.LdapTlsCaCert", f"{_PEOPLE}.LdapTlsReqCert"),
+        *(f"{_PEOPLE}.LdapAccessFilter", f"{_PEOPLE}.AdditionalSssdConfigs"),
     }
 )
 
 LOST: Mapping[str, Lost] = MappingProxyType(
     {
-        "LoginNodes": Lost("login-nodes", "there are none: people log in on the head"),
+        f"{_LOGIN}.Dcv": DESKTOP,
+        f"{_LOGIN}.Iam": RIGHTS,
+        f"{_LOGIN}.GracetimePeriod": _light("a login node that goes does not wait for people"),
+        f"{_LOGIN}.Networking.SecurityGroups": GROUPS,
+        f"{_LOGIN}.Networking.Proxy.HttpProxyAddress": _light("they go through the head's proxy"),
         "HeadNode.DisableSimultaneousMultithreading": _light("the head keeps its threads", False),
         "HeadNode.Networking.SecurityGroups": GROUPS,
         "HeadNode.Networking.ElasticIp": _light("no fixed address: use Session Manager", False),
@@ -193,8 +205,8 @@ LOST: Mapping[str, Lost] = MappingProxyType(
         "Iam.ResourcePrefix": Lost(
             "resource-prefix", "roles have names of their own: a policy by prefix refuses them"
         ),
-        "DirectoryService": Lost(
-            "directory", "users of the directory are unknown: build an image with sssd, users: sssd"
+        f"{_PEOPLE}.GenerateSshKeysForUsers": _light(
+            "no key pairs are made: people bring their own, in the directory or their homes", False
         ),
         "Imds.ImdsSupport": _light("IMDSv2 is required: what asks version 1 fails", "v2.0"),
         "CustomS3Bucket": _light("the stack has a bucket of its own"),

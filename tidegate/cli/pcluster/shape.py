@@ -155,6 +155,40 @@ class HeadNode(_Part):
     custom_actions: dict[str, dict[str, Any] | None] | None = None
 
 
+class Ssh(_Part):
+    allowed_ips: str | None = None
+
+
+class LoginPool(_Part):
+    name: str = "login"
+    count: int = Field(default=1, ge=0)
+    instance_type: str | None = None
+    networking: Networking | None = None
+    image: Image | None = None
+    ssh: Ssh | None = None
+    custom_actions: dict[str, dict[str, Any] | None] | None = None
+
+    @property
+    def subnet(self) -> str | None:
+        subnets = (self.networking.subnet_ids if self.networking else None) or ()
+        return next(iter(subnets), None)
+
+
+class LoginNodes(_Part):
+    pools: list[LoginPool] | None = None
+
+
+class DirectoryService(_Part):
+    domain_name: NonEmpty
+    domain_addr: NonEmpty
+    domain_read_only_user: str | None = None
+    password_secret_arn: str | None = None
+    ldap_tls_ca_cert: str | None = None
+    ldap_tls_req_cert: str | None = None
+    ldap_access_filter: str | None = None
+    additional_sssd_configs: dict[str, Any] | None = None
+
+
 class Tag(_Part):
     key: NonEmpty
     value: str
@@ -214,6 +248,12 @@ class Configuration(_Part):
     iam: Iam | None = None
     dev_settings: DevSettings | None = None
     tags: list[Tag] | None = None
+    login_nodes: LoginNodes | None = None
+    directory_service: DirectoryService | None = None
+
+    @property
+    def login_pools(self) -> list[LoginPool]:
+        return (self.login_nodes.pools if self.login_nodes else None) or []
 
     @property
     def queues(self) -> list[Queue]:

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from tidegate.cli.pcluster import custom, pools, storage
+from tidegate.cli.pcluster.login import login
 from tidegate.cli.pcluster.network import Places, network
 from tidegate.cli.pcluster.outcome import Gap, Translated, Yaml, judge
+from tidegate.cli.pcluster.people import people
 from tidegate.cli.pcluster.shape import Configuration
 from tidegate.core.model.ec2 import Market
 from tidegate.wire import names
@@ -41,6 +43,8 @@ def translate(
     network(old, region, places, done)
     storage.shared(old, done)
     custom.of_cluster(old, done)
+    login(old, region, places, done)
+    people(old, done)
     _monitoring(old, done)
     if old.iam and old.iam.permissions_boundary:
         done.file["permissions_boundary"] = old.iam.permissions_boundary

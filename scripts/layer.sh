@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
-# Makes the layer that lets this computer's root boot with systemd and cloud-init in namespaces: what
-# apt adds, without touching the computer itself. tests/boot/test_systemd.py uses it. Root; a minute.
+# Makes a layer that machines in namespaces have over this computer's root: what apt adds, without
+# touching the computer itself. Root; a minute.
 #
-#   scripts/cloud_init_layer.sh [FOLDER]
+#   scripts/layer.sh cloud-init    systemd and cloud-init as process 1 (tests/boot/test_systemd.py)
+#   scripts/layer.sh directory     a directory and its client (tests/boot/test_directory.py)
 set -euo pipefail
 
-readonly layer=${1:-/var/tmp/tidegate-cloud-init} build=${1:-/var/tmp/tidegate-cloud-init}.build
+case ${1:-} in
+    cloud-init) packages=(cloud-init systemd-sysv) ;;
+    directory) packages=(slapd ldap-utils sssd-ldap libnss-sss libpam-sss) ;;
+    *)
+        sed -n '5,6s/^# *//p' "$0" >&2
+        exit 2
+        ;;
+esac
+readonly layer=/var/tmp/tidegate-$1 build=/var/tmp/tidegate-$1.build
 
 [[ ! -e $layer ]] || { echo "$layer is there"; exit 0; }
 mkdir -p "$build"/{upper,work,root}
@@ -18,7 +27,7 @@ printf '#!/bin/sh\nexit 101\n' >"$build/root/usr/sbin/policy-rc.d"
 chmod 755 "$build/root/usr/sbin/policy-rc.d"
 chroot "$build/root" apt-get -q -q update
 DEBIAN_FRONTEND=noninteractive chroot "$build/root" \
-    apt-get -q -q -y install --no-install-recommends cloud-init systemd-sysv >/dev/null
+    apt-get -q -q -y install --no-install-recommends "${packages[@]}" >/dev/null
 umount -R "$build/root"
 rm -rf "$build/upper/var/lib/apt/lists" "$build/upper/var/cache" "$build/upper/usr/sbin/policy-rc.d"
 mv "$build/upper" "$layer"

@@ -1,0 +1,50 @@
+"""Login nodes: ParallelCluster has pools of them, a cluster file one kind."""
+
+from pydantic import ValidationError
+
+from tidegate.cli.pcluster import custom
+from tidegate.cli.pcluster.network import Places, stand_in_zone
+from tidegate.cli.pcluster.outcome import Translated, Yaml
+from tidegate.cli.pcluster.shape import Configuration, LoginPool
+from tidegate.wire.login import LoginModel
+
+
+def login(old: Configuration, region: str, places: Places, done: Translated) -> None:
+    """Those of the first pool; the others are told."""
+    pools = [each for each in old.login_pools if each.count]
+    for other in pools[1:]:
+        means = f"there is one kind of login nodes: those of {pools[0].name}"
+        done.lose(_place(other), "login-nodes", means)
+    if not pools:
+        return
+    first = pools[0]
+    made: Yaml = {"count": first.count}
+    if first.instance_type:
+        made |= _checked({"instance_type": first.instance_type}, first, "InstanceType", done)
+    if first.image and first.image.custom_ami:
+        made |= _checked({"image": first.image.custom_ami}, first, "Image.CustomAmi", done)
+    if first.subnet:
+        made["zone"] = stand_in_zone(old, first.subnet, region, places)
+    groups = first.networking.additional_security_groups if first.networking else None
+    if groups:
+        where = "Networking.AdditionalSecurityGroups"
+        made |= _checked({"security_groups": groups}, first, where, done)
+    if first.ssh and first.ssh.allowed_ips:
+        made |= _checked({"ssh_from": [first.ssh.allowed_ips]}, first, "Ssh.AllowedIps", done)
+    done.file["login"] = made
+    custom.of_login(first.custom_actions or {}, f"{_place(first)}.CustomActions", done)
+
+
+def _place(pool: LoginPool) -> str:
+    return f"LoginNodes.Pools[{pool.name}]"
+
+
+def _checked(part: Yaml, pool: LoginPool, key: str, done: Translated) -> Yaml:
+    """The part of the file, or nothing where it may not stand there."""
+    try:
+        LoginModel.model_validate(part)
+    except ValidationError as error:
+        text = f"is left out: {custom.reason(error, LoginModel)}"
+        done.lose(f"{_place(pool)}.{key}", "login-nodes", text)
+        return {}
+    return part
