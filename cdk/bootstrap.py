@@ -15,6 +15,7 @@ from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
 from tidegate.wire.node_models import HEAD_OS, GpuModel
 from userdata.directory import Directory, asked
+from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import (
     BundleAt,
     GpuSettings,
@@ -113,11 +114,29 @@ def _settings(file: ClusterFile) -> tuple[tuple[str, str], ...]:
     slurm = file.slurm
     settings = tuple(slurm.settings.items())
     said = {key.lower() for key, _ in settings}
+    if _has_slurm_metrics(file) and "metricstype" not in said:
+        settings = (("MetricsType", "metrics/openmetrics"), *settings)
     has_accounts = slurm.accounting or "accountingstoragetype" in said
     is_slow = slurm.version.startswith("23.11") and not has_accounts
     if is_slow and "schedulerparameters" not in said:
         return (SOON_BY_BACKFILL, *settings)
     return settings
+
+
+def _has_slurm_metrics(file: ClusterFile) -> bool:
+    """From 25.11 on slurmctld serves some itself, unless PrivateData hides jobs or nodes.
+
+    Source: Slurm's Metrics Guide, "Prerequisites".
+    """
+    is_private = "privatedata" in {key.lower() for key in file.slurm.settings}
+    return file.monitoring.prometheus and file.slurm.version >= "25.11" and not is_private
+
+
+def _monitoring(file: ClusterFile) -> Monitoring | None:
+    if not file.monitoring.prometheus:
+        return None
+    days = file.monitoring.retention_days
+    return Monitoring(file.cluster.name, days, has_slurm=_has_slurm_metrics(file))
 
 
 def _has_task_prolog(file: ClusterFile) -> bool:
@@ -172,6 +191,7 @@ def agent_environment(file: ClusterFile, agent: AgentNames) -> dict[str, str]:
         "TIDEGATE_SHARED_DIR": file.shared_dir,
         "TIDEGATE_SLURMCTLD_LOG": SLURMCTLD_LOG,
         "AWS_DEFAULT_REGION": file.region,
+        **({"TIDEGATE_METRICS_DIR": METRICS_DIR} if file.monitoring.prometheus else {}),
     }
 
 
@@ -255,6 +275,7 @@ def head_values(
         containers=file.containers,
         directory=directory_of(file),
         on_head_configured=hooks_of(file.head_hooks),
+        monitoring=_monitoring(file),
     )
 
 
@@ -297,6 +318,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
         job_role=file.job_roles.get(pool.name, ""),
         directory=directory_of(file),
+        has_exporters=file.monitoring.prometheus,
         boot_bound_s=int(file.cluster.timings.boot_bound_s),
         orphan_after_s=int(file.cluster.timings.orphan_after_s),
     )

@@ -19,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate-noble}
 readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy} sid=${SID:-/var/tmp/tidegate-sid}
 
-readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores}_contract.py)
+readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores,metrics}_contract.py)
 
 scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap

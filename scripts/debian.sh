@@ -5,6 +5,7 @@
 readonly real_path_packages=(
     slurmctld slurmd slurm-client slurmdbd mariadb-server munge python3
     nftables dnsmasq-base iproute2 libnss-extrausers
+    prometheus prometheus-node-exporter openssh-server openssh-client
     jq curl procps util-linux shellcheck locales
 )
 
@@ -92,7 +93,7 @@ disable_services() {
     command -v systemctl >/dev/null || return 0
     for package in "$@"; do
         case $package in
-        slurmctld | slurmd | slurmdbd | munge) set -- "$package.service" ;;
+        slurmctld | slurmd | slurmdbd | munge | prometheus*) set -- "$package.service" ;;
         mariadb-server) set -- mariadb.service mariadb.socket ;;
         *) continue ;;
         esac

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
 from userdata.directory import Directory
+from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD, monitoring_files
 from userdata.packages import (
     ACCOUNTING,
     DIRECTORY_PROGRAM,
@@ -135,8 +136,13 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
 
 
 def _node_software(values: NodeValues) -> dict[str, str]:
-    packages = node_packages(values.os)
-    return _programs(NODE_PROGRAMS, packages, values.directory, values.installs, values.os)
+    """Node exporter comes with what a node lacks anyway, and no boot fails without it. Amazon Linux
+    has no package of it: there it runs where the image has it.
+    """
+    has_package = values.has_exporters and values.os != "al2023"
+    packages = " ".join((node_packages(values.os), *([EXPORTER[1]] if has_package else ())))
+    found = _programs(NODE_PROGRAMS, packages, values.directory, values.installs, values.os)
+    return found | ({"EXPORTERS": "yes"} if values.has_exporters else {})
 
 
 def head_bundle(values: HeadValues) -> Bundle:
@@ -152,6 +158,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "on_head_configured": _lines_of(values.on_head_configured),
         "agent_paths.sh": read("head/agent_paths.sh"),
         **_directory_files(values.directory, values.shared),
+        **monitoring_files(values.monitoring),
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack({"head": map(read_stage, HEAD_STAGES)}, files)
@@ -161,6 +168,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
     added = (
         *HEAD,
         *(ACCOUNTING if values.slurm.accounting else ()),
+        *(PACKAGES_OF_HEAD if values.monitoring else ()),
     )
     return {
         "ROLE": "head",
@@ -185,6 +193,7 @@ def _head_settings(values: HeadValues) -> dict[str, str]:
             values.installs,
         ),
         **({"DIRECTORY_SECRET": values.directory.secret} if values.directory else {}),
+        **({"METRICS_DAYS": str(values.monitoring.retention_days)} if values.monitoring else {}),
         **repository_settings(values.repository),
         **_settings_of_both(values.munge, values.shared),
     }

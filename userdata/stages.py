@@ -32,6 +32,7 @@ NODE_STAGES = (
     "node/spot",
     "node/orphan",
     "node/cloudwatch",
+    "node/exporters",
 )
 # What a boot would do in minutes, and what it would undo otherwise.
 BAKED_STAGES = ("both/quiesce", "both/packages", "node/driver")
@@ -74,5 +75,6 @@ HEAD_STAGES = (
     "head/agent_code",
     "head/agent",
     "head/login",
+    "head/prometheus",
     "head/on_head_configured",
 )

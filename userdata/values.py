@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from userdata.directory import Directory
+from userdata.monitoring import Monitoring
 from userdata.patterns import (
     COMPUTE_MODE,
     CONTAINERS,
@@ -177,7 +178,8 @@ class NodeValues:
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
     `job_role`: ARN of the IAM role that jobs act as, "" for none. `directory`: what the boot sets
-    sssd up for, None for what the image has.
+    sssd up for, None for what the image has. `has_exporters`: of metrics, for the head's
+    Prometheus.
     """
 
     cluster: str
@@ -204,6 +206,7 @@ class NodeValues:
     on_node_configured: tuple[Hook, ...] = ()
     job_role: str = ""
     directory: Directory | None = None
+    has_exporters: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
@@ -254,7 +257,7 @@ class HeadValues:
     /etc/tidegate/agent.env holds; readable by everyone, so nothing secret.
     `agent_user`: see userdata/head/agent.sh for why this is `slurm`. `data_volume`: the id of
     the EBS volume that is mounted at `data_dir`, "" for none. `export_to`: addresses (CIDR) that
-    get a folder of it by NFS, "" for nobody.
+    get a folder of it by NFS, "" for nobody. `monitoring`: its Prometheus, None for none.
     """
 
     slurm: SlurmConfValues
@@ -273,6 +276,7 @@ class HeadValues:
     containers: str = ""
     directory: Directory | None = None
     on_head_configured: tuple[Hook, ...] = ()
+    monitoring: Monitoring | None = None
 
     def __post_init__(self) -> None:
         check("containers", self.containers, CONTAINERS)

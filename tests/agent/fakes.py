@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tidegate.agent.loop import Agent
+from tidegate.agent.meter import Meter
 from tidegate.agent.watch import Waker
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.digest import Digest
@@ -168,6 +169,7 @@ def agent_of(
     slurm: FakeSlurm,
     bus: FakeBus,
     clock: FakeClock,
+    meter: Meter | None = None,
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
 ) -> Agent:
     return Agent(
@@ -178,6 +180,7 @@ def agent_of(
         head_instance_id="i-1",
         agent_started_at_s=NOW_S,
         sleep=clock.sleep,
+        meter=meter,
         beats=beats,
     )
 

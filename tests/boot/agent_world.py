@@ -1,11 +1,14 @@
 """A head that gets its agent from an archive, then another one, then one that is not as told.
 
+Until the second one it has Prometheus as well, where this machine has the package.
+
 A program of its own, since pytest stays outside the namespaces: prints what happened as JSON.
 
     python -m tests.boot.agent_world ARCHIVE
 """
 
 import json
+import shutil
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -30,9 +33,12 @@ from tests.e2e.restart_world import BUCKET, make_agents_way, run
 from tests.userdata.values import HEAD
 from tests.worlds import wait_for
 from tidegate.wire.digest import decode_digest
+from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import BundleAt, HeadValues
 
 ROOT = Path(__file__).parents[2]
+PROMETHEUS = "http://127.0.0.1:9090/api/v1"
+HAS_PROMETHEUS = all(map(shutil.which, ("prometheus", "prometheus-node-exporter")))
 HOME = "/opt/tidegate/agent"
 # Of the running agent: its command line, and the compiled code that it loaded.
 LOOK = """pid=$(pgrep -u slurm -f {home}) || exit 0
@@ -54,6 +60,29 @@ class Stage:
             return decode_digest(body).stamp.agent_started_at_s
         return 0.0
 
+    def asked(self, query: str) -> dict[str, float]:
+        """What the head's Prometheus answers, by name, state, outcome and job of each series."""
+        asked = ["curl", "-sG", f"{PROMETHEUS}/query", "--data-urlencode", f"query={query}"]
+        said = self.head.run(asked).stdout
+        found = json.loads(said)["data"]["result"] if said else []
+        names = ("__name__", "state", "outcome", "job")
+        keys = (" ".join(filter(None, map(each["metric"].get, names))) for each in found)
+        return {key: float(each["value"][1]) for key, each in zip(keys, found, strict=True)}
+
+    def scraped(self) -> dict[str, Any]:
+        """What came of the agent's metrics, once they are there."""
+        wait_for(lambda: self.asked("tidegate_agent_slurm_up == 1"))
+        rules = self.head.run(["curl", "-s", f"{PROMETHEUS}/rules"]).stdout
+        return {
+            "agent": self.asked('{__name__=~"tidegate_(agent|slurm).*",kind=""}'),
+            "up": self.asked("up"),
+            "disk": self.asked("node_filesystem_size_bytes"),
+            "alerts": sum(each["type"] == "alerting" for each in all_rules(json.loads(rules))),
+            "listens": run(self.head, "ss -Hltn | awk '{print $4}'").split(),
+            "mode": run(self.head, "stat -c '%U %a' /run/tidegate/metrics/*"),
+            "log": run(self.head, "cat /var/log/units/prometheus*")[-2000:],
+        }
+
     def look(self) -> dict[str, Any]:
         return {
             "agent": self.head.run(["bash", "-c", LOOK.format(home=HOME)]).stdout.splitlines(),
@@ -61,9 +90,17 @@ class Stage:
         }
 
 
+def all_rules(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    return [rule for group in answer["data"]["groups"] for rule in group["rules"]]
+
+
 def boot(cloud: Cloud, world: World, values: HeadValues) -> Machine:
     data = data_of_head(cloud, values)
     return world.boot(MachineSpec("i-0123456789abcdef0", "m7i.large", data, is_head=True))
+
+
+def daemons(head: Machine) -> list[str]:
+    return head.run(["pgrep", "-l", "prometheus"]).stdout.split()
 
 
 def tampered(cloud: Cloud, archive: Path) -> BundleAt:
@@ -80,19 +117,26 @@ def scenario(whole: Path) -> dict[str, Any]:
         way = make_agents_way(cloud)
         values = replace(HEAD, slurm=LOCAL_SLURM, munge=cloud.munge, agent_env=way)
         values = replace(values, update_poll_s=1, agent=publish_agent(cloud, whole))
+        plain = values
+        if HAS_PROMETHEUS:
+            told = (*way, ("TIDEGATE_METRICS_DIR", METRICS_DIR))
+            values = replace(values, agent_env=told, monitoring=Monitoring("dev", interval_s=1))
         stage = Stage(cloud, boot(cloud, world, values))
         head = stage.head
         assert wait_for(lambda: READY in head.console.read_text()), head.console.read_text()
         wait_for(stage.digest_start_s)
         seen: dict[str, Any] = {"first": stage.look(), "first_s": stage.digest_start_s()}
+        seen["scraped"] = stage.scraped() if HAS_PROMETHEUS else None
 
-        newer = replace(values, agent=publish_agent(cloud, own))
+        newer = replace(plain, agent=publish_agent(cloud, own))
         changed_s = time.time()
         data_of_head(cloud, newer)
         wait_for(lambda: stage.digest_start_s() > changed_s)
         seen |= {"second": stage.look(), "second_s": stage.digest_start_s() - changed_s}
+        wait_for(lambda: not daemons(head))
+        seen["daemons_after"] = daemons(head)
 
-        data_of_head(cloud, replace(values, agent=tampered(cloud, whole)))
+        data_of_head(cloud, replace(plain, agent=tampered(cloud, whole)))
         wait_for(lambda: "agent_code failed" in head.console.read_text())
         seen |= {"tampered": stage.look(), "console": head.console.read_text()}
     return seen

@@ -185,6 +185,8 @@ AL2023 = {
 MIG = {"/usr/bin/nvidia-mig-parted": stub("nvidia-mig-parted")}
 MIG_NODE = replace(shaped(instances=7, gpu_type="a10g_1g.3gb"), gpu=GpuSettings(mig="1g.3gb"))
 MPS = {"/usr/bin/nvidia-cuda-mps-control": stub("nvidia-cuda-mps-control")}
+# Says how it was called, and stays.
+DCGM = {"/usr/bin/dcgm-exporter": "#!/bin/sh\necho $* >/etc/local-dcgm\nexec sleep 1000\n"}
 PYXIS = dict.fromkeys(
     ("/usr/bin/enroot", "/usr/bin/nvidia-container-cli", "/usr/lib/slurm/spank_pyxis.so"),
     "#!/bin/sh\n",
@@ -284,7 +286,7 @@ FAULTS = {
     "mig_instance_gone": Fault(
         "28 MIG instances expected, gres.conf has 24", {**MIG, STATE: "mig_lost=1"}, MIG_NODE
     ),
-    "mps": Fault("", MPS, wanting(has_mps=True)),
+    "mps": Fault("", MPS | DCGM, replace(wanting(has_mps=True), has_exporters=True)),
     "mps_missing": Fault("the image has no nvidia-cuda-mps-control", values=wanting(has_mps=True)),
     "pyxis": Fault("", PYXIS, replace(LOCAL_NODE, containers="pyxis")),
     "pyxis_missing": Fault(

@@ -93,6 +93,7 @@ def ended(machine: Machine) -> bool:
 JOBS = {"mig": "--gres=gpu:a10g_1g.3gb:9", "mps": "--gres=gpu:2", "efa_there": "-n1"}
 TELLS = (
     'env | grep -E "^(CUDA|FI_|NCCL|SLURM_JOB_GPUS|SLURM_STEP_GPUS)" | sort;'
+    " grep -H . /run/tidegate/gpu-jobs/* 2>/dev/null;"
     ' cat "$CUDA_MPS_PIPE_DIRECTORY/control" 2>/dev/null; true'
 )
 
@@ -141,6 +142,21 @@ def acting_as(machine: Machine) -> dict[str, str]:
     return seen | {"left": machine.run(["bash", "-c", left]).stdout}
 
 
+def exporting(machine: Machine) -> dict[str, Any]:
+    """What the exporters of a node tell, and what is left of the jobs of its GPUs."""
+
+    def said(line: str) -> list[str]:
+        return machine.run(["sh", "-c", line]).stdout.split()
+
+    wait_for(lambda: not said("ls /run/tidegate/gpu-jobs"))
+    return {
+        "node": said("curl -s http://127.0.0.1:9100/metrics | grep -oE '^node_(load1 |cpu_s)'"),
+        "has_package": bool(said("command -v prometheus-node-exporter")),
+        "gpu": said("cat /etc/local-dcgm"),
+        "left": said("ls /run/tidegate/gpu-jobs"),
+    }
+
+
 def look_at(name: str, machine: Machine) -> dict[str, Any]:
     wait_for(lambda: ended(machine))
     found: dict[str, Any] = {"console": machine.console.read_text(), "alive": machine.is_alive}
@@ -159,6 +175,7 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
+        found["exports"] = exporting(machine) if name == "mps" else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
     return found

@@ -46,3 +46,36 @@ def test_an_archive_that_is_not_as_told_is_not_unpacked_and_the_agent_before_goe
     assert "stage agent_code failed (exit 78)" in seen["console"]
     assert "does not have its hash" in seen["console"]
     assert seen["tampered"] == seen["second"]
+
+
+@pytest.fixture
+def scraped(seen: Seen) -> Seen:
+    if seen["scraped"] is None:
+        pytest.skip(
+            "real path: Debian's packages prometheus and prometheus-node-exporter are absent"
+        )
+    found: Seen = seen["scraped"]
+    return found
+
+
+def test_prometheus_of_the_head_scrapes_what_the_agent_wrote(scraped):
+    agent = scraped["agent"]
+
+    assert agent["tidegate_agent_slurm_up head"] == 1, scraped["log"]
+    assert agent["tidegate_agent_digests_total sent head"] >= 1
+    assert agent["tidegate_slurm_jobs pending head"] == 0
+    assert scraped["up"] == {"up head": 1}
+    assert scraped["disk"]
+    assert scraped["alerts"] >= 17
+
+
+def test_what_watches_the_head_is_heard_on_the_head_alone(scraped):
+    """Jobs on nodes reach every port of the head, by its security group."""
+    ours = [each for each in scraped["listens"] if each.endswith((":9090", ":9100"))]
+
+    assert sorted(ours) == ["127.0.0.1:9090", "127.0.0.1:9100"]
+    assert scraped["mode"].splitlines() == ["slurm 644", "slurm 644"]
+
+
+def test_a_deployment_without_prometheus_stops_it(seen, scraped):
+    assert seen["daemons_after"] == []

@@ -168,6 +168,23 @@ def test_a_job_has_a_service_of_its_own_for_its_gpus_which_ends_with_it(seen):
     assert left == "left:0"
 
 
+def test_a_node_s_exporters_tell_its_load_and_which_job_has_which_gpu(seen):
+    exports = seen["mps"]["exports"]
+    gpus = [line.rpartition("/")[2] for line in seen["mps"]["job"] if "gpu-jobs" in line]
+
+    job_id = gpus[0].partition(":")[2]
+    assert job_id.isdigit()
+    assert gpus == [f"0:{job_id}", f"1:{job_id}"]
+    assert exports["left"] == []
+    assert exports["gpu"] == [
+        "--address",
+        ":9400",
+        "--hpc-job-mapping-dir",
+        "/run/tidegate/gpu-jobs",
+    ]
+    assert exports["node"] == (["node_load1"] if exports["has_package"] else [])
+
+
 def test_a_job_acts_as_its_role_and_nobody_else_does(seen):
     acts = seen["job_role"]["acts"]
     answer, region, num_lines, token = acts["job"].splitlines()

@@ -42,6 +42,17 @@ def test_a_component_for_another_system_has_its_packages_and_not_the_head_s(tmp_
     assert "slurmctld ||" not in text
 
 
+def test_an_image_for_head_and_nodes_has_prometheus_where_the_head_runs_it(tmp_path):
+    _, plain = planned(tmp_path)
+    _, text = planned(tmp_path, monitoring={"prometheus": True})
+    _, of_nodes = planned(tmp_path, monitoring={"prometheus": True}, head__image=OWN)
+
+    assert "command -v prometheus" not in plain
+    assert "command -v prometheus ||" in text
+    assert "command -v prometheus ||" not in of_nodes
+    assert "command -v prometheus-node-exporter ||" in of_nodes
+
+
 def test_a_build_that_reads_packages_in_s3_needs_a_role_that_may(tmp_path):
     repository = {"url": "s3://packages/al2023", "key": "https://example.com/key"}
     repositories = {"slurm__repositories": {"al2023": repository}}

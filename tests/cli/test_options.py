@@ -23,13 +23,13 @@ DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
 
 # They ask about no cluster of theirs: files, worlds and formats are named by other words.
 NO_CLUSTER = {
-    *("validate", "init", "import pcluster", "schema", "simulate"),
+    *("validate", "init", "import pcluster", "schema", "simulate", "dashboards"),
 }
 # They do something, or write what has one form alone.
 NO_OUTPUT = {
     "report",  # a page
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
-    *("image plan", "sandbox", "user add", "user remove"),
+    *("image plan", "sandbox", "dashboards", "user add", "user remove"),
     *("node hold", "node release"),
 }
 

@@ -30,6 +30,7 @@ def test_the_head_may_ask_for_verdicts_before_there_are_any(world):
     found = world.decisions.newest()
     assert found
     assert found.jobs
+    assert "tidegate_jobs_waiting" in {each.name for each in found.samples}, "for Prometheus"
     assert world.trouble() == []
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tidegate.agent.asked import Carried
 from tidegate.agent.change import Fingerprint, fingerprint
+from tidegate.agent.meter import Meter
 from tidegate.agent.node_orders import Lasting
 from tidegate.agent.orders import Sleep, Worker, batches
 from tidegate.agent.release import Pace
@@ -53,8 +54,10 @@ class Agent:
         pace: Pace | None = None,
         heartbeat_s: float = HEARTBEAT_S,
         tell: Callable[[str], None] = lambda text: None,
+        meter: Meter | None = None,
         beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
     ) -> None:
+        self._meter = meter or Meter()
         self._slurm = slurm
         self._bus = bus
         self._clock = clock
@@ -99,6 +102,7 @@ class Agent:
             self._slurm_is_silent(error)
             return None
         self._slurm_answers()
+        self._meter.looked(reading, began_s, self._clock.now_s() - began_s)
         return self._publish(reading)
 
     def on_orders(self, orders: Sequence[Order]) -> tuple[OrderResult, ...]:
@@ -127,6 +131,7 @@ class Agent:
             if carried.lifted:
                 self._lasting.lift(carried.lifted)
             self._restarts.add(carried.requeued, now_s)
+        self._meter.carried_out(carried.results)
         for result in carried.results:
             logger.info(
                 "Order %s on %s: %s. %s",
@@ -241,6 +246,7 @@ class Agent:
             logger.info("Digests reach the planner again.")
         self._is_bus_silent = False
         self._published, self._published_at_s = seen, now_s
+        self._meter.published(now_s)
         return digest
 
     def _recent_results(self, now_s: float) -> tuple[OrderResult, ...]:
@@ -260,6 +266,7 @@ class Agent:
         if not self._is_slurm_silent:
             logger.warning("Slurm does not answer; nothing is published until it does: %s", error)
         self._is_slurm_silent = self._is_settling = True
+        self._meter.slurm_is_silent()
 
     def _slurm_answers(self) -> None:
         if self._is_slurm_silent:
@@ -274,6 +281,7 @@ class Agent:
         if not self._is_bus_silent:
             logger.warning("The digest could not be sent, trying again: %s", error)
         self._is_bus_silent = True
+        self._meter.bus_is_silent()
 
 
 def kept(results: Sequence[OrderResult], at_most: int = MAX_RESULTS) -> tuple[OrderResult, ...]:

@@ -17,11 +17,14 @@ from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
+from tidegate.agent.meter import Meter
+from tidegate.agent.metrics import MetricsFolder
 from tidegate.agent.notes import Notes
 from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
 from tidegate.agent.watch import Waker
+from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.orders import plan_of
 from tidegate.wiring.agent import agent_bus, agent_decisions
@@ -75,6 +78,7 @@ def run(settings: Settings) -> None:
     head_instance_id = settings.head_instance_id or _ask_instance_id()
     bus = agent_bus(settings)
     slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
+    meter = Meter(started_at_s)
     heartbeats = Heartbeats(settings.shared_dir)
     agent = Agent(
         slurm=slurm,
@@ -85,12 +89,22 @@ def run(settings: Settings) -> None:
         agent_started_at_s=started_at_s,
         heartbeat_s=settings.heartbeat_s,
         tell=wall,
+        meter=meter,
         beats=heartbeats,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state_dir = os.environ.get("STATE_DIRECTORY")
     users = UserList(settings.shared_dir, Path(state_dir) if state_dir else None)
-    notes = Notes(agent_decisions(settings).newest, slurm, SystemClock())
+    decisions = agent_decisions(settings)
+
+    def newest() -> Verdicts | None:
+        found = decisions.newest()
+        if found:
+            meter.judged(found)
+        return found
+
+    notes = Notes(newest, slurm, SystemClock())
+    metrics = _metrics(settings, meter)
     with Waker(settings.slurmctld_log) as waker:
         service = Service(
             agent,
@@ -98,6 +112,7 @@ def run(settings: Settings) -> None:
             waker,
             every_poll=users.refresh,
             notes=notes,
+            metrics=metrics,
             heartbeats=heartbeats,
         )
 
@@ -109,6 +124,12 @@ def run(settings: Settings) -> None:
         logger.info("The agent of %s runs on head %s.", settings.cluster, head_instance_id)
         service.run()
     logger.info("The agent was asked to stop and has stopped.")
+
+
+def _metrics(settings: Settings, meter: Meter) -> MetricsFolder | None:
+    if settings.metrics_dir is None:
+        return None
+    return MetricsFolder(settings.metrics_dir, settings.cluster, meter, SystemClock())
 
 
 def _ask_instance_id() -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tidegate.agent.heartbeats import EVERY_S, Heartbeats
 from tidegate.agent.loop import Agent
+from tidegate.agent.metrics import WRITE_EVERY_S, MetricsFolder
 from tidegate.agent.notes import Notes
 from tidegate.agent.orders import batches
 from tidegate.agent.watch import Waker
@@ -61,7 +62,7 @@ def _received(bus: Bus, *, urgent: bool, wait_s: int) -> list[ReceivedOrder]:
 class Service:
     """Runs until `stop`. `every_poll` is called now and then by the looking thread.
 
-    `notes`: None: no notes are written on jobs.
+    `notes`: None: no notes are written on jobs. `metrics`: None: no metrics are written.
     `heartbeats`: None: nobody looks at any.
     """
 
@@ -70,6 +71,7 @@ class Service:
     waker: Waker
     every_poll: Callable[[], None] = lambda: None
     notes: Notes | None = None
+    metrics: MetricsFolder | None = None
     heartbeats: Heartbeats | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
@@ -93,6 +95,10 @@ class Service:
         if self.notes:
             threading.Thread(
                 target=self._write_notes, args=(self.notes,), name="notes", daemon=True
+            ).start()
+        if self.metrics:
+            threading.Thread(
+                target=self._write_metrics, args=(self.metrics,), name="metrics", daemon=True
             ).start()
         if self.heartbeats:
             watch, asked = self._watch_heartbeats, (self.heartbeats,)
@@ -119,6 +125,12 @@ class Service:
     def _write_notes(self, notes: Notes) -> None:
         while not self._stopping.wait(NOTES_EVERY_S):
             notes.step()
+
+    def _write_metrics(self, metrics: MetricsFolder) -> None:
+        """A thread of its own: a disk that hangs keeps nobody else waiting."""
+        metrics.write()
+        while not self._stopping.wait(WRITE_EVERY_S):
+            metrics.write()
 
     def _watch_heartbeats(self, heartbeats: Heartbeats) -> None:
         while not self._stopping.wait(EVERY_S):

@@ -34,6 +34,7 @@ class Settings(BaseModel):
     slurmctld_log: Path
     head_instance_id: Word | None = None
     heartbeat_s: float = Field(default=60.0, ge=1.0, le=300.0)
+    metrics_dir: Path | None = Field(default=None, description="none are written when left out")
     slurm_conf: Path | None = Field(default=None, description="where Slurm's default is not it")
 
     @classmethod

@@ -63,7 +63,7 @@ def plan(
         parent=parent_image(arch, os, installs_driver=read.installs_driver),
         os=os,
         repository=repository_with(read.slurm.version, read.slurm.repository(os)),
-        for_head=_for_head(read, arch),
+        for_head=(*_for_head(read, arch), *_for_monitoring(read, arch, os)),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
         files=tuple(name for name in wanted if "/" in name),
@@ -100,6 +100,15 @@ def _for_head(file: "ClusterFile", arch: str) -> tuple[tuple[str, str], ...]:
     if file.head.image or arch != USUAL_ARCH or (file.os != HEAD_OS and not file.image_id):
         return ()
     return (*HEAD, *(ACCOUNTING if file.slurm.accounting else ()))
+
+
+def _for_monitoring(file: "ClusterFile", arch: str, os: str) -> tuple[tuple[str, str], ...]:
+    """Node exporter for nodes, and Prometheus where the head is launched from the image too."""
+    from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD
+
+    if not file.monitoring.prometheus or os == "al2023":
+        return ()
+    return PACKAGES_OF_HEAD if _for_head(file, arch) else (EXPORTER,)
 
 
 def _wanted(file: "ClusterFile") -> "Iterator[tuple[str, str]]":

@@ -7,6 +7,8 @@ import typer
 
 from tidegate.cli.cost_command import EXAMPLES as COST
 from tidegate.cli.cost_command import cost
+from tidegate.cli.dashboards.command import EXAMPLES as DASHBOARDS
+from tidegate.cli.dashboards.command import dashboards
 from tidegate.cli.diff_command import EXAMPLES as DIFF
 from tidegate.cli.diff_command import diff
 from tidegate.cli.events import EXAMPLES as EVENTS
@@ -137,6 +139,7 @@ def schema(
 app.command(epilog=PLAN)(plan)
 app.command(epilog=COST)(cost)
 app.command(epilog=REPORT)(report)
+app.command(epilog=DASHBOARDS)(dashboards)
 app.command(epilog=DIFF)(diff)
 app.command(epilog=INIT)(init)
 app.command(epilog=SANDBOX)(sandbox)
@@ -149,11 +152,11 @@ app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)
 app.command(epilog=RETRY)(retry)
+node.command(epilog=HOLD_EXAMPLES)(hold)
+node.command(epilog=RELEASE_EXAMPLES)(release)
 app.add_typer(node, name="node")
 app.add_typer(image, name="image")
 app.add_typer(user, name="user")
-node.command(epilog=HOLD_EXAMPLES)(hold)
-node.command(epilog=RELEASE_EXAMPLES)(release)
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ an event at 256 KB, so every list has a share of that and says how many entries 
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind, Narrator
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import NOTE, Action, Mark
 from tidegate.service.control import Looked, Round
+from tidegate.service.samples import look_samples
 
 # Bytes of JSON for each list; four rounds and both verdicts stay below 220 KB in all.
 DECISIONS_BYTES = 12_000
@@ -55,7 +57,8 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
     done = [each for each in looked.rounds if not each.outcome.is_stale]
     launches = (a for each in done for a in each.plan.actions if isinstance(a, Launch))
     refused = [one for each in done for one in each.outcome.refused]
-    return verdicts_of(known.plan, known.snapshot, launches, refused)
+    found = verdicts_of(known.plan, known.snapshot, launches, refused)
+    return replace(found, samples=look_samples(known))
 
 
 def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:

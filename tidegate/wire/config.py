@@ -29,6 +29,7 @@ from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel, SlurmModel
+from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
@@ -94,6 +95,7 @@ class ClusterFile:
     os: str = OS_OF_IMAGE[DLAMI]
     partition_settings: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     qos: tuple[str, ...] = ()
+    monitoring: MonitoringModel = field(default_factory=MonitoringModel)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -236,6 +238,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         partition_settings={
             name: each.within(model.pools).settings() for name, each in model.partitions.items()
         },
+        monitoring=model.monitoring,
         qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
 

@@ -36,6 +36,7 @@ from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystems
 from tidegate.wire.hooks import HooksModel
 from tidegate.wire.login import LoginModel
+from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import (
@@ -227,6 +228,9 @@ class ClusterModel(Section):
     metrics: Metrics = Field(
         default=Metrics.MINIMAL,
         description="full: all figures, paid by the metric, and a dashboard",
+    )
+    monitoring: MonitoringModel = Field(
+        default=MonitoringModel(), description="Prometheus on the head; none when left out"
     )
     backup_days: Annotated[int, Field(ge=0, le=36500)] = Field(
         default=14, description="how long daily backups of files and head are kept; 0: none"

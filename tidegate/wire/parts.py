@@ -14,6 +14,7 @@ from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import SlurmModel, TimingsModel
+from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.partition_model import PartitionModel
@@ -39,6 +40,7 @@ _TIMINGS = TypeAdapter(TimingsModel)
 _FILE_SYSTEM = TypeAdapter(FileSystemModel)
 _HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
+_MONITORING = TypeAdapter(MonitoringModel)
 
 
 @frozen
@@ -68,6 +70,7 @@ class Parts:
     slurm: SlurmModel | None
     timings: TimingsModel | None
     waiting: WaitingModel | None
+    monitoring: MonitoringModel | None
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
     taken_dirs: Mapping[str, str]
@@ -106,6 +109,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         slurm=_sound(_SLURM, data.get("slurm", {})),
         timings=_sound(_TIMINGS, data.get("timings", {})),
         waiting=_sound(_WAITING, data.get("waiting", {})),
+        monitoring=_sound(_MONITORING, data.get("monitoring", {})),
         hooks=_sound(_HOOKS, data.get("hooks", {})),
         file_systems={
             index: found

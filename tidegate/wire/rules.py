@@ -107,6 +107,16 @@ def _login(parts: Parts) -> Iterator[Problem]:
         yield Problem(("login",), text)
 
 
+def _monitoring(parts: Parts) -> Iterator[Problem]:
+    """A head that is there already is left as it is."""
+    if parts.monitoring and parts.monitoring.prometheus and parts.existing and parts.existing.head:
+        text = (
+            "existing.head is not changed: scrape it with a Prometheus of your own, as"
+            " docs/monitoring.md says"
+        )
+        yield Problem(("monitoring", "prometheus"), text)
+
+
 def _is_in_region(zone: str, region: str) -> bool:
     """`us-east-1a` and the local zone `us-east-1-bos-1a` are in us-east-1."""
     rest = zone.removeprefix(region)
@@ -316,7 +326,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
-    *(_existing, _login, _labels, _placeholders, *IMAGE_RULES),
+    *(_existing, _login, _monitoring, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _job_roles, _containers, *PARTITION_RULES),
     *SENSE_RULES,

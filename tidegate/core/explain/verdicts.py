@@ -6,6 +6,7 @@ from tidegate.core.model.ec2 import Refusal
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import Plan
+from tidegate.core.model.prometheus import Sample
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import WhyNot
 
@@ -46,7 +47,7 @@ class Verdicts:
 
     `jobs`: job id -> number of its verdict in `verdicts`. `by`: the nodes that serve a job.
     `digest_sequence`: of the digest that the verdicts are about, within the agent's start at
-    `agent_started_at_s`; 0.0: 0.1 did not say.
+    `agent_started_at_s`; 0.0: 0.1 did not say. `samples`: the look as Prometheus reads it.
     """
 
     cluster: str
@@ -61,6 +62,7 @@ class Verdicts:
     refused: tuple[Refused, ...] = ()
     notes: tuple[str, ...] = ()
     agent_started_at_s: float = 0.0
+    samples: tuple[Sample, ...] = ()
 
     def of(self, job_id: str) -> Verdict | None:
         """None: the look did not know the job, or it was not pending."""

@@ -1,0 +1,1 @@
+"""Grafana dashboards, made from a few words for each panel."""
