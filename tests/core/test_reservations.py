@@ -23,6 +23,7 @@ from tidegate.core.model.cluster import Cluster, Limits, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.offers.reservations import in_reservations
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
 
@@ -94,6 +95,17 @@ def test_a_node_that_was_taken_in_holds_its_place_also_while_ec2_leaves_it_out()
 
     assert beside_a_node(reserving(None), taken_in, is_shown=False) == [Market.SPOT]
     assert beside_a_node(reserving(None, 2), taken_in, is_shown=False) == [Market.RESERVED]
+
+
+def test_the_place_of_a_node_that_slurm_has_let_go_is_free_when_ec2_shows_it_no_more() -> None:
+    """It was left out of Describe for good: what waits gets the place, not a node by the hour."""
+    reserved, joined = reserving(None), paid_for()
+    booting = replace(joined, phase=Phase.LAUNCHED)
+    stale = replace(snapshot([job()], of=reserved, records=[joined]), digest_age_s=9999.0)
+
+    assert bought(snapshot([job()], of=reserved, records=[joined])) == [Market.RESERVED]
+    assert bought(snapshot([job()], of=reserved, records=[booting])) != [Market.RESERVED]
+    assert in_reservations(stale) == {RESERVED: 1}
 
 
 def test_a_place_that_another_job_needs_no_more_is_not_bought_by_the_hour() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Instance, Market, Offering
-from tidegate.core.model.ledger import LaunchStatus, NodeRecord
+from tidegate.core.model.ledger import LaunchStatus, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
 
 # EC2 begins to end the instances of a capacity block 30 min before its end; Karpenter drains
@@ -177,14 +177,27 @@ def _is_over_by(each: Reservation, at_s: float) -> bool:
     return is_open_one and each.ends_at_s is not None and each.ends_at_s <= at_s
 
 
+def _in_slurm(snapshot: Snapshot) -> Collection[str] | None:
+    """The nodes that Slurm has; None: nobody knows them now."""
+    if snapshot.digest is None or snapshot.staleness:
+        return None
+    return {node.name for node in snapshot.digest.reading.nodes}
+
+
 def in_reservations(snapshot: Snapshot) -> Counter[Offering]:
-    """Instances of ours that are in a reservation, those of launches in doubt included."""
+    """Instances of ours that are in a reservation, those of launches in doubt included.
+
+    One Describe may leave out what lives: while it boots, or Slurm has it, it counts.
+    """
     held: Counter[Offering] = Counter()
     alive = {i.instance_id: i.offering for i in snapshot.instances if i.is_alive}
     shown = {i.instance_id for i in snapshot.instances}
+    in_slurm = _in_slurm(snapshot)
     for record in snapshot.nodes:
-        if record.instance_id not in shown and record.phase.is_alive:
-            alive[record.instance_id] = billed_as(record)
+        name, is_booting = record.instance_id, record.phase is Phase.LAUNCHED
+        is_seen = is_booting or in_slurm is None or name in in_slurm
+        if name not in shown and record.phase.is_alive and is_seen:
+            alive[name] = billed_as(record)
     held.update(alive.values())
     in_doubt = snapshot.doubted
     for each in snapshot.instances:
