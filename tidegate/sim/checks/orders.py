@@ -194,6 +194,8 @@ class GangsWhole(Check):
         self.planned_s = 0.0  # when the look began whose plan counts
         self.told_s = 0.0  # when a look last told its plan
         self.seen_s = 0.0  # when what that plan saw was written
+        self.beside: dict[str, set[str]] = {}  # nodes that were opened with each for its gang
+        self.closing_s: dict[str, float] = {}  # until when an order to close each may come
         self.given_up: set[str] = set()
         self.dealt: dict[str, str] = {}
 
@@ -255,6 +257,23 @@ class GangsWhole(Check):
         orders = self.world.in_hand[-1][0] if self.world.in_hand else ()
         if verb == "undrain" and any(code_of(o.text) is DrainCode.FREED for o in orders):
             self.given_up.update(names)
+        if verb == "undrain":
+            for name in names:
+                gang = self.promised.get(name)
+                kept = {each for each, its in self.promised.items() if gang and its == gang}
+                self.beside[name] = kept | set(names)
+                self.closing_s.pop(name, None)
+
+    def sent(self, order: Order) -> None:
+        if order.kind is OrderKind.DRAIN:
+            self.closing_s.update(dict.fromkeys(order.names, order.not_after_s))
+
+    def _opened_with(self, name: str) -> set[str]:
+        """Whom the gang may have lost since this node was opened, and an order to close it again is
+        on its way.
+        """
+        is_sent = self.witness.now_s <= self.closing_s.get(name, 0.0)
+        return self.beside.get(name, set()) if is_sent else set()
 
     def started(self, job: SimJob) -> None:
         for name in job.node_names:
@@ -281,8 +300,10 @@ class GangsWhole(Check):
         if not self.witness.chaos.was_calm_since(self.witness.now_s - ORDERS_LAST_S, "clock"):
             return
         mates = {name for name in self.world.compute.everything if self._gang_of(name) == gang}
-        kept = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)} - mates
-        is_broken_up = any(map(self._goes, mates)) or any(map(self._is_held, mates | kept))
+        promised = {n for n, job_id in self.promised.items() if job_id in ids_of(owner)}
+        kept = (promised | self._opened_with(name)) - mates - {name}
+        gone = any(map(self._goes, mates | self._opened_with(name)))
+        is_broken_up = gone or any(map(self._is_held, mates | kept))
         # A more important job that has taken one of them leaves the gang waiting for another.
         taken = any(self._takers(mate) - {job.job_id} for mate in mates)
         if not (is_broken_up or taken or any(self._is_taken(name, owner) for name in kept)):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.templates import with_lessons
+from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import FleetRequest, Offering
 from tidegate.core.model.finding import believed
@@ -118,28 +119,49 @@ class LiarsCostTheirShare(Check):
         self.most: Counter[str] = Counter()  # nodes that each pool had at once
         self.let_go: defaultdict[str, set[str]] = defaultdict(set)
         self.words = 0
+        self.unheard: set[str] = set()  # pools of which no plan has heard the word yet
+        self.known: dict[str, set[str]] = {}  # what was drained when a planner last read of it
 
     def passed(self, seconds: float) -> None:
-        chaos, slurm = self.witness.chaos, self.world.slurm
-        if not chaos.sickened:
-            return
+        if self.witness.chaos.sickened:
+            self._see()
+            self._hear()
+
+    def _see(self) -> None:
         now: Counter[str] = Counter()
-        for name, node in slurm.nodes.items():
+        for name, node in self.world.slurm.nodes.items():
             now[self.world.compute.everything[name].pool] += 1
             if node.is_drain and node.reason.startswith(CHECK):
                 self.drained.add(name)
         for pool, count in now.items():
             self.most[pool] = max(self.most[pool], count)
+
+    def read(self, digest: Digest) -> None:
+        """What a planner reads now may be what its plan knows when it hears of the word."""
         self._hear()
+        if self.unheard:
+            self._see()
+            self.known.update((pool, self._drained_of(pool)) for pool in self.unheard)
 
     def _hear(self) -> None:
-        """What is drained when a person believes the check again goes, and it counts anew."""
+        """What is drained when a plan hears that a person believes the check again goes, and the
+        check counts anew. The plan hears it when it is no more in the ledger.
+        """
         words = self.witness.chaos.words
         for _, pool in words[self.words :]:
             self.let_go[pool].clear()
-            everything = self.world.compute.everything
-            self.excused.update(name for name in self.drained if everything[name].pool == pool)
+            self.excused |= self._drained_of(pool)
+            self.unheard.add(pool)
         self.words = len(words)
+        for pool in sorted(self.unheard):
+            history = self.world.ledger.all_pool_history[pool]
+            if not any(each.is_lifted for each in history.stopped_checks):
+                self.excused |= self.known.pop(pool, set())
+                self.unheard.discard(pool)
+
+    def _drained_of(self, pool: str) -> set[str]:
+        everything = self.world.compute.everything
+        return {name for name in self.drained if everything[name].pool == pool}
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         if verb != "delete" or not self.world.in_hand or not self.drained:

@@ -165,6 +165,9 @@ class Check:
     def begun(self) -> None:
         """A planner begins a look."""
 
+    def read(self, digest: Digest) -> None:
+        """A planner reads the newest digest."""
+
     def looked(self, looked: Looked) -> None:
         """A planner has come to the end of its look."""
 
@@ -185,6 +188,7 @@ EVENTS = (
     "joined",
     "started",
     "begun",
+    "read",
     "looked",
     "passed",
 )
@@ -221,6 +225,7 @@ class Checks:
             (world.slurm.on_command, "commanded"),
             (world.bus.on_order, "sent"),
             (world.on_begin, "begun"),
+            (world.bus.on_digest, "read"),
             (world.on_orders, "ordered"),
             (witness.chaos.on_reclaim, "reclaimed"),
         ):
