@@ -1,6 +1,8 @@
 """Alarms: what somebody must look at, sent to one topic."""
 
-from aws_cdk import Duration, Stack
+from collections.abc import Sequence
+
+from aws_cdk import Aws, Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
@@ -169,6 +171,28 @@ class Alarms(Construct):
             above=79.9,
         )
 
+    def watch_head(self, instance_id: str) -> None:
+        """EC2's own checks of the head. One that hangs is rebooted, as a person would do; the host
+        that fails is AWS's: it moves the head to another by itself.
+
+        Source: EC2 user guide, "Simplified automatic recovery"; CloudWatch user guide, "Create
+        alarms to stop, terminate, reboot, or recover an EC2 instance": three minutes for a reboot.
+        """
+        reboot = f"arn:{Aws.PARTITION}:automate:{Stack.of(self).region}:ec2:reboot"
+        self._alarm(
+            "HeadHangs",
+            "the head has not answered EC2 for three minutes, and is rebooted",
+            _check_of(instance_id, "StatusCheckFailed_Instance"),
+            periods=3,
+            does=[reboot],
+        )
+        self._alarm(
+            "HeadHostFails",
+            "the machine below the head fails; AWS moves the head to another",
+            _check_of(instance_id, "StatusCheckFailed_System"),
+            periods=2,
+        )
+
     def _of_cluster(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
         """Powertools adds the dimension `service` to those that the handlers set."""
         return cloudwatch.Metric(
@@ -189,8 +213,11 @@ class Alarms(Construct):
         below: float | None = None,
         periods: int = 1,
         breaching: int | None = None,
+        does: Sequence[str] = (),
     ) -> None:
-        """`breaching`: how many of the periods must, for the alarm to ring; None: all."""
+        """`breaching`: how many of the periods must, for the alarm to ring; None: all. `does`: what
+        CloudWatch does then, beside telling.
+        """
         alarm = cloudwatch.CfnAlarm(
             self,
             name,
@@ -209,7 +236,18 @@ class Alarms(Construct):
             evaluation_periods=periods,
             datapoints_to_alarm=breaching or periods,
             treat_missing_data="notBreaching",
-            alarm_actions=[self.topic.topic_arn],
+            alarm_actions=[self.topic.topic_arn, *does],
             ok_actions=[self.topic.topic_arn],
         )
         self.arns.append(alarm.attr_arn)
+
+
+def _check_of(instance_id: str, name: str) -> cloudwatch.Metric:
+    """A stopped machine has none of these, and that is well."""
+    return cloudwatch.Metric(
+        namespace="AWS/EC2",
+        metric_name=name,
+        dimensions_map={"InstanceId": instance_id},
+        statistic="Maximum",
+        period=MINUTE,
+    )

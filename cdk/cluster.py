@@ -218,6 +218,7 @@ class TidegateCluster(_Parts):
         if source.file.login:
             self._login(source.file, data.storage)
         head_id = self.head.instance.ref
+        self.alarms.watch_head(head_id)
         _tell(
             self,
             {

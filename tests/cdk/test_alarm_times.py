@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from local.cloudwatch import Alarm, Point, State
 from tests import make
 from tests.cdk.alarm_days import BUSY, HOUR_S, Day, Life, failing, looked, quiet
-from tests.cdk.made import Stack
+from tests.cdk.made import Stack, joined
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.ledger import Phase
@@ -181,3 +182,22 @@ def test_nothing_rings_on_a_normal_day(
     assert (
         Day.of(dev, day, lead_s=HOUR_S, ends_s=24 * HOUR_S).rings(more_periods=more_periods) == {}
     )
+
+
+@pytest.mark.parametrize("more_periods", [0, 2])
+def test_a_head_that_hangs_is_rebooted_after_three_minutes_and_one_that_is_stopped_is_not(
+    dev: Stack, more_periods: int
+) -> None:
+    """EC2 publishes its checks each minute, and none of a stopped machine."""
+    alarm = Alarm.of(dev.named("AlarmsHeadHangs", "AWS::CloudWatch::Alarm"), joined)
+
+    def after(*checks: float) -> State:
+        points = [
+            Point(60.0 * minute + 30, alarm.namespace, alarm.metric, alarm.dimensions, (failed,))
+            for minute, failed in enumerate(checks)
+        ]
+        return alarm.state(points, 60.0 * len(checks), before=State.OK, more_periods=more_periods)
+
+    assert after(0, 0, 1, 1, 1) is State.ALARM
+    assert after(0, 1, 0, 1, 1) is State.OK
+    assert after() is State.OK

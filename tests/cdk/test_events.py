@@ -212,12 +212,17 @@ ALARMS = {
     "GpusUnused": ("Tidegate", "GpuUse", 10, 6),
     "LostCapacity": ("Tidegate", "LostNodes", 0, 3),
     "BudgetNearlySpent": ("Tidegate", "BudgetUsed", 79.9, 1),
+    "HeadHangs": ("AWS/EC2", "StatusCheckFailed_Instance", 0, 3),
+    "HeadHostFails": ("AWS/EC2", "StatusCheckFailed_System", 0, 2),
     **{
         f"{function}{metric}": ("AWS/Lambda", metric, 0, 1)
         for function in ("Planner", "Interruption", "Schedule", "Reconcile")
         for metric in ("Errors", "Throttles")
     },
 }
+
+
+REBOOT = ["arn:<AWS::Partition>:automate:us-east-1:ec2:reboot"]
 
 
 def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
@@ -232,7 +237,8 @@ def test_there_are_these_alarms_and_each_reaches_the_topic(dev: Stack):
         compares = "LessThanThreshold" if name == "GpusUnused" else "GreaterThanThreshold"
         assert alarm["ComparisonOperator"] == compares
         assert namespace != "Tidegate" or metric in MINIMAL  # else it would never fire
-        assert [joined(action) for action in alarm["AlarmActions"]] == [topic]
+        does = REBOOT if name == "HeadHangs" else []
+        assert [joined(action) for action in alarm["AlarmActions"]] == [topic, *does]
 
 
 @pytest.mark.parametrize(

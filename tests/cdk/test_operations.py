@@ -28,4 +28,5 @@ def test_alarms_of_this_account_reach_the_topic_and_it_says_when_they_are_over(d
         "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
     }
     for alarm in dev.all("AWS::CloudWatch::Alarm"):
-        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
+        assert alarm["AlarmActions"][0] == {"Ref": topic}
+        assert alarm["OKActions"] == [{"Ref": topic}]
