@@ -1,28 +1,25 @@
 """What whoever plays with the sandbox has at hand: commands, and somebody who answers them."""
 
-import json
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from local.demo.real_stage import HeadDidNotBoot, RealStage
 from local.namespaces import WORLD_DIR
-from local.sandbox.cluster import LATER_MAX_S
+from local.sandbox.answers import REPOSITORY, environment, invoking, later, reclaim
 
 BIN = Path(__file__).parent / "bin"
-REPOSITORY = Path(__file__).parents[2]
 SLURM = (
     *("sbatch", "srun", "salloc", "squeue", "sinfo", "scancel", "scontrol"),
     *("sacct", "sacctmgr", "sprio", "sshare", "sdiag", "sreport"),
 )
 POLL_S = 0.1
 CONSOLE_LINES = 200
-# Beyond that the functions would take the head's last report for too old.
-AT_ONCE_MAX_S = 600.0
 
 
 @dataclass(slots=True)
@@ -52,7 +49,7 @@ class Desk:
         for name in ("as", "aws"):
             shutil.copy(BIN / name, self.folder / "bin" / name)
         self._tell_the_head()
-        self.stage.cloud.invoke_by(self._invoke)
+        self.stage.cloud.invoke_by(invoking(self.stage))
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
         return self
@@ -83,29 +80,7 @@ class Desk:
                 _mount("--bind", str(path), str(self.root / path.relative_to("/")))
 
     def environment(self, outside: Mapping[str, str]) -> dict[str, str]:
-        """Of the shell: the commands, the local cloud, and nobody's own keys."""
-        kept = {k: v for k, v in outside.items() if not k.startswith(("AWS_", "TIDEGATE_"))}
-        return {
-            **kept,
-            "PATH": f"{self.folder / 'bin'}:{outside.get('PATH', '')}",
-            "SANDBOX": str(self.folder),
-            "SANDBOX_USER": "ada",
-            "TIDEGATE_CLUSTER": str(self.stage.cluster_file),
-            "AWS_ENDPOINT_URL": self.stage.cloud.endpoint_url,
-            "AWS_ACCESS_KEY_ID": "local",
-            "AWS_SECRET_ACCESS_KEY": "local",
-            "AWS_REGION": self.stage.file.region,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "HOME": "/shared/home/ada",
-            "PYTHONPATH": str(REPOSITORY),
-        }
-
-    def _invoke(self, function: str, payload: bytes, is_waited_for: bool) -> bytes:
-        run, event = self.stage.router.functions.invoke, json.loads(payload)
-        if is_waited_for:
-            return json.dumps(run(function, event).answer).encode()
-        threading.Thread(target=run, args=(function, event), daemon=True).start()
-        return b""
+        return environment(self.stage, self.folder, "/shared/home/ada", outside)
 
     def _serve(self) -> None:
         while not self._is_over.wait(POLL_S):
@@ -130,33 +105,11 @@ class Desk:
 
     def _answer(self, verb: str, name: str) -> str:
         answers: dict[str, Callable[[str], str]] = {
-            "reclaim": self._reclaim,
+            "reclaim": partial(reclaim, self.stage),
             "console": self._console,
-            "later": self._later,
+            "later": partial(later, self.stage),
         }
         return answers[verb](name) + "\n"
-
-    def _reclaim(self, name: str) -> str:
-        there = self.stage.instances()
-        offering = next((offering for one, offering, _ in there if one == name), None)
-        if offering is None:
-            known = ", ".join(one for one, _, _ in there) or "none"
-            return f"There is no node {name}. There are: {known}"
-        if not offering.endswith("/spot"):
-            return f"{name} is {offering}: EC2 takes back spot nodes only."
-        self.stage.notice(name)
-        seconds = self.stage.file.cluster.timings.spot_notice_s
-        return f"EC2 has told that it takes {name} back in {seconds:g} s."
-
-    def _later(self, minutes: str) -> str:
-        """AWS's clock alone goes on: schedules fire, Slurm's jobs run as before."""
-        seconds = 60.0 * int(minutes) if minutes.isdecimal() else 0.0
-        if not 0.0 < seconds <= AT_ONCE_MAX_S:
-            return f"usage: later MINUTES, from 1 to {AT_ONCE_MAX_S / 60:g}"
-        if self.stage.router.clock.offset_s + seconds > LATER_MAX_S:
-            return f"AWS is {self.stage.router.clock.offset_s / 60:.0f} min ahead: that is the most"
-        self.stage.pass_scheduled(seconds)
-        return f"{minutes} min have passed for AWS: what its schedules do by then is done."
 
     def _console(self, name: str) -> str:
         log = self.stage.world.log_dir / f"{Path(name).name}.log"

@@ -95,6 +95,42 @@ def test_a_newcomers_day_on_a_terminal(tmp_path: Path) -> None:
     assert re.search(r"^i-\w+\r\nGPU 0: local", said, re.MULTILINE), "its node and its GPU"
 
 
+SIMULATED = r"""
+set -e
+sbatch --gres=gpu:t4:1 --wrap 'sleep 60'
+as grace sbatch --gres=gpu:t4:99 --wrap true || echo "grace is refused"
+for _ in $(seq 300); do squeue -h -t R | grep -q i- && break; sleep 0.2; done
+tidegate why 1
+tidegate nodes
+reclaim i-0123
+printf '#!/bin/sh\n#SBATCH --parsable\nsleep 1\n' | sbatch
+scancel 1
+exit 5
+"""
+
+
+def test_without_root_slurm_and_machines_are_simulated() -> None:
+    """Whatever runs on AWS is the product's, deployed, and so are the commands that ask it."""
+    played = subprocess.run(
+        [sys.executable, "-m", "tidegate.cli.main", "sandbox", "--command", SIMULATED],
+        cwd=REPOSITORY,
+        env={**os.environ, "SLURM": "sim"},
+        capture_output=True,
+        text=True,
+        timeout=BOUND_S,
+        check=False,
+    )
+
+    said = played.stdout + played.stderr
+    assert played.returncode == 5, said
+    assert "Slurm and machines are simulated, because SLURM=sim asks for it." in said
+    assert "grace is refused" in said
+    assert re.search(r"^job 1 runs on i-\w+", said, re.MULTILINE)
+    assert re.search(r"^i-\w+ +t4, g4dn.xlarge/us-east-1a/spot", said, re.MULTILINE)
+    assert "There is no node i-0123. There are: i-" in said
+    assert re.search(r"^2$", said, re.MULTILINE)
+
+
 def _read_until(file: int, word: str) -> str:
     """What is said up to the word, or with "" to the end."""
     said, until_s = "", time.monotonic() + BOUND_S

@@ -13,7 +13,7 @@ from tidegate.cli.options import VARIABLE
 EXAMPLES = (
     "Examples: tidegate sandbox; tidegate sandbox --cluster clusters/dev.yaml;"
     " tidegate sandbox --command 'sbatch --gres=gpu:t4:1 --wrap hostname; sleep 9; squeue'."
-    " Exit codes: those of the shell or the command; 2: it cannot run here."
+    " Exit codes: those of the shell or the command; 2: SLURM=real, and it cannot."
 )
 
 
@@ -34,7 +34,9 @@ def sandbox(
         str, typer.Option(metavar="LINE", help="Run this instead of asking for commands.")
     ] = "",
 ) -> None:
-    """Run a cluster on this computer: real Slurm, AWS's part played; nothing of it is left."""
+    """Run a cluster on this computer, AWS's part played; nothing of it is left. Slurm and machines
+    are real where they can be (root, on Linux), else simulated.
+    """
     # It stands beside the package, in the repository: what it takes is nobody's at work.
     if find_spec("local") is None or find_spec("local.sandbox") is None:
         typer.echo(

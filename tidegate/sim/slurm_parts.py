@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.slurm import Job, Node, SetBy, Shape
 
@@ -145,3 +146,19 @@ class SimNode:
             and shape.memory_mib <= self.memory_mib - memory_mib
             and shape.gpus <= self.gpus - gpus
         )
+
+
+def node_of(
+    name: str, shape: InstanceType, features: tuple[str, ...], *, is_gated: bool
+) -> SimNode:
+    """What slurmd -Z registers on an instance of this type; behind a gate it joins drained."""
+    return SimNode(
+        name=name,
+        cpus=shape.vcpus,
+        memory_mib=shape.slurm_memory_mib,
+        gpus=shape.gpus,
+        gpu_type=shape.gpu_type,
+        features=features,
+        weight=1 + shape.gpus,
+        is_drain=is_gated,
+    )

@@ -39,7 +39,7 @@ from tidegate.sim.faults import Acting
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
 from tidegate.sim.slurm import SimSlurm
-from tidegate.sim.slurm_parts import SimNode
+from tidegate.sim.slurm_parts import SimNode, node_of
 
 HEAD_INSTANCE_ID = "i-00000000000000head"
 MIN_PERIOD_S = 1.0  # between two looks of the agent at Slurm
@@ -375,16 +375,9 @@ class SimWorld:
         shape = self.cluster.instance_type(instance.offering.instance_type)
         if not self.compute.is_live(instance.instance_id) or pool is None or shape is None:
             return
-        node = SimNode(
-            name=instance.instance_id,
-            cpus=shape.vcpus,
-            memory_mib=shape.slurm_memory_mib,
-            gpus=shape.gpus,
-            gpu_type=shape.gpu_type,
-            features=pool.features(shape.name, instance.offering.market),
-            weight=1 + shape.gpus,
-            is_drain=instance.launch_id in self._gated,
-        )
+        features = pool.features(shape.name, instance.offering.market)
+        is_gated = instance.launch_id in self._gated
+        node = node_of(instance.instance_id, shape, features, is_gated=is_gated)
         self.slurm.register(self.booted(node))
 
 
