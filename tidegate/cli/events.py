@@ -29,7 +29,8 @@ def events(
 
     from tidegate.cli.live import decisions, told
     from tidegate.cli.shown import encoded, filled
-    from tidegate.core.model.durations import moment, span_s
+    from tidegate.core.explain.repeats import told_once
+    from tidegate.core.model.durations import clock, moment, span_s
     from tidegate.wire.config import load_cluster
 
     back_s = span_s(since)
@@ -43,8 +44,11 @@ def events(
     if output.is_data:
         typer.echo(encoded(found, output))
         return
-    for each in found:
-        line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}"
+    for told_event in told_once(found):
+        each, again = told_event.event, ""
+        if told_event.again:
+            again = f" ({told_event.again} times more until {clock(told_event.last_s)})"
+        line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}{again}"
         typer.echo(filled(line, indent=30, output=output))
     if len(looks) == LOOKS_MAX:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)

@@ -1,0 +1,33 @@
+"""Events that say the same again, as one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidegate.core.explain.history import Event
+
+# What is on its way is decided anew by each look until it is answered or has expired.
+AGAIN_WITHIN_S = 120.0
+
+
+@dataclass(slots=True)
+class Told:
+    """An event, and how often it came again; `last_s`: when for the last time."""
+
+    event: Event
+    last_s: float
+    again: int = 0
+
+
+def told_once(events: Iterable[Event]) -> list[Told]:
+    """The events, oldest first; what comes again within two minutes counts with the first."""
+    found: list[Told] = []
+    latest: dict[object, Told] = {}
+    for each in events:
+        key = (each.kind, each.code, each.jobs, each.nodes, each.pools, each.sentence)
+        known = latest.get(key)
+        if known is None or each.at_s - known.last_s > AGAIN_WITHIN_S:
+            known = latest[key] = Told(each, each.at_s)
+            found.append(known)
+        else:
+            known.again, known.last_s = known.again + 1, each.at_s
+    return found
