@@ -3,6 +3,7 @@
 On the simulated slurmctld and on the real one.
 """
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,16 @@ import pytest
 
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tests.contracts.sim_slurm import SimBench
-from tests.contracts.test_slurm_contract import Bench, bench, fresh_name, job, real_bench, state
+from tests.contracts.test_slurm_contract import (
+    Bench,
+    bench,
+    fresh_name,
+    job,
+    real_bench,
+    running_job,
+    state,
+)
+from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.slurm import Job
 
 __all__ = ["bench", "real_bench"]
@@ -217,3 +227,40 @@ def test_a_requeued_gang_leaves_all_its_nodes_and_starts_only_with_all(bench: Be
     bench.port.start([gang])
     eventually("it runs again", lambda: state(bench, gang) == "RUNNING")
     assert names[0] not in job(bench, gang).node_names
+
+
+def test_jobs_that_end_by_themselves_are_told_with_their_nodes(bench):
+    one, two = sorted((fresh_name(), fresh_name()))
+    bench.join(one, two)
+    both = bench.submit("-N2", "--gres=gpu:t4:4", script="sleep 1")
+    cancelled = running_job_after(bench, both, one)
+    bench.cancel(cancelled)
+
+    found = eventually("it is told", lambda: ends(bench, both))
+
+    assert [(each.node_names, each.is_failed) for each in found] == [((one, two), False)]
+    now_s = bench.clock.now_s() if isinstance(bench, SimBench) else time.time()
+    assert now_s - 60 < found[0].ended_at_s <= now_s
+    assert ends(bench, cancelled) == []
+
+
+def test_a_job_that_fails_is_told_as_failed(real_bench):
+    name = fresh_name()
+    real_bench.join(name)
+    job_id = real_bench.submit("-w", name, script="exit 3")
+    real_bench.port.poke([name])
+
+    found = eventually("it is told", lambda: ends(real_bench, job_id))
+
+    assert [(each.node_names, each.is_failed) for each in found] == [((name,), True)]
+
+
+def ends(bench: Bench, job_id: str) -> list[EndedJob]:
+    return [each for each in bench.port.read().ended if each.job_id == job_id]
+
+
+def running_job_after(bench: Bench, first: str, name: str) -> str:
+    """A job that runs once the first has ended."""
+    bench.port.poke([name])
+    eventually(f"job {first} has ended", lambda: not state(bench, first))
+    return running_job(bench, name)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
-from tidegate.adapters import slurm_queue, slurm_reserved, slurm_text
+from tidegate.adapters import slurm_ended, slurm_queue, slurm_reserved, slurm_text
 from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
@@ -136,6 +136,7 @@ class SlurmCli:
             licences=slurm_text.licences(licences),
             reservations=self._reservations(nodes),
             static_nodes=_static(nodes, known, jobs),
+            ended=slurm_ended.parse(self._ask(slurm_ended.COMMAND), self._unfold) if nodes else (),
         )
 
     def drain(self, names: Sequence[str], reason: str) -> None:

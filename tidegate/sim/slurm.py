@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.drain_reason import OPEN
+from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Association, NodeReservation, Reading, SetBy
 from tidegate.ports import Clock
@@ -14,6 +15,9 @@ from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
 from tidegate.sim.slurm_rows import reading
 from tidegate.sim.slurm_table import NEVER_S, Table
+
+# Source: slurm.conf(5), MinJobAge.
+MIN_JOB_AGE_S = 300.0
 
 type Command = Callable[[str, tuple[str, ...]], None]
 
@@ -38,6 +42,7 @@ class SimSlurm:
     table: Table = field(init=False)
     _number: int = 0
     _read: tuple[int, Reading] | None = None
+    _ended: list[EndedJob] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.table = Table(
@@ -47,6 +52,7 @@ class SimSlurm:
             self.associations,
             self.licences,
         )
+        self.table.on_job_end.append(self._note_end)
 
     @property
     def jobs(self) -> dict[str, SimJob]:
@@ -193,8 +199,18 @@ class SimSlurm:
     def read(self) -> Reading:
         self._must_be_up("read")
         if self._read is None or self._read[0] != self.table.changes:
-            self._read = (self.table.changes, reading(self.table))
+            kept_s = self.table.head_clock.now_s() - MIN_JOB_AGE_S
+            self._ended = [each for each in self._ended if each.ended_at_s > kept_s]
+            found = replace(reading(self.table), ended=tuple(self._ended))
+            self._read = (self.table.changes, found)
         return self._read[1]
+
+    def _note_end(self, job: SimJob) -> None:
+        """What squeue shows of it for a while, with the nodes that it had; to the second."""
+        names = self.table.last_nodes.get(job.job_id)
+        if names and job.state in ("COMPLETED", "FAILED"):
+            at_s = float(int(self.table.head_clock.now_s()))
+            self._ended.append(EndedJob(job.job_id, names, at_s, job.state == "FAILED"))
 
     def drain(self, names: Sequence[str], reason: str) -> None:
         with self._command("drain", names):

@@ -26,6 +26,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "licences": "licences and how many are free",
         "reservations": "Slurm's reservations of nodes",
         "static_nodes": "nodes that jobs ask for by name and that are not Tidegate's",
+        "ended": "jobs that ended in the last minutes",
     },
     "Job": {
         "job_id": "as scontrol takes it: 7, 7_3, or 7 for the rest of an array",
@@ -311,6 +312,12 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "findings": "nodes that software drained lately",
         "stopped_checks": "checks that drained too many nodes, and are believed no more",
         "excused": "nodes that a person's word let go although such a check drained them",
+    },
+    "EndedJob": {
+        "job_id": "as scontrol takes it",
+        "node_names": "nodes that it had",
+        "ended_at_s": "when, epoch seconds on the head's clock",
+        "is_failed": "it failed, by Slurm's word",
     },
     "Finding": {
         "instance_id": "the node",

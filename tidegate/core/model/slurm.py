@@ -5,6 +5,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
+from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
@@ -379,6 +380,7 @@ class Reading:
     """All that one look at Slurm returns.
 
     `static_nodes`: those that pending jobs ask for by name (`-w`) and that are not Tidegate's.
+    `ended`: jobs of the last minutes, for as long as Slurm remembers them.
     """
 
     version: str
@@ -388,3 +390,4 @@ class Reading:
     licences: tuple[Licence, ...] = ()
     reservations: tuple[NodeReservation, ...] = ()
     static_nodes: tuple[str, ...] = ()
+    ended: tuple[EndedJob, ...] = ()
