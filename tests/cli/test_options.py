@@ -31,6 +31,7 @@ NO_OUTPUT = {
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
     *("image plan", "sandbox", "dashboards", "user add", "user remove"),
     *("node hold", "node release"),
+    *(f"rollout {word}" for word in ("pause", "resume", "abort", "finish")),
 }
 
 

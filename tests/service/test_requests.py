@@ -44,7 +44,7 @@ def test_a_place_in_a_reservation_is_asked_for_where_ec2_cannot_sell_another() -
     placed = placement(cluster())
     older = Template("lt-t4", "2", "bb-2")
 
-    request = fleet_request(launch(Market.RESERVED), "test", placed, None, older)
+    request = fleet_request(replace(launch(Market.RESERVED), template=older), "test", placed)
 
     assert request.launch_template_id == "lt-t4/reserved"
 
@@ -55,7 +55,7 @@ def test_the_digest_of_the_template_goes_with_each_instance() -> None:
     older = Template("lt-t4", "2", "bb-2")
 
     newest = fleet_request(launch(), "test", placed)
-    rolled_back = fleet_request(launch(), "test", placed, None, older)
+    rolled_back = fleet_request(replace(launch(), template=older), "test", placed)
 
     assert dict(newest.tags)["tidegate:template"] == "aa-3"
     assert rolled_back.launch_template_version == "2"

@@ -55,6 +55,9 @@ NOT_RUN = {
     "tidegate user": "a head is needed: tests/e2e/test_sandbox.py, tests/boot/test_head.py",
     "tidegate node hold": "a node on a head is needed: tests/cli/test_node_hold.py",
     "tidegate node release": "as above",
+    "tidegate rollout pause": "a roll-out on its way is needed: tests/cli/test_rollout.py",
+    "tidegate rollout abort": "as above",
+    "tidegate rollout finish": "as above",
     "tidegate --install-completion": "it changes the shell of who runs it: tests/cli/test_cli.py",
 }
 

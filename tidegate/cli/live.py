@@ -20,7 +20,7 @@ from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED
 from tidegate.core.explain.overview import AlarmNow
 from tidegate.core.explain.unjudged import Unjudged, is_judged, nobody_judges
 from tidegate.core.explain.verdicts import Verdicts
-from tidegate.core.fleet.templates import chosen
+from tidegate.core.fleet.rollout import on_its_way
 from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.errors import BadConfig, NotAuthorized, TidegateError
@@ -29,6 +29,7 @@ from tidegate.core.model.ledger import Bill, Launch
 from tidegate.core.model.plan import Plan
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
+from tidegate.core.model.rollout import Rollout, RolloutCode
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_of
 from tidegate.core.offers.spend import bill, days_between
@@ -98,8 +99,7 @@ class LiveCluster:
         block = block_of(self.snapshot, offering)
         if template_key(launch, block) not in self.placement.templates:
             return f"{offering.market} of pool {launch.pool} is not deployed yet"
-        template = chosen(self.snapshot, launch.pool)
-        request = fleet_request(launch, self.snapshot.cluster.name, self.placement, block, template)
+        request = fleet_request(launch, self.snapshot.cluster.name, self.placement, block)
         return self.compute.dry_run(request) or "it would be taken"
 
 
@@ -176,17 +176,18 @@ def bills(
 
 @frozen
 class Retried:
-    """Rests that were lifted, how many launches without a good node count no more, and checks
-    that are believed again.
+    """Rests that were lifted, how many launches without a good node count no more, checks that
+    are believed again, and the template that was given up and is tried once more.
     """
 
     lifted: tuple[Resting, ...]
     failures: int
     checks: tuple[str, ...] = ()
+    template: str = ""
 
     @property
     def is_any(self) -> bool:
-        return bool(self.lifted or self.failures or self.checks)
+        return bool(self.lifted or self.failures or self.checks or self.template)
 
 
 def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Retried:
@@ -208,11 +209,36 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
     ledger.lift(*lifted)
     history = next((each for each in view.pool_history if each.pool == pool), PoolHistory(pool))
     stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
-    found = Retried(lifted, len(history.failed), tuple(each.check for each in stops))
-    if found.failures or found.checks:
-        ledger.learn(replace(history, failed=(), stopped_checks=stops))
+    rollout = history.rollout
+    template = rollout.template.digest if rollout and rollout.given_up else ""
+    checks = tuple(each.check for each in stops)
+    found = Retried(lifted, len(history.failed), checks, template)
+    if found.failures or found.checks or found.template:
+        again = None if template else rollout
+        ledger.learn(replace(history, failed=(), stopped_checks=stops, rollout=again))
     if found.is_any:
         planner_bus(file.cluster.name, resources_of(settings), make).look(f"retry of pool {pool}")
+    return found
+
+
+def ask_rollout(
+    file: ClusterFile, pool: str, asks: RolloutCode, clients: Clients | None = None
+) -> Rollout | None:
+    """Note what a person wants of the pool's roll-out, and have it done at once; the roll-out as it
+    was, None: the pool is on none. Errors: as `live`.
+    """
+    make = _clients(file, clients)
+    settings = _settings(file, make)
+    ledger = _ledger(settings, make)
+    known = next((each for each in ledger.view().pool_history if each.pool == pool), None)
+    found = on_its_way(known, placement_of(settings).templates.get(pool)) if known else None
+    if known is None or found is None:
+        return None
+    if not found.given_up:
+        asked = replace(found, asked=asks, by=who(make("sts")))
+        ledger.learn(replace(known, rollout=asked))
+        looks = planner_bus(file.cluster.name, resources_of(settings), make)
+        looks.look(f"{asks} of pool {pool}")
     return found
 
 

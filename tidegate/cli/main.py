@@ -32,6 +32,17 @@ from tidegate.cli.report_command import EXAMPLES as REPORT
 from tidegate.cli.report_command import report
 from tidegate.cli.retry import EXAMPLES as RETRY
 from tidegate.cli.retry import retry
+from tidegate.cli.rollout import (
+    ABORT_EXAMPLES,
+    PAUSE_EXAMPLES,
+    STATUS_EXAMPLES,
+    abort,
+    finish,
+    pause,
+    resume,
+    rollout,
+)
+from tidegate.cli.rollout import status as rollout_status
 from tidegate.cli.sandbox import EXAMPLES as SANDBOX
 from tidegate.cli.sandbox import sandbox
 from tidegate.cli.schedule import EXAMPLES as SCHEDULE
@@ -152,6 +163,12 @@ app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)
 app.command(epilog=RETRY)(retry)
+rollout.command(epilog=STATUS_EXAMPLES, name="status")(rollout_status)
+rollout.command(epilog=PAUSE_EXAMPLES)(pause)
+rollout.command(epilog=PAUSE_EXAMPLES)(resume)
+rollout.command(epilog=ABORT_EXAMPLES)(abort)
+rollout.command(epilog=ABORT_EXAMPLES)(finish)
+app.add_typer(rollout, name="rollout")
 node.command(epilog=HOLD_EXAMPLES)(hold)
 node.command(epilog=RELEASE_EXAMPLES)(release)
 app.add_typer(node, name="node")

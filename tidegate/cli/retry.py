@@ -17,7 +17,7 @@ def retry(
     """Lift the rests of what a pool sells, after what EC2 refused it for was put right.
 
     Checks of node health that are believed no more are believed again: nodes that they have drained
-    until now go.
+    until now go. A template that was given up is rolled out once more.
     """
     from tidegate.cli.live import retried, told
     from tidegate.core.fleet.judge import BOOT_FAILURES
@@ -38,5 +38,7 @@ def retry(
             typer.echo(f"{found.failures} launches that gave no good node count no more")
         for check in found.checks:
             typer.echo(f"the check `{check}` is believed again: nodes that it still drains go")
+        if found.template:
+            typer.echo(f"template {found.template} was given up and is tried once more")
         said = "EC2 is asked at once" if found.is_any else "nothing of it rests"
         typer.echo(f"pool {pool}: {said}")

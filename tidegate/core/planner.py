@@ -39,6 +39,7 @@ from tidegate.core.passes.nodes import (
 from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.resume import keep_beside_silent, requeue_failed
 from tidegate.core.passes.retire import release_outdated, retire
+from tidegate.core.passes.rollout import launches
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
@@ -119,9 +120,8 @@ def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
         actions = (*work.decided, *replacements(snapshot, fleet, launches_max))
         return Plan(_sorted(actions), (), (), (stale,))
     work = considered(snapshot, launches_max)
-    launches = work.launch_builder.launches(str(snapshot.epoch))
     return Plan(
-        _sorted((*work.decided, *owned(launches, work.digest.reading.jobs))),
+        _sorted((*work.decided, *owned(launches(work), work.digest.reading.jobs))),
         tuple(work.queue.served[key] for key in sorted(work.queue.served)),
         tuple(work.queue.unmet[key] for key in sorted(work.queue.unmet)),
         is_cut=work.launch_builder.is_cut,

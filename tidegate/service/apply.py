@@ -7,7 +7,6 @@ transaction before EC2 is asked for anything; a planner that lost that race stop
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 
-from tidegate.core.fleet.templates import chosen
 from tidegate.core.model.ec2 import Refusal, RefusalKind
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import (
@@ -106,7 +105,6 @@ class Applier:
                     cluster.name,
                     self.placement,
                     block_of(snapshot, action.offerings[0]),
-                    chosen(snapshot, action.pool),
                 ),
             )
             for action in actions

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tidegate.core.fleet.templates import in_force, in_use
+from tidegate.core.fleet.templates import in_force, in_use, refused
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.digest import supersedes
 from tidegate.core.model.ec2 import Template
@@ -56,7 +56,10 @@ def observe(
         wanted=calendar.wanted(now_s, view.overrides),
     )
     rests, pool_history = in_force(snapshot, templates), in_use(snapshot)
-    return replace(snapshot, resting=rests, pool_history=pool_history), notes
+    found = replace(
+        snapshot, resting=rests, pool_history=pool_history, refused_templates=refused(snapshot)
+    )
+    return found, notes
 
 
 def _digest(

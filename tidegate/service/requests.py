@@ -44,15 +44,14 @@ def fleet_request(
     cluster: str,
     placement: Placement,
     block: Reservation | None = None,
-    chosen: Template | None = None,
 ) -> FleetRequest:
     """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
 
-    `block`: the capacity block that the launch goes into. `chosen`: the template that the pool
-    uses instead of its newest.
+    `block`: the capacity block that the launch goes into.
     """
     key = template_key(launch, block)
-    template = chosen if chosen and key == launch.pool else placement.templates[key]
+    own = launch.template if key == launch.pool else None
+    template = own or placement.templates[key]
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
     if launch.gated_for:
         tags[GATE_TAG] = "drain"

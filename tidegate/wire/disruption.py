@@ -149,7 +149,7 @@ class DisruptionModel(Section):
 
     roll_back_after: PositiveCount = Field(
         default=_DISRUPTION.roll_back_after,
-        description="failed launches from a new template before the last good one is used again",
+        description="nodes of a new template that are no good before it is given up",
     )
 
     hold_max_nodes: Count = Field(

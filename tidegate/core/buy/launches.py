@@ -1,7 +1,7 @@
 """Launches in the making, within every limit and around resting offerings."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import Place
@@ -10,7 +10,7 @@ from tidegate.core.buy.groups import Slot
 from tidegate.core.buy.pending_launch import PendingLaunch
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering
+from tidegate.core.model.ec2 import OVERRIDES_MAX, Market, Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import bits
@@ -100,11 +100,16 @@ class LaunchBuilder:
         return True
 
     def keep(
-        self, pool: Pool, why: str, instance_type: str = "", markets: Sequence[Market] = ()
+        self,
+        pool: Pool,
+        why: str,
+        instance_type: str = "",
+        markets: Sequence[Market] = (),
+        but: Collection[Offering] = (),
     ) -> bool:
         """Buy the cheapest node of the pool for no job in particular, when there may be one.
 
-        `instance_type`, `markets`: of these only.
+        `instance_type`, `markets`: of these only; `but`: none of these.
         """
         offer_groups = [
             (order, offer_group)
@@ -116,7 +121,7 @@ class LaunchBuilder:
             (order, each.usd_per_hour, each.offering, offer_group, number)
             for order, offer_group in offer_groups
             for number, each in enumerate(offer_group.catalogue.entries)
-            if instance_type in ("", each.instance_type.name)
+            if instance_type in ("", each.instance_type.name) and each.offering not in but
         ]
         for *_, offering, offer_group, number in sorted(entries, key=lambda each: each[:3]):
             mask = 1 << number if instance_type else offer_group.catalogue.all
@@ -226,6 +231,40 @@ class LaunchBuilder:
             for number in range(first, first + count):
                 yield f"new {option.offering.instance_type} {number}"
 
+    def make_from(
+        self,
+        template: Template,
+        pool: str,
+        nodes: int,
+        *,
+        but: frozenset[Offering],
+        has_gangs: bool,
+    ) -> None:
+        """Make up to `nodes` of the pool's new nodes from this template, those for no job first.
+
+        `but`: what rests for it. `has_gangs`: whole gangs too. What is paid for in advance has
+        templates of its own.
+        """
+        ours = [
+            each
+            for each in self._pending_launches
+            if each.offer_group.pool.name == pool and not each.offer_group.market.is_prepaid
+        ]
+        for each in sorted(ours, key=lambda each: (not each.kept, each.count)):
+            if each.offering in but or (each.gated_for and not (has_gangs and each.count <= nodes)):
+                continue
+            part = each
+            if each.count > nodes:
+                if not nodes or self._is_bounded(pool):
+                    return
+                self._pending_launches.append(part := each.split(nodes))
+            part.template, part.but = template, but
+            nodes -= part.count
+
+    def _is_bounded(self, pool: str) -> bool:
+        """No launch more than there are."""
+        return pool in self._bounds or len(self._pending_launches) >= self.launches_max
+
     def launches(self, id_prefix: str) -> tuple[Launch, ...]:
         """The launches collected so far; ids follow from the epoch, so they never repeat.
 
@@ -323,9 +362,9 @@ class LaunchBuilder:
         pool, catalogue = pending.offer_group.pool, pending.offer_group.catalogue
         mask = pending.mask | 1 << pending.number
         found, types = [pending.offering], {pending.number}
-        lossy = self._lossy(pending, mask)
+        lossy, but = self._lossy(pending, mask), {pending.offering, *pending.but}
         for position, (usd, number, offering) in enumerate(catalogue.by_zone()):
-            if offering == pending.offering or not mask >> number & 1 or lossy >> position & 1:
+            if offering in but or not mask >> number & 1 or lossy >> position & 1:
                 continue
             if pending.zone not in ("", offering.zone):
                 continue

@@ -1,10 +1,10 @@
 """A launch in the making, and what EC2 is asked for in the end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidegate.core.demand.demand import Need
-from tidegate.core.model.ec2 import Offering
+from tidegate.core.model.ec2 import Offering, Template
 from tidegate.core.model.ledger import Launch
 from tidegate.core.offers.limits import Load
 from tidegate.core.offers.offers import OfferGroup
@@ -16,7 +16,8 @@ class PendingLaunch:
 
     `each`: what a node of it counts against the limits. `mask`: the entries of the offer group on
     which all its jobs may run, also the fullest of its nodes. `zone` "": any. `needs`: one of each
-    kind of its jobs.
+    kind of its jobs. `template`: what its nodes are made from; None: as all others; `but`: what
+    rests for it.
     """
 
     offer_group: OfferGroup
@@ -32,6 +33,8 @@ class PendingLaunch:
     needs: dict[int, Need] = field(default_factory=dict)
     gangs: list[str] = field(default_factory=list)
     share: int = 0
+    template: Template | None = None
+    but: frozenset[Offering] = frozenset()
 
     @property
     def min_count(self) -> int:
@@ -43,6 +46,14 @@ class PendingLaunch:
         """The price of its first offering."""
         prices = self.offer_group.catalogue.entries[self.number].zones
         return next(usd for usd, offering in prices if offering == self.offering)
+
+    def split(self, nodes: int) -> "PendingLaunch":
+        """Take so many nodes out of it, for the first of its jobs."""
+        jobs = len(self.for_jobs) * nodes // self.count or min(len(self.for_jobs), 1)
+        part = replace(self, count=nodes, for_jobs=self.for_jobs[:jobs])
+        self.count -= nodes
+        self.for_jobs = self.for_jobs[jobs:] or self.for_jobs
+        return part
 
     def launch(self, offerings: tuple[Offering, ...], launch_id: str) -> Launch:
         """What EC2 is asked for, any of these offerings, and the sentence that says why."""
@@ -64,9 +75,14 @@ class PendingLaunch:
             for_jobs=jobs,
             usd_per_hour_each=self.each.usd_per_hour,
             gated_for=self.gated_for,
-            reason=reason + self._relaxed(offerings),
+            reason=reason + self._relaxed(offerings) + self._tried(),
             gangs=tuple(self.gangs) if len(self.gangs) > 1 else (),
+            template=self.template,
         )
+
+    def _tried(self) -> str:
+        made_from = self.template.digest if self.template else ""
+        return f"; made from template {made_from}, which is rolled out" if made_from else ""
 
     def _named(self, jobs: Sequence[str]) -> str:
         named = ", ".join(jobs[:5]) + (f" and {len(jobs) - 5} more" if len(jobs) > 5 else "")

@@ -135,7 +135,7 @@ class Narrator:
                 until_s = action.stuck.until_s or None
                 return self._decision("watch", action, (action.stuck.job_id,), until_s=until_s)
             case Learn():
-                return self._decision("learn", action, pools=(action.pool_history.pool,))
+                return self._decision(action.code, action, pools=(action.pool_history.pool,))
             case _:
                 assert_never(action)
 

@@ -9,7 +9,8 @@ from tidegate.core.fleet.holds import hold_of
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.orphans import orphaned
-from tidegate.core.fleet.templates import Roll, chosen
+from tidegate.core.fleet.rollout import goes_on
+from tidegate.core.fleet.templates import Roll, rollout_of, to_be
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import sentence_of
@@ -164,13 +165,18 @@ def _why_still(work: Work, each: Outdated) -> str:
     pool = each.pool.name
     if any(each.node.name == other.node.name for other in work.departures.replacing):
         return f"a new node of pool {pool} comes first"
-    roll = how_far(work, each)
-    template = chosen(work.snapshot, pool)
+    held = work.fleet.allowance.held(pool, each.reason)
+    roll, found = how_far(work, each), rollout_of(work.snapshot, pool)
+    is_rolled = each.reason is DisruptionReason.DRIFTED and roll is not Roll.PROVEN
+    if found and is_rolled and not (held and roll is Roll.SHARED):
+        goes = "is paused" if found.is_paused else goes_on(found, work.snapshot.now_s)
+        return f"roll-out of template {found.template.digest}: {goes}"
     if roll is Roll.STOPPED:
         return f"new nodes of pool {pool} are no good: nothing is replaced"
+    template = to_be(work.snapshot, pool)
     if roll is not Roll.PROVEN and template:
         return f"a first node made from {template.digest} has to join well before"
-    return work.fleet.allowance.held(pool, each.reason) or "a pending job is about to take it"
+    return held or "a pending job is about to take it"
 
 
 def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:

@@ -1,4 +1,4 @@
-"""What nodes are made from: the newest template, or the last good one when the newest fails."""
+"""What nodes are made from: the last good template, until a newer one has shown that it is good."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,12 +8,21 @@ from tidegate.core.fleet import idle_time
 from tidegate.core.fleet.findings import doubt, with_findings
 from tidegate.core.fleet.judge import Judged, Use, judge
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.rollout import (
+    is_made_from,
+    is_tried,
+    on_its_way,
+    remedy,
+    told,
+    with_rollout,
+)
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import clock
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.plan import Learn
 from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.resting import Resting
+from tidegate.core.model.rollout import Rollout, Step
 from tidegate.core.model.slurm import Reading
 from tidegate.core.model.snapshot import Snapshot
 
@@ -30,19 +39,24 @@ def history_of(snapshot: Snapshot, pool: str) -> PoolHistory:
     return PoolHistory(pool)
 
 
-def chosen(snapshot: Snapshot, pool: str) -> Template | None:
-    """What new nodes of the pool are made from; None: as the stack says.
+def rollout_of(snapshot: Snapshot, pool: str) -> Rollout | None:
+    """The pool's way from its last good template to the newest; None: it is not on one."""
+    return on_its_way(history_of(snapshot, pool), newest(snapshot, pool))
 
-    After its pool's threshold of failed launches the last good template is used again.
+
+def chosen(snapshot: Snapshot, pool: str) -> Template | None:
+    """What new nodes of the pool are made from, but for those by which a roll-out tries a newer
+    template; None: as the stack says.
     """
-    template, pool_history = newest(snapshot, pool), history_of(snapshot, pool)
-    if template is None or not pool_history.failed or not template.digest:
-        return template
-    found = snapshot.cluster.pool(pool)
-    if found is None:
-        return template
-    is_bad = pool_history.failures(template) >= found.disruption.roll_back_after
-    return pool_history.good if is_bad and pool_history.good else template
+    if rollout_of(snapshot, pool) is None:
+        return newest(snapshot, pool)
+    return history_of(snapshot, pool).good
+
+
+def to_be(snapshot: Snapshot, pool: str) -> Template | None:
+    """What all nodes of the pool are to be made from in the end; None: as the stack says."""
+    rollout = rollout_of(snapshot, pool)
+    return chosen(snapshot, pool) if rollout and rollout.given_up else newest(snapshot, pool)
 
 
 def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Resting, ...]:
@@ -64,6 +78,17 @@ def in_force(snapshot: Snapshot, templates: Mapping[str, Template]) -> tuple[Res
     )
 
 
+def refused(snapshot: Snapshot) -> tuple[Resting, ...]:
+    """The rests of templates that roll-outs try: they keep no other launch of their pools."""
+    tried = {
+        (pool.name, name)
+        for pool in snapshot.cluster.pools
+        if (rollout := rollout_of(snapshot, pool.name))
+        for name in (rollout.template.name, rollout.template.digest)
+    }
+    return tuple(each for each in snapshot.resting if (each.pool, each.template) in tried)
+
+
 def in_use(snapshot: Snapshot) -> tuple[PoolHistory, ...]:
     """What was learnt, without failures of templates that their pools do not use any more."""
     return tuple(_in_use(each, snapshot) for each in snapshot.pool_history)
@@ -83,16 +108,21 @@ class Roll(Enum):
     """How far a pool may replace nodes that are made from another template."""
 
     PROVEN = auto()  # a node made from it has joined well
+    SHARED = auto()  # its first nodes are good: every tenth node may go for it
     TRIED = auto()  # a first node is on its way
     UNTRIED = auto()  # a first node has to show that it is good
-    STOPPED = auto()  # nodes made from it fail, and no good template is known
+    STOPPED = auto()  # nodes made from it fail and no good template is known, or it is paused
 
 
 def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
     """Errors: none; a pool without a known template has nothing to roll."""
-    template, pool_history = chosen(snapshot, pool.name), history_of(snapshot, pool.name)
+    template, pool_history = to_be(snapshot, pool.name), history_of(snapshot, pool.name)
     if template is None:
         return Roll.STOPPED
+    rollout = rollout_of(snapshot, pool.name)
+    if rollout and not rollout.given_up:
+        members = [each.member for each in judged if each.member.pool == pool.name]
+        return _roll_out(rollout, snapshot, members)
     failures = pool_history.failures(template)
     if failures >= pool.disruption.roll_back_after:
         return Roll.STOPPED
@@ -108,6 +138,14 @@ def roll(snapshot: Snapshot, pool: Pool, judged: Iterable[Judged]) -> Roll:
     return Roll.TRIED if is_tried else Roll.UNTRIED
 
 
+def _roll_out(rollout: Rollout, snapshot: Snapshot, ours: Sequence[Member]) -> Roll:
+    if rollout.is_paused:
+        return Roll.STOPPED
+    if rollout.step is Step.TENTH:
+        return Roll.SHARED
+    return Roll.TRIED if is_tried(rollout, snapshot, ours) else Roll.UNTRIED
+
+
 def troubles(snapshot: Snapshot) -> Iterator[str]:
     """What people should know of launches that give no good node."""
     for pool in snapshot.cluster.pools:
@@ -117,20 +155,20 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
             failures = len(pool_history.recent(snapshot.now_s))
             said = f"the last {failures} launches gave no good node"
             yield f"pool {pool.name}: {said}, nothing is bought until {clock(until_s)}"
-        used, failures = chosen(snapshot, pool.name), 0
-        if template and template.digest:
-            failures = pool_history.failures(template)
-        if template and used and used != template:
-            said = f"template {template.digest} gave no good node in {failures} launches"
-            yield f"pool {pool.name}: {said}, nodes come from {used.digest} again"
-        elif template and failures:
+        rollout = rollout_of(snapshot, pool.name)
+        if rollout and pool_history.good and rollout.is_stopped:
+            name, good = rollout.template.digest, pool_history.good.digest
+            said = "is paused" if rollout.is_paused else f"is given up: {rollout.said}"
+            does = remedy(pool.name, rollout)
+            yield f"pool {pool.name}: template {name} {said}; nodes come from {good}; {does}"
+        elif template and template.digest and (failures := pool_history.failures(template)):
             said = f"template {template.digest} gave no good node in {failures} launches"
             yield f"pool {pool.name}: {said}, nothing is replaced by it"
 
 
 def drifted(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
     """What tells why a node is not what its pool makes now; None: nobody knows what that is."""
-    template = chosen(snapshot, pool.name)
+    template = to_be(snapshot, pool.name)
     if template is None or not template.digest:
         return None
     digest = template.digest
@@ -142,6 +180,16 @@ def drifted(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
         return f"drifted: made from template {made_from}, pool {pool.name} has {digest} now"
 
     return why
+
+
+def given_up(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
+    """What tells which nodes are made from a template that was given up; None: none was."""
+    rollout = rollout_of(snapshot, pool.name)
+    if rollout is None or not rollout.given_up:
+        return None
+    name, why = rollout.template.digest, rollout.said
+    said = f"made from template {name}, which is given up: {why}"
+    return lambda judged: said if is_made_from(judged.member, rollout) else ""
 
 
 def is_to_blame(judged: Judged, snapshot: Snapshot) -> bool:
@@ -162,14 +210,15 @@ def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
     for pool in snapshot.cluster.pools:
         before = history_of(snapshot, pool.name)
         ours = [each for each in fleet if each.pool == pool.name]
+        its_news = [each for each in news if each.member.pool == pool.name]
         after = with_findings(before, ours, snapshot)
-        for each in news:
-            if each.member.pool == pool.name:
-                after = _after(after, each, snapshot)
+        for each in its_news:
+            after = _after(after, each, snapshot)
+        after = with_rollout(after, newest(snapshot, pool.name), ours, snapshot, its_news)
         if pool.is_idle_auto and snapshot.digest:
             after = _after_use(after, pool, snapshot, snapshot.digest.reading)
         if after != before:
-            found.append(Learn(after, _told(before, after)))
+            found.append(_learn(before, after))
     return tuple(found)
 
 
@@ -208,6 +257,12 @@ def _after_use(
         ),
         freed_at_s=idle_time.newest(pool_history.freed_at_s, idle_time.frees(reading.nodes, ours)),
     )
+
+
+def _learn(before: PoolHistory, after: PoolHistory) -> Learn:
+    if rolled := told(before, after):
+        return Learn(after, f"pool {after.pool}: {rolled[1]}", rolled[0])
+    return Learn(after, _told(before, after))
 
 
 def _told(before: PoolHistory, after: PoolHistory) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import IntEnum, StrEnum
 
 from tidegate.core.model.drain_reason import MARK, DrainCode, DrainReason, read
-from tidegate.core.model.ec2 import FleetRequest, Offering
+from tidegate.core.model.ec2 import FleetRequest, Offering, Template
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import PendingOrder
 
@@ -200,6 +200,7 @@ class Launch:
     `gated_for` names the gang whose members join drained until all are there ("": open), the first
     of `gangs` where equal ones share it. `usd_per_hour_each`: of the dearest offering, by which
     limits are debited. `account`, `user`: of the first of `for_jobs`, whose account pays.
+    `template`: what its nodes are made from; None: as the stack says.
     """
 
     launch_id: str
@@ -214,6 +215,7 @@ class Launch:
     account: str = ""
     user: str = ""
     gangs: tuple[str, ...] = ()
+    template: Template | None = None
 
 
 class LaunchStatus(StrEnum):

@@ -101,10 +101,11 @@ class Watch:
 
 @frozen
 class Learn:
-    """Remember how launches of a pool fare."""
+    """Remember how launches of a pool fare. `code`: what that decides."""
 
     pool_history: PoolHistory
     reason: str
+    code: str = "learn"
 
 
 type Action = Launch | Resume | Send | Terminate | Mark | Reprice | Adopt | Rest | Watch | Learn

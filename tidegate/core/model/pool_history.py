@@ -5,6 +5,7 @@ from dataclasses import replace
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.finding import Finding, StoppedCheck
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.rollout import Rollout
 
 # Half an hour; so many launches whose nodes all fail may fall into it.
 BREAKER_S = 1800.0
@@ -61,12 +62,14 @@ class PoolHistory:
 
     `failed`: the newest failures; those of a template are forgotten when a node made from it
     joins well. `joined_at_s`: when a node last joined well while failures were known.
-    `good`: the template of the last node that joined well. `taken_at_s`, `freed_at_s`: when jobs
-    came for nodes and when nodes became free lately, of a pool whose idle time follows them.
-    `arrivals`: of each type of node that jobs came for, where waiting has a price; `newest_job`:
-    the highest number of a job that is counted there. `findings`: nodes that software drained
-    lately; `stopped_checks`: checks that drained too many, and are believed no more; `excused`:
-    nodes that a person's word let go although such a check drained them.
+    `good`: the template that all nodes may be made from; `rollout`: the pool's way to a newer one,
+    which has to show first that it is good; None: nothing was deployed since.
+    `taken_at_s`, `freed_at_s`: when jobs came for nodes and when nodes became free lately, of a
+    pool whose idle time follows them. `arrivals`: of each type of node that jobs came for, where
+    waiting has a price; `newest_job`: the highest number of a job that is counted there.
+    `findings`: nodes that software drained lately; `stopped_checks`: checks that drained too many,
+    and are believed no more; `excused`: nodes that a person's word let go although such a check
+    drained them.
     """
 
     pool: str
@@ -80,6 +83,7 @@ class PoolHistory:
     findings: tuple[Finding, ...] = ()
     stopped_checks: tuple[StoppedCheck, ...] = ()
     excused: tuple[str, ...] = ()
+    rollout: Rollout | None = None
 
     def failures(self, template: Template) -> int:
         return sum(each.template == template.digest for each in self.failed)
@@ -110,12 +114,16 @@ class PoolHistory:
         return replace(self, failed=(*self.failed, failed)[-FAILED_MAX:])
 
     def after_join(self, made_from: str, newest: Template | None, now_s: float) -> "PoolHistory":
-        """A node joined well. `made_from`: the digest of its template."""
+        """A node joined well. `made_from`: the digest of its template.
+
+        The first template of all is good at once; a later one by its roll-out.
+        """
         found = self
         if made_from:
             left = tuple(each for each in self.failed if each.template != made_from)
             is_newest = newest is not None and newest.digest == made_from
-            good = newest if is_newest else self.good
+            is_known = self.good is None or self.good.digest == made_from
+            good = newest if is_newest and is_known else self.good
             if (left, good) != (self.failed, self.good):
                 found = replace(self, failed=left, good=good)
         return replace(found, joined_at_s=now_s) if found.recent(now_s) else found

@@ -34,6 +34,7 @@ class Snapshot:
     `losses`: of nodes that AWS took back and that have ended, by month.
     `seen_market`: what EC2 asks now; the cluster's prices are those already.
     `templates`: what new nodes of each pool are made from, by the deployed stack.
+    `refused_templates`: what EC2 said of those that their pools do not use for all nodes yet.
     """
 
     now_s: float
@@ -52,6 +53,7 @@ class Snapshot:
     templates: tuple[tuple[str, Template], ...] = ()
     pool_history: tuple[PoolHistory, ...] = ()
     seen_market: SeenMarket = NEVER_SEEN
+    refused_templates: tuple[Resting, ...] = ()
 
     @property
     def in_doubt(self) -> list[LaunchRecord]:

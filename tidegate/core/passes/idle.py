@@ -17,6 +17,7 @@ from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.retire import above_minimum, least_nodes
+from tidegate.core.passes.rollout import resting
 from tidegate.core.passes.spares import Ready
 from tidegate.core.passes.work import Work
 
@@ -46,7 +47,7 @@ def keep_warm(work: Work) -> None:
         if pool.name in work.departures.tries and not work.launch_builder.num_nodes(pool.name):
             waits = work.departures.tries[pool.name]
             why = f"the first node of its new template, before others go ({waits.why})"
-            bought += _buy(work, pool, 1, why)
+            bought += work.launch_builder.keep(pool, why, but=resting(work, pool))
         num_idle = sum(each.judged.member.is_idle for each in going)
         lacking = pool.headroom_nodes + num_idle - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")

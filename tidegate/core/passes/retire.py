@@ -1,10 +1,11 @@
 """Nodes that have had their time: which leave now, and what comes before them.
 
-The order is written down: unhealthy (`nodes.order_out`), expired, drifted, empty (`idle`). Each
-is under the budgets of its pool, the oldest node first. A busy node is drained and waited for,
-an idle one released. Where a pool keeps a minimum the new node comes before the old one goes; the
-old one goes first where a reservation or a limit leaves no room for both. Nodes that are made from
-another template wait until a first node of the new one has joined well.
+The order is written down: unhealthy (`nodes.order_out`, and here what is made from a template that
+was given up), expired, drifted, empty (`idle`). Each is under the budgets of its pool, the oldest
+node first. A busy node is drained and waited for, an idle one released. Where a pool keeps a
+minimum the new node comes before the old one goes; the old one goes first where a reservation or a
+limit leaves no room for both. Nodes that are made from another template wait for what the pool's
+roll-out allows.
 """
 
 from collections import Counter
@@ -14,7 +15,7 @@ from dataclasses import replace
 from tidegate.core.buy.bins import BinKind
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.judge import Judged, Use
-from tidegate.core.fleet.templates import Roll, drifted, history_of, roll
+from tidegate.core.fleet.templates import Roll, drifted, given_up, history_of, roll
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import span
@@ -23,6 +24,7 @@ from tidegate.core.model.plan import Action
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.passes.departures import Outdated
+from tidegate.core.passes.rollout import share_left
 from tidegate.core.passes.work import Work
 
 type Find = Callable[[Pool, Snapshot], Callable[[Judged], str] | None]
@@ -38,6 +40,7 @@ def expired(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
 
 
 PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
+    (DisruptionReason.UNHEALTHY, given_up),
     (DisruptionReason.EXPIRED, expired),
     (DisruptionReason.DRIFTED, drifted),
 )
@@ -57,14 +60,16 @@ def retire(work: Work) -> Iterator[Action]:
     joined = Counter(
         bin.pool for bin in work.bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
     )
+    shares = {pool.name: share_left(work, pool) for pool in work.snapshot.cluster.pools}
     for each in found:
         pool = each.pool
-        roll_is = how_far(work, each)
-        if roll_is is not Roll.PROVEN and not (roll_is is Roll.UNTRIED and _try(work, each)):
+        if not _may_go(work, each, shares):
             continue
         if not work.fleet.allowance.take(pool.name, each.node.name, each.reason):
             continue
-        if each.judged.member.is_idle:
+        if each.reason is DisruptionReason.UNHEALTHY:
+            yield from _go(work, each)  # the pool is better without it than with it
+        elif each.judged.member.is_idle:
             work.departures.idle.append(each)
         elif joined[pool.name] > least_nodes(work, pool):
             joined[pool.name] -= 1
@@ -73,10 +78,28 @@ def retire(work: Work) -> Iterator[Action]:
             yield from _replace(work, each)
 
 
+def _may_go(work: Work, each: Outdated, shares: dict[str, int]) -> bool:
+    """Whether the nodes that come now are good enough. `shares`: how many nodes of each pool may
+    go for a roll-out that has come to its share.
+    """
+    match how_far(work, each):
+        case Roll.PROVEN:
+            return True
+        case Roll.SHARED:
+            shares[each.pool.name] -= 1
+            return shares[each.pool.name] >= 0
+        case Roll.UNTRIED:
+            return _try(work, each)
+        case _:
+            return False
+
+
 def how_far(work: Work, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
         return roll(work.snapshot, each.pool, work.fleet.judged)
+    if each.reason is DisruptionReason.UNHEALTHY:
+        return Roll.PROVEN
     pool_history = history_of(work.snapshot, each.pool.name)
     return Roll.STOPPED if pool_history.recent(work.snapshot.now_s) else Roll.PROVEN
 

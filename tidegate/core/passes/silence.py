@@ -9,6 +9,7 @@ from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.doubt import count_doubt
 from tidegate.core.passes.nodes import judge_nodes
+from tidegate.core.passes.rollout import from_templates
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.work import Work, after
 
@@ -32,7 +33,8 @@ def replacements(
     work = after((count_doubt, judge_nodes, serve_queue), Work(seen, launches_max, fleet))
     lost = {job.job_id: len(taken & set(job.node_names)) for job in jobs}
     launches = work.launch_builder.launches(str(snapshot.epoch))
-    return tuple(owned([each for each in launches if each.count <= _lost(each, lost)], jobs))
+    few = [each for each in launches if each.count <= _lost(each, lost)]
+    return tuple(from_templates(owned(few, jobs), snapshot))
 
 
 def _lost(launch: Launch, lost: Mapping[str, int]) -> int:

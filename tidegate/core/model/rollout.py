@@ -1,0 +1,127 @@
+"""How far a pool has gone over to a new template, and what its nodes have shown until now."""
+
+from dataclasses import replace
+from enum import StrEnum
+from math import comb
+
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.frozen import frozen
+
+# How many nodes a bad template may touch: one could be a bad machine, two are the template's
+# fault (three failures in 1,000 node-days are published, arXiv 2605.09370).
+CANARIES_MAX = 2
+
+# After the first nodes this part of a pool, in percent.
+SHARE_PERCENT = 10
+
+# A step is over after so long with a node that has joined well, the first one also after so many
+# jobs that ended there.
+WATCHED_S = 600.0
+WATCHED_JOBS = 5
+
+# Jobs fail of themselves too. Beside what ended on other nodes meanwhile, one failed job and
+# nineteen good ones are assumed; a difference counts that chance gives less often than this.
+ASSUMED_ENDED, ASSUMED_FAILED = 20, 1
+CHANCE = 0.01
+
+
+class Step(StrEnum):
+    """How many nodes may be made from the new template."""
+
+    CANARY = "canary"  # one, then two
+    TENTH = "tenth"  # every tenth; after it all
+
+
+class RolloutCode(StrEnum):
+    """What a look or a person has decided about a roll-out."""
+
+    BEGUN = "rollout-begun"
+    SEEN = "rollout-seen"  # its nodes or jobs have shown something, and it goes on as it is
+    TENTH = "rollout-tenth"
+    DONE = "rollout-done"
+    BAD_NODES = "rollout-bad-nodes"  # given up: nodes did not join well, or became unhealthy
+    BAD_JOBS = "rollout-bad-jobs"  # given up: jobs fail there more often than elsewhere
+    NOT_SOLD = "rollout-not-sold"  # given up: EC2 refuses the template itself
+    ABORTED = "rollout-aborted"  # given up: by a person's word
+    PAUSED = "rollout-paused"
+    RESUMED = "rollout-resumed"
+    NO_WAY_BACK = "rollout-no-way-back"  # the last good template cannot be launched any more
+
+
+@frozen
+class Tally:
+    """Jobs that ended, and how many of them failed."""
+
+    ended: int = 0
+    failed: int = 0
+
+    def plus(self, *, failed: bool) -> "Tally":
+        return Tally(self.ended + 1, self.failed + failed)
+
+
+@frozen
+class Rollout:
+    """A pool on its way from its last good template to `template`.
+
+    `step_since_s`: since when a node made from it has been well in this step; None: none has
+    joined. `tried`: the first nodes that joined or failed, `bad`: nodes that are no good. `jobs`:
+    what ended on its nodes, `jobs_beside`: on the pool's others; `counted_until_s`: ends until
+    then, on the head's clock, are in these. `given_up`: why no node is made from it any more, None:
+    it goes on; `said`: that in words, or the last trouble. `asked`, `by`: what a person wants, and
+    who; the next plan does it.
+    """
+
+    template: Template
+    since_s: float
+    step: Step = Step.CANARY
+    step_since_s: float | None = None
+    tried: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+    jobs: Tally = Tally()
+    jobs_beside: Tally = Tally()
+    counted_until_s: float = 0.0
+    given_up: RolloutCode | None = None
+    said: str = ""
+    is_paused: bool = False
+    asked: RolloutCode | None = None
+    by: str = ""
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.is_paused or self.given_up is not None
+
+    def most(self, pool_nodes: int) -> int:
+        """How many nodes may be made from it, in a pool of so many."""
+        if self.step is Step.CANARY:
+            return CANARIES_MAX if self.tried else 1
+        return max(CANARIES_MAX, -(-pool_nodes * SHARE_PERCENT // 100))
+
+    def giving_up(self, why: RolloutCode, said: str) -> "Rollout":
+        return replace(self, given_up=why, said=said, is_paused=False)
+
+    def obeying(self) -> "Rollout":
+        """With what a person has asked done."""
+        done = replace(self, asked=None)
+        match self.asked:
+            case RolloutCode.ABORTED:
+                return done.giving_up(RolloutCode.ABORTED, f"by the word of {self.by}")
+            case RolloutCode.PAUSED | RolloutCode.RESUMED:
+                return replace(done, is_paused=self.asked is RolloutCode.PAUSED)
+            case _:
+                return done
+
+
+def fails_more(there: Tally, beside: Tally) -> bool:
+    """Whether jobs fail more often there than beside it, by more than chance gives.
+
+    Fisher's exact test, one-sided: of all these jobs so many failed; how likely is it that so
+    many of them, or more, ended there?
+    """
+    ended = there.ended + beside.ended + ASSUMED_ENDED
+    failed = there.failed + beside.failed + ASSUMED_FAILED
+    most = min(there.ended, failed)
+    ways = sum(
+        comb(failed, here) * comb(ended - failed, there.ended - here)
+        for here in range(there.failed, most + 1)
+    )
+    return there.failed > 0 and ways < CHANCE * comb(ended, there.ended)
