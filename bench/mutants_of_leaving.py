@@ -70,6 +70,35 @@ FAULTS_OF_LEAVING = (
             "    return Roll.UNTRIED",
         ),
     ),
+    mutant(
+        "as many nodes as are bought are made from what was deployed last",
+        (
+            "core/fleet/rollout.py",
+            "    return max(rollout.most(pool_nodes) - used, 0)",
+            "    return pool_nodes",
+        ),
+    ),
+    mutant(
+        "what was deployed last needs to show nothing",
+        (
+            "core/fleet/templates.py",
+            "    return on_its_way(history_of(snapshot, pool), newest(snapshot, pool))",
+            "    return None",
+        ),
+    ),
+    mutant(
+        "first nodes that failed are forgotten",
+        (
+            "core/fleet/rollout.py",
+            "        tried = tuple(sorted({*tried, *booted, *sick}))",
+            "        tried = tuple(sorted(booted))",
+        ),
+        (
+            "core/fleet/rollout.py",
+            "    if len(rollout.bad) >= most:",
+            "    if False:",
+        ),
+    ),
     # -- spending ----------------------------------------------------------------------------
     mutant(
         "what living nodes cost is not counted as spent",

@@ -53,7 +53,7 @@ LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
 # Faults that came later: drawn by themselves they leave the worlds of all seeds as they were.
-DRAWN_APART = {"strangers": 0.5, "sick": 0.15, "gpu": 0.25, "places": 0.25}
+DRAWN_APART = {"strangers": 0.5, "sick": 0.15, "gpu": 0.25, "places": 0.25, "image": 0.25}
 
 
 def stream(seed: int, name: str) -> Random:
@@ -294,9 +294,12 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     seed, until_s = calm.seed, calm.safety_s
     every = {o for pool in calm.cluster.pools for _, o in pool.offerings()}
     offerings = sorted(each for each in every if not each.market.is_prepaid)
-    quota = stream(seed, "quota")
+    quota, deploys_at_s = stream(seed, "quota"), calm.deploys_at_s
+    if "image" in faults and deploys_at_s is None:
+        deploys_at_s = stream(seed, "image").uniform(0.2, 0.6) * until_s
     return replace(
         calm,
+        deploys_at_s=deploys_at_s,
         faults=faults,
         rates=_rates(seed, faults),
         shortages=_shortages(stream(seed, "shortage"), offerings, until_s)

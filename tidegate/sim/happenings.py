@@ -18,6 +18,7 @@ from tidegate.core.model.slurm import SetBy
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
+from tidegate.sim.image import DEPLOYED, MENDED, spoil_image
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
 from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
@@ -71,7 +72,7 @@ class Happenings:
         for each in options.operator:
             self._at(each.at_s, persons[each.kind], each)
         if options.deploys_at_s is not None:
-            self._at(options.deploys_at_s, self.chaos.world.deploy, "two-2")
+            self._at(options.deploys_at_s, self.chaos.world.deploy, DEPLOYED)
         for reservation in options.cluster.reservations:
             if reservation.starts_at_s > START_S:
                 of = self.chaos.world.compute
@@ -83,6 +84,8 @@ class Happenings:
         self._reconcile()
         if "places" in options.faults:
             spoil_a_place(self.chaos)
+        if "image" in options.faults:
+            spoil_image(self.chaos)
         if options.faults & {"sick", "places", "gpu"}:
             believe_again(self.chaos)
         if options.calendar:
@@ -99,6 +102,8 @@ class Happenings:
         world.head.crashed_until_s = min(world.head.crashed_until_s, world.clock.now_s())
         self._slurm_returns()
         self._right_clock()
+        if "image" in self.chaos.options.faults:
+            world.deploy(MENDED)
 
     def _at[T](self, after_s: float, happen: Callable[[T], None], what: T) -> None:
         self.chaos.world.at(START_S + after_s, lambda: happen(what))

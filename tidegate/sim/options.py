@@ -41,6 +41,7 @@ FAULTS = {
     "sick": "a health check errs, or Slurm drains a node where an epilog or a task failed",
     "gpu": "a GPU fails on a node of a job of several nodes, maybe of the same one again and again",
     "places": "GPUs fail: of what is bought first nearly all, of other nodes some",
+    "image": "what is deployed makes nodes that do not boot, have no GPU, or fail every job",
 }
 
 DRAINED_BY_SLURM = ("Epilog error", "Prolog error", "batch job complete failure")

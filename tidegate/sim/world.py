@@ -387,6 +387,6 @@ def _placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     keys += [block_key(pool.name, e.id) for pool in cluster.pools for e in cluster.blocks(pool)]
     keys += [reserved_key(pool.name) for pool in cluster.pools if Market.RESERVED in pool.markets]
     return Placement(
-        {key: Template(f"lt-{key}", "1", digest) for key in keys},
+        {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},
         {zone: f"subnet-{zone}" for zone in zones},
     )

@@ -48,6 +48,7 @@ from tidegate.sim.checks.resting import (
     RestingNotTried,
 )
 from tidegate.sim.checks.resume import FaultsBounded, GoodNodesServe, LostNodesReplacedAtOnce
+from tidegate.sim.checks.rollout import BadImagesTouchTwo
 from tidegate.sim.checks.sickness import LiarsCostTheirShare, SickNeedsWait, SickPlacesLast
 from tidegate.sim.checks.where import NothingForBoundJobs, NothingOnClosed
 from tidegate.sim.checks.witness import Broken, Check, Witness
@@ -104,6 +105,7 @@ CHECKS: tuple[type[Check], ...] = (
     BudgetsHold,
     OldNodesGo,
     OneFirstNode,
+    BadImagesTouchTwo,
     HeadGoesLast,
 )
 

@@ -1,0 +1,63 @@
+"""An image that makes bad nodes, deployed within a story; and the mended one after it."""
+
+from dataclasses import replace
+
+from tidegate.core.model.ec2 import Instance
+from tidegate.sim.chaos import DEAD_MAN_S, HEALTH_GATE_S, NEVER_S, Chaos
+from tidegate.sim.draw import stream
+from tidegate.sim.slurm_parts import SimJob, SimNode
+
+# What the deployment of a story makes nodes from, and the one after a bad image.
+DEPLOYED, MENDED = "two-2", "three-3"
+
+DOES_NOT_BOOT, HAS_NO_GPU, FAILS_JOBS = "does not boot", "has no GPU", "fails jobs"
+FAILS_AFTER_S = 2.0
+
+
+def bad_image(chaos: Chaos) -> str:
+    """What is wrong with what this story deploys; "": nothing."""
+    if "image" not in chaos.options.faults:
+        return ""
+    kinds = (DOES_NOT_BOOT, HAS_NO_GPU, FAILS_JOBS)
+    return stream(chaos.options.seed, "image kind").choice(kinds)
+
+
+def spoil_image(chaos: Chaos) -> None:
+    """From now on whatever is made from the deployed template is bad, as long as faults come."""
+    world, kind = chaos.world, bad_image(chaos)
+    boots, boot_well = world.boot_s, world.booted
+
+    def is_bad(name: str) -> bool:
+        return world.compute.everything[name].template == DEPLOYED and not chaos.is_over
+
+    def boot_s(instance: Instance) -> float:
+        usual_s, name = boots(instance), instance.instance_id
+        if kind != DOES_NOT_BOOT or not is_bad(name):
+            return usual_s
+        chaos.note("image")
+        off_s = HEALTH_GATE_S
+        if stream(chaos.options.seed, f"image {name}").random() < 0.5:
+            off_s = world.cluster.timings.boot_bound_s + DEAD_MAN_S
+        world.at(world.clock.now_s() + off_s, lambda: world.compute.end(name))
+        return NEVER_S
+
+    def booted(node: SimNode) -> SimNode:
+        found = boot_well(node)
+        if kind != HAS_NO_GPU or not is_bad(node.name):
+            return found
+        chaos.note("image")
+        return replace(found, gpus=0, memory_mib=node.memory_mib // 2)
+
+    def started(job: SimJob) -> None:
+        if kind == FAILS_JOBS and any(map(is_bad, job.node_names)):
+            chaos.note("image")
+            run = job.starts
+            world.at(world.clock.now_s() + FAILS_AFTER_S, lambda: _fail(chaos, job, run))
+
+    world.boot_s, world.booted = boot_s, booted
+    world.slurm.table.on_start.append(started)
+
+
+def _fail(chaos: Chaos, job: SimJob, run: int) -> None:
+    if chaos.world.slurm.is_up and job.state == "RUNNING" and job.starts == run:
+        chaos.world.slurm.table.end(job, "FAILED")
