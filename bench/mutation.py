@@ -31,11 +31,12 @@ _OF_CORE = (
     *("offers/loss", "offers/market", "offers/limits", "offers/offers", "offers/catalogue"),
     *("offers/cost", "offers/reservations", "demand/accounting", "demand/demand", "demand/where"),
     *("interruption/policy", "interruption/loss", "interruption/save", "fleet/judge"),
-    *("fleet/members", "fleet/arrivals", "fleet/templates", "buy/bins", "buy/blueprint"),
+    *("fleet/members", "fleet/arrivals", "fleet/templates", "fleet/rollout", "model/rollout"),
+    *("buy/bins", "buy/blueprint"),
     *("buy/fillers", "buy/launches", "buy/steering", "passes/doubt", "passes/freeing"),
     *("passes/futile", "passes/gangs", "passes/idle", "passes/kinds", "passes/nodes"),
-    *("passes/queue", "passes/retire", "passes/serve", "passes/sickness", "passes/silence"),
-    *("passes/steer", "passes/vain", "planner"),
+    *("passes/queue", "passes/retire", "passes/rollout", "passes/serve", "passes/sickness"),
+    *("passes/silence", "passes/steer", "passes/vain", "planner"),
 )
 # What core decides for the service alone is seen by the service's tests too.
 _ALSO = {

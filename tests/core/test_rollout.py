@@ -227,6 +227,30 @@ def test_nodes_that_go_already_count():
     assert len(going(plan(world(TENTH, records, nodes, running(*names))))) == 1
 
 
+def test_what_came_to_replace_a_node_is_no_reason_to_keep_it():
+    tried = made_from({"i-2": NEW, "i-3": NEW})
+    nodes = [busy("i-1"), node("i-2"), node("i-3")]
+    records = [*made_from({"i-1": OLD}), *tried]
+
+    assert going(plan(world(TENTH, records, nodes, running("i-1"), min_nodes=2))) == ["i-1"]
+    assert going(plan(world(TENTH, records, nodes, running("i-1"), min_nodes=3))) == []
+
+
+def test_what_has_to_show_that_it_is_good_goes_last_of_those_that_idle():
+    of = replace(t4(min_nodes=1), idle_s=0.0)
+    records = made_from({"i-2": NEW, "i-3": OLD})
+
+    made = plan(seen(of, [node("i-2"), node("i-3")], records, pool_history=on_way(WELL)))
+
+    assert going(made) == ["i-3"]
+
+
+def test_what_is_tried_and_fails_closes_no_pool():
+    (after,) = learns(plan(failing("i-3", WELL)))
+
+    assert after.failed == ()
+
+
 def failing(name: str, before: Rollout) -> Snapshot:
     late = replace(booting(name)[0], launched_at_s=NOW_S - 1000)
     return world(before, [late], [])

@@ -211,9 +211,12 @@ def lessons(snapshot: Snapshot, fleet: Sequence[Member]) -> tuple[Learn, ...]:
         before = history_of(snapshot, pool.name)
         ours = [each for each in fleet if each.pool == pool.name]
         its_news = [each for each in news if each.member.pool == pool.name]
+        rollout = rollout_of(snapshot, pool.name)
         after = with_findings(before, ours, snapshot)
         for each in its_news:
-            after = _after(after, each, snapshot)
+            # What a roll-out tries and fails closes no pool that has a good template beside it.
+            if not (rollout and is_made_from(each.member, rollout)):
+                after = _after(after, each, snapshot)
         after = with_rollout(after, newest(snapshot, pool.name), ours, snapshot, its_news)
         if pool.is_idle_auto and snapshot.digest:
             after = _after_use(after, pool, snapshot, snapshot.digest.reading)

@@ -17,7 +17,7 @@ from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.retire import above_minimum, least_nodes
-from tidegate.core.passes.rollout import resting
+from tidegate.core.passes.rollout import is_tried, resting
 from tidegate.core.passes.spares import Ready
 from tidegate.core.passes.work import Work
 
@@ -95,12 +95,14 @@ def release_idle(work: Work) -> Iterator[Action]:
     by_reason: dict[str, list[str]] = {}
     prepaid: list[tuple[Member, float]] = []
     places = Counter(each.member.pool for each in idle if each.member.instance_id in unused)
-    # A node that goes soon anyway goes first: what came to replace it stays.
+    # A node that goes soon anyway goes first: what came to replace it stays, and what has to show
+    # that its template is good.
     replaced = {each.node.name for each in work.departures.replacing}
     for each in sorted(
         idle,
         key=lambda j: (
             j.member.instance_id not in replaced,
+            is_tried(work, j.member),
             -_usd_per_hour(j),
             j.member.instance_id,
         ),

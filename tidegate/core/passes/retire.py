@@ -15,7 +15,14 @@ from dataclasses import replace
 from tidegate.core.buy.bins import BinKind
 from tidegate.core.fleet.do_not_disrupt import kept_because
 from tidegate.core.fleet.judge import Judged, Use
-from tidegate.core.fleet.templates import Roll, drifted, given_up, history_of, roll
+from tidegate.core.fleet.templates import (
+    Roll,
+    drifted,
+    given_up,
+    history_of,
+    roll,
+    rollout_of,
+)
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.durations import span
@@ -60,7 +67,7 @@ def retire(work: Work) -> Iterator[Action]:
     joined = Counter(
         bin.pool for bin in work.bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
     )
-    shares = {pool.name: share_left(work, pool) for pool in work.snapshot.cluster.pools}
+    shares = {pool.name: _share(work, pool) for pool in work.snapshot.cluster.pools}
     for each in found:
         pool = each.pool
         if not _may_go(work, each, shares):
@@ -92,6 +99,15 @@ def _may_go(work: Work, each: Outdated, shares: dict[str, int]) -> bool:
             return _try(work, each)
         case _:
             return False
+
+
+def _share(work: Work, pool: Pool) -> int:
+    """How many nodes of the pool may go for its roll-out: those that its share has room for, or for
+    which the new one is there already, where the pool keeps some.
+    """
+    left, keeps = share_left(work, pool), least_nodes(work, pool) or pool.headroom_nodes
+    is_rolled = rollout_of(work.snapshot, pool.name) is not None
+    return max(left, above_minimum(work)[pool.name]) if keeps and is_rolled else left
 
 
 def how_far(work: Work, each: Outdated) -> Roll:

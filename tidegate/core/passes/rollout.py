@@ -43,6 +43,12 @@ def resting(work: Work, pool: Pool) -> frozenset[Offering]:
     return rollout.resting(found, pool.name, work.snapshot) if found else frozenset()
 
 
+def is_tried(work: Work, member: Member) -> bool:
+    """It is made from the template that its pool rolls out."""
+    found = rollout_of(work.snapshot, member.pool)
+    return found is not None and rollout.is_made_from(member, found)
+
+
 def _try_new(work: Work, pool: Pool) -> None:
     """Make as many nodes from the new template as the pool's roll-out allows."""
     found, builder = rollout_of(work.snapshot, pool.name), work.launch_builder
