@@ -346,8 +346,8 @@ def test_chance_makes_jobs_fail_too(there, beside, is_more):
     assert fails_more(there, beside) is is_more
 
 
-def test_what_was_given_up_goes_whatever_its_pool_keeps_and_its_budget_for_drift_says():
-    never = Disruption((Budget(nodes=0, reasons=("drifted",)),))  # type: ignore[arg-type]
+def test_what_was_given_up_goes_whatever_its_pool_keeps_and_its_budgets_say():
+    never = Disruption((Budget(nodes=0),))
     of = replace(t4(min_nodes=2), disruption=never)
     nodes, jobs = [busy("i-1"), busy("i-2")], running("i-1", "i-2")
 
@@ -356,7 +356,7 @@ def test_what_was_given_up_goes_whatever_its_pool_keeps_and_its_budget_for_drift
     assert orders(made, OrderKind.DRAIN)[0].names == ("i-2",)
     assert orders(made, OrderKind.DRAIN)[0].text == (
         "tidegate: made from template new-2, which is given up: 2 of its nodes are no good "
-        "(unhealthy)"
+        "(given-up)"
     )
     assert bought(made) == {"old-1": 1}
 

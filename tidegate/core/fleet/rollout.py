@@ -4,6 +4,7 @@ While a pool is on its way, launches are made from its last good template, and a
 the step allows from the new one. A template that fails touches two nodes at most.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -180,7 +181,7 @@ def _shown(rollout: Rollout) -> str:
     """What its nodes and jobs have shown."""
     jobs, well = rollout.jobs, len(set(rollout.tried) - set(rollout.bad))
     nodes = f"{well} of {len(rollout.tried)} first nodes joined well"
-    said = f", {rollout.said}" if rollout.bad and rollout.said else ""
+    said = f", {rollout.said}" if rollout.bad else ""
     return f"{nodes}, {jobs.failed} of {jobs.ended} jobs failed there{said}"
 
 
@@ -192,13 +193,12 @@ def _is_there(member: Member) -> bool:
 
 
 def _in_doubt(rollout: Rollout, snapshot: Snapshot, ours: Sequence[Member]) -> int:
-    """Nodes of it that a planner may have bought and had no time to note."""
-    seen = {each.instance.launch_id for each in ours if each.instance and not each.record}
+    """Nodes of it that a planner may have bought, and of which nothing is seen yet."""
+    shown = Counter(each.instance.launch_id for each in ours if each.instance)
     return sum(
-        each.launch.count
+        max(each.launch.count - shown[each.launch.launch_id], 0)
         for each in snapshot.in_doubt
         if (TEMPLATE_TAG, rollout.template.digest) in each.request.tags
-        and each.launch.launch_id not in seen
     )
 
 

@@ -124,4 +124,4 @@ def fails_more(there: Tally, beside: Tally) -> bool:
         comb(failed, here) * comb(ended - failed, there.ended - here)
         for here in range(there.failed, most + 1)
     )
-    return there.failed > 0 and ways < CHANCE * comb(ended, there.ended)
+    return ways < CHANCE * comb(ended, there.ended)

@@ -1,11 +1,10 @@
 """Nodes that have had their time: which leave now, and what comes before them.
 
-The order is written down: unhealthy (`nodes.order_out`, and here what is made from a template that
-was given up), expired, drifted, empty (`idle`). Each is under the budgets of its pool, the oldest
-node first. A busy node is drained and waited for, an idle one released. Where a pool keeps a
-minimum the new node comes before the old one goes; the old one goes first where a reservation or a
-limit leaves no room for both. Nodes that are made from another template wait for what the pool's
-roll-out allows.
+The order is written down: unhealthy (`nodes.order_out`), expired, drifted, empty (`idle`). Each
+is under the budgets of its pool, the oldest node first. A busy node is drained and waited for,
+an idle one released. Where a pool keeps a minimum the new node comes before the old one goes; the
+old one goes first where a reservation or a limit leaves no room for both. Nodes that are made from
+another template wait for what the pool's roll-out allows.
 """
 
 from collections import Counter
@@ -18,7 +17,6 @@ from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.templates import (
     Roll,
     drifted,
-    given_up,
     history_of,
     roll,
     rollout_of,
@@ -47,7 +45,6 @@ def expired(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:
 
 
 PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
-    (DisruptionReason.UNHEALTHY, given_up),
     (DisruptionReason.EXPIRED, expired),
     (DisruptionReason.DRIFTED, drifted),
 )
@@ -74,9 +71,7 @@ def retire(work: Work) -> Iterator[Action]:
             continue
         if not work.fleet.allowance.take(pool.name, each.node.name, each.reason):
             continue
-        if each.reason is DisruptionReason.UNHEALTHY:
-            yield from _go(work, each)  # the pool is better without it than with it
-        elif each.judged.member.is_idle:
+        if each.judged.member.is_idle:
             work.departures.idle.append(each)
         elif joined[pool.name] > least_nodes(work, pool):
             joined[pool.name] -= 1
@@ -114,8 +109,6 @@ def how_far(work: Work, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
         return roll(work.snapshot, each.pool, work.fleet.judged)
-    if each.reason is DisruptionReason.UNHEALTHY:
-        return Roll.PROVEN
     pool_history = history_of(work.snapshot, each.pool.name)
     return Roll.STOPPED if pool_history.recent(work.snapshot.now_s) else Roll.PROVEN
 

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tidegate.core.fleet import rollout
+from tidegate.core.fleet.judge import Use
 from tidegate.core.fleet.members import Member
-from tidegate.core.fleet.templates import chosen, rollout_of
+from tidegate.core.fleet.templates import chosen, given_up, rollout_of
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Offering, Template
 from tidegate.core.model.ledger import Launch
+from tidegate.core.model.orders import OrderKind
+from tidegate.core.model.plan import Action
 from tidegate.core.model.rollout import Step
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.work import Work
@@ -29,6 +33,25 @@ def from_templates(made: Iterable[Launch], snapshot: Snapshot) -> Iterator[Launc
         if each.template is None and each.pool not in used:
             used[each.pool] = chosen(snapshot, each.pool)
         yield each if each.template else replace(each, template=used[each.pool])
+
+
+def leave_given_up(work: Work) -> Iterator[Action]:
+    """Start no more jobs on what is made from a template that was given up, and let go of what is
+    idle. No budget counts and no minimum: a pool is better without such a node.
+    """
+    pools = {pool.name: given_up(pool, work.snapshot) for pool in work.snapshot.cluster.pools}
+    for each in list(work.fleet.judged) if any(pools.values()) else ():
+        tells, node = pools.get(each.member.pool), each.member.node
+        why = tells(each) if tells else ""
+        if not why or node is None or each.use is not Use.CAPACITY or each.order:
+            continue
+        work.fleet.leaves(each, why)
+        work.bins.remove(node.name)
+        is_idle, now_s = each.member.is_idle, work.snapshot.now_s
+        kind = OrderKind.RELEASE if is_idle else OrderKind.DRAIN
+        if not each.member.has_order(kind, now_s):
+            reason = DrainReason(DrainCode.GIVEN_UP, why)
+            yield work.order(kind, (node.name,), reason, only_if=("IDLE",) if is_idle else ())
 
 
 def share_left(work: Work, pool: Pool) -> int:
