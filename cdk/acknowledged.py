@@ -47,6 +47,23 @@ WILDCARDS = (
         "secret in them, and a machine takes only the one whose hash it was told",
     ),
     (
+        r":(component|image)/tidegate-[a-z0-9-]+/\*$|:component/[a-z0-9_-]+/[0-9.*]+(/\*)?$",
+        "versions and builds of the cluster's own component and images, which Image Builder "
+        "counts, and of components that the cluster file names",
+    ),
+    (
+        r":log-group:/aws/imagebuilder/tidegate-[a-z0-9-]+:\*$",
+        "Image Builder names the streams below the one group",
+    ),
+    (
+        r":s3:::ec2imagebuilder\*/\*$",
+        "Image Builder's own buckets, one in each region, from which a build has its tools",
+    ),
+    (
+        r":ec2:[^:]*::snapshot/\*$",
+        "what Image Builder made carries its tag, which a condition asks for",
+    ),
+    (
         r":s3:::[a-z0-9.-]+/[A-Za-z0-9._/-]+/\*$",
         "the folder of Slurm's packages that the cluster file names, for reading",
     ),

@@ -7,7 +7,7 @@ from aws_cdk import App
 from cdk.cluster import Source
 from cdk.clusters import cluster_paths, load_clusters
 from cdk.packages import Packages
-from cdk.stack import ClusterStack, DataStack
+from cdk.stack import ClusterStack, DataStack, ImagesStack
 from tidegate.core.model.errors import BadConfig
 
 # `-c package=source`: functions and agent without third-party packages, for tests of the template.
@@ -15,7 +15,7 @@ SOURCE_ONLY = "source"
 
 
 def synthesize(root: Path, *, account: str | None, app: App | None = None) -> App:
-    """Synthesize two stacks per cluster file. Errors: BadConfig, and then nothing is written.
+    """Synthesize the stacks of each cluster file. Errors: BadConfig, and then nothing is written.
 
     `app`: with its context and output folder; None: those that the CDK's CLI asks for.
     """
@@ -37,6 +37,9 @@ def load_stacks(root: Path, *, account: str | None, app: App) -> None:
         try:
             source = Source(file, path.read_text())
             data = DataStack(app, source=source, account=account).data
-            ClusterStack(app, source=source, data=data, packages=packages, account=account)
+            stack = ClusterStack(app, source=source, data=data, packages=packages, account=account)
+            if file.images:
+                # The cluster looks up there which image was baked last.
+                stack.add_stack_dependency(ImagesStack(app, source=source, account=account))
         except ValueError as error:
             raise BadConfig(f"{path}: {error}") from error

@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass
 
-from aws_cdk import CfnParameter
+from aws_cdk import CfnCondition, CfnParameter, Fn, Token
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from tidegate.wire.config import ClusterFile
-from tidegate.wire.image_names import UBUNTUS_ROOT, UBUNTUS_WORDS, parent_image, root_device
+from tidegate.wire.image_names import (
+    NOT_BAKED,
+    UBUNTUS_ROOT,
+    UBUNTUS_WORDS,
+    baked_image,
+    parent_image,
+    root_device,
+)
 
 HEAD_IMAGE = parent_image("x86_64")
 
@@ -25,7 +32,8 @@ class Images(Construct):
     """They cost no call to AWS at synthesis.
 
     The nodes' image is looked up at each deployment, as a parameter of the stack: new nodes get
-    the newest, and those that run are left alone. A parameter's new value would replace the
+    the newest, and those that run are left alone. With `images` that is the one that was baked
+    last, and AWS's until there is one. A parameter's new value would replace the
     head, so the head's image is looked up by EC2 when the head is launched, and never again:
     the template says where to look, which does not change.
     """
@@ -48,17 +56,31 @@ class Images(Construct):
     def of_nodes(self, arch: str) -> str:
         """The image of nodes of this architecture, in EC2's word for it."""
         if arch not in self._of_nodes:
-            installs = self._file.installs_driver
-            found = parent_image(arch, self._file.os, installs_driver=installs)
-            id = "NodeImage" if arch in UBUNTUS_WORDS else f"NodeImage{arch.capitalize()}"
-            self._of_nodes[arch] = self._file.image_id or self._newest(id, found)
+            self._of_nodes[arch] = self._file.image_id or self._looked_up(arch)
         return self._of_nodes[arch]
 
-    def _newest(self, id: str, parameter: str) -> str:
+    def _looked_up(self, arch: str) -> str:
+        installs = self._file.installs_driver
+        parent = parent_image(arch, self._file.os, installs_driver=installs)
+        id = "NodeImage" if arch in UBUNTUS_WORDS else f"NodeImage{arch.capitalize()}"
+        newest = self._parameter(id, "AWS::EC2::Image::Id", parent)
+        if not self._file.images:
+            return newest
+        id = id.replace("Node", "Baked")
+        # Not checked to be an image, since it may say that there is none.
+        last = self._parameter(id, "String", baked_image(self._file.cluster.name, arch))
+        is_baked = CfnCondition(
+            self,
+            f"Is{id}",
+            expression=Fn.condition_not(Fn.condition_equals(last, NOT_BAKED)),
+        )
+        return Token.as_string(Fn.condition_if(is_baked.logical_id, last, newest))
+
+    def _parameter(self, id: str, kind: str, parameter: str) -> str:
         made = CfnParameter(
             self,
             id,
-            type="AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>",
+            type=f"AWS::SSM::Parameter::Value<{kind}>",
             default=parameter,
             description="SSM parameter that holds the image's id",
         )

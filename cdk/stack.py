@@ -1,8 +1,9 @@
-"""The two stacks of one cluster: what it keeps, and what can be made again at any time."""
+"""The stacks of one cluster: what it keeps, what can be made again at any time, and its images."""
 
 from aws_cdk import Environment, Stack
 from constructs import Construct
 
+from cdk.baking import TidegateImages
 from cdk.cluster import Source, TidegateAutoscaler, TidegateCluster, TidegateData
 from cdk.packages import Packages
 
@@ -52,3 +53,19 @@ class ClusterStack(Stack):
         )
         whole = TidegateAutoscaler if file.existing.head else TidegateCluster
         whole(self, HIDDEN, source=source, data=data, packages=packages)
+
+
+class ImagesStack(Stack):
+    """What bakes images for the nodes, and says which one was baked last."""
+
+    def __init__(self, scope: Construct, *, source: Source, account: str | None) -> None:
+        cluster = source.file.cluster.name
+        super().__init__(
+            scope,
+            f"tidegate-{cluster}-images",
+            env=Environment(account=account, region=source.file.region),
+            description=f"Tidegate: images for the nodes of the Slurm cluster {cluster}",
+            # No tags of the stack: CloudFormation would hand them on to the parameters, which must
+            # not change. The resources have them.
+        )
+        TidegateImages(self, HIDDEN, file=source.file)

@@ -7,8 +7,9 @@ Source of the format: Image Builder user guide, "Use the AWSTOE component docume
 import base64
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
-from userdata.bundle import Bundle, Stage, assignments, in_order
+from userdata.bundle import Bundle, Stage, assignments, in_order, read
 from userdata.packages import NODE_PROGRAMS, node_packages
 from userdata.patterns import check_word
 from userdata.render import baked_stages, node_bundle
@@ -18,6 +19,7 @@ from userdata.values import Shared
 _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.
 _ARCHIVE = f"{_FOLDER}.tgz"
+_WANTED = "/etc/systemd/system/multi-user.target.wants"
 # Of a document in S3, by default; of one in the request 16,000.
 # Source: Image Builder's API, CreateComponent, `uri` and `data`.
 MAX_COMPONENT_BYTES = 64 << 10
@@ -31,7 +33,8 @@ class ImageValues:
 
     `os`: the parent's, in the cluster file's words. `repository`: with Slurm for it, None for the
     system's own.
-    `for_head`: programs, and the packages that bring them, which the head needs as well.
+    `more`: programs, and the packages that bring them, beside those of every node.
+    `name`: of the component, tidegate-CLUSTER when left out.
     `programs` and `files`: that the cluster needs and no stage brings; their absence fails the
     build, so that no node has to find out. Files may hold `*`.
     """
@@ -41,9 +44,10 @@ class ImageValues:
     driver_branch: str = ""
     os: str = ""
     repository: Repository | None = None
-    for_head: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, str], ...] = ()
     programs: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    name: str = ""
     helper_url: str = Shared("any").helper_url
 
     def __post_init__(self) -> None:
@@ -60,17 +64,19 @@ def image_component(values: ImageValues) -> dict[str, object]:
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
             for each in in_order(baked_stages())
         ),
+        _step("early", 60, _early()),
         _step("tidy", 60, _TIDY),
     ]
     found = _step("complete", 60, (_has(bundle), *_complete(values)))
+    holds = _step("holds", 300, _holds(values))
     document: dict[str, object] = {
-        "name": f"tidegate-{values.cluster}",
+        "name": values.name or f"tidegate-{values.cluster}",
         "description": f"What nodes of the Tidegate cluster {values.cluster} would install at boot",
         "schemaVersion": "1.0",
         "phases": [
             {"name": "build", "steps": steps},
             {"name": "validate", "steps": [found]},
-            {"name": "test", "steps": [found]},
+            {"name": "test", "steps": [found, holds]},
         ],
     }
     if (size := len(json.dumps(document))) > MAX_COMPONENT_BYTES:
@@ -78,6 +84,7 @@ def image_component(values: ImageValues) -> dict[str, object]:
     return document
 
 
+_CLEAN = f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate"
 # No daemon starts before the health gate, no key is shared by all clusters of an image, and
 # `preset-all` of a first boot does not enable again what is off here.
 _TIDY = (
@@ -85,9 +92,10 @@ _TIDY = (
     "mkdir -p /etc/systemd/system-preset",
     "printf 'disable %s.service\\n' slurmd slurmctld slurmdbd munge"
     " >/etc/systemd/system-preset/10-tidegate.preset",
+    "printf 'enable tidegate-early.service\\n' >>/etc/systemd/system-preset/10-tidegate.preset",
     "systemctl disable slurmd slurmctld slurmdbd munge 2>/dev/null || true",
     "systemctl disable prometheus prometheus-node-exporter 2>/dev/null || true",
-    f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate",
+    _CLEAN,
 )
 
 
@@ -95,8 +103,8 @@ def _settings(values: ImageValues) -> dict[str, str]:
     return {
         "ROLE": "image",
         "DRIVER_BRANCH": values.driver_branch,
-        "PROGRAMS": " ".join((NODE_PROGRAMS, *(each[0] for each in values.for_head))),
-        "PACKAGES": " ".join((node_packages(values.os), *(each[1] for each in values.for_head))),
+        "PROGRAMS": " ".join((NODE_PROGRAMS, *(each[0] for each in values.more))),
+        "PACKAGES": " ".join((node_packages(values.os), *(each[1] for each in values.more))),
         "EFS_HELPER_URL": values.helper_url,
         "CUDA_URL": Shared("any").cuda_url,
         **repository_settings(values.repository),
@@ -113,11 +121,49 @@ def _bound_s(stage: Stage) -> int:
 def _unpack(bundle: Bundle, settings: dict[str, str]) -> tuple[str, ...]:
     packed = base64.b64encode(bundle.archive).decode()
     return (
-        f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
+        f"mkdir -p {Path(_ARCHIVE).parent}",
         f"echo {packed} | base64 -d >{_ARCHIVE}",
         _has(bundle),
+        *_stages(settings),
+    )
+
+
+def _stages(settings: dict[str, str]) -> tuple[str, ...]:
+    """The stages out of the archive, and what they are told."""
+    return (
+        f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
         f"tar -xzf {_ARCHIVE} -C {_FOLDER}",
         f"cat >/etc/tidegate/boot.env <<'END'\n{assignments(settings)}END",
+    )
+
+
+def _early() -> tuple[str, ...]:
+    """The unit that is not as late as cloud-init's last stage."""
+    unit = "tidegate-early.service"
+    return (
+        f"cat >/opt/tidegate/early.sh <<'END'\n{read('early.sh')}END",
+        "chmod 755 /opt/tidegate/early.sh",
+        f"cat >/etc/systemd/system/{unit} <<'END'\n{read(unit)}END",
+        f"mkdir -p {_WANTED} && ln -sf ../{unit} {_WANTED}/{unit}",
+    )
+
+
+def _holds(values: ImageValues) -> tuple[str, ...]:
+    """Of a machine that was made from the image: nothing is left that its boot would do.
+
+    A driver is asked where there is a GPU.
+    """
+    return (
+        *_stages(_settings(values)),
+        *(
+            f"{_FOLDER}/boot.sh stage {each.name}\n"
+            f"[[ $(cat /run/tidegate/how.{each.name}) == skip ]] ||"
+            f" {{ echo 'the image leaves {each.name} to each boot'; exit 1; }}"
+            for each in in_order(baked_stages())
+        ),
+        f"test -e {_WANTED}/tidegate-early.service",
+        "[[ -z $(lspci -n -d 10de:) ]] || nvidia-smi -L",
+        _CLEAN,
     )
 
 
@@ -127,8 +173,8 @@ def _has(bundle: Bundle) -> str:
 
 def _complete(values: ImageValues) -> tuple[str, ...]:
     driver = ("nvidia-smi",) if values.driver_branch else ()
-    of_head = (program for program, _ in values.for_head)
-    programs = (*NODE_PROGRAMS.split(), *of_head, *driver, *values.programs)
+    added = (program for program, _ in values.more)
+    programs = (*NODE_PROGRAMS.split(), *added, *driver, *values.programs)
     return (
         *(
             f"command -v {each} || {{ echo 'the image lacks {each}'; exit 1; }}"

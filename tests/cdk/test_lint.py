@@ -17,6 +17,7 @@ from cdk_nag import AwsSolutionsChecks
 from cdk.app import load_stacks
 from cdk.statements import role, statement
 from tests.cdk.made import ROOT, Stack, dev_file, new_app
+from tests.cdk.variants import stacks_of
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 # W3005: the CDK names dependencies that CloudFormation would find by itself.
@@ -27,6 +28,7 @@ FILES: dict[str, dict[str, Any]] = {
     "dev": {},
     "no way out": {"network": {"endpoints": list(NEEDED_ENDPOINTS)}},
     "NAT": {
+        "images": {},
         "network": {"nat": "one", "flow_logs": "rejected"},
         "lustre": {"storage_gib": "1200"},
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
@@ -39,8 +41,10 @@ FILES: dict[str, dict[str, Any]] = {
 }
 
 
-def test_templates_are_clean(dev: Stack):
-    templates = sorted(map(str, dev.folder.glob("*.template.json")))
+def test_templates_are_clean(dev: Stack, tmp_path_factory: pytest.TempPathFactory):
+    baked = stacks_of(tmp_path_factory, "images")["tidegate-dev-images"].folder
+    folders = (dev.folder.glob("*.template.json"), baked.glob("*-images.template.json"))
+    templates = sorted(str(each) for found in folders for each in found)
     cfn_lint = str(Path(sys.executable).parent / "cfn-lint")
 
     done = subprocess.run(

@@ -65,6 +65,31 @@ def _efa() -> File:
     return dev_file(pools=efa, network={"nat": "one"}, prices_usd_per_hour=None, limits=None)
 
 
+def _images() -> File:
+    """Two architectures, in a network that is there, of packages in S3."""
+    arm = {
+        **dev_file()["pools"]["t4"],
+        "instance_types": ["g5g.xlarge"],
+        "capacity_types": ["spot"],
+    }
+    pools = {**dev_file()["pools"], "arm": arm}
+    partitions = {**dev_file()["partitions"], "arm": {"pools": ["arm"]}}
+    return dev_file(
+        images={
+            "components": ["arn:aws:imagebuilder:us-east-1:123456789012:component/lustre/1.x.x"],
+            "instance_types": {"arm64": "g5g.xlarge"},
+            "keep": "5",
+        },
+        pools=pools,
+        partitions=partitions,
+        network=OWN_NETWORK,
+        image="install",
+        slurm={"version": "23.11", "repositories": {"ubuntu24.04": IN_S3}},
+        tags={"team": "vision"},
+        prices_usd_per_hour=None,
+    )
+
+
 VARIANTS: Mapping[str, File] = {
     "dev": dev_file(),
     "research": _read(CLUSTERS / "research.yaml"),
@@ -94,6 +119,7 @@ VARIANTS: Mapping[str, File] = {
         bill_alert={"usd_per_month": "100"},
     ),
     "live prices": dev_file(prices_usd_per_hour=None),
+    "images": _images(),
     "job roles": dev_file(job_role=JOB_ROLE, pools=_with_t4(job_role=f"{JOB_ROLE}-t4")),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
@@ -102,11 +128,11 @@ VARIANTS: Mapping[str, File] = {
 
 
 def stacks_of(factory: pytest.TempPathFactory, variant: str) -> dict[str, Stack]:
-    """Both stacks of a variant, by name."""
+    """The stacks of a variant, by name."""
     return synthesized(factory.getbasetemp() / "variant", VARIANTS[variant])
 
 
 def cluster_stack(stacks: Mapping[str, Stack]) -> Stack:
     """The one with what can be made again."""
-    (name,) = [each for each in stacks if not each.endswith("-data")]
+    (name,) = [each for each in stacks if not each.endswith(("-data", "-images"))]
     return stacks[name]

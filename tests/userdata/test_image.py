@@ -2,12 +2,14 @@
 
 import base64
 import re
+import subprocess
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.userdata.awstoe import faults_of
 from tests.userdata.bundles import graph_of
 from userdata.image import MAX_COMPONENT_BYTES, ImageValues, image_component
 from userdata.render import node_bundle
@@ -52,7 +54,9 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     assert archive == node_bundle().archive
     assert list(graph_of(node_bundle(), "image")) == ["quiesce", "packages", "driver"]
     assert "\nDRIVER_BRANCH=580\n" in told
-    assert list(steps(VALUES, "build")) == ["unpack", "quiesce", "packages", "driver", "tidy"]
+    assert list(steps(VALUES, "build")) == [
+        *("unpack", "quiesce", "packages", "driver", "early", "tidy")
+    ]
 
 
 def test_what_no_stage_brings_is_asked_for_in_the_end():
@@ -62,10 +66,49 @@ def test_what_no_stage_brings_is_asked_for_in_the_end():
     assert "command -v enroot" in text
     assert "compgen -G '/usr/lib/x.so'" in text
     assert "command -v nvidia-smi" in text
-    assert "nvidia-smi" not in str(steps(replace(VALUES, driver_branch=""), "test"))
+    assert "command -v nvidia-smi" not in str(steps(replace(VALUES, driver_branch=""), "test"))
 
 
 @pytest.mark.parametrize("value", ["a b", "a;b", "$(id)", "a\nb", "a'b"])
 def test_no_value_adds_a_command(value):
     with pytest.raises(ValueError, match="image"):
         replace(VALUES, programs=(value,))
+
+
+def test_nothing_of_it_is_taken_for_a_reference_of_image_builder_s():
+    assert list(faults_of(image_component(VALUES))) == []
+
+
+def test_its_commands_are_clean_shell(tmp_path):
+    """Each step is one script; the archive in it is long, and says nothing to shellcheck."""
+    files = []
+    for phase in ("build", "validate", "test"):
+        for name, step in steps(VALUES, phase).items():
+            text = "\n".join(["#!/bin/bash", *step["inputs"]["commands"]])
+            files.append(tmp_path / f"{phase}-{name}.sh")
+            files[-1].write_text(re.sub(r"echo \S{1000,} \|", "echo x |", text))
+
+    done = subprocess.run(
+        ["shellcheck", *map(str, files)], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == ""
+
+
+def test_a_machine_of_the_image_has_nothing_left_to_do():
+    """A stage that had to do something there would do so at each boot."""
+    (holds,) = (each for each in steps(VALUES, "test").values() if each["name"] == "holds")
+    text = "\n".join(holds["inputs"]["commands"])
+
+    for stage in ("quiesce", "packages", "driver"):
+        assert f"boot.sh stage {stage}\n" in text
+        assert f"how.{stage}) == skip" in text
+    assert "nvidia-smi -L" in text
+
+
+def test_its_unit_stays_when_systemd_starts_for_the_first_time():
+    """`preset-all` disables on Amazon Linux what no file of presets enables."""
+    tidy = "\n".join(steps(VALUES, "build")["tidy"]["inputs"]["commands"])
+
+    assert "enable tidegate-early.service" in tidy
+    assert "multi-user.target.wants" in str(steps(VALUES, "build")["early"])

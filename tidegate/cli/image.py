@@ -7,8 +7,6 @@ import typer
 from tidegate.cli.options import ClusterOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tidegate.wire.config import ClusterFile
 
 EXAMPLES = "Examples: tidegate image plan --cluster clusters/dev.yaml >component.yaml"
@@ -45,6 +43,7 @@ def plan(
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
+    from tidegate.wire.image_content import needed
     from tidegate.wire.image_names import parent_image
     from tidegate.wire.node_models import HEAD_OS
     from userdata.image import ImageValues, image_component
@@ -56,14 +55,14 @@ def plan(
     except BadConfig as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
-    wanted = dict(_wanted(read))
+    wanted = dict(needed(read))
     os = HEAD_OS if read.image_id else read.os  # an own image is made from AWS's
     values = ImageValues(
         cluster=read.cluster.name,
         parent=parent_image(arch, os, installs_driver=read.installs_driver),
         os=os,
         repository=repository_with(read.slurm.version, read.slurm.repository(os)),
-        for_head=(*_for_head(read, arch), *_for_monitoring(read, arch, os)),
+        more=(*_for_head(read, arch), *_for_monitoring(read, arch, os)),
         driver_branch=INSTALLED_BRANCH if read.installs_driver else "",
         programs=tuple(name for name in wanted if "/" not in name),
         files=tuple(name for name in wanted if "/" in name),
@@ -109,20 +108,3 @@ def _for_monitoring(file: "ClusterFile", arch: str, os: str) -> tuple[tuple[str,
     if not file.monitoring.prometheus or os == "al2023":
         return ()
     return PACKAGES_OF_HEAD if _for_head(file, arch) else (EXPORTER,)
-
-
-def _wanted(file: "ClusterFile") -> "Iterator[tuple[str, str]]":
-    """What the file asks for that no stage installs, and which setting asks."""
-    settings = file.gpu.values()
-    if any(each.mig for each in settings):
-        yield "nvidia-mig-parted", "gpu.mig of a pool"
-    if any(each.mps for each in settings):
-        yield "nvidia-cuda-mps-control", "gpu.mps of a pool"
-    if file.efa:
-        yield "/opt/amazon/efa_installed_packages", "efa of a pool"
-    if file.lustre:
-        yield "mount.lustre", "lustre"
-    if file.containers:
-        yield "enroot", "containers: pyxis"
-        yield "nvidia-container-cli", "containers: pyxis"
-        yield "/usr/lib/*/slurm*/spank_pyxis.so", "containers: pyxis"

@@ -27,6 +27,7 @@ from tidegate.wire.directory import Directory
 from tidegate.wire.file_systems import FileSystem
 from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
+from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel, SlurmModel
 from tidegate.wire.monitoring import MonitoringModel
@@ -41,7 +42,8 @@ from tidegate.wire.rules import problems_across
 class ClusterFile:
     """One cluster file, validated: the planner's part, and what deployment needs beside it.
 
-    None: `image_id` AWS's own image (the system's when `installs_driver`), `schedules` always up.
+    None: `image_id` AWS's own image (the system's when `installs_driver`), `images` none are baked,
+    `schedules` always up.
     `kms_key` keys of AWS. `backup_days` 0: no backups. `notes`: what patterns and requirements
     mean but cannot have.
     `gpu`, a node's root volume, and `security_groups` beside our own: by pool.
@@ -70,6 +72,7 @@ class ClusterFile:
     permissions_boundary: str | None = None
     image_id: str | None = None
     installs_driver: bool = False
+    images: ImagesModel | None = None
     schedules: Schedules | None = None
     alarm_email: str | None = None
     bill_alert: BillAlert | None = None
@@ -101,6 +104,11 @@ class ClusterFile:
     def zones(self) -> tuple[str, ...]:
         """The availability zones that any pool uses, in order."""
         return tuple(sorted({zone for pool in self.cluster.pools for zone in pool.zones}))
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures of the nodes, each of which needs an image, in order."""
+        return tuple(sorted({pool.instance_types[0].arch for pool in self.cluster.pools}))
 
     @property
     def calendar(self) -> Schedules | AlwaysUp:
@@ -208,6 +216,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         permissions_boundary=model.permissions_boundary,
         image_id=model.image if model.image.startswith(OWN_IMAGE) else None,
         installs_driver=model.image in OS_OF_IMAGE and model.image != DLAMI,
+        images=model.images,
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
         bill_alert=model.alert(),

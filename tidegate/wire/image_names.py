@@ -12,6 +12,8 @@ PLAIN = {
     "ubuntu22.04": _UBUNTU.format("22.04", "gp2"),
     "al2023": "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}",
 }
+# What a parameter of ours says until an image was baked. Parameter Store takes no empty one.
+NOT_BAKED = "none"
 UBUNTUS_WORDS = {"x86_64": "amd64"}
 UBUNTUS_ROOT = "/dev/sda1"
 _ROOT_DEVICES = {"al2023": "/dev/xvda", "al2": "/dev/xvda"}
@@ -22,6 +24,20 @@ def parent_image(arch: str, os: str = HEAD_OS, *, installs_driver: bool = True) 
     if not installs_driver:
         return DLAMI.format(arch)
     return PLAIN[os].format(arch if os == "al2023" else UBUNTUS_WORDS.get(arch, arch))
+
+
+def baked_image(cluster: str, arch: str) -> str:
+    """The SSM parameter with the id of the image that was baked last, or `NOT_BAKED`.
+
+    Image Builder may write below /imagebuilder/ alone, by its service-linked role. Source: AWS
+    managed policy reference, AWSServiceRoleForImageBuilder.
+    """
+    return f"/imagebuilder/tidegate/{cluster}/{arch}"
+
+
+def pipeline_name(cluster: str, arch: str) -> str:
+    """Of pipeline, recipe and component. In ARNs Image Builder writes - for _."""
+    return f"tidegate-{cluster}-{arch.replace('_', '-')}"
 
 
 def root_device(os: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidegate.wire.catalogue import USUAL_ARCH
+from tidegate.wire.catalogue import USUAL_ARCH, load_catalogue
 from tidegate.wire.node_models import HEAD_OS, OS_OF_IMAGE, GpuModel
 from tidegate.wire.parts import Parts
 from tidegate.wire.problems import Problem, and_
@@ -98,4 +98,33 @@ def _repositories(parts: Parts) -> Iterator[Problem]:
             yield Problem(("slurm", "repositories", os, "suite"), "is apt's; dnf knows none")
 
 
-IMAGE_RULES = (_architectures, _gpu_settings, _layouts, _software, _head_image, _repositories)
+def _baked(parts: Parts) -> Iterator[Problem]:
+    """What is baked is made from an image of AWS's, for the pools, and can reach its packages."""
+    if parts.images is None:
+        return
+    if parts.is_own_image:
+        text = f"{parts.image} is baked already; take dlami or install for image, or leave this out"
+        yield Problem(("images",), text)
+    if parts.network and parts.network.proxy:
+        text = "a build knows no network.proxy; bake with `tidegate image plan` in a pipeline of"
+        yield Problem(("images",), f"{text} your own, and name its image (image: ami-...)")
+    archs = {pool.arch for pool in parts.pools.values()}
+    is_complete = len(parts.pools) == len(parts.all_pools)
+    for arch, name in parts.images.instance_types.items():
+        place = ("images", "instance_types", arch)
+        row = load_catalogue().get(name)
+        if row and row.instance_type.arch != arch:
+            yield Problem(place, f"{name} is {row.instance_type.arch}: it runs no image for {arch}")
+        elif arch not in archs and is_complete:
+            yield Problem(place, f"no pool is {arch}, so no image is baked for it")
+
+
+IMAGE_RULES = (
+    _architectures,
+    _gpu_settings,
+    _layouts,
+    _software,
+    _head_image,
+    _repositories,
+    _baked,
+)

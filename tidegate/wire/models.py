@@ -35,6 +35,7 @@ from tidegate.wire.deployment import (
 from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystems
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
@@ -186,6 +187,7 @@ class ClusterModel(Section):
         description="dlami: AWS's with the GPU driver; install: plain Ubuntu, the driver is added;"
         " or the id of an image for head and nodes",
     )
+    images: ImagesModel | None = Field(default=None, description="images baked for nodes, if any")
     software: SoftwareModel = Field(
         default=SoftwareModel(), description="what nodes' images and jobs hold, to be checked"
     )
@@ -284,9 +286,7 @@ class ClusterModel(Section):
     reservations: tuple[ReservationModel, ...] = Field(
         default=(), description="capacity that is paid for already"
     )
-    waiting: WaitingModel = Field(
-        default=WaitingModel(), description="what it costs that jobs wait"
-    )
+    waiting: WaitingModel = Field(default=WaitingModel(), description="what waiting jobs cost")
     time_limit_ratio: Ratio = Field(
         default=1.0, description="the part of its time limit that a job really runs"
     )

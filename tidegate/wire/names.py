@@ -66,11 +66,11 @@ def usable_settings[Settings: dict[str, str]](settings: Settings) -> Settings:
 
 
 def _cluster(value: str) -> str:
-    if value.endswith("-data"):
-        stack = f"tidegate-{value}"
-        other = value.removesuffix("-data")
-        text = f"{value}: its stack {stack} would be the one that holds the data of {other}"
-        raise ValueError(f"{text}; take a name without -data at its end")
+    for ending, holds in {"-data": "the data", "-images": "the images"}.items():
+        if value.endswith(ending):
+            stack, other = f"tidegate-{value}", value.removesuffix(ending)
+            text = f"{value}: its stack {stack} would be the one that holds {holds} of {other}"
+            raise ValueError(f"{text}; take a name without {ending} at its end")
     return value
 
 

@@ -12,6 +12,7 @@ from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import SlurmModel, TimingsModel
 from tidegate.wire.monitoring import MonitoringModel
@@ -34,6 +35,7 @@ _PARTITION = TypeAdapter(PartitionModel)
 _POOL = TypeAdapter(PoolModel)
 _RESERVATION = TypeAdapter(ReservationModel)
 _PRICE: TypeAdapter[PriceModel] = TypeAdapter(PriceModel, config=FINITE)
+_IMAGES = TypeAdapter(ImagesModel)
 _SOFTWARE = TypeAdapter(SoftwareModel)
 _SLURM = TypeAdapter(SlurmModel)
 _TIMINGS = TypeAdapter(TimingsModel)
@@ -66,6 +68,7 @@ class Parts:
     has_job_role: bool
     containers: str
     image: str
+    images: ImagesModel | None
     software: SoftwareModel | None
     slurm: SlurmModel | None
     timings: TimingsModel | None
@@ -105,6 +108,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         has_job_role=bool(data.get("job_role")),
         containers=str(data.get("containers") or ""),
         image=str(data.get("image", DLAMI)),
+        images=_sound(_IMAGES, data["images"]) if data.get("images") is not None else None,
         software=_sound(_SOFTWARE, data.get("software", {})),
         slurm=_sound(_SLURM, data.get("slurm", {})),
         timings=_sound(_TIMINGS, data.get("timings", {})),

@@ -1,0 +1,66 @@
+"""Launch templates of a cluster whose images are baked, before the first one and after it."""
+
+from typing import Any
+
+import pytest
+
+from local.deploy import AMI_PARAMETERS
+from tests.cdk.variants import cluster_stack, stacks_of
+from tests.local.conftest import Stack
+
+LOOKED_UP = "/imagebuilder/tidegate/dev/x86_64"
+FIRST, SECOND = "ami-0123456789abcdef0", "ami-0123456789abcdef1"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The template of a cluster with images."""
+    return dict(cluster_stack(stacks_of(tmp_path_factory, "images")).template)
+
+
+def only_template(stack: Stack, cluster: dict[str, Any]) -> None:
+    """Of the cluster no more than how it finds its image, and one launch template."""
+    (data,) = [
+        each["Properties"]["LaunchTemplateData"]
+        for name, each in cluster["Resources"].items()
+        if name.startswith("NodesPoolt4") and each["Type"] == "AWS::EC2::LaunchTemplate"
+    ]
+    (condition, *_) = data["ImageId"]["Fn::If"]
+    stack.template = {
+        "Parameters": {each: cluster["Parameters"][each] for each in ("BakedImage", "NodeImage")},
+        "Conditions": {condition: cluster["Conditions"][condition]},
+        "Resources": {
+            "Template": {
+                "Type": "AWS::EC2::LaunchTemplate",
+                "Properties": {"LaunchTemplateData": {"ImageId": data["ImageId"]}},
+            }
+        },
+        "Outputs": {},
+    }
+
+
+def versions(stack: Stack, template_id: str) -> list[str]:
+    """The images of a launch template's versions, the first one first."""
+    found = stack.cloud.client("ec2").describe_launch_template_versions(
+        LaunchTemplateId=template_id
+    )["LaunchTemplateVersions"]
+    return [
+        each["LaunchTemplateData"]["ImageId"]
+        for each in sorted(found, key=lambda each: each["VersionNumber"])
+    ]
+
+
+def test_nodes_come_from_aws_s_image_until_one_was_baked_and_then_from_that(stack, cluster):
+    only_template(stack, cluster)
+    ssm = stack.cloud.client("ssm")
+    ssm.put_parameter(Name=LOOKED_UP, Value="none", Type="String")
+
+    template_id = stack.deploy().resources["Template"][1]
+
+    (aws_s,) = versions(stack, template_id)
+    assert aws_s in AMI_PARAMETERS.values()
+    # Image Builder writes it; each deployment is an update of the same template then.
+    for baked in (FIRST, SECOND):
+        ssm.put_parameter(Name=LOOKED_UP, Value=baked, Type="String", Overwrite=True)
+        stack.deploy()
+    assert versions(stack, template_id) == [aws_s, FIRST, SECOND]

@@ -1,0 +1,22 @@
+"""What nodes need that no stage of a boot brings: their image must have it."""
+
+from collections.abc import Iterator
+
+from tidegate.wire.config import ClusterFile
+
+
+def needed(file: ClusterFile) -> Iterator[tuple[str, str]]:
+    """Programs by name and files by path (a `*` stands for anything), and which setting asks."""
+    settings = file.gpu.values()
+    if any(each.mig for each in settings):
+        yield "nvidia-mig-parted", "gpu.mig of a pool"
+    if any(each.mps for each in settings):
+        yield "nvidia-cuda-mps-control", "gpu.mps of a pool"
+    if file.efa:
+        yield "/opt/amazon/efa_installed_packages", "efa of a pool"
+    if file.lustre:
+        yield "mount.lustre", "lustre"
+    if file.containers:
+        yield "enroot", "containers: pyxis"
+        yield "nvidia-container-cli", "containers: pyxis"
+        yield "/usr/lib/*/slurm*/spank_pyxis.so", "containers: pyxis"
