@@ -32,6 +32,8 @@ from userdata.repository import repository_with
 # The most that a number of a version may be. Source: Image Builder's API, CreateComponent.
 _MAX_VERSION = 2**30 - 1
 _ALL_VERSIONS = "x.x.x"
+# Apart from what people choose for their networks: it is never connected to anything.
+_CIDR = "192.168.248.0/24"
 _POINTER = "AWS::SSM::Parameter"
 
 
@@ -95,7 +97,7 @@ class TidegateImages(Construct):
         if file.network.vpc:
             vpc_id, subnet_id = file.network.vpc, file.network.subnets[file.head_zone]
         else:
-            own = Vpc(self, "Own", file=replace(file, network=NetworkModel()))
+            own = Vpc(self, "Own", file=replace(file, network=NetworkModel(cidr=_CIDR)))
             Tags.of(own).add("Name", f"tidegate-{file.cluster.name}-images")
             vpc_id, subnet_id = own.vpc_id, own.subnets[file.head_zone]
         said = f"builds of images for cluster {file.cluster.name}"

@@ -29,7 +29,7 @@ NO_CLUSTER = {
 NO_OUTPUT = {
     "report",  # a page
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
-    *("image plan", "sandbox", "dashboards", "user add", "user remove"),
+    *("image plan", "image bake", "sandbox", "dashboards", "user add", "user remove"),
     *("node hold", "node release"),
     *(f"rollout {word}" for word in ("pause", "resume", "abort", "finish")),
 }

@@ -153,6 +153,25 @@ def test_pyxis_needs_an_image_that_holds_it():
     assert told(file_with("g5.xlarge", OWN, containers="pyxis")) == []
 
 
+def test_images_that_are_baked_hold_enroot_where_a_component_brings_it():
+    arn = "arn:aws:imagebuilder:us-east-1:123456789012:component/pyxis/1.x.x"
+    baked: dict[str, Any] = {"containers": "pyxis", "images": {"components": [arn]}}
+
+    (warning,) = findings(file_with("g5.xlarge", **baked))
+    assert (warning.rule, warning.is_error) == ("R20", False)
+    assert "until the first image is baked" in warning.text
+    assert told(file_with("g5.xlarge", containers="pyxis", images={})) == [("R20", True)]
+    without: dict[str, Any] = {**baked, "head.image": None, "head": {}}
+    (head,) = findings(file_with("g5.xlarge", **without))
+    assert head.is_error
+    assert "head.image" in head.text
+
+
+def test_a_build_looks_for_what_mig_needs():
+    assert ("R19", False) in told(file_with("p4d.24xlarge", gpu={"mig": "1g.5gb"}))
+    assert told(file_with("p4d.24xlarge", gpu={"mig": "1g.5gb"}, images={})) == []
+
+
 def repository(os):
     return {os: {"url": "https://example.com/slurm", "key": "https://example.com/key"}}
 

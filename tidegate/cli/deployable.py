@@ -145,6 +145,7 @@ def _addresses(file: ClusterFile, account: Account) -> Found:
         return
     yield from quotas.network_problems(
         vpcs=(len(account.vpcs()), account.quotas("vpc")),
+        needed_vpcs=1 + (file.images is not None),  # images are baked in one of their own
         addresses=(account.num_addresses(), account.quotas()),
         needed_addresses=int(file.network.nat is Nat.ONE),
     )

@@ -1,15 +1,23 @@
-"""`tidegate image plan`: how to bake an image that holds what nodes would install at their boot."""
+"""`tidegate image`: images that hold what nodes would install at their boot."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidegate.cli.options import ClusterOption
+from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
-    from tidegate.wire.config import ClusterFile
+    from collections.abc import Mapping
+    from typing import Any
 
-EXAMPLES = "Examples: tidegate image plan --cluster clusters/dev.yaml >component.yaml"
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
+
+EXAMPLES = (
+    "Examples: tidegate image bake --cluster clusters/dev.yaml; tidegate image list;"
+    " tidegate image plan --cluster clusters/dev.yaml >component.yaml"
+)
 
 image = typer.Typer(help="Images of your own for nodes.", no_args_is_help=True)
 
@@ -28,6 +36,70 @@ _HEAD = """\
 @image.callback()
 def root() -> None:
     """Images of your own for nodes."""
+
+
+@image.command(epilog=EXAMPLES)
+def bake(context: typer.Context, cluster: ClusterOption) -> None:
+    """Bake images for the cluster's nodes now: the first ones, or after a deployment.
+
+    It takes about half an hour. New nodes come from them after the next `npx cdk deploy`.
+    """
+    from tidegate.adapters import image_builder
+    from tidegate.cli.live import told
+
+    with told():
+        client, found = _pipelines(cluster, context.obj)
+        for name, arn in found.items():
+            typer.echo(f"{name}: bakes {image_builder.start(client, arn)}")
+    typer.echo("`tidegate image list` shows what comes of it; a deployment then takes it")
+
+
+@image.command("list", epilog=EXAMPLES)
+def list_(
+    context: typer.Context, cluster: ClusterOption, output: OutputOption = Output.TEXT
+) -> None:
+    """Show the images that were baked for the cluster's nodes, and what failed, newest first."""
+    from tidegate.adapters import image_builder
+    from tidegate.cli.live import told
+    from tidegate.cli.shown import encoded, fit, show, table
+
+    with told():
+        client, pipelines = _pipelines(cluster, context.obj)
+        found = [
+            each
+            for name, arn in pipelines.items()
+            for each in image_builder.built(client, name, arn)
+        ]
+    if output.is_data:
+        typer.echo(encoded(found, output))
+        return
+    rows = table("pipeline", "version", "begun", "state", "image", "why")
+    for each in found:
+        rows.add_row(
+            each.pipeline, each.version, each.created_at, each.state, each.image_id, each.reason
+        )
+    show(fit(rows), output)
+
+
+def _pipelines(cluster: Path, clients: "Clients | None") -> "tuple[Any, Mapping[str, str]]":
+    """Image Builder's client, and name -> ARN of the cluster's pipelines. Errors: BadConfig."""
+    from tidegate.adapters.clients import client
+    from tidegate.adapters.image_builder import pipelines
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.wire.config import load_cluster
+    from tidegate.wire.image_names import pipeline_name
+
+    file = load_cluster(cluster)
+    if not file.images:
+        raise BadConfig(f"{cluster} bakes no images; say `images: {{}}` in it, and deploy it")
+    names = tuple(pipeline_name(file.cluster.name, arch) for arch in file.archs)
+    made = clients("imagebuilder") if clients else client("imagebuilder", file.region)
+    found = pipelines(made, names)
+    if missing := [each for each in names if each not in found]:
+        stack = f"tidegate-{file.cluster.name}-images"
+        where = f"there is no pipeline {missing[0]} in {file.region}"
+        raise BadConfig(f"{where}: deploy it first (npx cdk deploy {stack})")
+    return made, found
 
 
 @image.command(epilog=EXAMPLES)

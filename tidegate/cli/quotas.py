@@ -95,13 +95,17 @@ def needed_vcpus(limits: Limits, types: list[InstanceType]) -> tuple[int, str] |
 
 
 def network_problems(
-    *, vpcs: tuple[int, Quotas], addresses: tuple[int, Quotas], needed_addresses: int
+    *,
+    vpcs: tuple[int, Quotas],
+    needed_vpcs: int,
+    addresses: tuple[int, Quotas],
+    needed_addresses: int,
 ) -> Iterator[Problem]:
-    """Whether a VPC and its NAT gateway's addresses can be made; each: how many there are, quotas.
+    """Whether VPCs and a NAT gateway's addresses can be made; each: how many there are, quotas.
 
     Of fleets Service Quotas names none that could be asked; EC2 says MaxFleetCountExceeded itself.
     """
-    asked = (("cidr", 1, vpcs, _VPCS), ("nat", needed_addresses, addresses, _ADDRESSES))
+    asked = (("cidr", needed_vpcs, vpcs, _VPCS), ("nat", needed_addresses, addresses, _ADDRESSES))
     for place, needed, (used, quotas), name in asked:
         if name in quotas and needed and used + needed > quotas[name]:
             text = f"the quota `{name}` is {quotas[name]:g}, and {used} are there already"

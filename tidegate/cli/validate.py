@@ -79,6 +79,7 @@ def validate(
 def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | None") -> Verdict:
     """Print what is to say about one cluster file, and return it."""
     from tidegate.core.model.errors import BadConfig
+    from tidegate.wire import boot_budget
     from tidegate.wire.compat import findings
     from tidegate.wire.config import load_cluster
     from tidegate.wire.offerings import problems
@@ -94,7 +95,8 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
     wrong = [str(each) for each in found if each.is_error]
     warnings = [str(each) for each in found if not each.is_error]
     console.print(f"{file}: {'cannot boot' if wrong else 'ok'}, {read.summary()}")
-    for note in read.notes:
+    notes = (*read.notes, *boot_budget.notes(read))
+    for note in notes:
         console.print(f"  {note}")
     for each in found:
         console.print(f"  {each}", style="red" if each.is_error else "yellow")
@@ -113,7 +115,7 @@ def _verdict(file: Path, console: "Console", *, live: bool, clients: "Clients | 
         summary=read.summary(),
         problems=tuple(wrong),
         warnings=tuple(warnings),
-        notes=read.notes,
+        notes=notes,
         not_checked=tuple(unknown),
     )
 

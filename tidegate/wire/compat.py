@@ -46,7 +46,7 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
     if gpu.mps and gpu.compute_mode == "default":
         text = "with mps: programs that miss the server run beside it, not through it"
         yield Finding("R16", False, f"pools.{pool}.gpu.compute_mode", text, sources(["mps"]))
-    if gpu.mig and not file.image_id:
+    if gpu.mig and not (file.image_id or file.images):
         text = "the image must hold nvidia-mig-parted; AWS's is not known to"
         yield Finding("R19", False, f"pools.{pool}.gpu.mig", text, sources(["dlami"]))
     if gpu.compute_mode == "prohibited":
@@ -56,8 +56,7 @@ def _shared(pool: str, gpu: GpuModel, file: ClusterFile) -> Iterator[Finding]:
 
 def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.containers and not file.image_id:
-        text = "neither AWS's nor Canonical's image holds enroot and pyxis: bake one that does"
-        yield Finding("R20", True, "containers", text, sources(["dlami"]))
+        yield _containers(file)
     if file.ships_logs and file.installs_driver:
         text = "image: install has no CloudWatch agent; take dlami, or an image of your own"
         yield Finding("R20", True, "logs.nodes", text, sources(["dlami"]))
@@ -69,6 +68,21 @@ def _own_image(file: ClusterFile) -> Iterator[Finding]:
     if file.users and not (file.directory or file.image_id):
         text = "AWS's and Canonical's images know no directory of yours: bake one with sssd.conf"
         yield Finding("R20", True, "users", text, sources(["dlami"]))
+
+
+def _containers(file: ClusterFile) -> Finding:
+    """Images that are baked are for nodes, and hold these where a component brings them."""
+    lacks = "neither AWS's nor Canonical's image holds enroot and pyxis"
+    if not (file.images and file.images.components):
+        text = f"{lacks}: bake one that does"
+    elif not (file.head.image or file.existing.head):
+        text = f"{lacks}, and images bakes none for the head: name one that does as head.image"
+    else:
+        text = (
+            "until the first image is baked (`tidegate image bake`) nodes power off: AWS's has none"
+        )
+        return Finding("R20", False, "containers", text, sources(["dlami"]))
+    return Finding("R20", True, "containers", text, sources(["dlami"]))
 
 
 def _efa(pool: Pool, file: ClusterFile) -> Iterator[Finding]:
