@@ -2,20 +2,17 @@
 
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import yaml
 from aws_cdk import CfnOutput, CfnTag, Tags
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_imagebuilder as builder
 from aws_cdk import aws_ssm as ssm
 from aws_cdk.aws_logs import CfnLogGroup
-from aws_cdk.aws_s3_assets import Asset
 from constructs import Construct
 
 from cdk import image_rights, statements
+from cdk.bundles import read_bundles, store
 from cdk.image_rights import IMAGES_TAG
 from cdk.vpc import Vpc
 from tidegate.wire.compat_facts import INSTALLED_BRANCH
@@ -24,14 +21,16 @@ from tidegate.wire.deployment import NetworkModel
 from tidegate.wire.image_content import needed
 from tidegate.wire.image_names import NOT_BAKED, baked_image, parent_image, pipeline_name
 from tidegate.wire.images_model import ImagesModel
-from userdata.image import ImageValues, image_component
+from userdata.image import BUNDLE, ImageValues, image_component, text_of
 from userdata.monitoring import EXPORTER
 from userdata.packages import DIRECTORY_PROGRAM, directory_packages
+from userdata.render import BundleAt, node_bundle
 from userdata.repository import repository_with
 
 # The most that a number of a version may be. Source: Image Builder's API, CreateComponent.
 _MAX_VERSION = 2**30 - 1
 _ALL_VERSIONS = "x.x.x"
+_component = builder.CfnImageRecipe.ComponentConfigurationProperty
 # Apart from what people choose for their networks: it is never connected to anything.
 _CIDR = "192.168.248.0/24"
 _POINTER = "AWS::SSM::Parameter"
@@ -39,11 +38,15 @@ _POINTER = "AWS::SSM::Parameter"
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where images are baked: a subnet with a way out, a group that lets nobody in, and as whom."""
+    """Where images are baked: a subnet with a way out, a group that lets nobody in, and as whom.
+
+    `bundle`: the boot's stages, by which it is done.
+    """
 
     subnet_id: str
     group_id: str
     profile: str
+    bundle: BundleAt
 
 
 class TidegateImages(Construct):
@@ -57,19 +60,21 @@ class TidegateImages(Construct):
         assert file.images, "asked for where the file has them"
         names = {arch: pipeline_name(file.cluster.name, arch) for arch in file.archs}
         subnet_id, group_id = self._place(file)
+        bundle = store(self, "Bundle", node_bundle())
         role = statements.role(
             self,
             "Role",
             service="ec2",
             statements=image_rights.build(
                 self,
+                bundles=read_bundles(self, bundle.bucket),
                 names=list(names.values()),
                 components=file.images.components,
                 repository=repository_with(file.slurm.version, file.slurm.repository(file.os)),
             ),
         )
         profile = iam.CfnInstanceProfile(self, "Profile", roles=[role.role_name])
-        bench = Bench(subnet_id, group_id, profile.ref)
+        bench = Bench(subnet_id, group_id, profile.ref, bundle)
         janitor = statements.role(
             self,
             "EndRole",
@@ -148,7 +153,7 @@ class Pipeline(Construct):
             self,
             "Pipeline",
             name=name,
-            image_recipe_arn=self._recipe(file, arch).attr_arn,
+            image_recipe_arn=self._recipe(file, arch, bench).attr_arn,
             infrastructure_configuration_arn=self._builder(file.images, arch, bench).attr_arn,
             distribution_configuration_arn=self._distribution(file, arch).attr_arn,
             # Needs the right to write inventory, and says nothing that the recipe does not.
@@ -160,12 +165,10 @@ class Pipeline(Construct):
         ).override_logical_id(f"Pipeline{id.replace('_', '')}")
         self._end_old_ones(file.images.keep, janitor)
 
-    def _recipe(self, file: ClusterFile, arch: str) -> builder.CfnImageRecipe:
+    def _recipe(self, file: ClusterFile, arch: str, bench: Bench) -> builder.CfnImageRecipe:
         """A version of its own for each content: Image Builder changes no recipe."""
         assert file.images
-        text = yaml.safe_dump(
-            image_component(image_values(file, arch, self._name)), sort_keys=False, width=1 << 20
-        )
+        text = text_of(image_component(image_values(file, arch, self._name), in_s3=True))
         parent = f"ssm:{parent_image(arch, file.os, installs_driver=file.installs_driver)}"
         component = builder.CfnComponent(
             self,
@@ -173,9 +176,11 @@ class Pipeline(Construct):
             name=self._name,
             platform="Linux",
             version=_version(text),
-            uri=_stored(self, text).s3_object_url,
+            data=text,
         )
-        arns = [*file.images.components, component.attr_arn]
+        told = builder.CfnImageRecipe.ComponentParameterProperty(
+            name=BUNDLE, value=[f"s3://{bench.bundle.bucket}/{bench.bundle.key}"]
+        )
         return builder.CfnImageRecipe(
             self,
             "Recipe",
@@ -183,8 +188,8 @@ class Pipeline(Construct):
             version=_version(text, parent, *file.images.components),
             parent_image=parent,
             components=[
-                builder.CfnImageRecipe.ComponentConfigurationProperty(component_arn=each)
-                for each in arns
+                *(_component(component_arn=each) for each in file.images.components),
+                _component(component_arn=component.attr_arn, parameters=[told]),
             ],
             ami_tags=self._tags,
         )
@@ -298,11 +303,3 @@ def _version(*content: str) -> str:
     """The same for the same content: a component or recipe of a name and version cannot change."""
     digest = sha256("\n".join(content).encode()).digest()
     return f"1.0.{int.from_bytes(digest[:4]) & _MAX_VERSION}"
-
-
-def _stored(scope: Construct, text: str) -> Asset:
-    """In the assets' bucket: inline a component is smaller than ours."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "component.yaml"
-        file.write_text(text)
-        return Asset(scope, "Document", path=str(file))

@@ -33,9 +33,13 @@ def build(
     *,
     names: Sequence[str],
     components: Iterable[str],
+    bundles: iam.PolicyStatement,
     repository: Repository | None,
 ) -> Sequence[iam.PolicyStatement]:
-    """What a build's instance may. `names`: of our components. `components`: ARNs of others."""
+    """What a build's instance may. `names`: of our components. `components`: ARNs of others.
+
+    `bundles`: the right to read the boot's stages.
+    """
     ours = [builder_arn(scope, f"component/{each}/*") for each in names]
     groups = [_log_group_arn(scope, log_group(each)) for each in names]
     messages = ("Acknowledge", "Delete", "Fail", "Get")
@@ -53,6 +57,7 @@ def build(
         statement(
             "Components", ["imagebuilder:GetComponent"], [*ours, *map(_each_build, components)]
         ),
+        bundles,
         statement("Tools", ["s3:GetObject"], [s3_arn(scope, "ec2imagebuilder*/*")]),
         statement("Logs", ["logs:CreateLogStream", "logs:PutLogEvents"], groups),
         *statements.read_packages(scope, repository),

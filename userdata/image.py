@@ -9,6 +9,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from userdata.bundle import Bundle, Stage, assignments, in_order, read
 from userdata.packages import NODE_PROGRAMS, node_packages
 from userdata.patterns import check_word
@@ -19,12 +21,21 @@ from userdata.values import Shared
 _FOLDER = "/opt/tidegate/boot"
 # Where the stub looks before it asks S3.
 _ARCHIVE = f"{_FOLDER}.tgz"
+_TOLD = "/opt/tidegate/image.env"
 _WANTED = "/etc/systemd/system/multi-user.target.wants"
-# Of a document in S3, by default; of one in the request 16,000.
+# Of a document in S3, by default; and of one in the request.
 # Source: Image Builder's API, CreateComponent, `uri` and `data`.
 MAX_COMPONENT_BYTES = 64 << 10
+MAX_INLINE_BYTES = 16_000
+# The document's parameter with the place of the archive in S3, where that is not in the document.
+BUNDLE = "Bundle"
 
 type Step = dict[str, object]
+
+
+class _Whole(yaml.SafeDumper):
+    def ignore_aliases(self, data: object) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +66,17 @@ class ImageValues:
             check_word("image", word.replace("*", ""))
 
 
-def image_component(values: ImageValues) -> dict[str, object]:
-    """The component document. Raises ValueError when Image Builder would not take it."""
+def image_component(values: ImageValues, *, in_s3: bool = False) -> dict[str, object]:
+    """The component document. Raises ValueError when Image Builder would not take it.
+
+    `in_s3`: the boot's stages are fetched from where the parameter `BUNDLE` says, so that the
+    document is small enough for a request; else they are in it.
+    """
     bundle = node_bundle()
     steps = [
-        _step("unpack", 60, _unpack(bundle, _settings(values))),
+        _step("folder", 60, (f"mkdir -p {Path(_ARCHIVE).parent}",)),
+        _fetched() if in_s3 else _step("archive", 60, _written(bundle)),
+        _step("unpack", 60, (_has(bundle), _told(_settings(values)), *_UNPACK)),
         *(
             _step(each.name, _bound_s(each), (f"{_FOLDER}/boot.sh stage {each.name}",))
             for each in in_order(baked_stages())
@@ -79,11 +96,24 @@ def image_component(values: ImageValues) -> dict[str, object]:
             {"name": "test", "steps": [found, holds]},
         ],
     }
-    if (size := len(json.dumps(document))) > MAX_COMPONENT_BYTES:
-        raise ValueError(f"{size} bytes; Image Builder takes {MAX_COMPONENT_BYTES}")
+    if in_s3:
+        document["parameters"] = [{BUNDLE: {"type": "string", "description": "s3://BUCKET/KEY"}}]
+    most = MAX_INLINE_BYTES if in_s3 else MAX_COMPONENT_BYTES
+    if (size := len(json.dumps(document))) > most:
+        raise ValueError(f"{size} bytes; Image Builder takes {most}")
     return document
 
 
+def text_of(document: dict[str, object]) -> str:
+    """As Image Builder reads it: whole, without YAML's references to what was said before."""
+    return yaml.dump(document, Dumper=_Whole, sort_keys=False, width=1 << 20)
+
+
+# The stages out of the archive.
+_UNPACK = (
+    f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
+    f"tar -xzf {_ARCHIVE} -C {_FOLDER} && cp {_TOLD} /etc/tidegate/boot.env",
+)
 _CLEAN = f"rm -rf {_FOLDER} /etc/tidegate /run/tidegate /var/log/tidegate"
 # No daemon starts before the health gate, no key is shared by all clusters of an image, and
 # `preset-all` of a first boot does not enable again what is off here.
@@ -118,34 +148,42 @@ def _bound_s(stage: Stage) -> int:
     return int(stage.time_limit_s) + int(stage.wait_s) + 60
 
 
-def _unpack(bundle: Bundle, settings: dict[str, str]) -> tuple[str, ...]:
-    packed = base64.b64encode(bundle.archive).decode()
-    return (
-        f"mkdir -p {Path(_ARCHIVE).parent}",
-        f"echo {packed} | base64 -d >{_ARCHIVE}",
-        _has(bundle),
-        *_stages(settings),
-    )
+def _written(bundle: Bundle) -> tuple[str, ...]:
+    return (f"echo {base64.b64encode(bundle.archive).decode()} | base64 -d >{_ARCHIVE}",)
 
 
-def _stages(settings: dict[str, str]) -> tuple[str, ...]:
-    """The stages out of the archive, and what they are told."""
-    return (
-        f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} /etc/tidegate",
-        f"tar -xzf {_ARCHIVE} -C {_FOLDER}",
-        f"cat >/etc/tidegate/boot.env <<'END'\n{assignments(settings)}END",
-    )
+def _fetched() -> Step:
+    """Source: Image Builder user guide, "Action modules supported by AWSTOE", S3Download."""
+    source = f"{{{{ {BUNDLE} }}}}"
+    return {
+        "name": "archive",
+        "action": "S3Download",
+        "timeoutSeconds": 60,
+        "onFailure": "Abort",
+        "inputs": [{"source": source, "destination": _ARCHIVE, "overwrite": True}],
+    }
+
+
+def _told(settings: dict[str, str]) -> str:
+    """What the stages are told, which stays in the image for its test."""
+    return f"cat >{_TOLD} <<'END'\n{assignments(settings)}END"
 
 
 def _early() -> tuple[str, ...]:
     """The unit that is not as late as cloud-init's last stage."""
     unit = "tidegate-early.service"
     return (
-        f"cat >/opt/tidegate/early.sh <<'END'\n{read('early.sh')}END",
+        f"cat >/opt/tidegate/early.sh <<'END'\n{_without_comments(read('early.sh'))}END",
         "chmod 755 /opt/tidegate/early.sh",
         f"cat >/etc/systemd/system/{unit} <<'END'\n{read(unit)}END",
         f"mkdir -p {_WANTED} && ln -sf ../{unit} {_WANTED}/{unit}",
     )
+
+
+def _without_comments(text: str) -> str:
+    """A document is bound in its size. What begins the file is no comment."""
+    first, *rest = text.splitlines(keepends=True)
+    return first + "".join(each for each in rest if not each.startswith("#"))
 
 
 def _holds(values: ImageValues) -> tuple[str, ...]:
@@ -154,7 +192,7 @@ def _holds(values: ImageValues) -> tuple[str, ...]:
     A driver is asked where there is a GPU.
     """
     return (
-        *_stages(_settings(values)),
+        *_UNPACK,
         *(
             f"{_FOLDER}/boot.sh stage {each.name}\n"
             f"[[ $(cat /run/tidegate/how.{each.name}) == skip ]] ||"

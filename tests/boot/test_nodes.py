@@ -215,7 +215,8 @@ def test_an_image_is_baked_by_the_boot_s_own_stages(seen):
 
     assert [name for name, (code, _) in steps if code] == [], steps
     assert [name for name, _ in steps] == [
-        *("unpack", "quiesce", "packages", "driver", "early", "tidy", "complete", "holds")
+        *("folder", "archive", "unpack", "quiesce", "packages", "driver", "early", "tidy"),
+        *("complete", "holds"),
     ]
     assert left == ("left", ["/opt/tidegate/boot.tgz"])
 

@@ -5,6 +5,7 @@ test_lint.py and the rights against AWS's tables by test_rights_listed.py.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tests.cdk.variants import cluster_stack, stacks_of
 from tests.userdata.awstoe import faults_of
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import parse_cluster
-from userdata.image import MAX_COMPONENT_BYTES
+from userdata.image import BUNDLE, MAX_INLINE_BYTES
 
 BUILDER = "AWS::ImageBuilder"
 DLAMI = "ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04"
@@ -50,10 +51,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Stack]:
 
 
 def document(stack: Stack) -> dict[str, Any]:
-    """The component's document, which goes to the assets' bucket."""
-    uri = stack.one(f"{BUILDER}::Component")["Uri"]
-    (name,) = [each for each in stack.folder.glob("asset.*.yaml") if each.stem[6:] in joined(uri)]
-    found: dict[str, Any] = yaml.safe_load(name.read_text())
+    """The component's document."""
+    found: dict[str, Any] = yaml.safe_load(stack.one(f"{BUILDER}::Component")["Data"])
     return found
 
 
@@ -189,7 +188,12 @@ def test_the_document_is_what_image_builder_takes(plain):
     found = document(plain)
 
     assert list(faults_of(found)) == []
-    assert len(json.dumps(found)) < MAX_COMPONENT_BYTES
+    assert len(plain.one(f"{BUILDER}::Component")["Data"]) < MAX_INLINE_BYTES
+    (ours,) = plain.one(f"{BUILDER}::ImageRecipe")["Components"]
+    (bundle,) = ours["Parameters"]
+    assert (bundle["Name"], list(found["parameters"][0])) == (BUNDLE, [BUNDLE])
+    (place,) = bundle["Value"]
+    assert re.fullmatch(r"s3://cdk-.*/[0-9a-f]{64}\.tgz", joined(place))
 
 
 def test_without_images_there_is_no_stack_of_them_and_nothing_is_looked_up(both):

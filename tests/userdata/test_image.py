@@ -1,6 +1,7 @@
 """The component that bakes an image: what Image Builder takes, and the boot's own stages in it."""
 
 import base64
+import json
 import re
 import subprocess
 from dataclasses import replace
@@ -11,7 +12,14 @@ import yaml
 
 from tests.userdata.awstoe import faults_of
 from tests.userdata.bundles import graph_of
-from userdata.image import MAX_COMPONENT_BYTES, ImageValues, image_component
+from userdata.image import (
+    BUNDLE,
+    MAX_COMPONENT_BYTES,
+    MAX_INLINE_BYTES,
+    ImageValues,
+    image_component,
+    text_of,
+)
 from userdata.render import node_bundle
 
 VALUES = ImageValues("dev", "/aws/service/x", driver_branch="580", programs=("enroot",))
@@ -25,7 +33,10 @@ def steps(values: ImageValues, phase: str) -> dict[str, dict[str, Any]]:
 
 def baked(values: ImageValues) -> tuple[bytes, str]:
     """What the component unpacks, and what it tells the stages."""
-    text = "\n".join(steps(values, "build")["unpack"]["inputs"]["commands"])
+    build = steps(values, "build")
+    text = "\n".join(
+        each for name in ("archive", "unpack") for each in build[name]["inputs"]["commands"]
+    )
     (packed,) = re.findall(r"echo (\S+) \| base64 -d", text)
     return base64.b64decode(packed), text
 
@@ -55,7 +66,7 @@ def test_its_stages_are_the_boot_s_own_in_their_order():
     assert list(graph_of(node_bundle(), "image")) == ["quiesce", "packages", "driver"]
     assert "\nDRIVER_BRANCH=580\n" in told
     assert list(steps(VALUES, "build")) == [
-        *("unpack", "quiesce", "packages", "driver", "early", "tidy")
+        *("folder", "archive", "unpack", "quiesce", "packages", "driver", "early", "tidy")
     ]
 
 
@@ -77,6 +88,41 @@ def test_no_value_adds_a_command(value):
 
 def test_nothing_of_it_is_taken_for_a_reference_of_image_builder_s():
     assert list(faults_of(image_component(VALUES))) == []
+    assert list(faults_of(image_component(VALUES, in_s3=True))) == []
+
+
+def test_a_document_whose_stages_lie_in_s3_fits_into_a_request():
+    document = image_component(VALUES, in_s3=True)
+
+    assert len(json.dumps(document)) < MAX_INLINE_BYTES / 2
+    assert document["parameters"] == [
+        {BUNDLE: {"type": "string", "description": "s3://BUCKET/KEY"}}
+    ]
+    text = text_of(document)
+    assert yaml.safe_load(text) == document
+    assert "&id" not in text
+    # What comes from there must be what this version has.
+    assert node_bundle().sha256 in text
+
+
+DOCUMENT = image_component(VALUES, in_s3=True)
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("document: unknown step", {**DOCUMENT, "step": 1}),
+    (
+        "phases ['build', 'deploy']",
+        {**DOCUMENT, "phases": [{"name": "build", "steps": []}, {"name": "deploy", "steps": []}]},
+    ),
+    (
+        "build/a: action Bash",
+        {**DOCUMENT, "phases": [{"name": "build", "steps": [{"name": "a", "action": "Bash"}]}]},
+    ),
+    ("build/archive: source {{ Bundle }}", {**DOCUMENT, "parameters": []}),
+]
+
+
+@pytest.mark.parametrize(("said", "document"), WRONG, ids=[said for said, _ in WRONG])
+def test_a_document_that_image_builder_would_refuse_is_seen(said, document):
+    assert said in list(faults_of(document))
 
 
 def test_its_commands_are_clean_shell(tmp_path):

@@ -110,15 +110,13 @@ def plan(
     ] = None,
 ) -> None:
     """Print the EC2 Image Builder component that bakes an image for the cluster's nodes."""
-    import yaml
-
     from tidegate.core.model.errors import BadConfig
     from tidegate.wire.compat_facts import INSTALLED_BRANCH
     from tidegate.wire.config import load_cluster
     from tidegate.wire.image_content import needed
     from tidegate.wire.image_names import parent_image
     from tidegate.wire.node_models import HEAD_OS
-    from userdata.image import ImageValues, image_component
+    from userdata.image import ImageValues, image_component, text_of
     from userdata.repository import in_s3, repository_with
 
     try:
@@ -145,9 +143,7 @@ def plan(
     for url in in_s3(values.repository):
         missing += f"# The role of the build's instance must be able to list and read {url}\n"
     head = _HEAD.format(cluster=values.cluster, parent=values.parent, missing=missing)
-    typer.echo(
-        head + yaml.safe_dump(image_component(values), sort_keys=False, width=1 << 20), nl=False
-    )
+    typer.echo(head + text_of(image_component(values)), nl=False)
 
 
 def _arch(file: "ClusterFile", pool: str | None) -> str:
