@@ -26,6 +26,7 @@ from tests.e2e.boot_world import (
 )
 from tests.userdata.values import HEAD
 from tests.worlds import wait_for
+from userdata.bundle import read
 
 LAYER = Path(os.environ.get("TIDEGATE_CLOUD_INIT", "/var/tmp/tidegate-cloud-init"))
 # EFS never answers, and the pool's bound on a boot is short.
@@ -35,6 +36,16 @@ HANGS = Fault(
 )
 # EFS hangs once, for which no case without systemd has the time.
 HUNG = Fault(files={**MOUNT_EFS_AFTER, "/usr/sbin/mount.efs": stub("mount.efs-hung")})
+# As a baked image has it; a drop-in instead of a link, which these files cannot be.
+EARLY = Fault(
+    files={
+        "/opt/tidegate/early.sh": read("early.sh"),
+        "/etc/systemd/system/tidegate-early.service": read("tidegate-early.service"),
+        "/etc/systemd/system/multi-user.target.d/early.conf": (
+            "[Unit]\nWants=tidegate-early.service\n"
+        ),
+    }
+)
 LOOKS = {
     "cloud_init": "cloud-init status --wait",
     "failed": "systemctl --failed --no-legend --plain",
@@ -85,6 +96,14 @@ def looked_again(machine: Machine) -> int:
     return int(machine.run(["bash", "-c", line]).stdout.strip() or -1)
 
 
+def order(machine: Machine) -> str:
+    """What of a baked image's start came when: microseconds since the boot, or 0."""
+    asked = ["tidegate-early", "cloud-final"]
+    property = "-pExecMainStartTimestampMonotonic"
+    found = [machine.run(["systemctl", "show", "--value", property, each]) for each in asked]
+    return " ".join(each.stdout.strip() for each in found)
+
+
 def rebooted(machine: Machine) -> dict[str, Any]:
     """A node that comes back ends itself before Slurm hears of it."""
     machine.run(["systemctl", "reboot"])
@@ -108,6 +127,7 @@ def scenario() -> dict[str, Any]:
             "gpu_missing": FAULTS["gpu_missing"],
             "hangs": HANGS,
             "efs_hung": HUNG,
+            "early": EARLY,
         }
         began_s = time.time()
         machines = {
@@ -124,6 +144,7 @@ def scenario() -> dict[str, Any]:
                 "slurm": show_nodes(head).get(machine.spec.instance_id, {}).get("State", ""),
             }
         seen["healthy"] |= look(machines["healthy"])
+        seen["early"] |= look(machines["early"]) | {"order": order(machines["early"])}
         seen["proxy"] = restarted(head)
         seen["reloads"] = looked_again(head)
         seen["upgrades"] = head.run(["systemctl", "is-enabled", "apt-daily-upgrade.timer"]).stdout

@@ -42,6 +42,17 @@ def test_a_node_that_is_ready_runs_what_it_should_and_no_longer_waits_to_be_ende
     assert seen["healthy"]["timers"] == ""
 
 
+def test_a_baked_image_starts_a_node_before_cloud_init_comes_to_it_and_once(seen):
+    """Run a second time, user data would start the timer again that ends a node."""
+    node = seen["early"]
+
+    assert "ready after" in node["console"]
+    assert node["slurm"] == "IDLE+DYNAMIC_NORM"
+    assert (node["cloud_init"], node["failed"], node["timers"]) == ("status: done", "", "")
+    early_us, cloud_final_us = map(int, node["order"].split())
+    assert 0 < early_us < cloud_final_us
+
+
 def test_jobs_may_register_memory_and_open_what_they_like(seen):
     assert seen["healthy"]["limits"].splitlines() == [
         "LimitMEMLOCK=infinity",
