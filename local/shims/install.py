@@ -10,6 +10,7 @@ from local.shims import (
     events,
     functions,
     iam,
+    images,
     parameters,
     queues,
     resources,
@@ -22,7 +23,7 @@ from local.shims import (
 )
 
 PARTS = (
-    *(resources, ec2, efs, events, functions, iam, parameters, queues, security_groups),
+    *(resources, ec2, efs, events, functions, iam, images, parameters, queues, security_groups),
     *(stacks, storage, tables, templates, volumes),
 )
 

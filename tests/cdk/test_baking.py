@@ -17,10 +17,13 @@ from cdk.app import SOURCE_ONLY
 from cdk.cluster import Source
 from cdk.image_rights import IMAGES_TAG
 from cdk.stack import ImagesStack
+from local.iam import reference
 from tests.cdk.made import Stack, dev_file, joined, new_app, written
+from tests.cdk.policies import statements_of
 from tests.cdk.test_machines import template_data
 from tests.cdk.variants import cluster_stack, stacks_of
 from tests.userdata.awstoe import faults_of
+from tidegate.cli.probe.rights import CREATES, CREATES_IMAGES, roles_do
 from tidegate.core.model.ec2 import CLUSTER_TAG
 from tidegate.wire.config import parse_cluster
 from userdata.image import BUNDLE, MAX_INLINE_BYTES
@@ -194,6 +197,19 @@ def test_the_document_is_what_image_builder_takes(plain):
     assert (bundle["Name"], list(found["parameters"][0])) == (BUNDLE, [BUNDLE])
     (place,) = bundle["Value"]
     assert re.fullmatch(r"s3://cdk-.*/[0-9a-f]{64}\.tgz", joined(place))
+
+
+def test_probe_asks_for_the_rights_that_it_takes(plain):
+    """Those of CloudFormation, and of the roles where a boundary bounds them."""
+    kinds = {each["Type"] for each in plain.template["Resources"].values()}
+    without = parse_cluster(yaml.safe_dump(dev_file()), "dev")
+    file = parse_cluster(yaml.safe_dump(dev_file(images={})), "dev")
+    done = {action for each in statements_of({"images": plain}) for action in each.actions}
+
+    assert kinds - CREATES.keys() == CREATES_IMAGES.keys()
+    assert done <= set(roles_do(file))
+    assert set(roles_do(file)) - set(roles_do(without)) <= done
+    assert all(map(reference.action, [*CREATES_IMAGES.values(), *roles_do(file)]))
 
 
 def test_without_images_there_is_no_stack_of_them_and_nothing_is_looked_up(both):

@@ -1,10 +1,13 @@
 """Launch templates of a cluster whose images are baked, before the first one and after it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from local.deploy import AMI_PARAMETERS
+from local.cloud import LocalCloud
+from local.deploy import AMI_PARAMETERS, deploy, destroy
+from tests.cdk.test_baking import images_of
 from tests.cdk.variants import cluster_stack, stacks_of
 from tests.local.conftest import Stack
 
@@ -39,6 +42,11 @@ def only_template(stack: Stack, cluster: dict[str, Any]) -> None:
     }
 
 
+def images(folder: Path, **changes: Any) -> Path:
+    """The assembly of a stack of images."""
+    return images_of(folder, **changes).folder
+
+
 def versions(stack: Stack, template_id: str) -> list[str]:
     """The images of a launch template's versions, the first one first."""
     found = stack.cloud.client("ec2").describe_launch_template_versions(
@@ -64,3 +72,22 @@ def test_nodes_come_from_aws_s_image_until_one_was_baked_and_then_from_that(stac
         ssm.put_parameter(Name=LOOKED_UP, Value=baked, Type="String", Overwrite=True)
         stack.deploy()
     assert versions(stack, template_id) == [aws_s, FIRST, SECOND]
+    ssm.delete_parameter(Name=LOOKED_UP)
+
+
+def test_the_stack_of_images_is_deployed_again_and_leaves_what_image_builder_wrote(
+    cloud: LocalCloud, tmp_path: Path
+):
+    name = "tidegate-dev-images"
+    ssm = cloud.client("ssm")
+
+    deploy(cloud, images(tmp_path / "first"), name)
+    first = ssm.get_parameter(Name=LOOKED_UP)["Parameter"]["Value"]
+    ssm.put_parameter(Name=LOOKED_UP, Value=FIRST, Type="String", Overwrite=True)
+    # Other tags, and another recipe.
+    other = {"tags": {"team": "vision"}, "monitoring": {"prometheus": "true"}}
+    deploy(cloud, images(tmp_path / "second", **other), name)
+    second = ssm.get_parameter(Name=LOOKED_UP)["Parameter"]["Value"]
+    destroy(cloud, name)
+
+    assert (first, second) == ("none", FIRST)

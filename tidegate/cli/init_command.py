@@ -31,6 +31,9 @@ waiting: {{usd_per_job_hour: {waiting_usd:g}}}
 # Who hears of alarms; without it nobody does.
 {alarm}
 
+# Images that hold what nodes would install at each boot, minutes of it: docs/images.md
+images: {{}}
+
 # Without this section the stack makes a network of its own, with public subnets that let nobody in.
 # network: {{nat: one}}                        # private subnets behind a NAT gateway
 # network: {{vpc: vpc-..., subnets: {{...}}}}    # yours
@@ -122,7 +125,8 @@ def _not_there(path: Path) -> Path:
 def name_after(path: Path) -> str:
     """`clusters/GPU lab.yaml` -> `gpu-lab`; dev when nothing of it can be a cluster's name."""
     plain = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).lstrip("-0123456789")
-    return plain[:31].rstrip("-").removesuffix("-data") or DEV
+    plain = plain[:31].rstrip("-").removesuffix("-data").removesuffix("-images")
+    return plain or DEV
 
 
 def _answer(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:

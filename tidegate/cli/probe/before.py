@@ -36,7 +36,8 @@ def stack_names(file: ClusterFile) -> tuple[str, str]:
 def _stacks(file: ClusterFile, account: Account) -> Found:
     """The stacks are not there yet, or in a state from which they can be deployed."""
     client = account.clients("cloudformation")
-    for name in stack_names(file):
+    images = (f"tidegate-{file.cluster.name}-images",) if file.images else ()
+    for name in (*stack_names(file), *images):
         state = stack_state(client, name)
         if state:
             yield from _stuck(name, state)

@@ -76,6 +76,17 @@ CREATES = {
     "AWS::Scheduler::ScheduleGroup": "scheduler:CreateScheduleGroup",
     "AWS::SecretsManager::Secret": "secretsmanager:CreateSecret",
 }
+# The same of the stack that bakes images, beside networks, roles and the like.
+CREATES_IMAGES = {
+    "AWS::ImageBuilder::Component": "imagebuilder:CreateComponent",
+    "AWS::ImageBuilder::DistributionConfiguration": "imagebuilder:CreateDistributionConfiguration",
+    "AWS::ImageBuilder::ImagePipeline": "imagebuilder:CreateImagePipeline",
+    "AWS::ImageBuilder::ImageRecipe": "imagebuilder:CreateImageRecipe",
+    "AWS::ImageBuilder::InfrastructureConfiguration": (
+        "imagebuilder:CreateInfrastructureConfiguration"
+    ),
+    "AWS::ImageBuilder::LifecyclePolicy": "imagebuilder:CreateLifecyclePolicy",
+}
 # Roles are handed to functions and machines; EFS and AWS Backup have service-linked roles made for
 # them at their first use in an account.
 ALSO = ("iam:PassRole", "iam:CreateServiceLinkedRole")
@@ -146,6 +157,15 @@ _WITH_KEY = (
 )
 _WITH_LOGS = ("logs:DescribeLogGroups", "logs:DescribeLogStreams")
 
+# Of who builds images, and of who ends old ones.
+_WITH_IMAGES = (
+    *("ec2:DeleteSnapshot", "ec2:DeregisterImage", "ec2:DescribeImageAttribute"),
+    *("ec2:DescribeImages", "imagebuilder:DeleteImage", "imagebuilder:GetComponent"),
+    *("ec2messages:AcknowledgeMessage", "ec2messages:DeleteMessage", "ec2messages:FailMessage"),
+    *("ec2messages:GetEndpoint", "ec2messages:GetMessages", "ec2messages:SendReply"),
+    "tag:GetResources",
+)
+
 # Not by name: a report is shown to others.
 WHO_ASKS = "who asks"
 
@@ -180,7 +200,8 @@ def rights_of_cloudformation(file: ClusterFile, account: Account) -> Found:
     principals = Principals(account.clients)
     caller = principals.caller()
     role = caller.role(_ROLE.format(EXECUTION, caller.account, file.region))
-    yield from _told(principals.of_principal(role, DEPLOYS), _name(role))
+    images = CREATES_IMAGES.values() if file.images else ()
+    yield from _told(principals.of_principal(role, (*DEPLOYS, *images)), _name(role))
 
 
 def rights_to_ask(file: ClusterFile, account: Account) -> Found:
@@ -213,7 +234,8 @@ def roles_do(file: ClusterFile) -> tuple[str, ...]:
     writes_logs = file.ships_logs or file.network.flow_logs is not FlowLogs.NONE
     with_key = _WITH_KEY if file.kms_key else ()
     prices = price_rights(file.cluster, file.region)
-    return (*ROLES_DO, *with_key, *prices, *(_WITH_LOGS if writes_logs else ()))
+    logs, images = _WITH_LOGS if writes_logs else (), _WITH_IMAGES if file.images else ()
+    return (*ROLES_DO, *with_key, *prices, *logs, *images)
 
 
 def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:
