@@ -1,12 +1,16 @@
 """Images that are baked for nodes: a pipeline of EC2 Image Builder for each architecture."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from aws_cdk import CfnOutput, CfnTag, Tags
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_imagebuilder as builder
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from aws_cdk.aws_logs import CfnLogGroup
 from constructs import Construct
@@ -85,6 +89,8 @@ class TidegateImages(Construct):
         )
         for arch, name in names.items():
             Pipeline(self, arch, file=file, arch=arch, name=name, bench=bench, janitor=janitor)
+        if file.alarm_email:
+            self._tell_of_failures(file.cluster.name, file.alarm_email, names.values())
         for key, value in {**file.tags, IMAGES_TAG: file.cluster.name}.items():
             Tags.of(self).add(key, value, exclude_resource_types=[_POINTER])
         if file.permissions_boundary:
@@ -92,6 +98,40 @@ class TidegateImages(Construct):
                 self, "Boundary", file.permissions_boundary
             )
             iam.PermissionsBoundary.of(self).apply(bound)
+
+    def _tell_of_failures(self, cluster: str, email: str, names: Iterable[str]) -> None:
+        """By mail: a build that fails leaves everything as it was, which nobody would see.
+
+        Source: EventBridge events reference, "EC2 Image Builder events".
+        """
+        topic = sns.Topic(
+            self, "Topic", display_name=f"Tidegate {cluster}: images", enforce_ssl=True
+        )
+        sns.Subscription(
+            self, "Email", topic=topic, endpoint=email, protocol=sns.SubscriptionProtocol.EMAIL
+        )
+        arns = (image_rights.builder_arn(self, f"image/{each}/") for each in names)
+        reason = events.EventField.from_path("$.detail.state.reason")
+        events.Rule(
+            self,
+            "Failed",
+            description="a build of an image failed",
+            event_pattern=events.EventPattern(
+                source=["aws.imagebuilder"],
+                detail_type=["EC2 Image Builder Image State Change"],
+                resources=[each for arn in arns for each in events.Match.prefix(arn)],
+                detail={"state": {"status": ["FAILED"]}},
+            ),
+            targets=[
+                targets.SnsTopic(
+                    topic,
+                    message=events.RuleTargetInput.from_text(
+                        f"No image was baked for the nodes of {cluster}: {reason} Nodes go on with"
+                        " the last one, or as without. `tidegate image list` shows all of them."
+                    ),
+                )
+            ],
+        )
 
     def _place(self, file: ClusterFile) -> tuple[str, str]:
         """Subnet and group: in the network that the file names, else in one that costs nothing.

@@ -199,6 +199,22 @@ def test_the_document_is_what_image_builder_takes(plain):
     assert re.fullmatch(r"s3://cdk-.*/[0-9a-f]{64}\.tgz", joined(place))
 
 
+def test_a_build_that_fails_is_told_by_mail(tmp_path, plain):
+    told = images_of(tmp_path / "told", alarm_email="ops@example.org")
+
+    pattern = told.one("AWS::Events::Rule")["EventPattern"]
+    assert pattern["source"] == ["aws.imagebuilder"]
+    assert pattern["detail"] == {"state": {"status": ["FAILED"]}}
+    (image,) = pattern["resources"]
+    assert joined(image["prefix"]).endswith(":image/tidegate-dev-x86-64/")
+    assert told.one("AWS::SNS::Subscription")["Endpoint"] == "ops@example.org"
+    (target,) = told.one("AWS::Events::Rule")["Targets"]
+    transformer = target["InputTransformer"]
+    assert list(transformer["InputPathsMap"].values()) == ["$.detail.state.reason"]
+    assert "tidegate image list" in transformer["InputTemplate"]
+    assert not plain.all("AWS::SNS::Topic")
+
+
 def test_probe_asks_for_the_rights_that_it_takes(plain):
     """Those of CloudFormation, and of the roles where a boundary bounds them."""
     kinds = {each["Type"] for each in plain.template["Resources"].values()}

@@ -29,6 +29,7 @@ FILES: dict[str, dict[str, Any]] = {
     "no way out": {"network": {"endpoints": list(NEEDED_ENDPOINTS)}},
     "NAT": {
         "images": {},
+        "alarm_email": "a@example.org",
         "network": {"nat": "one", "flow_logs": "rejected"},
         "lustre": {"storage_gib": "1200"},
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},

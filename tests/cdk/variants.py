@@ -75,6 +75,7 @@ def _images() -> File:
     pools = {**dev_file()["pools"], "arm": arm}
     partitions = {**dev_file()["partitions"], "arm": {"pools": ["arm"]}}
     return dev_file(
+        alarm_email="ops@example.org",
         images={
             "components": ["arn:aws:imagebuilder:us-east-1:123456789012:component/lustre/1.x.x"],
             "instance_types": {"arm64": "g5g.xlarge"},
