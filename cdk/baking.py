@@ -1,5 +1,6 @@
 """Images that are baked for nodes: a pipeline of EC2 Image Builder for each architecture."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -225,7 +226,7 @@ class Pipeline(Construct):
             self,
             "Recipe",
             name=self._name,
-            version=_version(text, parent, *file.images.components),
+            version=_version(text, parent, *file.images.components, json.dumps(self._tags)),
             parent_image=parent,
             components=[
                 *(_component(component_arn=each) for each in file.images.components),

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from tests.cdk.made import Stack, anew, dev_file, synthesized
 from tests.cdk.test_lint import FILES
+from tests.cdk.variants import VARIANTS, stacks_of
 from tidegate.cli.diff import HOLDS_DATA, REPLACED_BY, Change, Effect, changes
 from tidegate.cli.main import app
 
@@ -286,3 +288,17 @@ def test_command_warns_of_lustre_that_would_begin_empty_by_its_exit_code(tmp_pat
 
     given = ["diff", "--cluster", str(file), "--assembly", str(after), "--before", str(before)]
     assert CliRunner().invoke(app, given).exit_code == 3
+
+
+def test_command_tells_of_images_that_are_new_in_the_file(tmp_path, both, tmp_path_factory):
+    """It compares with a folder, or an account, that has no such stack."""
+    file = tmp_path / "dev.yaml"
+    file.write_text(yaml.safe_dump(VARIANTS["images"]))
+    before = both["tidegate-dev"].folder
+    after = stacks_of(tmp_path_factory, "images")["tidegate-dev"].folder
+
+    given = ["diff", "--cluster", str(file), "--assembly", str(after), "--before", str(before)]
+    shown = CliRunner().invoke(app, given).output
+
+    assert re.search(r"^tidegate-dev-images: \d+ changes$", shown, re.MULTILINE)
+    assert "AWS::ImageBuilder::ImagePipeline" in shown

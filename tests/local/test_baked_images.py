@@ -84,9 +84,9 @@ def test_the_stack_of_images_is_deployed_again_and_leaves_what_image_builder_wro
     deploy(cloud, images(tmp_path / "first"), name)
     first = ssm.get_parameter(Name=LOOKED_UP)["Parameter"]["Value"]
     ssm.put_parameter(Name=LOOKED_UP, Value=FIRST, Type="String", Overwrite=True)
-    # Other tags, and another recipe.
-    other = {"tags": {"team": "vision"}, "monitoring": {"prometheus": "true"}}
-    deploy(cloud, images(tmp_path / "second", **other), name)
+    # Other tags alone, which are in the recipe too; and another component.
+    deploy(cloud, images(tmp_path / "second", tags={"team": "vision"}), name)
+    deploy(cloud, images(tmp_path / "third", monitoring={"prometheus": "true"}), name)
     second = ssm.get_parameter(Name=LOOKED_UP)["Parameter"]["Value"]
     destroy(cloud, name)
 

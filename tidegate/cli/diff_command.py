@@ -44,12 +44,13 @@ def diff(
     console = Console(markup=False, highlight=False, soft_wrap=True)
     try:
         read = load_cluster(cluster)
-        after = read_templates(assembly, read.cluster.name)
+        after = read_templates(assembly, read.cluster.name, has_images=bool(read.images))
         old = (
             read_templates(before, read.cluster.name)
             if before
             else _deployed(after.keys(), read.region)
         )
+        old = {stack: old.get(stack, {}) for stack in after}  # images may be new in the file
         refused = refusals(old, after, read.cluster.name, lambda: bool(before) or _has_head(read))
     except TidegateError as error:
         console.print(str(error), style="red")
