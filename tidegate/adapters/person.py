@@ -13,3 +13,14 @@ def who(client: "STSClient") -> str:
     with aws_call():
         arn = client.get_caller_identity()["Arn"]
     return arn.rpartition(":")[2].removeprefix("assumed-role/")
+
+
+def account_arn(client: "STSClient") -> str:
+    """The AWS account of who asks, as its root's ARN: `arn:aws:iam::123456789012:root`.
+
+    Source: IAM user guide, "IAM identifiers". Errors: Throttled, NotAuthorized.
+    """
+    with aws_call():
+        asks = client.get_caller_identity()
+    partition = asks["Arn"].split(":")[1]
+    return f"arn:{partition}:iam::{asks['Account']}:root"

@@ -8,78 +8,92 @@ import typer
 from tidegate.cli.options import ClusterOption, Output, OutputOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tidegate.cli.cost import Item
     from tidegate.cli.cost_by import Spent
+    from tidegate.core.offers.allocation import Share
+    from tidegate.wire.config import ClusterFile
 
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
     "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml; tidegate cost --spent;"
-    " tidegate cost --by user --since 30d"
+    " tidegate cost --by user --since 30d; tidegate cost --focus --since 30d > focus.csv"
 )
+
+
+IdleOption = Annotated[
+    bool, typer.Option("--idle", help="With no job and no node; the head is up.")
+]
+BusyOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="With N node launches a day, without the nodes."),
+]
+SpentOption = Annotated[
+    bool, typer.Option("--spent", help="What nodes have cost, by pool and account.")
+]
+ByOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="What jobs have cost: by job, user, account, partition, pool, type or day.",
+    ),
+]
+FocusOption = Annotated[
+    bool,
+    typer.Option("--focus", help="The same as CSV of FOCUS 1.2, a row for each node, job and day."),
+]
+SinceOption = Annotated[
+    str, typer.Option(metavar="MOMENT", help="With --by, --focus: a span back, or a day in UTC.")
+]
+CsvOption = Annotated[bool, typer.Option("--csv", help="With --by: as CSV.")]
+AssemblyOption = Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")]
 
 
 def cost(
     context: typer.Context,
     cluster: ClusterOption,
-    idle: Annotated[
-        bool, typer.Option("--idle", help="With no job and no node; the head is up.")
-    ] = False,
-    busy: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="With N node launches a day, without the nodes."),
-    ] = None,
-    spent: Annotated[
-        bool,
-        typer.Option("--spent", help="What nodes have cost, by pool and account."),
-    ] = False,
-    by: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            help="What jobs have cost: by job, user, account, partition, pool, type or day.",
-        ),
-    ] = "",
-    since: Annotated[
-        str, typer.Option(metavar="MOMENT", help="With --by: a span back, or a day in UTC.")
-    ] = "7d",
-    is_csv: Annotated[bool, typer.Option("--csv", help="With --by: as CSV.")] = False,
-    assembly: Annotated[Path, typer.Option(help="Where `cdk synth` wrote the templates.")] = Path(
-        "cdk.out"
-    ),
+    idle: IdleOption = False,
+    busy: BusyOption = None,
+    spent: SpentOption = False,
+    by: ByOption = "",
+    focus: FocusOption = False,
+    since: SinceOption = "7d",
+    is_csv: CsvOption = False,
+    assembly: AssemblyOption = Path("cdk.out"),
     output: OutputOption = Output.TEXT,
 ) -> None:
     """What the deployed cluster costs per month, by the templates that `cdk synth` wrote; or what
     its nodes have cost, and whose jobs that was.
     """
-    from tidegate.cli import cost as bills
-    from tidegate.cli.cost import bill
-    from tidegate.cli.templates import read_templates
-    from tidegate.core.model.errors import BadConfig
-    from tidegate.wire.config import load_cluster
-
-    if idle + (busy is not None) + spent + bool(by) != 1:
+    if idle + (busy is not None) + spent + bool(by) + focus != 1:
         raise typer.BadParameter(
-            "say --spent for what nodes have cost, --by WHAT for whose jobs that was, --idle or"
-            " --busy N for all the rest"
+            "say --spent for what nodes have cost, --by WHAT or --focus for whose jobs that was,"
+            " --idle or --busy N for all the rest"
         )
     if by:
         _show_by(context, cluster, by, since, is_csv=is_csv, output=output)
-        return
-    if spent:
+    elif focus:
+        _show_focus(context, cluster, since)
+    elif spent:
         _show_spent(context, cluster, output)
-        return
+    else:
+        _show_rest(cluster, busy, assembly, output)
+
+
+def _show_rest(cluster: Path, busy: int | None, assembly: Path, output: Output) -> None:
+    from tidegate.cli import cost as bills
+    from tidegate.cli.live import told
+    from tidegate.cli.templates import read_templates
+    from tidegate.wire.config import load_cluster
+
     pace = bills.busy(busy) if busy else bills.IDLE
-    told = f"{busy:,} node launches a day, without the nodes" if busy else "no job, no node"
-    try:
+    said = f"{busy:,} node launches a day, without the nodes" if busy else "no job, no node"
+    with told():
         read = load_cluster(cluster)
         templates = list(read_templates(assembly, read.cluster.name).values())
-        items = bill(read, templates, pace)
-    except BadConfig as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
-    _show_bill(f"{read.cluster.name}, {told}", items, output)
+        items = bills.bill(read, templates, pace)
+    _show_bill(f"{read.cluster.name}, {said}", items, output)
 
 
 def _show_bill(title: str, items: "Sequence[Item]", output: Output) -> None:
@@ -142,19 +156,44 @@ def _show_by(
         show(fit(screen(found)) if found.rows else "no node has cost anything since then", output)
 
 
+def _show_focus(context: typer.Context, cluster: Path, since: str) -> None:
+    from tidegate.adapters.person import account_arn
+    from tidegate.adapters.regions import region_name
+    from tidegate.cli.focus import Payer, as_focus
+    from tidegate.cli.live import clients_of, told
+    from tidegate.wire.config import load_cluster
+
+    with told():
+        file = load_cluster(cluster)
+        _, shares = _shares(context, file, since)
+        account = account_arn(clients_of(file, context.obj)("sts"))
+    payer = Payer(file.cluster.name, account, file.region, region_name(file.region))
+    typer.echo(as_focus(shares, payer), nl=False)
+
+
 def _spent_by(context: typer.Context, cluster: Path, by: str, since: str) -> "Spent":
     """Errors: those of `ran`."""
-    import time
-
     from tidegate.cli.cost_by import Spent
-    from tidegate.cli.cost_by import since as moment_s
-    from tidegate.cli.ran import ran, require_accounting
-    from tidegate.core.offers.allocation import allocated, rows
+    from tidegate.core.offers.allocation import rows
     from tidegate.wire.config import load_cluster
 
     file = load_cluster(cluster)
+    span, shares = _shares(context, file, since)
+    return Spent(file.cluster.name, by, *span, rows(shares, by))
+
+
+def _shares(
+    context: typer.Context, file: "ClusterFile", since: str
+) -> "tuple[tuple[float, float], Iterator[Share]]":
+    """The shares of what was billed since then, and between which moments. Errors: as `ran`."""
+    import time
+
+    from tidegate.cli.cost_by import since as moment_s
+    from tidegate.cli.ran import ran, require_accounting
+    from tidegate.core.offers.allocation import allocated
+
     require_accounting(file)
     since_s = moment_s(since, time.time())
     found = ran(file, since_s, context.obj)
     shares = allocated(found.bills, found.runs, found.types, since_s, found.until_s)
-    return Spent(file.cluster.name, by, since_s, found.until_s, rows(shares, by))
+    return (since_s, found.until_s), shares

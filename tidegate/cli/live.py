@@ -109,7 +109,7 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
     `clients` None: with the rights of who asks.
     Errors: BadConfig when there is none; Throttled, NotAuthorized.
     """
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     settings = _settings(file, make)
     placement = placement_of(settings)
     made = control(file.cluster, resources_of(settings), placement, make, calendar=file.calendar)
@@ -128,13 +128,13 @@ def live(file: ClusterFile, clients: Clients | None = None) -> LiveCluster:
 
 def decisions(file: ClusterFile, clients: Clients | None = None) -> S3Decisions:
     """What its looks decided. Errors: those of `live`."""
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     return _decisions(file, _settings(file, make), make)
 
 
 def overrides(file: ClusterFile, clients: Clients | None = None) -> tuple[ScheduleOverride, ...]:
     """What people want instead of what the calendar says, oldest first. Errors: as `live`."""
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     ledger = _ledger(_settings(file, make), make)
     return tuple(sorted(ledger.view().overrides, key=lambda one: one.made_at_s))
 
@@ -145,7 +145,7 @@ def override(file: ClusterFile, made: ScheduleOverride, clients: Clients | None 
     Errors: as `live`. Nothing is lost when the function cannot be called: it looks by itself
     within five minutes.
     """
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     settings = _settings(file, make)
     signed = replace(made, who=made.who or who(make("sts")))
     ledger = _ledger(settings, make)
@@ -163,7 +163,7 @@ def bills(
     """What nodes have cost since then, and until when: of those that live until now, which is the
     second value. Lines may begin earlier. Errors: as `live`.
     """
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     ledger = _ledger(_settings(file, make), make)
     # In this order a node that ends meanwhile is there twice rather than not at all.
     nodes, now_s = ledger.view().nodes, SystemClock().now_s()
@@ -196,7 +196,7 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
 
     What other pools sell too rests for these no more either. Errors: as `live`.
     """
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     settings = _settings(file, make)
     ledger = _ledger(settings, make)
     view, now_s = ledger.view(), SystemClock().now_s()
@@ -249,7 +249,7 @@ def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:
 def alarms(file: ClusterFile, clients: Clients | None = None) -> tuple[AlarmNow, ...] | None:
     """The alarms that fire; None: who asks may not read them. Errors: Throttled."""
     try:
-        return firing(_clients(file, clients)("cloudwatch"), file.cluster.name)
+        return firing(clients_of(file, clients)("cloudwatch"), file.cluster.name)
     except NotAuthorized:
         return None
 
@@ -264,7 +264,8 @@ def told() -> Iterator[None]:
         raise typer.Exit(code=1) from error
 
 
-def _clients(file: ClusterFile, clients: Clients | None) -> Clients:
+def clients_of(file: ClusterFile, clients: Clients | None) -> Clients:
+    """Those that are given, or clients in the cluster's region with the rights of who asks."""
     return clients or (lambda service: client(service, file.region))
 
 

@@ -1,0 +1,16 @@
+"""What AWS calls its regions."""
+
+from typing import Any
+
+from botocore.loaders import create_loader
+
+
+def region_name(region: str) -> str:
+    """AWS's words for a region, `US East (N. Virginia)`; the region itself where it is not known.
+
+    Source: the descriptions in botocore's endpoints, which come with it.
+    """
+    endpoints: Any = create_loader().load_data("endpoints")
+    regions = (each["regions"] for each in endpoints["partitions"])
+    known = (each[region]["description"] for each in regions if region in each)
+    return str(next(known, region))
