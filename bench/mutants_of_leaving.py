@@ -109,6 +109,14 @@ FAULTS_OF_LEAVING = (
         ),
     ),
     mutant(
+        "a user's spent budget stops nothing",
+        (
+            "core/model/cluster.py",
+            "        return tuple(scope for scope in payer_scopes(account, user) if",
+            '        return tuple(scope for scope in payer_scopes(account, "") if',
+        ),
+    ),
+    mutant(
         "a spent budget stops nothing",
         ("core/offers/spend.py", "        if each.usd >= each.budget_usd:", "        if False:"),
     ),

@@ -85,8 +85,8 @@ FAULTS_OF_PLANS = (
         ),
         (
             "core/passes/gangs.py",
-            "    if not work.snapshot.wanted.is_up or work.barred(need.account):",
-            "    if work.barred(need.account):",
+            "    if not work.snapshot.wanted.is_up or work.barred(need.payers):",
+            "    if work.barred(need.payers):",
         ),
     ),
     mutant(

@@ -103,7 +103,7 @@ def job(
         partitions=("gpu",),
         nodes=nodes,
         shape=shape,
-        user="ada",
+        user=str(more.pop("user", "ada")),
         reason=reason,
         node_names=tuple(on),
         **more,  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from tests.make import A10G, NOW_S, T4, T4_BIG, cluster, digest, job, node, pool
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.demand.held import holds
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import Budget, Cluster
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Association, Job, Shape, Spread
 
@@ -109,6 +109,17 @@ def test_a_begin_time_is_told_with_what_is_left_of_it() -> None:
     assert holds(waiting, 300.0, NOW_S) == "its begin time has not come: 7200 s are left"
 
 
+def test_a_need_knows_which_budgets_would_pay() -> None:
+    on = replace(cluster(), budgets={"account lab": Budget(1.0), "user ada": Budget(1.0)})
+    theirs = job(1, account="lab"), job(2, account="lab", user="bob"), job(3, user="bob")
+
+    assert [each.payers for each in needs(*theirs, on=on)] == [
+        ("account lab", "user ada"),
+        ("account lab",),
+        (),
+    ]
+
+
 def test_a_need_carries_what_its_cost_depends_on() -> None:
     asked = job(
         1,
@@ -124,7 +135,7 @@ def test_a_need_carries_what_its_cost_depends_on() -> None:
 
     [need] = needs(asked, on=on)
 
-    assert (need.account, need.qos, need.priority) == ("lab", "high", 7)
+    assert (need.payers, need.qos, need.priority) == ((), "high", 7)
     assert (need.time_limit_s, need.expected_s, need.deadline_s) == (3600.0, 900.0, NOW_S + 9000)
     assert (need.is_requeueable, need.checkpoint_s) == (False, 0.0)
 

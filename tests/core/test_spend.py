@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.core.reading import launches, why
-from tests.make import NOW_S, cluster, instance, job, node, pool, record, snapshot
+from tests.make import NOW_S, cluster, instance, job, node, placement, pool, record, snapshot
 from tidegate.core.explain.overview import overview
 from tidegate.core.model.cluster import Budget, Cluster
-from tidegate.core.model.ledger import Charge, NodeRecord, Phase
+from tidegate.core.model.ledger import Charge, LaunchRecord, NodeRecord, Phase
+from tidegate.core.model.plan import Resume
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
@@ -24,6 +25,7 @@ from tidegate.core.offers.spend import (
     used_up,
 )
 from tidegate.core.planner import plan
+from tidegate.service.requests import fleet_request
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -34,17 +36,18 @@ def at(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def ran(since: str, until: str, account: str = "") -> dict[tuple[str, str], float]:
+def ran(since: str, until: str, account: str = "", user: str = "") -> dict[tuple[str, str], float]:
     """What a node at one USD per hour is charged, by period and scope."""
-    made = replace(record(), launched_at_s=at(since), usd_per_hour=1.0, account=account)
+    begun = replace(record(), launched_at_s=at(since), usd_per_hour=1.0)
+    made = replace(begun, account=account, user=user)
     return {(c.period, c.scope): round(c.usd, 6) for c in charges(made, at(until))}
 
 
-def test_a_node_costs_cluster_pool_and_account_by_the_second() -> None:
-    assert ran("2026-11-21T10:00:00", "2026-11-21T10:30:36", "nlp") == {
+def test_a_node_costs_cluster_pool_account_and_user_by_the_second() -> None:
+    assert ran("2026-11-21T10:00:00", "2026-11-21T10:30:36", "nlp", "ada") == {
         (period, scope): 0.51
         for period in ("2026-11-21", "2026-11")
-        for scope in ("cluster", "pool t4", "account nlp")
+        for scope in ("cluster", "pool t4", "account nlp", "user ada")
     }
 
 
@@ -162,24 +165,66 @@ def test_a_spent_budget_of_a_pool_leaves_the_others() -> None:
     assert [each.pool for each in launches(made)] == ["t4"]
 
 
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_a_spent_budget_of_an_account_stops_its_jobs_alone(nodes: int) -> None:
-    of = with_budget("account nlp", usd_per_day=1.0)
-    theirs, others = job(1, nodes=nodes, account="nlp"), job(2, nodes=nodes, account="vision")
+PAYERS = pytest.mark.parametrize("scope", ["account nlp", "user bob"])
 
-    made = plan(seen(of, theirs, others, usd=1.0, scope="account nlp"))
+
+@PAYERS
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_spent_budget_stops_the_jobs_of_its_account_or_user_alone(nodes: int, scope: str) -> None:
+    of = with_budget(scope, usd_per_day=1.0)
+    theirs = job(1, nodes=nodes, account="nlp", user="bob")
+    others = job(2, nodes=nodes, account="vision")
+
+    made = plan(seen(of, theirs, others, usd=1.0, scope=scope))
 
     assert [each.for_jobs for each in launches(made)] == [("2",)]
-    assert why(made, "1").startswith("the budget of account nlp, 1.00 USD per day, is spent")
+    assert why(made, "1").startswith(f"the budget of {scope}, 1.00 USD per day, is spent")
 
 
-def test_jobs_of_a_spent_budget_still_use_what_is_there() -> None:
-    of = with_budget("account nlp", usd_per_day=1.0)
+@PAYERS
+def test_jobs_of_a_spent_budget_still_use_what_is_there(scope: str) -> None:
+    of = with_budget(scope, usd_per_day=1.0)
     there = {"nodes": [node()], "instances": [instance()], "records": [record()]}
 
-    made = plan(seen(of, job(account="nlp"), usd=1.0, scope="account nlp", **there))
+    made = plan(seen(of, job(account="nlp", user="bob"), usd=1.0, scope=scope, **there))
 
     assert [each.by for each in made.served] == [("i-1",)]
+
+
+def test_a_user_with_a_budget_shares_no_gangs_launch_with_one_without() -> None:
+    """A launch counts for the first of its jobs alone."""
+    of = with_budget("user bob", usd_per_day=1.0)
+
+    made = plan(seen(of, job(1, nodes=2), job(2, nodes=2, user="bob"), usd=0.0, scope="user bob"))
+
+    assert [(each.for_jobs, each.user) for each in launches(made)] == [
+        (("1",), "ada"),
+        (("2",), "bob"),
+    ]
+
+
+def test_of_two_spent_budgets_the_accounts_is_named() -> None:
+    of = replace(
+        with_budget("account nlp", usd_per_day=1.0),
+        budgets={"account nlp": Budget(1.0), "user ada": Budget(1.0)},
+    )
+    spent = tuple(Charge(TODAY, scope, 2.0) for scope in of.budgets)
+
+    made = plan(replace(snapshot([job(account="nlp")], of=of), spent=spent))
+
+    assert why(made).startswith("the budget of account nlp")
+
+
+def test_a_launch_in_doubt_of_a_user_whose_budget_is_spent_asks_for_nothing_more() -> None:
+    of = with_budget("user bob", usd_per_day=1.0)
+    (launch,) = launches(plan(snapshot([job(user="bob")], of=of)))
+    doubt = [LaunchRecord(launch, NOW_S - 61, fleet_request(launch, "test", placement(of)))]
+
+    def resumed(usd: float) -> list[bool]:
+        made = plan(seen(of, usd=usd, scope="user bob", launches=doubt))
+        return [each.may_buy for each in made.actions if isinstance(each, Resume)]
+
+    assert (resumed(0.0), resumed(1.0)) == ([True], [False])
 
 
 def test_nothing_is_kept_warm_on_a_spent_budget() -> None:

@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 
 from tests.make import T4, cluster
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope, user_scope
 from tidegate.sim.replay.meters import launches_over_budget
 from tidegate.sim.replay.state import EPOCH_S, Machine
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 
 
-def machine(from_s: float, to_s: float, *, pool: str = "t4", account: str = "") -> Machine:
+def machine(
+    from_s: float, to_s: float, *, pool: str = "t4", account: str = "", user: str = ""
+) -> Machine:
     """A node at one USD per hour."""
     offering = next(each for one in cluster().pools for _, each in one.offerings())
     return Machine(
@@ -25,6 +27,7 @@ def machine(from_s: float, to_s: float, *, pool: str = "t4", account: str = "") 
         joins_s=EPOCH_S + from_s,
         features=(),
         account=account,
+        user=user,
         ended_s=EPOCH_S + to_s,
     )
 
@@ -50,11 +53,11 @@ def test_a_node_that_has_ended_spends_nothing_more():
     assert over(CLUSTER_SCOPE, Budget(usd_per_day=1.5), *machines) == 0
 
 
-@pytest.mark.parametrize("scope", [pool_scope("t4"), account_scope("interns")])
+@pytest.mark.parametrize("scope", [pool_scope("t4"), account_scope("interns"), user_scope("ada")])
 def test_a_budget_counts_its_own_nodes_only(scope):
     budget = Budget(usd_per_day=1.0)
-    spends = machine(0, 2 * HOUR_S, account="interns")
-    same = machine(3 * HOUR_S, 4 * HOUR_S, account="interns")
-    other = machine(5 * HOUR_S, 6 * HOUR_S, pool="a10g", account="staff")
+    spends = machine(0, 2 * HOUR_S, account="interns", user="ada")
+    same = machine(3 * HOUR_S, 4 * HOUR_S, account="interns", user="ada")
+    other = machine(5 * HOUR_S, 6 * HOUR_S, pool="a10g", account="staff", user="bob")
 
     assert over(scope, budget, spends, same, other) == 1

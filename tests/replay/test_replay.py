@@ -291,11 +291,12 @@ def test_a_budget_that_is_spent_lets_jobs_wait_for_the_next_day():
     assert model.outcome.breaches == 1
 
 
-@pytest.mark.parametrize(("account", "is_late"), [("ann", True), ("bob", False)])
-def test_a_budget_of_an_account_binds_nobody_else(account, is_late):
-    jobs = "job_id,submit_s,duration_s,gpus,nodes,partition,account\n"
-    jobs += f"first,0,3600,1,1,gpu,ann\nsecond,7200,600,1,1,gpu,{account}\n"
-    limited = cluster(more="budget_by_account: {ann: {usd_per_day: 0.5}}\n")
+@pytest.mark.parametrize("whose", ["account", "user"])
+@pytest.mark.parametrize(("second", "is_late"), [("ann", True), ("bob", False)])
+def test_a_budget_of_an_account_or_a_user_binds_nobody_else(whose, second, is_late):
+    jobs = f"job_id,submit_s,duration_s,gpus,nodes,partition,{whose}\n"
+    jobs += f"first,0,3600,1,1,gpu,ann\nsecond,7200,600,1,1,gpu,{second}\n"
+    limited = cluster(more=f"budget_by_{whose}: {{ann: {{usd_per_day: 0.5}}}}\n")
 
     ended = replay(read_trace(jobs), limited, EXACT)
 

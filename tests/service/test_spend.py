@@ -75,6 +75,25 @@ def test_a_planner_that_dies_while_it_counts_counts_once(world: World) -> None:
     assert counted(world) == pytest.approx(record.usd_per_hour)
 
 
+def test_a_user_is_counted_who_has_a_budget_and_nobody_else(world: World) -> None:
+    world.of = replace(cluster(), budgets={"user ada": Budget(usd_per_day=0.1)})
+    world.report([job(7, account="nlp"), job(8, user="bob", gpus=0)])
+    world.look()
+    world.clock.advance(HOUR_S)
+    world.report()
+    world.look()
+
+    users = {scope for _, scope in world.ledger.all_spent if scope.startswith("user ")}
+    assert users == {"user ada"}
+
+    world.report([job(9, account="cv"), job(10, user="bob")])
+    looked = world.look()
+
+    unmet = {each.job_id: each.reason for each in looked.rounds[-1].plan.unmet}
+    assert unmet.keys() == {"9"}
+    assert unmet["9"].startswith("the budget of user ada, 0.10 USD per day, is spent")
+
+
 def test_what_was_spent_stops_the_next_launch(world: World) -> None:
     world.of = replace(cluster(), budgets={"account nlp": Budget(usd_per_day=0.1)})
     bought(world)

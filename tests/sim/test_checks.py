@@ -7,7 +7,7 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, pool, record
 from tidegate.core.model.budgets import Disruption
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Limits, Rebalance, Reservation
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits, Rebalance, Reservation
 from tidegate.core.model.cluster import Budget as Money
 from tidegate.core.model.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, RebalanceRecommendation
@@ -166,6 +166,27 @@ def test_a_new_day_has_a_budget_of_its_own() -> None:
     assert len(world.compute.everything) == 1
     world.step(200.0)
     assert len(world.compute.everything) == 2
+
+
+def test_a_users_budget_binds_him_alone_and_a_planner_that_forgets_it_is_found() -> None:
+    free = cluster(pool(types=(T4,)))
+    of = replace(free, budgets={"user ada": Money(usd_per_day=0.02)})
+
+    def bought(spends: str, planned_by: Cluster = of) -> tuple[int, int]:
+        """Before somebody asks for a second node, and after."""
+        world = SimWorld(planned_by, lambda instance: 60.0)
+        world.cluster = of
+        Checks(witness(world), (NothingOverBudget,)).install()
+        world.slurm.submit(Submit(spends, Shape(1, "t4", 1, 1000), 1000.0))
+        world.step(1200.0)
+        before = len(world.compute.everything)
+        world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 100.0))
+        world.step(400.0)
+        return before, len(world.compute.everything)
+
+    assert (bought("ada"), bought("bob")) == ((1, 1), (1, 2))
+    with pytest.raises(Broken, match="of user ada were spent"):
+        bought("ada", planned_by=free)
 
 
 def test_a_job_that_the_last_plan_gives_an_old_node_to_may_take_it() -> None:

@@ -5,14 +5,14 @@ planner meanwhile leaves what was not answered in doubt, and a later look finish
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import batched
 
 from tidegate.core.buy.dealing import dealt, jobs_of
 from tidegate.core.buy.waves import waves
-from tidegate.core.model.cluster import Timings
+from tidegate.core.model.cluster import Cluster, Timings
 from tidegate.core.model.ec2 import (
     FleetResult,
     Instance,
@@ -155,14 +155,14 @@ class Launching:
 
     def _finish(self, results: Iterable[tuple[LaunchRecord, FleetResult]]) -> None:
         """Write down what came of these launches, all of them in few calls."""
-        prices = self.snapshot.cluster.prices
+        cluster = self.snapshot.cluster
         finished: list[Finished] = []
         refused: list[Refusal] = []
         launched: list[Instance] = []
         for record, result in results:
             gangs = dealt(record.launch, result.instances, self._known(record.launch))
             nodes = [
-                _node_record(record.launch, number, one, gangs[one.instance_id], prices)
+                _node_record(record.launch, number, one, gangs[one.instance_id], cluster)
                 for number, one in enumerate(result.instances)
             ]
             status = LaunchStatus.DONE if nodes else LaunchStatus.FAILED
@@ -249,7 +249,7 @@ def _node_record(
     number: int,
     instance: Instance,
     gang: str | None,
-    prices: Mapping[Offering, float],
+    cluster: Cluster,
 ) -> NodeRecord:
     """`gang` None: it is let go of, nobody has asked for it."""
     return NodeRecord(
@@ -258,10 +258,11 @@ def _node_record(
         pool=launch.pool,
         offering=instance.offering,
         launched_at_s=instance.launched_at_s,
-        usd_per_hour=prices.get(instance.offering, launch.usd_per_hour_each),
+        usd_per_hour=cluster.prices.get(instance.offering, launch.usd_per_hour_each),
         phase=Phase.LAUNCHED if gang is not None else Phase.RELEASED,
         gated_for=gang or "",
         account=launch.account,
+        user=cluster.counted(launch.user),
         template=instance.template,
         for_jobs=(gang,) if gang in launch.for_jobs else jobs_of(launch, number),
     )

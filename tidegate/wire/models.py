@@ -8,18 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from tidegate.core.model.cluster import (
-    CLUSTER_SCOPE,
-    DEFAULT_HEALTH_REASONS,
-    Budget,
-    Cluster,
-    Timings,
-    account_scope,
-    pool_scope,
-)
+from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS, Cluster, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
+from tidegate.wire.budget_models import SpendingBudgetModel, budgets
 from tidegate.wire.catalogue import LIST_PRICE_REGION
 from tidegate.wire.deployment import (
     BillAlert,
@@ -40,12 +33,7 @@ from tidegate.wire.login import LoginModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
-from tidegate.wire.pool_models import (
-    LimitsModel,
-    PoolModel,
-    ReservationModel,
-    SpendingBudgetModel,
-)
+from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
 from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
@@ -264,6 +252,10 @@ class ClusterModel(Section):
         description="the same for single Slurm accounts; a node counts for the account of the"
         " first job that it was launched for",
     )
+    budget_by_user: dict[names.UserName, SpendingBudgetModel] = Field(
+        default_factory=dict,
+        description="the same for single users, beside their accounts' budgets",
+    )
     partitions: Annotated[dict[names.PartitionName, PartitionModel], Field(min_length=1)] = Field(
         description="Slurm partitions by name"
     )
@@ -359,20 +351,16 @@ class ClusterModel(Section):
             time_limit_ratio=self.time_limit_ratio,
             time_limit_ratios=self.time_limit_ratio_by_account,
             hazards=self._hazards(),
-            budgets=self._budgets(),
+            budgets=budgets(
+                self.budget,
+                {name: model.budget for name, model in self.pools.items()},
+                self.budget_by_account,
+                self.budget_by_user,
+            ),
             health_reasons=self.slurm.health_reasons,
             waiting=self.waiting.waiting(),
             estimates=priced.estimates,
         )
-
-    def _budgets(self) -> Mapping[str, Budget]:
-        models = {
-            CLUSTER_SCOPE: self.budget,
-            **{pool_scope(name): model.budget for name, model in self.pools.items()},
-            **{account_scope(name): model for name, model in self.budget_by_account.items()},
-        }
-        budgets = {scope: model.budget() for scope, model in models.items()}
-        return {scope: budget for scope, budget in budgets.items() if budget}
 
     def _priced(self) -> Priced:
         pools = [(model.pool(name), model.root_volume()) for name, model in self.pools.items()]

@@ -251,6 +251,10 @@ GroupName = Annotated[
     _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$", "the name of a group of users"),
     AfterValidator(_name),
 ]
+UserName = Annotated[
+    str,
+    _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,63}$", "the name of a user"),
+]
 SlurmVersion = Annotated[str, AfterValidator(_slurm_version)]
 InstanceTypeName = Annotated[str, AfterValidator(_instance_type)]
 InstanceTypeOrPattern = Annotated[str, AfterValidator(check_instance_type)]

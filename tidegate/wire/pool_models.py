@@ -8,9 +8,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from tidegate.core.model.cluster import Budget, Limits, Pool, Rebalance, Reservation
+from tidegate.core.model.cluster import Limits, Pool, Rebalance, Reservation
 from tidegate.core.model.ec2 import InstanceType, Market
 from tidegate.wire import names
+from tidegate.wire.budget_models import SpendingBudgetModel
 from tidegate.wire.disruption import AUTO_S, DisruptionModel, SecondsOrAuto
 from tidegate.wire.hooks import NodeHooksModel
 from tidegate.wire.names import SecurityGroups
@@ -62,27 +63,6 @@ class LimitsModel(Section):
             vcpus=self.vcpus,
             memory_mib=None if memory is None else int(memory * MIB_PER_GIB),
         )
-
-
-class SpendingBudgetModel(Section):
-    """Once so much is spent, nothing more is launched until the day or month (UTC) ends."""
-
-    usd_per_day: PositiveUsd | None = Field(default=None, description="USD per day")
-    usd_per_month: PositiveUsd | None = Field(default=None, description="USD per month")
-
-    @field_validator("usd_per_month")
-    @classmethod
-    def _holds_a_day(cls, month: float | None, info: ValidationInfo) -> float | None:
-        day = info.data.get("usd_per_day")
-        if month is not None and day is not None and month < day:
-            text = f"{month:g}, less than usd_per_day ({day:g}): no day could ever spend its own"
-            raise ValueError(f"{text}; lower usd_per_day, or leave it out")
-        return month
-
-    def budget(self) -> Budget | None:
-        """None: there is none."""
-        made = Budget(self.usd_per_day, self.usd_per_month)
-        return None if made == Budget() else made
 
 
 class FlexibilityModel(Section):

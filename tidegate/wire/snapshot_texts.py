@@ -166,6 +166,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "order": "an order for it that is on its way",
         "cordon": "why it takes no new job, if AWS said that it may not last",
         "account": "the Slurm account that it was launched for",
+        "user": "the user that it was launched for, if he has a budget",
         "ended_at_s": "when it stopped to cost",
         "template": "digest of what it is made from; empty: not known",
         "interrupted_in": "the phase in which AWS took it away or it ended by itself",
@@ -190,7 +191,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
     },
     "Charge": {
         "period": "a day like 2026-11-21, or a month like 2026-11, in UTC",
-        "scope": "cluster, pool NAME or account NAME",
+        "scope": "cluster, pool NAME, account NAME or user NAME",
         "usd": "what nodes that have ended cost it in that time",
     },
     "Cordon": {

@@ -31,7 +31,8 @@ class Need:
     run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
     least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
     an interruption costs it at most, None: as its pool says. `restarts`: how often it was
-    requeued. `wait_usd_per_hour`: what its waiting costs.
+    requeued. `wait_usd_per_hour`: what its waiting costs. `payers`: its account and user as scopes
+    of budgets, as far as they have one.
     """
 
     job_id: str
@@ -42,7 +43,7 @@ class Need:
     pools: tuple[str, ...]
     is_gang: bool = False
     beside: tuple[str, ...] = ()
-    account: str = ""
+    payers: tuple[str, ...] = ()
     qos: str = ""
     time_limit_s: float | None = None
     expected_s: float | None = None
@@ -276,7 +277,9 @@ class _Demand:
         if not self._places.is_anywhere(job):
             boot_s = min((pool.boot_s for pool in self._pools_of(job)), default=0.0)
             where = self._places.of(job, boot_s)
+        payers = self.cluster.payers(job.account, job.user)
         key = (
+            payers,
             job.partitions,
             job.nodes,
             job.shape,
@@ -294,7 +297,7 @@ class _Demand:
         )
         of = self._kinds.get(key)
         if of is None:
-            of = self._kinds[key] = self._first(job, count, where)
+            of = self._kinds[key] = self._first(job, count, payers, where)
             return of
         return Need(
             job.job_id,
@@ -305,7 +308,7 @@ class _Demand:
             of.pools,
             of.is_gang,
             (),
-            of.account,
+            of.payers,
             of.qos,
             of.time_limit_s,
             of.expected_s,
@@ -321,7 +324,7 @@ class _Demand:
             wait_usd_per_hour=of.wait_usd_per_hour,
         )
 
-    def _first(self, job: Job, count: int, where: Where | None) -> Need:
+    def _first(self, job: Job, count: int, payers: tuple[str, ...], where: Where | None) -> Need:
         """The first need of its kind."""
         pools = self._pools_of(job)
         constraint, spread = self._choices(job, pools)
@@ -333,7 +336,7 @@ class _Demand:
             constraint,
             tuple(pool.name for pool in pools),
             is_gang=spread.nodes > 1,
-            account=job.account,
+            payers=payers,
             qos=job.qos,
             time_limit_s=job.time_limit_s,
             expected_s=self.cluster.expected_s(job.time_limit_s, job.account),

@@ -37,7 +37,7 @@ class Budget:
     usd_per_month: float | None = None
 
 
-# Who a budget is for; `account_scope`, `pool_scope` name the others.
+# Who a budget is for; `account_scope`, `user_scope`, `pool_scope` name the others.
 CLUSTER_SCOPE = "cluster"
 
 
@@ -47,6 +47,16 @@ def pool_scope(pool: str) -> str:
 
 def account_scope(account: str) -> str:
     return f"account {account}"
+
+
+def user_scope(user: str) -> str:
+    return f"user {user}"
+
+
+def payer_scopes(account: str, user: str) -> tuple[str, ...]:
+    """Who pays for the nodes that are bought for a job; "": nobody, or not known."""
+    scopes = (account_scope(account) if account else "", user_scope(user) if user else "")
+    return tuple(scope for scope in scopes if scope)
 
 
 class Rebalance(StrEnum):
@@ -238,6 +248,20 @@ class Cluster:
         """How long a job will really run; None: it has no time limit, so nobody knows."""
         ratio = self.time_limit_ratios.get(account, self.time_limit_ratio)
         return None if time_limit_s is None else time_limit_s * ratio
+
+    def payers(self, account: str, user: str) -> tuple[str, ...]:
+        """The scopes of who pays for a job's nodes that have a budget, the account's first."""
+        if not self.budgets:
+            return ()
+        return tuple(scope for scope in payer_scopes(account, user) if scope in self.budgets)
+
+    def counted(self, user: str) -> str:
+        """The user where he has a budget, else "".
+
+        What the others spend nobody asks the ledger for, whose counters every look reads: of a
+        thousand users over two years they would be a megabyte. `tidegate cost` asks Slurm.
+        """
+        return user if user_scope(user) in self.budgets else ""
 
     def hazard_per_hour(self, offering: Offering) -> float:
         """How often EC2 interrupts an instance of this offering; only spot is."""

@@ -78,7 +78,7 @@ class InterruptionLoss:
 class NodeRecord:
     """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
 
-    `account`: that of the job it was launched for. `priced_at_s`: since when its price holds if
+    `account`, `user`: of the job it was launched for. `priced_at_s`: since when its price holds if
     not since its launch, `ended_at_s`: when it stopped to cost; what it has cost until then is in
     the ledger's counters.
     `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
@@ -109,6 +109,7 @@ class NodeRecord:
     for_jobs: tuple[str, ...] = ()
     silent_s: float | None = None
     joined_at_s: float | None = None
+    user: str = ""
 
     @property
     def is_orphan(self) -> bool:
@@ -199,8 +200,8 @@ class Launch:
 
     `gated_for` names the gang whose members join drained until all are there ("": open), the first
     of `gangs` where equal ones share it. `usd_per_hour_each`: of the dearest offering, by which
-    limits are debited. `account`, `user`: of the first of `for_jobs`, whose account pays.
-    `template`: what its nodes are made from; None: as the stack says.
+    limits are debited. `account`, `user`: of the first of `for_jobs`, who pay. `template`: what its
+    nodes are made from; None: as the stack says.
     """
 
     launch_id: str

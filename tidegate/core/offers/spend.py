@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, account_scope, pool_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, payer_scopes, pool_scope
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Charge, NodeRecord, Phase, Stretch
@@ -36,7 +36,9 @@ class Period:
 
 @frozen
 class Spending:
-    """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`."""
+    """What one scope has spent of one budget. `scope`: cluster, `pool NAME`, `account NAME`,
+    `user NAME`.
+    """
 
     scope: str
     per: str  # day or month
@@ -92,8 +94,8 @@ def charges(record: NodeRecord, until_s: float) -> tuple[Charge, ...]:
     """What a node has cost at its price until then: to each scope, in each period."""
     if record.usd_per_hour <= 0:
         return ()
-    scopes = [CLUSTER_SCOPE, pool_scope(record.pool)]
-    scopes += [account_scope(record.account)] if record.account else []
+    payers = payer_scopes(record.account, record.user)
+    scopes = (CLUSTER_SCOPE, pool_scope(record.pool), *payers)
     found: list[Charge] = []
     since_s = record.launched_at_s if record.priced_at_s is None else record.priced_at_s
     for period in _periods(since_s, until_s):

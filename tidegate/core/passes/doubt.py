@@ -35,7 +35,8 @@ def finish_launches(work: Work) -> Iterator[Action]:
     for record in work.snapshot.in_doubt:
         launch = record.launch
         is_blind = bool(work.snapshot.staleness)
-        is_over = work.usage.is_exceeded(launch.pool) or work.barred(launch.account) is not None
+        payers = work.snapshot.cluster.payers(launch.account, launch.user)
+        is_over = work.usage.is_exceeded(launch.pool) or work.barred(payers) is not None
         may_buy = wanted.is_up and not is_blind and not is_over and _is_held(work, launch)
         lease_s = timings.apply_lease_s
         if not may_buy:  # nothing is asked of EC2 again, so all of it must show by then

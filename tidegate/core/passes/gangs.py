@@ -157,7 +157,7 @@ def _complete(work: Work, part: Part) -> bool:
         return False
     if not part.missing:
         return True
-    if not work.snapshot.wanted.is_up or work.barred(need.account):
+    if not work.snapshot.wanted.is_up or work.barred(need.payers):
         return False
     within = part.place or place_of(work, need.beside)
     part.bought = work.launch_builder.buy_gang(need, part.missing, within)

@@ -82,12 +82,12 @@ def serve_queue(work: Work) -> None:
 
 
 def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Group]) -> None:
-    """Nothing is bought for jobs of an account whose budget is spent, nor for those that may
+    """Nothing is bought for jobs whose payer's budget is spent, nor for those that may
     start on certain nodes only.
     """
     is_any_bound = any(group.need.where for group in dict.fromkeys(groups))
     for number, need in enumerate(needs) if work.usage.used_up or is_any_bound else ():
-        barred = bound(need) or work.barred(need.account)
+        barred = bound(need) or work.barred(need.payers)
         if barred and left[number] and not need.is_gang:
             groups[number].waiting -= left[number]
             left[number] = 0

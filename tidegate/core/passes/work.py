@@ -10,7 +10,6 @@ from tidegate.core.buy.steering import Steering
 from tidegate.core.demand.demand import Need
 from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member
-from tidegate.core.model.cluster import account_scope
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.drain_reason import DrainReason
 from tidegate.core.model.frozen import frozen
@@ -117,9 +116,10 @@ class Work:
         said = why or (text.sentence if isinstance(text, DrainReason) else text)
         return Send(order, said, is_budgeted)
 
-    def barred(self, account: str) -> WhyNot | None:
-        """The spent budget of the account, if it has one: nothing is bought for its jobs."""
-        return self.usage.used_up.get(account_scope(account))
+    def barred(self, payers: Iterable[str]) -> WhyNot | None:
+        """The spent budget of who would pay, the account before the user; None: there is none."""
+        found = (self.usage.used_up.get(scope) for scope in payers)
+        return next((why for why in found if why), None)
 
     def refuse_reasons(self, need: Need, nodes: int) -> tuple[WhyNot, ...]:
         """Why `nodes` more nodes were not bought for the job."""
@@ -127,7 +127,7 @@ class Work:
             return (barred,)
         if not self.snapshot.wanted.is_up:
             return (WhyNot(Why.STOPPED, self.snapshot.wanted.reason),)
-        if barred := self.barred(need.account):
+        if barred := self.barred(need.payers):
             return (barred,)
         if self.launch_builder.is_full:
             said = (

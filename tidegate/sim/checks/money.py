@@ -2,7 +2,7 @@
 
 from math import isclose
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE
+from tidegate.core.model.cluster import CLUSTER_SCOPE, user_scope
 from tidegate.core.model.ec2 import FleetRequest, Instance
 from tidegate.core.model.ledger import Bill, NodeRecord
 from tidegate.core.offers.spend import day_of
@@ -108,7 +108,9 @@ class SpendIsNodeTime(Check):
 
 
 class NothingOverBudget(Check):
-    """Nothing new is bought minutes after the cluster's budget of the day was spent."""
+    """Nothing new is bought minutes after the budget of the day was spent, of the cluster or of the
+    user for whose job it would be.
+    """
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
@@ -118,25 +120,32 @@ class NothingOverBudget(Check):
         self._ended_at_s[instance.instance_id] = self.witness.now_s
 
     def requested(self, request: FleetRequest) -> None:
-        record, budget = (
-            self.witness.record_of(request),
-            self.world.cluster.budgets.get(CLUSTER_SCOPE),
-        )
-        if budget is None or record is None or not self.witness.is_new(request):
+        record = self.witness.record_of(request)
+        if record is None or not self.witness.is_new(request):
             return
-        # What ended while nobody could look, or is not in the ledger yet, counts a little later.
-        since_s = day_of(record.created_at_s).starts_at_s
-        spent = self._spent(since_s, record.created_at_s - COUNTED_LATE_S)
-        if budget.usd_per_day is not None and spent > budget.usd_per_day:
-            said = (
-                f"{spent:.3f} USD of {budget.usd_per_day} were spent {COUNTED_LATE_S:.0f} s before"
-            )
-            raise self.broken(f"{request.client_token} is asked for, {said}")
+        user = record.launch.user
+        for scope, whose in ((CLUSTER_SCOPE, None), (user_scope(user), user)):
+            budget = self.world.cluster.budgets.get(scope)
+            if budget is None or budget.usd_per_day is None:
+                continue
+            # What ended while nobody could look, or is not in the ledger yet, counts later.
+            since_s = day_of(record.created_at_s).starts_at_s
+            spent = self._spent(since_s, record.created_at_s - COUNTED_LATE_S, whose)
+            if spent > budget.usd_per_day:
+                said = f"{spent:.3f} USD of {budget.usd_per_day} of {scope} were spent"
+                said += f" {COUNTED_LATE_S:.0f} s before"
+                raise self.broken(f"{request.client_token} is asked for, {said}")
 
-    def _spent(self, since_s: float, until_s: float) -> float:
-        """By EC2's prices; a new one counts from the look that noted it (`PricesFollowEc2`)."""
+    def _spent(self, since_s: float, until_s: float, user: str | None) -> float:
+        """By EC2's prices; a new one counts from the look that noted it (`PricesFollowEc2`).
+
+        `user` None: of all nodes, else of those that were launched for his jobs.
+        """
         prices, ledger, found = self.world.cluster.prices, self.world.ledger, 0.0
         for name, one in self.world.compute.everything.items():
+            launch = self.witness.launch_of(one)
+            if user is not None and (launch is None or launch.user != user):
+                continue
             ends_at_s = min(self._ended_at_s.get(name, until_s), until_s)
             node = ledger.all_nodes.get(name)
             if node:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, account_scope, pool_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, payer_scopes, pool_scope
 from tidegate.core.offers.spend import Period, day_of, month_of
 from tidegate.sim.replay.state import EPOCH_S, Machine
 
@@ -61,5 +61,5 @@ def _meters(cluster: Cluster) -> Iterator[tuple[str, list[Meter]]]:
 
 
 def _scopes(machine: Machine) -> tuple[str, ...]:
-    own = CLUSTER_SCOPE, pool_scope(machine.pool)
-    return (*own, account_scope(machine.account)) if machine.account else own
+    payers = payer_scopes(machine.account, machine.user)
+    return CLUSTER_SCOPE, pool_scope(machine.pool), *payers

@@ -51,7 +51,8 @@ class Machine:
     """A node from its purchase to its end.
 
     `usd_per_hour`: what the planner takes for its price; `price`: what EC2 bills, in USD per
-    hour, where that changes. `account`: of the job it was bought for, where the policy says.
+    hour, where that changes. `account`, `user`: of the job it was bought for, where the
+    policy says.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Machine:
     features: tuple[str, ...]
     price: Steps | None = None
     account: str = ""
+    user: str = ""
     is_up: bool = False
     is_drain: bool = False
     drain_reason: str = ""

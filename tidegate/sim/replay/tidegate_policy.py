@@ -103,7 +103,7 @@ class Tidegate:
         pool = world.cluster.pool(launch.pool)
         assert pool is not None
         for offering in launch.offerings:
-            bought = world.buy(pool, offering, missing, gang, launch.account)
+            bought = world.buy(pool, offering, missing, gang, launch.account, launch.user)
             for machine in bought:
                 self._records[machine.name] = NodeRecord(
                     instance_id=machine.name,
@@ -114,6 +114,7 @@ class Tidegate:
                     usd_per_hour=machine.usd_per_hour,
                     gated_for=gang,
                     account=launch.account,
+                    user=world.cluster.counted(launch.user),
                 )
                 self._instances[machine.name] = Instance(
                     machine.name,

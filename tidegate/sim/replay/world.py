@@ -262,6 +262,7 @@ class World:
         count: int,
         gated_for: str = "",
         account: str = "",
+        user: str = "",
     ) -> list[Machine]:
         """Up to `count` nodes; fewer when EC2 has no more of the offering."""
         room = self.setting.capacity.get(offering)
@@ -280,6 +281,7 @@ class World:
                 usd_per_hour=self.cluster.prices[offering],
                 price=self.setting.prices.get(offering),
                 account=account,
+                user=user,
                 launched_s=self.now_s,
                 joins_s=self.now_s + pool.boot_s,
                 features=pool.features(offering.instance_type, offering.market),
