@@ -50,6 +50,7 @@ NOT_RUN = {
     "journalctl ": "the head's journal is needed",
     "tidegate cost --by": "a head with accounting is needed: tests/cli/test_cost_by.py",
     "tidegate cost --focus": "the same, tests/cli/test_focus.py",
+    "tidegate cost --reconcile": "AWS's report is needed: tests/cli/test_reconcile.py",
     "tidegate report ": "as above: tests/cli/test_report.py",
     "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
     "tidegate probe": "as above: tests/cli/test_probe.py",

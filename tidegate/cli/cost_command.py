@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
     "then tidegate cost --idle, or tidegate cost --busy 1000 -c dev.yaml; tidegate cost --spent;"
-    " tidegate cost --by user --since 30d; tidegate cost --focus --since 30d > focus.csv"
+    " tidegate cost --by user --since 30d; tidegate cost --focus --since 30d > focus.csv;"
+    " tidegate cost --reconcile report-00001.csv.gz"
 )
 
 
@@ -43,6 +44,13 @@ FocusOption = Annotated[
     bool,
     typer.Option("--focus", help="The same as CSV of FOCUS 1.2, a row for each node, job and day."),
 ]
+ReconcileOption = Annotated[
+    list[Path],
+    typer.Option(
+        metavar="FILE",
+        help="Beside AWS's Cost and Usage Report, a file of CSV; several times for several.",
+    ),
+]
 SinceOption = Annotated[
     str, typer.Option(metavar="MOMENT", help="With --by, --focus: a span back, or a day in UTC.")
 ]
@@ -58,23 +66,28 @@ def cost(
     spent: SpentOption = False,
     by: ByOption = "",
     focus: FocusOption = False,
+    reconcile: ReconcileOption = [],  # noqa: B006
     since: SinceOption = "7d",
     is_csv: CsvOption = False,
     assembly: AssemblyOption = Path("cdk.out"),
     output: OutputOption = Output.TEXT,
 ) -> None:
     """What the deployed cluster costs per month, by the templates that `cdk synth` wrote; or what
-    its nodes have cost, and whose jobs that was.
+    its nodes have cost, whose jobs that was, and what AWS says of it.
+
+    Exit code 3 when AWS charges for nodes that the ledger does not know.
     """
-    if idle + (busy is not None) + spent + bool(by) + focus != 1:
+    if idle + (busy is not None) + spent + bool(by) + focus + bool(reconcile) != 1:
         raise typer.BadParameter(
             "say --spent for what nodes have cost, --by WHAT or --focus for whose jobs that was,"
-            " --idle or --busy N for all the rest"
+            " --reconcile FILE for what AWS's report says, --idle or --busy N for all the rest"
         )
     if by:
         _show_by(context, cluster, by, since, is_csv=is_csv, output=output)
     elif focus:
         _show_focus(context, cluster, since)
+    elif reconcile:
+        _show_reconciled(context, cluster, reconcile, output)
     elif spent:
         _show_spent(context, cluster, output)
     else:
@@ -169,6 +182,28 @@ def _show_focus(context: typer.Context, cluster: Path, since: str) -> None:
         account = account_arn(clients_of(file, context.obj)("sts"))
     payer = Payer(file.cluster.name, account, file.region, region_name(file.region))
     typer.echo(as_focus(shares, payer), nl=False)
+
+
+def _show_reconciled(
+    context: typer.Context, cluster: Path, report: list[Path], output: Output
+) -> None:
+    import json
+
+    from tidegate.cli.live import told
+    from tidegate.cli.reconcile import as_data, compared, remarks, screen
+    from tidegate.cli.shown import fit, in_format, show
+    from tidegate.wire.config import load_cluster
+
+    with told():
+        found = compared(load_cluster(cluster), report, context.obj)
+    if output.is_data:
+        typer.echo(in_format(json.dumps(as_data(found), indent=2), output))
+    else:
+        show(fit(screen(found)), output)
+        for each in remarks(found):
+            typer.echo(f"! {each}")
+    if found.only_aws:
+        raise typer.Exit(3)
 
 
 def _spent_by(context: typer.Context, cluster: Path, by: str, since: str) -> "Spent":
