@@ -177,6 +177,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         settings=_settings(file),
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
+        has_estimate=file.slurm.submit_estimate,
     )
 
 

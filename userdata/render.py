@@ -145,6 +145,10 @@ def _node_software(values: NodeValues) -> dict[str, str]:
     return found | ({"EXPORTERS": "yes"} if values.has_exporters else {})
 
 
+# What slurmctld runs at every submission.
+SUBMIT = "job_submit.lua"
+
+
 def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
     files = {
@@ -159,6 +163,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "agent_paths.sh": read("head/agent_paths.sh"),
         **_directory_files(values.directory, values.shared),
         **monitoring_files(values.monitoring),
+        **({SUBMIT: read(f"head/{SUBMIT}")} if values.slurm.has_estimate else {}),
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack({"head": map(read_stage, HEAD_STAGES)}, files)

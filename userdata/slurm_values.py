@@ -136,6 +136,7 @@ class SlurmConfValues:
     and `cgroup`: keys and values for slurm.conf and cgroup.conf, which take the place of our
     defaults of the same key. `static`: lines of slurm.conf for nodes and partitions that are
     somebody else's. `qos`: those that partitions name; slurmctld does not start without one's own.
+    `has_estimate`: whoever submits a job is told what it will cost.
     """
 
     cluster: str
@@ -151,6 +152,7 @@ class SlurmConfValues:
     cgroup: tuple[tuple[str, str], ...] = ()
     static: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
+    has_estimate: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)

@@ -162,6 +162,11 @@ def test_pyxis_comes_to_nodes_by_the_head_s_configuration(seen):
     assert seen["updates"]["plugins"] == "optional /usr/lib/slurm/spank_pyxis.so"
 
 
+def test_an_estimate_at_submit_may_be_switched_on_later(seen):
+    """slurmctld does not start where its script comes later than the line that names it."""
+    assert seen["updates"]["submit"] == "lua"
+
+
 def test_a_slurm_conf_that_slurmctld_refuses_is_taken_back(seen):
     assert seen["updates"]["said"]
     assert seen["updates"]["after_broken"]

@@ -9,7 +9,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.errors import Throttled
 from tidegate.core.model.plan import Plan, Served, Unmet
 from tidegate.service.control import Looked, Round
-from tidegate.service.describe import look_record
+from tidegate.service.describe import look_record, look_verdicts
 from tidegate.service.figures import look_figures
 from tidegate.service.outcome import Outcome
 
@@ -18,6 +18,17 @@ CLOUDWATCH_BYTES = 256 * 1024
 
 def record_of(looked: Looked) -> Any:
     return look_record(looked)
+
+
+def test_the_verdicts_hold_what_a_job_submitted_now_would_pay(world: World) -> None:
+    world.report([job(1)])
+
+    found = look_verdicts(world.look())
+
+    assert found is not None
+    assert {(each.partition, each.instance_type) for each in found.prices} == {
+        ("gpu", each.name) for pool in world.of.pools for each in pool.instance_types
+    }
 
 
 def looked_at(*rounds: Round, trouble: str = "") -> Looked:

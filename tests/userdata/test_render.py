@@ -16,6 +16,7 @@ from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.rules import MAX_PLACEHOLDERS
 from userdata.render import (
     MAX_PARAMETER_BYTES,
+    SUBMIT,
     MungeSecret,
     NodePool,
     NodeShape,
@@ -207,6 +208,16 @@ def test_a_cgroup_setting_takes_the_place_of_the_default_of_its_key():
         *("cgroupplugin=cgroup/v1", "ConstrainCores=yes", "ConstrainRAMSpace=yes"),
         *("ConstrainDevices=yes", "AllowedRAMSpace=95"),
     ]
+
+
+@pytest.mark.parametrize("has_estimate", [True, False])
+def test_slurm_conf_names_the_script_of_submissions_where_the_head_has_it(has_estimate):
+    slurm = replace(SLURM, has_estimate=has_estimate)
+
+    files = opened(head_bundle(replace(HEAD, slurm=slurm)))
+
+    assert ("JobSubmitPlugins=lua\n" in files["files/slurm.conf"]) is has_estimate
+    assert (f"files/{SUBMIT}" in files) is has_estimate
 
 
 def test_a_value_that_cloudformation_fills_in_later_is_taken():

@@ -20,6 +20,7 @@ from tidegate.agent.loop import Agent
 from tidegate.agent.meter import Meter
 from tidegate.agent.metrics import MetricsFolder
 from tidegate.agent.notes import Notes
+from tidegate.agent.price_file import PriceFile
 from tidegate.agent.run import Service
 from tidegate.agent.settings import Settings
 from tidegate.agent.users import UserList
@@ -94,13 +95,16 @@ def run(settings: Settings) -> None:
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state_dir = os.environ.get("STATE_DIRECTORY")
-    users = UserList(settings.shared_dir, Path(state_dir) if state_dir else None)
+    state = Path(state_dir) if state_dir else None
+    users = UserList(settings.shared_dir, state)
+    prices = PriceFile(state)
     decisions = agent_decisions(settings)
 
     def newest() -> Verdicts | None:
         found = decisions.newest()
         if found:
             meter.judged(found)
+            prices.write(found)
         return found
 
     notes = Notes(newest, slurm, SystemClock())

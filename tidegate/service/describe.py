@@ -12,6 +12,7 @@ from tidegate.core.explain.history import LOOK_DENIED, LOOK_FAILED, Event, Kind,
 from tidegate.core.explain.verdicts import Verdicts, verdicts_of
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.plan import NOTE, Action, Mark
+from tidegate.core.offers.price_list import price_list
 from tidegate.service.control import Looked, Round
 from tidegate.service.samples import look_samples
 
@@ -58,7 +59,8 @@ def look_verdicts(looked: Looked) -> Verdicts | None:
     launches = (a for each in done for a in each.plan.actions if isinstance(a, Launch))
     refused = [one for each in done for one in each.outcome.refused]
     found = verdicts_of(known.plan, known.snapshot, launches, refused)
-    return replace(found, samples=look_samples(known))
+    prices = price_list(known.snapshot.cluster)
+    return replace(found, samples=look_samples(known), prices=prices)
 
 
 def look_events(looked: Looked, at_s: float) -> tuple[Event, ...]:

@@ -29,13 +29,14 @@ from tidegate.wire.finite import parse_json
 from tidegate.wire.hooks import Hook, NodeHooks, node_hooks
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
-from tidegate.wire.models import ClusterModel, SlurmModel
+from tidegate.wire.models import ClusterModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
 from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.rules import problems_across
+from tidegate.wire.slurm_model import SlurmModel
 
 
 @frozen

@@ -27,7 +27,7 @@ def encode_verdicts(verdicts: Verdicts) -> bytes:
     written: dict[str, object] = {
         each.name: getattr(verdicts, each.name) for each in fields(verdicts)
     }
-    for name in ("verdicts", "launches", "refused", "samples"):
+    for name in ("verdicts", "launches", "refused", "samples", "prices"):
         written[name] = [asdict(each) for each in getattr(verdicts, name)]
     return encode_record({"version": 1} | written)
 

@@ -6,9 +6,9 @@ Defaults of pools and timings are those of `tidegate.core.model.cluster`, so the
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS, Cluster, Timings
+from tidegate.core.model.cluster import Cluster, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.wire import names
 from tidegate.wire.beside import Beside, TrafficModel
@@ -35,9 +35,9 @@ from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
-from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
+from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.tags import Tags
 from tidegate.wire.waiting_model import WaitingModel
 
@@ -56,47 +56,6 @@ StaleSeconds = Annotated[float, Field(ge=60, le=3600)]
 TtlSeconds = Annotated[float, Field(ge=10, le=3600)]
 LagSeconds = Annotated[float, Field(ge=1, le=600)]
 DaySeconds = Annotated[float, Field(ge=1, le=86400)]
-
-
-class SlurmModel(Section):
-    """The Slurm that head and nodes run."""
-
-    version: names.SlurmVersion = Field(
-        default="23.11", description="Slurm release of head and nodes: 22.05, 23.11, 24.11 or 26.05"
-    )
-    accounting: bool = Field(
-        default=False, description="slurmdbd and its database on the head's data volume"
-    )
-    settings: Annotated[
-        dict[names.SlurmSetting, names.SettingValue], AfterValidator(names.usable_settings)
-    ] = Field(default_factory=dict, description="lines of slurm.conf, over the usual ones")
-    health_reasons: tuple[names.ReasonPrefix, ...] = Field(
-        default=DEFAULT_HEALTH_REASONS,
-        description="what the drain reasons of your own health checks begin with: such nodes are"
-        " replaced, those that a person drains are kept",
-    )
-    static: tuple[names.StaticLine, ...] = Field(
-        default=(),
-        description="lines of slurm.conf for nodes and partitions that are not Tidegate's:"
-        " it leaves them alone",
-    )
-    cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
-        default_factory=dict, description="lines of cgroup.conf, over the usual ones"
-    )
-    repositories: dict[InstalledOs, RepositoryModel] = Field(
-        default_factory=dict,
-        description="where images of AWS and Canonical get this release from, by system; Ubuntu"
-        " 24.04 has 23.11 itself, and is the head's system",
-    )
-
-    @property
-    def has_accounting(self) -> bool:
-        """By a slurmdbd of ours or of somebody else."""
-        return self.accounting or any(k.lower() == "accountingstoragetype" for k in self.settings)
-
-    def repository(self, os: str) -> RepositoryModel | None:
-        """Where images of this system get the release from; None: the file does not say."""
-        return next((each for name, each in self.repositories.items() if name == os), None)
 
 
 class TimingsModel(Section):

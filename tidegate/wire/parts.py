@@ -14,7 +14,7 @@ from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
-from tidegate.wire.models import SlurmModel, TimingsModel
+from tidegate.wire.models import TimingsModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.names import Region
 from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
@@ -22,6 +22,7 @@ from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import PriceModel
 from tidegate.wire.schedules_model import SchedulesModel
+from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.waiting_model import WaitingModel
 
 _REGION: TypeAdapter[str] = TypeAdapter(Region)

@@ -12,6 +12,7 @@
 source files/qos.sh
 
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
+readonly SUBMIT=/etc/slurm/job_submit.lua
 readonly ROTATION=/etc/logrotate.d/slurmctld
 
 # Nodes get it from slurmctld, as they get slurm.conf; so the plugin has the same path everywhere.
@@ -19,8 +20,14 @@ has_plugins() {
     [[ $CONTAINERS != pyxis ]] || has_file /etc/slurm/plugstack.conf "optional $(pyxis)"
 }
 
+# slurmctld does not start where slurm.conf names it and it is not there, or without Lua's library,
+# which Debian's and Ubuntu's packages of Slurm bring.
+has_submit() {
+    [[ ! -e files/job_submit.lua ]] || cmp -s files/job_submit.lua "$SUBMIT"
+}
+
 check() {
-    has_plugins && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
+    has_plugins && has_submit && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
         cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]] &&
         has_file "$ROTATION" "$(rotation slurmctld)"
 }
@@ -44,6 +51,8 @@ apply() {
     local new is_changed=
     [[ $CONTAINERS != pyxis || -n $(pyxis) ]] ||
         refuse "the head's image lacks spank_pyxis.so, which containers: pyxis needs"
+    [[ ! -e files/job_submit.lua ]] || ldconfig -p | grep -q liblua ||
+        refuse "the head lacks liblua, which slurm.submit_estimate needs"
     install -d -m 755 /etc/slurm
     install -d -o slurm -g slurm -m 700 "$STATE_DIR"
     install -d -o slurm -g slurm -m 755 /var/log/slurm
@@ -57,6 +66,7 @@ apply() {
         is_changed=1
         put_file /etc/slurm/plugstack.conf 644 <<<"optional $(pyxis)"
     fi
+    has_submit || put_file "$SUBMIT" 644 <files/job_submit.lua
     put_file "$CONF" 644 <<<"$new"
     put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf
     put_file /etc/slurm/gres.conf 644 <<<'Include /etc/slurm/gres.node.conf'

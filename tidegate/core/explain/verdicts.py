@@ -9,6 +9,7 @@ from tidegate.core.model.plan import Plan
 from tidegate.core.model.prometheus import Sample
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import WhyNot
+from tidegate.core.offers.price_list import ListedPrice
 
 
 @frozen
@@ -47,7 +48,8 @@ class Verdicts:
 
     `jobs`: job id -> number of its verdict in `verdicts`. `by`: the nodes that serve a job.
     `digest_sequence`: of the digest that the verdicts are about, within the agent's start at
-    `agent_started_at_s`; 0.0: 0.1 did not say. `samples`: the look as Prometheus reads it.
+    `agent_started_at_s`; 0.0: 0.1 did not say. `samples`: the look as Prometheus reads it,
+    `prices`: what jobs that are submitted now would pay.
     """
 
     cluster: str
@@ -63,6 +65,7 @@ class Verdicts:
     notes: tuple[str, ...] = ()
     agent_started_at_s: float = 0.0
     samples: tuple[Sample, ...] = ()
+    prices: tuple[ListedPrice, ...] = ()
 
     def of(self, job_id: str) -> Verdict | None:
         """None: the look did not know the job, or it was not pending."""

@@ -1,0 +1,67 @@
+"""What a cluster file says about Slurm."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from tidegate.core.model.cluster import DEFAULT_HEALTH_REASONS
+from tidegate.wire import names
+from tidegate.wire.repositories import InstalledOs, RepositoryModel
+from tidegate.wire.section import Section
+
+JOB_SUBMIT = "jobsubmitplugins"
+
+
+class SlurmModel(Section):
+    """The Slurm that head and nodes run."""
+
+    version: names.SlurmVersion = Field(
+        default="23.11", description="Slurm release of head and nodes: 22.05, 23.11, 24.11 or 26.05"
+    )
+    accounting: bool = Field(
+        default=False, description="slurmdbd and its database on the head's data volume"
+    )
+    settings: Annotated[
+        dict[names.SlurmSetting, names.SettingValue], AfterValidator(names.usable_settings)
+    ] = Field(default_factory=dict, description="lines of slurm.conf, over the usual ones")
+    health_reasons: tuple[names.ReasonPrefix, ...] = Field(
+        default=DEFAULT_HEALTH_REASONS,
+        description="what the drain reasons of your own health checks begin with: such nodes are"
+        " replaced, those that a person drains are kept",
+    )
+    static: tuple[names.StaticLine, ...] = Field(
+        default=(),
+        description="lines of slurm.conf for nodes and partitions that are not Tidegate's:"
+        " it leaves them alone",
+    )
+    cgroup: dict[names.CgroupSetting, names.SettingValue] = Field(
+        default_factory=dict, description="lines of cgroup.conf, over the usual ones"
+    )
+    submit_estimate: bool = Field(
+        default=False,
+        description="sbatch, srun and salloc say what the job will cost, by a script in slurmctld"
+        " (JobSubmitPlugins=lua)",
+    )
+    repositories: dict[InstalledOs, RepositoryModel] = Field(
+        default_factory=dict,
+        description="where images of AWS and Canonical get this release from, by system; Ubuntu"
+        " 24.04 has 23.11 itself, and is the head's system",
+    )
+
+    @field_validator("submit_estimate")
+    @classmethod
+    def _has_its_place(cls, is_wanted: bool, info: ValidationInfo) -> bool:
+        keys = (key for key in info.data.get("settings", ()) if key.lower() == JOB_SUBMIT)
+        if is_wanted and (key := next(keys, None)):
+            text = f"true, and settings has a {key} of its own: Slurm runs one script of Lua"
+            raise ValueError(f"{text}; leave one of the two out")
+        return is_wanted
+
+    @property
+    def has_accounting(self) -> bool:
+        """By a slurmdbd of ours or of somebody else."""
+        return self.accounting or any(k.lower() == "accountingstoragetype" for k in self.settings)
+
+    def repository(self, os: str) -> RepositoryModel | None:
+        """Where images of this system get the release from; None: the file does not say."""
+        return next((each for name, each in self.repositories.items() if name == os), None)
