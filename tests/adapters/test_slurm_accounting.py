@@ -13,7 +13,7 @@ from tidegate.core.model.errors import SlurmUnavailable
 NOW_S = 1_795_482_000.0  # 2026-11-24T01:00:00 in UTC
 TRES = "billing=8,cpu=8,gres/gpu:a10g=2,gres/gpu=2,mem=15.50G,node=2"
 LINE = "7|ada|vision|gpu|COMPLETED|2026-11-23T22:30:00|2026-11-23T23:00:00|2026-11-24T00:00:00|"
-LINE += "{tres}|{nodes}|{name}"
+LINE += "{tres}|{nodes}|1001|{name}"
 
 
 def line(tres: str = TRES, nodes: str = "i-0[1-2]", name: str = "train", **words: str) -> str:
@@ -67,10 +67,16 @@ def test_a_name_may_hold_what_separates_the_fields():
     assert run.name == "a|b|c"
 
 
-def test_a_user_who_is_gone_and_a_job_without_gpus_are_no_trouble():
-    (run,) = parse(line(nodes="i-01", tres="cpu=2,node=1").replace("|ada|", "||"), NOW_S)
+def test_a_user_who_is_gone_keeps_his_number_and_his_jobs_are_not_nobodys():
+    (run,) = parse(line(nodes="i-01").replace("|ada|", "||"), NOW_S)
 
-    assert (run.user, run.gpus, run.cpus, run.memory_mib) == ("", 0.0, 2.0, 0.0)
+    assert run.user == "uid 1001"
+
+
+def test_a_job_without_gpus_is_no_trouble():
+    (run,) = parse(line(nodes="i-01", tres="cpu=2,node=1"), NOW_S)
+
+    assert (run.gpus, run.cpus, run.memory_mib) == (0.0, 2.0, 0.0)
 
 
 @pytest.mark.parametrize(

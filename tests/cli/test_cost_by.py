@@ -30,7 +30,7 @@ def bought_node(town: Town) -> Any:
 def line(node_id: str, began_s: float, user: str = "ada") -> str:
     start = datetime.fromtimestamp(began_s, UTC).strftime("%FT%T")
     held = "cpu=4,gres/gpu=1,mem=1G"
-    return f"1|{user}|vision|gpu|RUNNING|{start}|{start}|Unknown|{held}|{node_id}|train\n"
+    return f"1|{user}|vision|gpu|RUNNING|{start}|{start}|Unknown|{held}|{node_id}|1001|train\n"
 
 
 def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:
@@ -48,6 +48,17 @@ def test_a_running_job_pays_for_its_node(counted: Town, tmp_path: Path) -> None:
     assert shown[0].split("  ")[0] == "job"
     assert "1 train" in shown[2]
     assert "all" in shown[-1]
+
+
+def test_the_jobs_of_a_user_who_was_deleted_meanwhile_are_not_nobodys(
+    counted: Town, tmp_path: Path
+) -> None:
+    node = bought_node(counted)
+    (tmp_path / "runs").write_text(line(node.instance_id, node.launched_at_s - 5, user=""))
+
+    found = json.loads(counted.ask("cost", "--by", "user", "-o", "json").output)
+
+    assert [row["name"] for row in found["rows"]] == ["uid 1001"]
 
 
 def test_a_node_without_a_job_is_nobodys_and_what_ended_stays_on_the_bill(counted: Town) -> None:

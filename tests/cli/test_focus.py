@@ -153,7 +153,7 @@ def test_sums_stay_whole_when_a_node_dies_under_a_job_and_its_user_is_gone() -> 
     gang = replace(
         runs[0],
         job_id="9000",
-        user="",
+        user="uid 1001",
         nodes=(dead.instance_id, alive.instance_id),
         started_at_s=NOW_S - 14 * DAY_S,
         ended_at_s=NOW_S,
@@ -164,7 +164,7 @@ def test_sums_stay_whole_when_a_node_dies_under_a_job_and_its_user_is_gone() -> 
     assert sum(float(row["BilledCost"]) for row in found) == pytest.approx(billed(bills), abs=0.005)
     theirs = [row for row in found if row["x_JobId"] == "9000"]
     assert {row["ResourceId"] for row in theirs} == set(gang.nodes)
-    assert all("tidegate:user" not in json.loads(row["Tags"]) for row in theirs)
+    assert {json.loads(row["Tags"])["tidegate:user"] for row in theirs} == {"uid 1001"}
 
 
 def test_the_command_writes_it(counted: Town) -> None:

@@ -19,7 +19,7 @@ from tidegate.core.offers.allocation import Run
 # The name comes last: it may hold what separates the others.
 FIELDS = (
     *("JobIDRaw", "User", "Account", "Partition", "State", "Eligible", "Start", "End"),
-    *("AllocTRES", "NodeList", "JobName"),
+    *("AllocTRES", "NodeList", "UID", "JobName"),
 )
 # Slurm folds node lists, and only Slurm unfolds them. What is printed goes through a terminal.
 SCRIPT = f"""\
@@ -87,7 +87,7 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
     words = line.split("|", len(FIELDS) - 1)
     if len(words) != len(FIELDS):
         raise ParseError(f"sacct printed {line[:60]!r}, which is no run of a job.")
-    job_id, user, account, partition, state, eligible, start, end, tres, listed, name = words
+    job_id, user, account, partition, state, eligible, start, end, tres, listed, uid, name = words
     started_at_s = instant_s(start)
     if listed in NOBODY or not started_at_s:
         return None
@@ -96,7 +96,8 @@ def _run(line: str, unfolded: Mapping[str, str], until_s: float) -> Run | None:
     gpus = sum(number(held[gres]) for gres in ("gres/gpu", "gres/neuron") if gres in held)
     return Run(
         job_id=job_id,
-        user=user,
+        # Slurm looks the name up when it is asked: of who is no user any more there is none.
+        user=user or f"uid {uid}",
         account=value(account),
         partition=partition,
         name=name,
