@@ -227,7 +227,7 @@ def ask_rollout(
     """Note what a person wants of the pool's roll-out, and have it done at once; the roll-out as it
     was, None: the pool is on none. Errors: as `live`.
     """
-    make = _clients(file, clients)
+    make = clients_of(file, clients)
     settings = _settings(file, make)
     ledger = _ledger(settings, make)
     known = next((each for each in ledger.view().pool_history if each.pool == pool), None)

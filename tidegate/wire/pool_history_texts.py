@@ -1,0 +1,82 @@
+"""What each field of a pool's history is, for the JSON schema of a snapshot."""
+
+from collections.abc import Mapping
+
+TEXTS_OF_POOL_HISTORY: Mapping[str, Mapping[str, str]] = {
+    "PoolHistory": {
+        "pool": "the pool",
+        "failed": "launches of which a node did not join, or joined broken",
+        "joined_at_s": "when a node last joined well while failures were known",
+        "good": "the template that all nodes may be made from",
+        "taken_at_s": "when jobs came for nodes lately",
+        "freed_at_s": "when nodes became free lately",
+        "arrivals": "jobs that came for nodes of each type",
+        "newest_job": "the highest number of a job that is counted there",
+        "findings": "nodes that software drained lately",
+        "stopped_checks": "checks that drained too many nodes, and are believed no more",
+        "excused": "nodes that a person's word let go although such a check drained them",
+        "rollout": "its way to a newer template; null: nothing was deployed since",
+    },
+    "Rollout": {
+        "template": "the newer template",
+        "since_s": "since when",
+        "step": "how many nodes may be made from it: the first two, or every tenth",
+        "step_since_s": "since when a node of it is well in this step; null: none has joined",
+        "tried": "its first nodes, those that joined or failed",
+        "bad": "its nodes that are no good",
+        "jobs": "jobs that ended on its nodes",
+        "jobs_beside": "jobs that ended on the pool's other nodes meanwhile",
+        "counted_until_s": "until when they are counted, on the head's clock",
+        "given_up": "why no node is made from it any more; null: it goes on",
+        "said": "that in words, or its last trouble",
+        "is_paused": "a person has paused it",
+        "asked": "what a person wants, which the next plan does; null: nothing",
+        "by": "who asked last",
+    },
+    "Tally": {
+        "ended": "jobs that ended",
+        "failed": "how many of them failed",
+    },
+    "EndedJob": {
+        "job_id": "as scontrol takes it",
+        "node_names": "nodes that it had",
+        "ended_at_s": "when, epoch seconds on the head's clock",
+        "is_failed": "it failed, by Slurm's word",
+    },
+    "Finding": {
+        "instance_id": "the node",
+        "check": "who found it unhealthy",
+        "offering": "what it was bought as",
+        "at_s": "when, epoch seconds",
+        "pool_nodes": "how many nodes its pool had",
+        "place_nodes": "how many of them were bought as the same",
+        "template": "digest of what it is made from",
+        "reservation": "the reservation that it was in; empty: none",
+    },
+    "StoppedCheck": {
+        "check": "the check",
+        "since_s": "since when, epoch seconds",
+        "found": "how many nodes were let go for it before",
+        "of": "how many the pool had",
+        "is_lifted": "a person has said that it counts again",
+    },
+    "Arrivals": {
+        "instance_type": "the type",
+        "piece": "number of the piece of time, as long as a boot, that has not ended",
+        "jobs": "that came in it, as much as their waiting costs beside the dearest",
+        "nodes": "that these fill",
+        "spare": "for the first spare node, the second, and so on",
+    },
+    "SpareNode": {
+        "saved_lately": "jobs that it would have started sooner within a boot, over an hour",
+        "saved_daily": "the same over a day",
+        "used_lately": "the share of time in which a job would have taken it, over an hour",
+        "used_daily": "the same over a day",
+    },
+    "FailedLaunch": {
+        "launch_id": "the launch",
+        "launched_at_s": "when it was launched",
+        "failed_at_s": "when it was seen to have failed",
+        "template": "digest of what its nodes were made from",
+    },
+}
