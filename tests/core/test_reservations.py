@@ -123,6 +123,18 @@ def test_a_place_that_another_job_needs_no_more_is_not_bought_by_the_hour() -> N
     ]
 
 
+def test_what_is_paid_for_serves_the_first_where_a_limit_leaves_room_for_one_node() -> None:
+    """Jobs with GPUs are given nodes first, and have the place if there is room for both: else the
+    first in the queue has it, and not a node by the hour.
+    """
+    of = replace(reserving(None), limits=Limits(nodes=1))
+    jobs = [job(1, gpus=0, cpus=4, priority=9), job(2, cpus=4, priority=1)]
+
+    assert bought(snapshot(jobs, of=of)) == [Market.RESERVED]
+    both = replace(of, limits=Limits(nodes=2))
+    assert sorted(bought(snapshot(jobs, of=both))) == [Market.RESERVED, Market.SPOT]
+
+
 def test_a_node_that_is_in_a_reservation_that_ends_takes_no_place_of_another() -> None:
     """EC2 says which one an instance is in."""
     of = reserving(ends_in_s=10.0)

@@ -203,6 +203,19 @@ class _Purchase:
             for config in configs:
                 self._work.launch_builder.open(config, config.left)
 
+    def _is_passed_over(self, group: Group) -> bool:
+        """It would be bought by the hour, what is paid for is meant for somebody behind it in the
+        queue, and limits leave no room for both.
+        """
+        if not self._work.snapshot.cluster.reservations:
+            return False
+        left = [each for each in group.configs if each.left]
+        if not left or left[0].offer_group.market.is_prepaid:
+            return False
+        configs = list(dict.fromkeys(c for each in self._groups for c in each.configs if c.left))
+        is_meant = any(each.offer_group.market.is_prepaid for each in configs)
+        return is_meant and not self._work.launch_builder.has_room_for(configs)
+
     def _open(self, group: Group, count: int) -> bool:
         """Buy the next node of the group's; False: there is none for it in this plan."""
         if group.refused:
@@ -219,6 +232,8 @@ class _Purchase:
         if self._is_outdated:
             self._is_outdated = False
             self._blueprint.draw(self._groups)
+        if self._is_passed_over(group):
+            self._blueprint.draw([group])
         for is_last in (False, True):
             while group.configs and not group.configs[0].left:
                 group.configs.popleft()
