@@ -168,7 +168,9 @@ class LiarsCostTheirShare(Check):
             return
         self._hear()
         orders, _ = self.world.in_hand[-1]
-        unhealthy = [one for one in orders if code_of(one.text) is DrainCode.UNHEALTHY]
+        # What another finding has condemned meanwhile goes by that one's word.
+        found = [one for one in orders if code_of(one.text) is DrainCode.UNHEALTHY]
+        unhealthy = [one for one in found if CHECK in one.text]
         # In the evening all nodes go.
         sick = {name for one in unhealthy if self._was_up(one) for name in one.names}
         for name in (self.drained - self.excused) & sick & set(names):
