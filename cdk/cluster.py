@@ -138,6 +138,9 @@ class _Parts(Construct):
             mounts=self._mounts,
             lustre=self._lustre,
         )
+        if self.network.instance_connect_id:
+            said = "Instance Connect endpoint: ec2-instance-connect:OpenTunnel lets people in by it"
+            _tell(self, {"InstanceConnectEndpointId": (said, self.network.instance_connect_id)})
         if file.job_roles:
             role = ("the role of the nodes, which job_role must trust", self.nodes.role.role_arn)
             _tell(self, {"NodesRoleArn": role})

@@ -35,7 +35,7 @@ def load_clusters(paths: Iterable[Path]) -> dict[Path, ClusterFile]:
             files[path] = file
         except BadConfig as bad:
             problems.append(str(bad))
-    problems += _repeated_names(files)
+    problems += [*_repeated_names(files), *_repeated_endpoints(files)]
     if problems:
         raise BadConfig("\n".join(problems))
     return files
@@ -49,6 +49,20 @@ def _repeated_names(files: dict[Path, ClusterFile]) -> list[str]:
     return [
         f"{' and '.join(paths)}: both are named {name}"
         for name, paths in by_name.items()
+        if len(paths) > 1
+    ]
+
+
+def _repeated_endpoints(files: dict[Path, ClusterFile]) -> list[str]:
+    """Source: EC2 user guide, "Quotas for EC2 Instance Connect Endpoint": one for each VPC."""
+    by_vpc: dict[str, list[str]] = {}
+    for path, file in files.items():
+        if file.network.vpc and file.network.instance_connect:
+            by_vpc.setdefault(file.network.vpc, []).append(str(_shortest(path)))
+    return [
+        f"{' and '.join(paths)}: both want an Instance Connect endpoint of {vpc}, which has room"
+        " for one: take network.instance_connect out of the others"
+        for vpc, paths in by_vpc.items()
         if len(paths) > 1
     ]
 

@@ -32,6 +32,7 @@ class Network(Construct):
     file_group_id: str
     login_group_id: str
     route_out: Sequence[IDependable]
+    instance_connect_id: str
 
     def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
@@ -58,6 +59,9 @@ class Network(Construct):
         self._open_file_systems(file)
         if file.network.endpoints:
             self._interface_endpoints(file)
+        self.instance_connect_id = (
+            self._instance_connect(file) if file.network.instance_connect else ""
+        )
 
     def mount(self, file_system_id: str) -> Sequence[IDependable]:
         """Make the file system reachable from every subnet; what must be there before a mount."""
@@ -97,6 +101,41 @@ class Network(Construct):
                 security_group_ids=[group],
             )
             self.route_out = [*self.route_out, made]
+
+    def _instance_connect(self, file: ClusterFile) -> str:
+        """An endpoint that leads to SSH of head and login nodes, and nowhere else; its id.
+
+        Who may come in by it is said by IAM alone: what reaches the endpoint asks no group. The
+        address of who comes is not preserved, since groups then would see that instead of the
+        endpoint's. Source: EC2 user guide, "Security groups for EC2 Instance Connect Endpoint".
+        """
+        name = f"Instance Connect endpoint of cluster {file.cluster.name}"
+        group = self.group(self, "ConnectGroup", name)
+        reached = {"Head": self.head_group_id}
+        if file.login:
+            reached["Login"] = self.login_group_id
+        for target, target_id in reached.items():
+            ports = (SSH_PORT, SSH_PORT)
+            self.let(self, f"{target}FromConnect", target_id, group, ports, "SSH by the endpoint")
+            ec2.CfnSecurityGroupEgress(
+                self,
+                f"ConnectTo{target}",
+                group_id=group,
+                destination_security_group_id=target_id,
+                ip_protocol="tcp",
+                from_port=SSH_PORT,
+                to_port=SSH_PORT,
+                description=f"SSH of {target}",
+            )
+        endpoint = ec2.CfnInstanceConnectEndpoint(
+            self,
+            "Connect",
+            subnet_id=self.subnets[file.head_zone],
+            security_group_ids=[group],
+            preserve_client_ip=False,
+            tags=[CfnTag(key="Name", value=name)],
+        )
+        return endpoint.ref
 
     def group(self, scope: Construct, id: str, description: str) -> str:
         """A group that lets nothing in yet, and everything out, as EC2 makes them."""

@@ -236,6 +236,12 @@ class QueuePolicy(Resource):
                 queues[name].policy = None
 
 
+class InstanceConnectEndpoint(Resource):
+    """Nobody comes through it here: what its group may reach is said by rules of their own."""
+
+    type = "AWS::EC2::InstanceConnectEndpoint"
+
+
 class Metadata(Resource):
     """What the CDK notes about itself."""
 
@@ -273,6 +279,6 @@ def install() -> None:
             *(ScheduleGroup, Schedule, Secret, Alarm, CompositeAlarm, HostedZone, RecordSet),
             *(TopicPolicy, Subscription, BucketPolicy, QueuePolicy),
             *(Metadata, MetricFilter, SecretPolicy, Budget),
-            *(BackupVault, BackupPlan, BackupSelection),
+            *(BackupVault, BackupPlan, BackupSelection, InstanceConnectEndpoint),
         )
     )

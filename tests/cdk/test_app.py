@@ -114,6 +114,16 @@ def test_two_files_of_one_name_are_refused(tmp_path):
         synthesized(tmp_path, dev_file(), dev_file())
 
 
+def test_two_files_that_want_the_one_instance_connect_endpoint_of_a_vpc_are_refused(tmp_path):
+    """EC2 makes one for each VPC: the second deployment would fail half-way."""
+    subnets = {zone: f"subnet-0a1b2c3{zone[-1]}" for zone in ("us-east-1a", "us-east-1b")}
+    network = {"vpc": "vpc-0a1b2c3d", "subnets": subnets, "instance_connect": "true"}
+    files = [dev_file(name=name, network=network) for name in ("one", "two")]
+
+    with pytest.raises(BadConfig, match=r"0\.yaml and .*1\.yaml: both .* of vpc-0a1b2c3d.* one"):
+        synthesized(tmp_path, *files)
+
+
 def test_more_pools_than_the_functions_can_be_told_of_are_refused(tmp_path):
     """With the file's name and a way out, as any other fault."""
     few = dev_file()

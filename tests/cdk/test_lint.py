@@ -30,7 +30,7 @@ FILES: dict[str, dict[str, Any]] = {
     "NAT": {
         "images": {},
         "alarm_email": "a@example.org",
-        "network": {"nat": "one", "flow_logs": "rejected"},
+        "network": {"nat": "one", "flow_logs": "rejected", "instance_connect": "true"},
         "lustre": {"storage_gib": "1200"},
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},
         "kms_key": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c3d-1111-2222-3333-444455556666",

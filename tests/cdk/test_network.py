@@ -224,5 +224,23 @@ def roles(stack: Stack) -> list[tuple[str, dict[str, Any]]]:
     return [(logical_id, resource["Properties"]) for logical_id, resource in found]
 
 
+def test_an_instance_connect_endpoint_is_in_the_head_s_zone_and_hides_whence_people_come(tmp_path):
+    """Groups let the endpoint's group in, which a preserved address would not be."""
+    made = cluster(tmp_path, network={**NETWORK, "instance_connect": "true"})
+
+    endpoint = made.one("AWS::EC2::InstanceConnectEndpoint")
+    group = made.logical_id("NetworkConnectGroup", "AWS::EC2::SecurityGroup")
+    assert endpoint["SubnetId"] == "subnet-0a1b2c3d"
+    assert endpoint["PreserveClientIp"] is False
+    assert endpoint["SecurityGroupIds"] == [{"Fn::GetAtt": [group, "GroupId"]}]
+    told = made.template["Outputs"]["InstanceConnectEndpointId"]["Value"]
+    assert told == {"Ref": made.logical_id("NetworkConnect", "AWS::EC2::InstanceConnectEndpoint")}
+
+
+def test_there_is_no_instance_connect_endpoint_unless_asked_for(dev: Stack):
+    assert not dev.all("AWS::EC2::InstanceConnectEndpoint")
+    assert "InstanceConnectEndpointId" not in dev.template["Outputs"]
+
+
 def test_there_are_no_flow_logs_unless_asked_for(dev: Stack):
     assert not dev.all("AWS::EC2::FlowLog")

@@ -11,6 +11,7 @@ from tests.cdk.variants import VARIANTS, cluster_stack, stacks_of
 # Logical ids begin with these.
 NODES, HEAD, FILES = "<NetworkNodeGroup", "<NetworkHeadGroup", "<NetworkFileGroup"
 ENDPOINTS, LUSTRE, LOGIN = "<NetworkEndpointGroup", "<LustreGroup", "<NetworkLoginGroup"
+CONNECT = "<NetworkConnectGroup"
 INTERNET = EVERYWHERE
 
 # From, to, protocol, a port of it: what a boot and a job take. AWS's APIs, packages and nodes'
@@ -35,6 +36,7 @@ NEEDED = (
     (LOGIN, NODES, "tcp", 6818),
     *((one, LOGIN, "tcp", 49152) for one in (HEAD, NODES)),
     (LOGIN, FILES, "tcp", 2049),
+    *((CONNECT, one, "tcp", 22) for one in (HEAD, LOGIN)),
     *(
         (one, LUSTRE, "tcp", port)
         for one in (HEAD, NODES, LOGIN, LUSTRE)
@@ -85,9 +87,23 @@ def test_nobody_comes_in_from_outside(made: Stack):
     ]
 
 
+def test_an_instance_connect_endpoint_leads_to_ssh_of_head_and_login_nodes_alone(made: Stack):
+    groups = groups_of(made)
+    others = {each for each in groups.known if not each.startswith((HEAD, LOGIN))}
+
+    for connect in (each for each in groups.known if each.startswith(CONNECT)):
+        assert not [each for each in groups.inbound if each.group == connect]
+        for peer in (INTERNET, *others):
+            assert not [one for one in NOBODY if groups.lets_out(connect, peer, *one)]
+        for peer in groups.known - others:
+            assert not groups.lets_out(connect, peer, "tcp", 6817)
+        for group in others:
+            assert not groups.lets_in(group, connect, "tcp", 22)
+
+
 def test_each_group_is_one_of_those_above(made: Stack):
     for group in groups_of(made).known:
-        assert group.startswith((NODES, HEAD, FILES, ENDPOINTS, LUSTRE, LOGIN)), group
+        assert group.startswith((NODES, HEAD, FILES, ENDPOINTS, LUSTRE, LOGIN, CONNECT)), group
 
 
 def test_the_head_boots_when_its_ways_are_open(made: Stack):

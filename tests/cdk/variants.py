@@ -96,6 +96,7 @@ VARIANTS: Mapping[str, File] = {
     "research": _read(CLUSTERS / "research.yaml"),
     "existing head": _read(ROOT / "docs" / "example-app" / "old-cluster.yaml"),
     "own network": dev_file(network=OWN_NETWORK, login={"security_groups": ["sg-0a1b2c3e"]}),
+    "instance connect": dev_file(network={"instance_connect": "true"}, login={}),
     "no way out": dev_file(network={"endpoints": list(NEEDED_ENDPOINTS)}, login={}),
     "nat and flow logs": dev_file(network={"nat": "one", "flow_logs": "all"}),
     "key": dev_file(kms_key=KEY, logs={"nodes": "true"}),

@@ -13,6 +13,7 @@ from tests.worlds import seen_in
 WHY_NOT = can_enter()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 
+MORE = "login: {}\nnetwork: {instance_connect: true}\n"
 NODES = ("node", "other node")
 CLUSTER = ("head", "login node", *NODES)
 # Of EC2's own, which no group closes.
@@ -24,7 +25,7 @@ type Pairs = set[tuple[str, str]]
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("firewall")
-    (folder / "dev.yaml").write_text(f"{CLUSTER_FILE.read_text()}\nlogin: {{}}\n")
+    (folder / "dev.yaml").write_text(f"{CLUSTER_FILE.read_text()}\n{MORE}")
     assembly = synthesize(folder / "dev.yaml", folder / "cdk.out")
     found: dict[str, Any] = seen_in("stack.firewall_world", str(assembly), timeout_s=120)
     return found

@@ -25,10 +25,6 @@ def made(assembly: Path, broken: Path) -> list[dict[str, Any]]:
     return list(resources(assembly, broken))
 
 
-def test_each_kind_of_resource_has_a_right_that_makes_it(made: list[dict[str, Any]]) -> None:
-    assert {each["Type"] for each in made} - CREATES.keys() == set()
-
-
 def role_actions(made: Iterable[dict[str, Any]]) -> set[str]:
     """What the roles of a template may do by their own policies."""
     documents = [

@@ -27,13 +27,16 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "ResourceType TrafficType",
         "AWS::EC2::Instance": "AvailabilityZone BlockDeviceMappings ImageId KeyName LaunchTemplate "
         "PrivateIpAddress SubnetId",
+        "AWS::EC2::InstanceConnectEndpoint": "ClientToken PreserveClientIp SecurityGroupIds "
+        "SubnetId",
         "AWS::EC2::LaunchTemplate": "LaunchTemplateName TagSpecifications",
         "AWS::EC2::NatGateway": "AllocationId SubnetId",
         "AWS::EC2::PlacementGroup": "GroupName PartitionCount SpreadLevel Strategy",
         "AWS::EC2::Route": "DestinationCidrBlock RouteTableId",
         "AWS::EC2::RouteTable": "VpcId",
         "AWS::EC2::SecurityGroup": "GroupDescription GroupName VpcId",
-        "AWS::EC2::SecurityGroupEgress": "CidrIp DestinationSecurityGroupId GroupId IpProtocol",
+        "AWS::EC2::SecurityGroupEgress": "CidrIp DestinationSecurityGroupId FromPort GroupId "
+        "IpProtocol ToPort",
         "AWS::EC2::SecurityGroupIngress": "FromPort GroupId IpProtocol SourceSecurityGroupId "
         "ToPort",
         "AWS::EC2::Subnet": "AvailabilityZone CidrBlock VpcId",

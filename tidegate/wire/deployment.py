@@ -176,6 +176,12 @@ class NetworkModel(Section):
         description="an own network's flow logs: none, rejected or all; paid by traffic",
     )
 
+    instance_connect: bool = Field(
+        default=False,
+        description="an EC2 Instance Connect endpoint in the head's zone, by which people reach SSH"
+        " of head and login nodes without an open port; free, and one for each VPC",
+    )
+
     @model_validator(mode="after")
     def _is_apart(self) -> Self:
         for other in self.connected:

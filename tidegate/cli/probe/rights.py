@@ -34,6 +34,7 @@ CREATES = {
     "AWS::EC2::EIP": "ec2:AllocateAddress",
     "AWS::EC2::FlowLog": "ec2:CreateFlowLogs",
     "AWS::EC2::Instance": "ec2:RunInstances",
+    "AWS::EC2::InstanceConnectEndpoint": "ec2:CreateInstanceConnectEndpoint",
     "AWS::EC2::InternetGateway": "ec2:CreateInternetGateway",
     "AWS::EC2::LaunchTemplate": "ec2:CreateLaunchTemplate",
     "AWS::EC2::NatGateway": "ec2:CreateNatGateway",
@@ -87,8 +88,8 @@ CREATES_IMAGES = {
     ),
     "AWS::ImageBuilder::LifecyclePolicy": "imagebuilder:CreateLifecyclePolicy",
 }
-# Roles are handed to functions and machines; EFS and AWS Backup have service-linked roles made for
-# them at their first use in an account.
+# Roles are handed to functions and machines; EFS, AWS Backup and EC2 Instance Connect have
+# service-linked roles made for them at their first use in an account.
 ALSO = ("iam:PassRole", "iam:CreateServiceLinkedRole")
 DEPLOYS = tuple(sorted({*CREATES.values(), *ALSO}))
 
