@@ -36,6 +36,9 @@ NEEDED = (
     (LOGIN, NODES, "tcp", 6818),
     *((one, LOGIN, "tcp", 49152) for one in (HEAD, NODES)),
     (LOGIN, FILES, "tcp", 2049),
+    # A notebook on a node and its hub (docs/jupyterhub.md).
+    (NODES, LOGIN, "tcp", 8081),
+    (LOGIN, NODES, "tcp", 52331),
     *((CONNECT, one, "tcp", 22) for one in (HEAD, LOGIN)),
     *(
         (one, LUSTRE, "tcp", port)
