@@ -21,7 +21,7 @@ from tests.stack.world import StackWorld, stacked
 from tidegate.adapters.account import Account
 from tidegate.cli.main import app
 from tidegate.cli.probe import deployed
-from tidegate.cli.probe.budget import ROWS
+from tidegate.cli.probe.budget import KINDS, budgets
 from tidegate.cli.probe.cheapest import Cheapest
 from tidegate.cli.probe.facts import Fact, Standing, fact_of
 from tidegate.cli.probe.launch import CLAIMS, DOING, ENDING, Trial, ring
@@ -370,5 +370,6 @@ def test_the_budgets_are_those_of_the_page():
         for cells in [re.sub(r";[^|]*", "", line).split("|")]
     }
 
-    for row in ROWS:
-        assert listed[row.name] == row.budget_s, row.name
+    for number, kind in enumerate(KINDS):
+        for name, budget_s in budgets(kind):
+            assert listed[name][number] == budget_s, name

@@ -1,11 +1,11 @@
-"""How long each part of a node's boot may take on EC2: the upper ends of docs/boot.md, "Times"."""
+"""How long each part of a node's boot may take on EC2: the upper ends of the boot's budget."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.adapters.boot_log import BootTold
 from tidegate.cli.probe.facts import Stage
 from tidegate.core.model.ec2 import InstanceType
-from tidegate.core.model.frozen import frozen
+from tidegate.wire.boot_budget import boot_steps
 from tidegate.wire.config import ClusterFile
 
 RUNS = "the instance runs, kernel, network, user data"
@@ -13,33 +13,27 @@ JOINS = "slurmd registers, a pass starts the job"
 TOGETHER = "together"
 
 MANY_GPUS = 8
-# The column of the table by what a node is made from.
-NEWEST, BAKED, BAKED_LARGE = range(3)
+# The kinds of image that the table has a column for, by what a node is made from.
+NEWEST, BAKED, BAKED_LARGE = KINDS = ("aws", "baked", "baked_8_gpus")
+
+# The boot's own stages that belong to a step.
+STAGES: Mapping[str, Sequence[str]] = {
+    RUNS: (),
+    "packages that the image lacks": ("packages", "driver"),
+    "owner rule, EFS, Munge": ("owner_rule", "efs", "munge"),
+    "GPUs attach, nvidia-smi": ("gpu", "fabric", "health"),
+    JOINS: (),
+}
 
 
-@frozen
-class Row:
-    """A line of the table: seconds in AWS's image, in a baked one, there with eight GPUs.
-
-    `stages`: the boot's own that belong to it.
-    """
-
-    name: str
-    budget_s: tuple[float, float, float]
-    stages: tuple[str, ...] = ()
+def budgets(kind: str) -> Iterator[tuple[str, float]]:
+    """Each step that a boot tells of, then all steps, and the most seconds that it may take."""
+    most_s = {each.name: getattr(each, kind).most_s for each in boot_steps()}
+    yield from ((name, most_s[name]) for name in STAGES)
+    yield TOGETHER, sum(most_s.values())
 
 
-ROWS = (
-    Row(RUNS, (65, 55, 90)),
-    Row("packages that the image lacks", (180, 0, 0), ("packages", "driver")),
-    Row("owner rule, EFS, Munge", (5, 5, 5), ("owner_rule", "efs", "munge")),
-    Row("GPUs attach, nvidia-smi", (10, 10, 45), ("gpu", "fabric", "health")),
-    Row(JOINS, (7, 7, 7)),
-    Row(TOGETHER, (270, 77, 147)),
-)
-
-
-def column(file: ClusterFile, instance_type: InstanceType) -> int:
+def column(file: ClusterFile, instance_type: InstanceType) -> str:
     """Which column holds for a node. An image of one's own counts as baked."""
     if file.image_id is None:
         return NEWEST
@@ -47,20 +41,20 @@ def column(file: ClusterFile, instance_type: InstanceType) -> int:
 
 
 def stages(
-    of: int, *, launched_at_s: float, boot: BootTold | None, runs_at_s: float | None
+    of: str, *, launched_at_s: float, boot: BootTold | None, runs_at_s: float | None
 ) -> Iterator[Stage]:
     """Each part as it was. `runs_at_s`: when the job began; None: it never did."""
     ready_at_s = boot.at_s if boot and not boot.failed else None
-    for row in ROWS:
+    for name, budget_s in budgets(of):
         took_s: float | None = None
-        if row.name == RUNS:
+        if name == RUNS:
             took_s = max(0.0, boot.at_s - boot.took_s - launched_at_s) if boot else None
-        elif row.name == JOINS:
+        elif name == JOINS:
             took_s = runs_at_s - ready_at_s if runs_at_s and ready_at_s else None
             took_s = None if took_s is None else max(0.0, took_s)
-        elif row.name == TOGETHER:
+        elif name == TOGETHER:
             took_s = runs_at_s - launched_at_s if runs_at_s else None
         elif boot:
-            known = [boot.stages[each] for each in row.stages if each in boot.stages]
+            known = [boot.stages[each] for each in STAGES[name] if each in boot.stages]
             took_s = sum(known) if known else 0.0
-        yield Stage(row.name, took_s, row.budget_s[of])
+        yield Stage(name, took_s, budget_s)
