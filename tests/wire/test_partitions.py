@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.wire.cluster_files import good, load, problems
+from tidegate.core.model.cluster import account_scope
 from userdata.render import SlurmPartition
 
 ALL = {
@@ -121,3 +122,18 @@ def test_what_slurm_would_refuse_or_ignore_is_refused(
     told = problems(tmp_path, good({"partitions.gpu": {"pools": ["t4"], **more}}))
 
     assert any(said in line for line in told), told
+
+
+def test_accounts_are_those_that_slurm_knows_however_they_are_written(tmp_path: Path) -> None:
+    """Source: sacctmgr(1): its database is maintained in lower case."""
+    change = {
+        "budget_by_account": {"Interns": {"usd_per_day": 10}},
+        "time_limit_ratio_by_account": {"Interns": 0.5},
+        "waiting": {"by_account": {"Interns": 7}, "by_qos": {"High": 9}},
+    }
+
+    found = load(tmp_path, good(change)).cluster
+
+    assert found.budgets.keys() >= {account_scope("interns")}
+    assert found.time_limit_ratios == {"interns": 0.5}
+    assert (found.waiting.accounts, found.waiting.qos) == ({"interns": 7}, {"high": 9})

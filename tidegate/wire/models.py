@@ -206,7 +206,7 @@ class ClusterModel(Section):
     budget: SpendingBudgetModel = Field(
         default=SpendingBudgetModel(), description="what all nodes may cost by day and by month"
     )
-    budget_by_account: dict[str, SpendingBudgetModel] = Field(
+    budget_by_account: names.ByAccount[SpendingBudgetModel] = Field(
         default_factory=dict,
         description="the same for single Slurm accounts; a node counts for the account of the"
         " first job that it was launched for",
@@ -241,7 +241,7 @@ class ClusterModel(Section):
     time_limit_ratio: Ratio = Field(
         default=1.0, description="the part of its time limit that a job really runs"
     )
-    time_limit_ratio_by_account: dict[str, Ratio] = Field(
+    time_limit_ratio_by_account: names.ByAccount[Ratio] = Field(
         default_factory=dict, description="the same for single Slurm accounts"
     )
     timings: TimingsModel = Field(

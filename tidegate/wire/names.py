@@ -1,7 +1,8 @@
 """The kinds of names in a cluster file, and what each must look like."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -121,6 +122,16 @@ def no_repeats[Entry: str](values: tuple[Entry, ...]) -> tuple[Entry, ...]:
     twice = sorted({value for value in values if values.count(value) > 1})
     if twice:
         raise ValueError(f"names {', '.join(map(shown, twice))} twice")
+    return values
+
+
+def no_twins(values: object) -> object:
+    """Refuse two keys that Slurm, which writes names in small letters, takes for one."""
+    keys = [str(each) for each in values] if isinstance(values, Mapping) else []
+    lowered = [each.lower() for each in keys]
+    twins = sorted(each for each in keys if lowered.count(each.lower()) > 1)
+    if twins:
+        raise ValueError(f"Slurm takes {', '.join(map(shown, twins))} for one name")
     return values
 
 
@@ -246,6 +257,10 @@ QosName = Annotated[
     AfterValidator(str.lower),  # as Slurm does
     AfterValidator(_name),
 ]
+# Annotated takes no other kind of parameter here: pydantic makes a definition of a `type`.
+_Of = TypeVar("_Of")
+ByAccount = Annotated[dict[AccountName, _Of], BeforeValidator(no_twins)]
+ByQos = Annotated[dict[QosName, _Of], BeforeValidator(no_twins)]
 GroupName = Annotated[
     str,
     _pattern(r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}$", "the name of a group of users"),

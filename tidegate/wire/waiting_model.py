@@ -23,10 +23,10 @@ class WaitingModel(Section):
     by_partition: dict[names.PartitionName, WaitUsd] = Field(
         default_factory=dict, description="the same for jobs of single partitions"
     )
-    by_qos: dict[str, WaitUsd] = Field(
+    by_qos: names.ByQos[WaitUsd] = Field(
         default_factory=dict, description="the same for single QOS, before that of the partition"
     )
-    by_account: dict[str, WaitUsd] = Field(
+    by_account: names.ByAccount[WaitUsd] = Field(
         default_factory=dict, description="the same for single Slurm accounts, before all others"
     )
 
