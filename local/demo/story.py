@@ -10,6 +10,7 @@ from local.demo.stage import Refused, Stage
 
 POLL_S = 0.2
 MINUTE_S = 60.0
+NIGHT_MINUTE_S = 0.6  # for each minute of the night that is passed
 
 
 class DidNotHappen(Exception):
@@ -129,6 +130,8 @@ class Story:
         is_stopped = self.stage.head_state() == "stopped"
         if not is_stopped and self.stage.until_change_s() > 2 * MINUTE_S:
             self.stage.pass_scheduled(MINUTE_S)
+            # Else a night may be over before what reconcile said in it has been done.
+            self.stage.wait(NIGHT_MINUTE_S)
         return is_stopped
 
     def _morning(self) -> None:
