@@ -59,6 +59,14 @@ def test_a_job_pays_what_it_held_and_the_rest_has_its_own_names():
     }
 
 
+def test_jobs_on_a_type_that_has_left_the_catalogue_pay_it_in_equal_parts():
+    gone = line(offering=Offering("p2.xlarge", "us-east-1a", Market.SPOT))
+
+    found = usd(shares(run(), run("8", gpus=3.0), bills=(gone,)))
+
+    assert found == {Use.BOOT: near(5 / 60 * 4), Use.IDLE: near(55 / 60 * 4), Use.JOB: near(4.0)}
+
+
 def test_the_largest_share_counts_a_job_that_takes_all_memory_pays_the_node():
     found = usd(shares(run(gpus=0.0, memory_mib=G5.slurm_memory_mib)))
 

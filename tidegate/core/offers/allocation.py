@@ -100,7 +100,7 @@ def _of_bill(
     bounds = {start_s, end_s, joined_at_s, *_midnights(start_s, end_s)}
     for run in runs:
         bounds |= {run.started_at_s, run.ended_at_s}
-    kind = types[bill.offering.instance_type]
+    kind = types.get(bill.offering.instance_type)
     moments = sorted(each for each in bounds if start_s <= each <= end_s)
     for begin_s, finish_s in pairwise(moments):
         held = [run for run in runs if run.started_at_s <= begin_s < run.ended_at_s]
@@ -109,15 +109,24 @@ def _of_bill(
 
 
 def _of_piece(
-    bill: Bill, held: Sequence[Run], kind: InstanceType, rest: Use, begin_s: float, end_s: float
+    bill: Bill,
+    held: Sequence[Run],
+    kind: InstanceType | None,
+    rest: Use,
+    begin_s: float,
+    end_s: float,
 ) -> Iterator[Share]:
+    """`kind`: None: the type has left the catalogue, and its jobs pay it in equal parts."""
     hours, day = (end_s - begin_s) / SECONDS_PER_HOUR, day_of(begin_s).name
-    usd, gpu_hours = hours * bill.usd_per_hour, hours * kind.gpus
-    weights = [part_of(kind, run.gpus, run.cpus, run.memory_mib) for run in held]
+    node_gpus = kind.gpus if kind else sum(run.gpus for run in held)
+    usd, gpu_hours = hours * bill.usd_per_hour, hours * node_gpus
+    weights = [
+        part_of(kind, run.gpus, run.cpus, run.memory_mib) if kind else 1 / len(held) for run in held
+    ]
     # Of what Slurm oversubscribes, and where a requeued run seems to overlap the next one.
     too_much = max(1.0, sum(weights))
-    gpus = [min(run.gpus, kind.gpus) for run in held]
-    gpus_too_many = max(1.0, sum(gpus) / kind.gpus) if kind.gpus else 1.0
+    gpus = [min(run.gpus, node_gpus) for run in held]
+    gpus_too_many = max(1.0, sum(gpus) / node_gpus) if node_gpus else 1.0
     for run, weight, of_run in zip(held, weights, gpus, strict=True):
         use = Use.CUT_SHORT if run.is_cut_short else Use.JOB
         yield Share(bill, use, run, day, usd * weight / too_much, hours * of_run / gpus_too_many)
