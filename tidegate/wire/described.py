@@ -1,11 +1,13 @@
 """Core values as JSON that people read and write: pydantic models made from the dataclasses.
 
 Each model has the fields and defaults of its class, stricter values than the class itself
-(no negative counts, finite times) and a description of every field for the schema. What a
+(no negative counts, finite times) and what `#:` says of every field, for the schema. What a
 class gains appears in its model by itself.
 """
 
 import dataclasses
+import inspect
+import re
 from collections.abc import Collection, Mapping
 from enum import Enum, IntEnum
 from types import MappingProxyType, NoneType, UnionType
@@ -23,6 +25,8 @@ _NUMBERS = {
     int: Annotated[int, Field(ge=0, le=INTEGER_MAX)],
     float: Annotated[float, Field(ge=0)],
 }
+_ABOVE = re.compile(r"    #: (.*)")
+_FIELD = re.compile(r"    (\w+): [^#]*(?:#: (.*))?")
 _STATE = Annotated[str, Field(pattern=r"^[A-Za-z_]+[*]?(\+[A-Za-z_]+[*]?)*$")]
 
 
@@ -31,13 +35,9 @@ class Described(Section):
 
 
 class Describer:
-    """Makes models, once per class; nested classes get models of their own.
+    """Makes models, once per class; nested classes get models of their own."""
 
-    `texts`: class name -> field -> what it is. A field without a text is described by "".
-    """
-
-    def __init__(self, texts: Mapping[str, Mapping[str, str]]) -> None:
-        self._texts = texts
+    def __init__(self) -> None:
         self.models: dict[type, type[Described]] = {}
 
     def model(self, core: type) -> type[Described]:
@@ -56,7 +56,7 @@ class Describer:
     ) -> dict[str, Any]:
         """The fields of a dataclass for `create_model`; `only` these, with more defaults."""
         hints = get_type_hints(core)
-        texts = self._texts.get(core.__name__, {})
+        texts = field_texts(core)
         found: dict[str, Any] = {}
         for each in dataclasses.fields(core):
             if only is None or each.name in only:
@@ -80,6 +80,20 @@ class Describer:
             kinds = tuple(part if part is ... else self._kind(part) for part in parts)
             return tuple.__class_getitem__(kinds)
         return _NUMBERS.get(hint, hint)
+
+
+def field_texts(core: type) -> dict[str, str]:
+    """What `#:` says of each field of a class, beside it or in the lines above it."""
+    texts: dict[str, str] = {}
+    above: list[str] = []
+    for line in inspect.getsource(core).splitlines():
+        if text := _ABOVE.match(line):
+            above.append(text[1])
+        elif found := _FIELD.match(line):
+            beside = [found[2]] if found[2] else []
+            texts[found[1]] = " ".join(above + beside)
+            above = []
+    return texts
 
 
 def _default(

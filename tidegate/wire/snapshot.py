@@ -24,12 +24,11 @@ from tidegate.wire.catalogue import load_catalogue
 from tidegate.wire.described import Describer, as_core, as_json
 from tidegate.wire.problems import Place, Problem, did_you_mean, problems_of, refusal, shown
 from tidegate.wire.section import PositiveUsd, Section
-from tidegate.wire.snapshot_texts import TEXTS
 
 VERSION: Literal[1] = 1
 DRY_RUN = Epoch("dry-run", 0)
 
-_make = Describer(TEXTS)
+_make = Describer()
 _OFFERING: Any = _make.model(Offering)
 
 Instant = Annotated[float, Field(ge=0)]
@@ -40,15 +39,15 @@ FLEET_NODES_MAX = 10_000
 class PriceModel(Section):
     """A price that counts instead of the cluster file's."""
 
-    offering: _OFFERING = Field(description=TEXTS["Price"]["offering"])
-    usd_per_hour: PositiveUsd = Field(description=TEXTS["Price"]["usd_per_hour"])
+    offering: _OFFERING = Field(description="instance type, zone and market")
+    usd_per_hour: PositiveUsd = Field(description="more than 0")
 
 
 class HazardModel(Section):
     """How often EC2 interrupts a spot offering."""
 
-    offering: _OFFERING = Field(description=TEXTS["Hazard"]["offering"])
-    per_hour: Instant = Field(description=TEXTS["Hazard"]["per_hour"])
+    offering: _OFFERING = Field(description="instance type, zone and market")
+    per_hour: Instant = Field(description="interruptions per hour")
 
 
 class MarketModel(Section):

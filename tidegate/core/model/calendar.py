@@ -29,19 +29,16 @@ class OverrideKind(StrEnum):
 
 @frozen
 class ScheduleOverride:
-    """Other hours for a while; they end by themselves. Of two that hold at once the younger counts.
-
-    `who`: the AWS identity that made it. `on_running_jobs` None: as the cluster file says.
-    """
+    """Other hours for a while, which end by themselves; of two that hold the younger counts."""
 
     override_id: str
     kind: OverrideKind
     from_s: float
     until_s: float
     made_at_s: float
-    who: str
+    who: str  #: the AWS identity that made it
     why: str = ""
-    on_running_jobs: OnRunningJobs | None = None
+    on_running_jobs: OnRunningJobs | None = None  #: null: as the cluster file says
     keeps_head: bool = False
 
     def holds(self, now_s: float) -> bool:
@@ -63,21 +60,17 @@ OVERRIDE_KEPT_S = 24 * 3600.0
 
 @frozen
 class Wanted:
-    """What should be now. `until_s`: when that changes, `since_s`: when it did; None: never.
+    """What should be now."""
 
-    `sentence` is for users: "stopped until Tue 24 Nov 08:00 Asia/Tokyo". `keeps_head`: the
-    head is neither started nor stopped. `jobs_end_at_s`: when running jobs are not waited for
-    any longer, None: never; `ends_all`: also those that may not be requeued. `warm_nodes`: how
-    many nodes of a pool should be there now, beside its own minimum.
-    """
-
-    is_up: bool
-    sentence: str
-    until_s: float | None = None
-    since_s: float | None = None
-    keeps_head: bool = False
+    is_up: bool  #: the calendar wants the cluster up
+    sentence: str  #: for users: `stopped until Tue 08:00`
+    until_s: float | None = None  #: when that changes; null: never
+    since_s: float | None = None  #: since when it is so; null: always
+    keeps_head: bool = False  #: the head is neither started nor stopped
+    #: when running jobs are not waited for any longer; null: never
     jobs_end_at_s: float | None = None
-    ends_all: bool = False
+    ends_all: bool = False  #: then also those end that may not be requeued
+    #: how many nodes of a pool should be there now, beside its own minimum
     warm_nodes: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -13,20 +13,20 @@ SEEN_COUNTS_S = 600.0
 class Stamp:
     """The order of digests: within one agent start the sequence decides."""
 
-    head_instance_id: str
-    agent_started_at_s: float
-    sequence: int
+    head_instance_id: str  #: instance id of the head
+    agent_started_at_s: float  #: when the head's agent started
+    sequence: int  #: number of the digest since then
 
 
 @frozen
 class Digest:
-    """Queue, nodes and limits at one moment. `written_at_s` is on the head's clock."""
+    """Queue, nodes and limits at one moment."""
 
-    cluster: str
-    stamp: Stamp
-    written_at_s: float
-    reading: Reading
-    results: tuple[OrderResult, ...] = ()
+    cluster: str  #: name of the cluster
+    stamp: Stamp  #: the order of digests
+    written_at_s: float  #: when the head wrote it, on the head's clock (epoch seconds)
+    reading: Reading  #: queue, nodes and limits
+    results: tuple[OrderResult, ...] = ()  #: what became of orders to the head
 
 
 def supersedes(new: Stamp, seen: Stamp | None) -> bool:

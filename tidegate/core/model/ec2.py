@@ -56,23 +56,21 @@ class Market(StrEnum):
 class InstanceType:
     """The shape of an instance type as Slurm will see it.
 
-    Source: EC2 DescribeInstanceTypes. `gpu_type` is the lower-case GRES type ("a10g").
-    `gres` is the GRES name: "gpu", or "neuron" for Trainium and Inferentia; `gpus` counts
-    devices of either. `generation` is the number in the family's name, 5 in "g5".
+    Source: EC2 DescribeInstanceTypes.
     """
 
     name: str
     vcpus: int
     memory_mib: int
-    gpus: int
-    gpu_type: str
+    gpus: int  #: GPUs, or devices of another GRES
+    gpu_type: str  #: the GRES type, lower-case: a10g
     arch: str = "x86_64"
     family: str = ""
-    generation: int = 0
+    generation: int = 0  #: the number in the family's name, 5 in g5
     gpu_memory_mib: int = 0
     local_nvme_gib: int = 0
     is_efa: bool = False
-    gres: str = "gpu"
+    gres: str = "gpu"  #: GRES name: gpu, or neuron for Trainium and Inferentia
 
     @property
     def slurm_memory_mib(self) -> int:
@@ -86,9 +84,9 @@ class InstanceType:
 class Offering:
     """What EC2 sells: an instance type in a zone on a market."""
 
-    instance_type: str
-    zone: str
-    market: Market
+    instance_type: str  #: EC2's name, like g5.xlarge
+    zone: str  #: availability zone
+    market: Market  #: spot, on-demand, reserved or capacity-block
 
     def __str__(self) -> str:
         return f"{self.instance_type}/{self.zone}/{self.market}"
@@ -111,14 +109,12 @@ class InstanceState(StrEnum):
 
 @frozen
 class Template:
-    """A launch template at one version; a number, so that a retry buys the same thing.
+    """A launch template at one version; a number, so that a retry buys the same thing."""
 
-    `digest` names what nodes are made from: image, user data, driver, security group, everything
-    that a launch template holds. It stands in a tag of each instance. "": nobody knows.
-    """
-
-    template_id: str
-    version: str
+    template_id: str  #: launch template
+    version: str  #: its version, a number
+    #: names what nodes are made from: image, user data, driver, security group, everything that a
+    #: launch template holds; stands in a tag of each instance; empty: not known
     digest: str = ""
 
     @property
@@ -133,19 +129,16 @@ def template_name(template_id: str, version: str) -> str:
 
 @frozen
 class Instance:
-    """One instance that carries our cluster tag. `template`: the digest of what it is made from.
+    """One instance that carries our cluster tag."""
 
-    `capacity_reservation_id`: the open reservation or capacity block that it is in, "": none, or
-    EC2 has not said yet.
-    """
-
-    instance_id: str
-    offering: Offering
-    state: InstanceState
-    launched_at_s: float
-    launch_id: str
-    pool: str
-    template: str = ""
+    instance_id: str  #: EC2's id
+    offering: Offering  #: instance type, zone and market
+    state: InstanceState  #: EC2's word
+    launched_at_s: float  #: when EC2 launched it
+    launch_id: str  #: the launch that bought it
+    pool: str  #: its pool
+    template: str = ""  #: digest of what it is made from; empty: not known
+    #: the open reservation or capacity block that it is in; empty: none, or EC2 has not said yet
     capacity_reservation_id: str = ""
 
     @property
@@ -155,16 +148,13 @@ class Instance:
 
 @frozen
 class Override:
-    """One line of a fleet request: where and as what an instance may come.
+    """One line of a fleet request: where and as what an instance may come."""
 
-    `placement_group`: the cluster placement group of a gang in this zone, "": none.
-    """
-
-    instance_type: str
-    zone: str
-    subnet_id: str
-    priority: int
-    placement_group: str = ""
+    instance_type: str  #: EC2's name
+    zone: str  #: availability zone
+    subnet_id: str  #: subnet in it
+    priority: int  #: lower is tried first
+    placement_group: str = ""  #: the cluster placement group of a gang in this zone; empty: none
 
 
 def client_token(cluster: str, launch_id: str) -> str:
@@ -184,14 +174,14 @@ class FleetRequest:
     up again: the launch template version is a number, never `$Latest`.
     """
 
-    client_token: str
-    launch_template_id: str
-    launch_template_version: str
-    market: Market
-    count: int
-    min_count: int
-    overrides: tuple[Override, ...]
-    tags: tuple[tuple[str, str], ...]
+    client_token: str  #: EC2's idempotency token
+    launch_template_id: str  #: launch template
+    launch_template_version: str  #: its version, a number
+    market: Market  #: how it is paid for
+    count: int  #: instances
+    min_count: int  #: with fewer EC2 launches none
+    overrides: tuple[Override, ...]  #: instance types and subnets in order
+    tags: tuple[tuple[str, str], ...]  #: tags of the instances
 
     def __post_init__(self) -> None:
         assert 0 < len(self.overrides) <= OVERRIDES_MAX, "more than EC2 takes in a request"
@@ -236,19 +226,15 @@ class Cure(StrEnum):
 
 @frozen
 class Refusal:
-    """An offering that EC2 did not give, with EC2's own words.
-
-    `pool`, `template`: whose launch was refused, and which template of it (`Template.name`), where
-    it lies in these; "": in the offering, whoever asks for it.
-    """
+    """An offering that EC2 did not give, with EC2's own words."""
 
     offering: Offering
     kind: RefusalKind
     code: str
     message: str
     cure: Cure = Cure.NONE
-    pool: str = ""
-    template: str = ""
+    pool: str = ""  #: whose launch was refused, where it lies in that; empty: whoever asks for it
+    template: str = ""  #: which template of it, where it lies in that (`Template.name`)
 
     @property
     def key(self) -> tuple[Offering, str, str]:

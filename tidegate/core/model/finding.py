@@ -28,36 +28,27 @@ BELIEVED_MIN_OF_OTHERS = 5
 
 @frozen
 class Finding:
-    """Software drained a node: who found it, and where the node was.
+    """Software drained a node: who found it, and where the node was."""
 
-    `check`: as `fleet.drains.check_of` names it. `template`: the digest of what the node is made
-    from. `reservation`: the id of the one that it was in, "": none. `pool_nodes`: how many nodes
-    its pool had then, `place_nodes`: how many of them of its offering.
-    """
-
-    instance_id: str
-    check: str
-    offering: Offering
-    at_s: float
-    pool_nodes: int
-    place_nodes: int
-    template: str = ""
-    reservation: str = ""
+    instance_id: str  #: the node
+    check: str  #: who found it unhealthy, by the name that `fleet.drains.check_of` gives
+    offering: Offering  #: what it was bought as
+    at_s: float  #: when, epoch seconds
+    pool_nodes: int  #: how many nodes its pool had
+    place_nodes: int  #: how many of them were bought as the same
+    template: str = ""  #: digest of what it is made from
+    reservation: str = ""  #: the reservation that it was in; empty: none
 
 
 @frozen
 class StoppedCheck:
-    """A check that found more of a pool's nodes unhealthy than it is believed of.
+    """A check that found more of a pool's nodes unhealthy than it is believed of."""
 
-    `found`: nodes that were let go for it before, `of`: how many the pool had. `is_lifted`: a
-    person has said that it counts again; the next plan forgets it.
-    """
-
-    check: str
-    since_s: float
-    found: int
-    of: int
-    is_lifted: bool = False
+    check: str  #: the check
+    since_s: float  #: since when, epoch seconds
+    found: int  #: how many nodes were let go for it before
+    of: int  #: how many the pool had
+    is_lifted: bool = False  #: a person has said that it counts again; the next plan forgets it
 
 
 def believed(pool_nodes: int, *, is_check: bool) -> int:

@@ -28,18 +28,14 @@ class Phase(IntEnum):
 
 @frozen
 class Cordon:
-    """No new job on a node, which leaves when it is empty: the word is kubectl's.
+    """No new job on a node, which leaves when it is empty: the word is kubectl's."""
 
-    `ends_at_s`: when AWS takes the node away, if it has said so. `lifts_at_s`: when the node takes
-    jobs again if it is still there; None: never. `code`: AWS Health's word for it, "rebalance", or
-    "" from version 0.1.
-    """
-
-    reason: str
-    since_s: float
-    ends_at_s: float | None = None
+    reason: str  #: what AWS said
+    since_s: float  #: since when
+    ends_at_s: float | None = None  #: when AWS takes the node away, if it has said so
+    #: when the node takes jobs again if it is still there; null: never
     lifts_at_s: float | None = None
-    code: str = ""
+    code: str = ""  #: AWS Health's word for it, or rebalance; empty: from version 0.1
 
     @property
     def drain_reason(self) -> DrainReason:
@@ -64,9 +60,10 @@ class Cordon:
 class InterruptionLoss:
     """What running jobs lost with a node that AWS took back, and how many were saved in time."""
 
-    lost_gpu_hours: float = 0.0
-    saved_jobs: int = 0
-    is_taken: bool = True  # False: it ended by itself while it booted, AWS took nothing back
+    lost_gpu_hours: float = 0.0  #: GPU-hours of running jobs without a checkpoint
+    saved_jobs: int = 0  #: jobs that were signalled or requeued in time
+    #: AWS took it back; false: it ended by itself while it booted
+    is_taken: bool = True
 
     def plus(self, other: "InterruptionLoss") -> "InterruptionLoss":
         return InterruptionLoss(
@@ -76,40 +73,32 @@ class InterruptionLoss:
 
 @frozen
 class NodeRecord:
-    """What the ledger remembers of one instance. `gated_for`: the gang it waits for.
+    """What the ledger remembers of one instance."""
 
-    `account`, `user`: of the job it was launched for. `priced_at_s`: since when its price holds if
-    not since its launch, `ended_at_s`: when it stopped to cost; what it has cost until then is in
-    the ledger's counters.
-    `template`: the digest of what it is made from. `interrupted_in`: the phase in which AWS took
-    it away or it ended by itself; `interruption_loss`: what that did to jobs, counted when AWS
-    first said so.
-    `joined_at_s`: when it was first seen in Slurm, or None. `for_jobs`: those that it was bought
-    for, of many some. `silent_s`: for how long it had heard
-    nothing of its head when it said that it ends itself; None: it did not.
-    """
-
-    instance_id: str
-    launch_id: str
-    pool: str
-    offering: Offering
-    launched_at_s: float
-    usd_per_hour: float
-    phase: Phase = Phase.LAUNCHED
-    gated_for: str = ""
-    reclaim_at_s: float | None = None
-    order: PendingOrder | None = None
-    cordon: Cordon | None = None
-    account: str = ""
-    ended_at_s: float | None = None
-    template: str = ""
+    instance_id: str  #: EC2's id
+    launch_id: str  #: the launch that bought it
+    pool: str  #: its pool
+    offering: Offering  #: instance type, zone and market
+    launched_at_s: float  #: when EC2 launched it
+    usd_per_hour: float  #: what it costs
+    phase: Phase = Phase.LAUNCHED  #: launched, joined, interrupted, released or terminated
+    gated_for: str = ""  #: the gang it waits for
+    reclaim_at_s: float | None = None  #: when EC2 reclaims it
+    order: PendingOrder | None = None  #: an order for it that is on its way
+    cordon: Cordon | None = None  #: why it takes no new job, if AWS said that it may not last
+    account: str = ""  #: the Slurm account that it was launched for
+    ended_at_s: float | None = None  #: when it stopped to cost
+    template: str = ""  #: digest of what it is made from; empty: not known
+    #: the phase in which AWS took it away or it ended by itself
     interrupted_in: Phase | None = None
+    #: what that did to running jobs, if AWS took it away; counted when AWS first said so
     interruption_loss: InterruptionLoss | None = None
-    priced_at_s: float | None = None
-    for_jobs: tuple[str, ...] = ()
+    priced_at_s: float | None = None  #: since when it costs that, if not since its launch
+    for_jobs: tuple[str, ...] = ()  #: jobs that it was bought for, of many some
+    #: for how long it had heard nothing of its head when it ended itself; null: it did not
     silent_s: float | None = None
-    joined_at_s: float | None = None
-    user: str = ""
+    joined_at_s: float | None = None  #: when Slurm first had it; null: not yet
+    user: str = ""  #: the user that it was launched for, if he has a budget
 
     @property
     def is_orphan(self) -> bool:
@@ -122,26 +111,25 @@ class NodeRecord:
 
 @frozen
 class Charge:
-    """What nodes cost a scope in a period: a day ("2026-11-21") or a month ("2026-11")."""
+    """What nodes cost a scope in a period."""
 
-    period: str
-    scope: str
-    usd: float
+    period: str  #: a day like 2026-11-21, or a month like 2026-11, in UTC
+    scope: str  #: cluster, pool NAME, account NAME or user NAME
+    usd: float  #: what nodes that have ended cost it in that time
 
 
 @frozen
 class Bill:
     """What a node cost at one price: a line of the cluster's own bill, of which a node whose price
-    changed has several. Times in epoch seconds; `joined_at_s`: when Slurm had it; None: never.
-    `account`: that of the job it was launched for; "": none.
+    changed has several. Times in epoch seconds.
     """
 
     instance_id: str
     pool: str
     offering: Offering
-    account: str
+    account: str  #: that of the job it was launched for; empty: none
     launched_at_s: float
-    joined_at_s: float | None
+    joined_at_s: float | None  #: when Slurm first had it; null: never
     since_s: float
     until_s: float
     usd_per_hour: float
@@ -149,16 +137,13 @@ class Bill:
 
 @frozen
 class Losses:
-    """The interruption losses of all nodes that AWS took back in a month ("2026-11").
+    """The interruption losses of all nodes that AWS took back in a month."""
 
-    `orphans`: nodes that ended themselves in it, since their head was silent.
-    """
-
-    month: str
-    nodes: int
-    lost_gpu_hours: float
-    saved_jobs: int
-    orphans: int = 0
+    month: str  #: a month like 2026-11, in UTC
+    nodes: int  #: nodes that AWS took back and that have ended
+    lost_gpu_hours: float  #: GPU-hours of running jobs without a checkpoint
+    saved_jobs: int  #: jobs that were signalled or requeued in time
+    orphans: int = 0  #: nodes that ended themselves, having heard nothing of their head
 
     def plus(self, stretch: "Stretch") -> "Losses":
         """With what one more node lost."""
@@ -177,46 +162,36 @@ class Losses:
 
 @frozen
 class Stretch:
-    """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`.
-
-    `bill`: the same as a line; None: it cost nothing.
-    `next_usd_per_hour`: its price from then on; None: it has ended. `interruption_loss`: if AWS
-    took it back. `is_orphan`: it ended itself since its head was silent.
-    """
+    """What a node has cost at one price, that of the record of `priced_at_s`, until `until_s`."""
 
     instance_id: str
     until_s: float
     charges: tuple[Charge, ...]
     priced_at_s: float | None = None
-    next_usd_per_hour: float | None = None
-    interruption_loss: InterruptionLoss | None = None
-    is_orphan: bool = False
-    bill: Bill | None = None
+    next_usd_per_hour: float | None = None  #: its price from then on; null: it has ended
+    interruption_loss: InterruptionLoss | None = None  #: if AWS took it back
+    is_orphan: bool = False  #: it ended itself since its head was silent
+    bill: Bill | None = None  #: the same as a line; null: it cost nothing
 
 
 @frozen
 class Launch:
-    """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked.
+    """Buy `count` nodes from the first of `offerings` that EC2 gives; one market, ranked."""
 
-    `gated_for` names the gang whose members join drained until all are there ("": open), the first
-    of `gangs` where equal ones share it. `usd_per_hour_each`: of the dearest offering, by which
-    limits are debited. `account`, `user`: of the first of `for_jobs`, who pay. `template`: what its
-    nodes are made from; None: as the stack says.
-    """
-
-    launch_id: str
-    pool: str
-    offerings: tuple[Offering, ...]
-    count: int
-    min_count: int
-    for_jobs: tuple[str, ...]
-    usd_per_hour_each: float
+    launch_id: str  #: its id
+    pool: str  #: the pool
+    offerings: tuple[Offering, ...]  #: in the order in which EC2 shall try them
+    count: int  #: nodes
+    min_count: int  #: with fewer none is kept
+    for_jobs: tuple[str, ...]  #: job ids, as scontrol takes them
+    usd_per_hour_each: float  #: price of the dearest offering, by which limits are debited
+    #: the gang whose nodes join drained until all are there, the first of `gangs`; empty: open
     gated_for: str
-    reason: str
-    account: str = ""
-    user: str = ""
-    gangs: tuple[str, ...] = ()
-    template: Template | None = None
+    reason: str  #: why, in words
+    account: str = ""  #: the Slurm account that pays for it, that of the first job
+    user: str = ""  #: whose job that is
+    gangs: tuple[str, ...] = ()  #: equal gangs that share it, of min_count nodes each
+    template: Template | None = None  #: what its nodes are made from; null: what the stack says
 
 
 class LaunchStatus(StrEnum):
@@ -229,11 +204,11 @@ class LaunchStatus(StrEnum):
 class LaunchRecord:
     """A launch as the ledger knows it, with the whole request: a retry repeats it exactly."""
 
-    launch: Launch
-    created_at_s: float
-    request: FleetRequest
-    status: LaunchStatus = LaunchStatus.RECORDED
-    taken_at_s: float | None = None  # when another planner last set out to finish it
+    launch: Launch  #: what was planned
+    created_at_s: float  #: when it was recorded
+    request: FleetRequest  #: the whole CreateFleet request
+    status: LaunchStatus = LaunchStatus.RECORDED  #: recorded (in doubt), done or failed
+    taken_at_s: float | None = None  #: when another planner last set out to finish it
 
     def kept(self) -> "LaunchRecord":
         """What a ledger keeps of it: of many jobs the first, which nothing is decided by."""

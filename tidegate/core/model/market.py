@@ -10,27 +10,24 @@ ON_DEMAND_HOLDS_S = 14 * 86400.0
 
 @frozen
 class Quote:
-    """USD per hour of the instance alone. `zone` "": of every zone, as on-demand prices are."""
+    """What EC2 asks for an instance."""
 
-    instance_type: str
-    usd_per_hour: float
-    zone: str = ""
+    instance_type: str  #: instance type
+    usd_per_hour: float  #: USD per hour of the instance alone
+    zone: str = ""  #: its zone; empty: of every zone, as on-demand prices are
 
 
 @frozen
 class SeenMarket:
-    """Prices, and when EC2 said them; None: never.
+    """Prices, and when EC2 said them."""
 
-    `spot_trouble`, `on_demand_trouble`: what could not be read the last time, or was not believed;
-    "": nothing.
-    """
-
-    spot: tuple[Quote, ...] = ()
-    spot_at_s: float | None = None
-    on_demand: tuple[Quote, ...] = ()
-    on_demand_at_s: float | None = None
+    spot: tuple[Quote, ...] = ()  #: spot prices
+    spot_at_s: float | None = None  #: when they were read, epoch seconds; null: never
+    on_demand: tuple[Quote, ...] = ()  #: on-demand prices
+    on_demand_at_s: float | None = None  #: when they were read, epoch seconds; null: never
+    #: what of the spot prices could not be read the last time, or was not believed; empty: nothing
     spot_trouble: str = ""
-    on_demand_trouble: str = ""
+    on_demand_trouble: str = ""  #: the same of on-demand prices
 
     def has_spot(self, now_s: float) -> bool:
         """Whether the spot prices still hold."""

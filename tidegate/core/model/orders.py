@@ -43,27 +43,23 @@ def plan_of(own_id: str) -> str:
 
 @frozen
 class Order:
-    """An instruction to the head's agent: data, never a command line.
-
-    `names`: nodes, or job ids for orders about jobs. Dropped after `not_after_s`.
-    `only_if`: words, one of which a node's state must hold ("IDLE"), or a job's ("RUNNING");
-    a delete without them is of a node whose instance is gone.
-    `delay_s`: how long the queue keeps it back. `text`: the reason of a drain or delete, the
-    signal's name, the comment, the feature or the weight; of an undrain, the one drain reason
-    that it lifts besides a gate, which has none.
-    `on_nodes`: requeue and signal touch only jobs that still run on one of these nodes, so
-    that a late repeat cannot hit a job that has long started elsewhere.
-    `despite`: what another hand said as it drained (`drains.told_by`): no reason to keep a node.
-    """
+    """An instruction to the head's agent: data, never a command line."""
 
     order_id: str
     kind: OrderKind
-    names: tuple[str, ...]
-    not_after_s: float
+    names: tuple[str, ...]  #: nodes, or job ids for orders about jobs
+    not_after_s: float  #: dropped after that
+    #: words, one of which a node's state must hold (IDLE), or a job's (RUNNING); a delete without
+    #: them is of a node whose instance is gone
     only_if: tuple[str, ...] = ()
+    #: the reason of a drain or delete, the signal's name, the comment, the feature or the weight;
+    #: of an undrain, the one drain reason that it lifts besides a gate, which has none
     text: str = ""
-    delay_s: int = 0
+    delay_s: int = 0  #: how long the queue keeps it back
+    #: requeue and signal touch only jobs that still run on one of these nodes, so that a late
+    #: repeat cannot hit a job that has long started elsewhere
     on_nodes: tuple[str, ...] = ()
+    #: what another hand said as it drained (`drains.told_by`): no reason to keep a node
     despite: str = ""
 
 
@@ -78,17 +74,17 @@ class OrderOutcome(StrEnum):
 class OrderResult:
     """What became of an order, per name; travels back in the next digest."""
 
-    order_id: str
-    kind: OrderKind
-    name: str
-    outcome: OrderOutcome
-    detail: str = ""
+    order_id: str  #: the order
+    kind: OrderKind  #: what was ordered
+    name: str  #: node or job
+    outcome: OrderOutcome  #: what became of it
+    detail: str = ""  #: more about it
 
 
 @frozen
 class PendingOrder:
     """An order on its way; not repeated before it expires or its result is seen."""
 
-    order_id: str
-    kind: OrderKind
-    not_after_s: float
+    order_id: str  #: the order
+    kind: OrderKind  #: what was ordered
+    not_after_s: float  #: when it expires

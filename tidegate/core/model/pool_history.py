@@ -19,70 +19,58 @@ FAILED_MAX = 8
 
 @frozen
 class FailedLaunch:
-    """A launch of which a node did not join, or joined broken. `template`: its digest."""
+    """A launch of which a node did not join, or joined broken."""
 
-    launch_id: str
-    launched_at_s: float
-    failed_at_s: float
-    template: str = ""
+    launch_id: str  #: the launch
+    launched_at_s: float  #: when it was launched
+    failed_at_s: float  #: when it was seen to have failed
+    template: str = ""  #: digest of what its nodes were made from
 
 
 @frozen
 class SpareNode:
-    """What one spare node of a type would have saved, as means over an hour and a day.
+    """What one spare node of a type would have saved, as means over an hour and a day."""
 
-    `saved`: jobs within each boot; `used`: the share of time in which a job would have taken it.
-    """
-
-    saved_lately: float = 0.0
-    saved_daily: float = 0.0
-    used_lately: float = 0.0
-    used_daily: float = 0.0
+    saved_lately: float = 0.0  #: jobs that it would have started sooner within a boot, over an hour
+    saved_daily: float = 0.0  #: the same over a day
+    used_lately: float = 0.0  #: the share of time in which a job would have taken it, over an hour
+    used_daily: float = 0.0  #: the same over a day
 
 
 @frozen
 class Arrivals:
-    """Jobs that came for nodes of one type. `spare`: for the first spare node, the second, ...
+    """Jobs that came for nodes of one type."""
 
-    `piece`: the number of the piece of time, as long as a boot, that has not ended; `jobs` and
-    `nodes`: what came in it, and how many nodes they fill. Jobs count as much as their waiting
-    costs beside the dearest.
-    """
-
-    instance_type: str
-    piece: int = 0
-    jobs: float = 0.0
-    nodes: float = 0.0
-    spare: tuple[SpareNode, ...] = ()
+    instance_type: str  #: the type
+    piece: int = 0  #: number of the piece of time, as long as a boot, that has not ended
+    jobs: float = 0.0  #: that came in it, as much as their waiting costs beside the dearest
+    nodes: float = 0.0  #: that these fill
+    spare: tuple[SpareNode, ...] = ()  #: for the first spare node, the second, and so on
 
 
 @frozen
 class PoolHistory:
-    """One pool's past, as far as it decides what comes.
+    """One pool's past, as far as it decides what comes."""
 
-    `failed`: the newest failures; those of a template are forgotten when a node made from it
-    joins well. `joined_at_s`: when a node last joined well while failures were known.
-    `good`: the template that all nodes may be made from; `rollout`: the pool's way to a newer one,
-    which has to show first that it is good; None: nothing was deployed since.
-    `taken_at_s`, `freed_at_s`: when jobs came for nodes and when nodes became free lately, of a
-    pool whose idle time follows them. `arrivals`: of each type of node that jobs came for, where
-    waiting has a price; `newest_job`: the highest number of a job that is counted there.
-    `findings`: nodes that software drained lately; `stopped_checks`: checks that drained too many,
-    and are believed no more; `excused`: nodes that a person's word let go although such a check
-    drained them.
-    """
-
-    pool: str
+    pool: str  #: the pool
+    #: the newest launches of which a node did not join, or joined broken; those of a template are
+    #: forgotten when a node made from it joins well
     failed: tuple[FailedLaunch, ...] = ()
-    joined_at_s: float = 0.0
-    good: Template | None = None
+    joined_at_s: float = 0.0  #: when a node last joined well while failures were known
+    good: Template | None = None  #: the template that all nodes may be made from
+    #: when jobs came for nodes lately, where the idle time follows that
     taken_at_s: tuple[float, ...] = ()
-    freed_at_s: tuple[float, ...] = ()
+    freed_at_s: tuple[float, ...] = ()  #: when nodes became free lately, where it does
+    #: jobs that came for nodes of each type, where waiting has a price
     arrivals: tuple[Arrivals, ...] = ()
-    newest_job: int = 0
-    findings: tuple[Finding, ...] = ()
+    newest_job: int = 0  #: the highest number of a job that is counted there
+    findings: tuple[Finding, ...] = ()  #: nodes that software drained lately
+    #: checks that drained too many nodes, and are believed no more
     stopped_checks: tuple[StoppedCheck, ...] = ()
+    #: nodes that a person's word let go although such a check drained them
     excused: tuple[str, ...] = ()
+    #: its way to a newer template, which has to show first that it is good; null: nothing was
+    #: deployed since
     rollout: Rollout | None = None
 
     def failures(self, template: Template) -> int:

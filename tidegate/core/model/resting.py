@@ -13,20 +13,17 @@ type RestKey = tuple[Offering, str, str]
 
 @frozen
 class Resting:
-    """An offering that EC2 refused, or whose nodes do not boot; not tried again before `until_s`.
+    """An offering that EC2 refused, or whose nodes do not boot: it is not tried for a while."""
 
-    `pool`: who does not try it, "": nobody does. `template`: what the pool's launch or node was
-    made from (`Template.name` of a refusal, the digest of a node); a pool that has another one
-    now may try.
-    """
-
-    offering: Offering
-    until_s: float
-    failures: int
-    code: str
-    message: str
-    cure: Cure = Cure.NONE
-    pool: str = ""
+    offering: Offering  #: instance type, zone and market
+    until_s: float  #: not tried before
+    failures: int  #: refusals in a row
+    code: str  #: EC2's error code
+    message: str  #: EC2's message
+    cure: Cure = Cure.NONE  #: what it needs that waiting does not bring; empty: nothing
+    pool: str = ""  #: the one that does not try it; empty: all
+    #: what the pool may not try: `id:version` of what was refused, the digest of what did not boot;
+    #: a pool that has another one now may try; empty: any
     template: str = ""
 
     @property

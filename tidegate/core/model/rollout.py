@@ -52,8 +52,8 @@ class RolloutCode(StrEnum):
 class Tally:
     """Jobs that ended, and how many of them failed."""
 
-    ended: int = 0
-    failed: int = 0
+    ended: int = 0  #: jobs that ended
+    failed: int = 0  #: how many of them failed
 
     def plus(self, *, failed: bool) -> "Tally":
         return Tally(self.ended + 1, self.failed + failed)
@@ -61,30 +61,24 @@ class Tally:
 
 @frozen
 class Rollout:
-    """A pool on its way from its last good template to `template`.
+    """A pool on its way from its last good template to `template`."""
 
-    `step_since_s`: since when a node made from it has been well in this step; None: none has
-    joined. `tried`: the first nodes that joined or failed, `bad`: nodes that are no good. `jobs`:
-    what ended on its nodes, `jobs_beside`: on the pool's others; `counted_until_s`: ends until
-    then, on the head's clock, are in these. `given_up`: why no node is made from it any more, None:
-    it goes on; `said`: that in words, or the last trouble. `asked`, `by`: what a person wants, and
-    who; the next plan does it.
-    """
-
-    template: Template
-    since_s: float
-    step: Step = Step.CANARY
+    template: Template  #: the newer template
+    since_s: float  #: since when
+    step: Step = Step.CANARY  #: how many nodes may be made from it: the first two, or every tenth
+    #: since when a node of it is well in this step; null: none has joined
     step_since_s: float | None = None
-    tried: tuple[str, ...] = ()
-    bad: tuple[str, ...] = ()
-    jobs: Tally = Tally()
-    jobs_beside: Tally = Tally()
-    counted_until_s: float = 0.0
-    given_up: RolloutCode | None = None
-    said: str = ""
-    is_paused: bool = False
+    tried: tuple[str, ...] = ()  #: its first nodes, those that joined or failed
+    bad: tuple[str, ...] = ()  #: its nodes that are no good
+    jobs: Tally = Tally()  #: jobs that ended on its nodes
+    jobs_beside: Tally = Tally()  #: jobs that ended on the pool's other nodes meanwhile
+    counted_until_s: float = 0.0  #: until when they are counted, on the head's clock
+    given_up: RolloutCode | None = None  #: why no node is made from it any more; null: it goes on
+    said: str = ""  #: that in words, or its last trouble
+    is_paused: bool = False  #: a person has paused it
+    #: what a person wants, which the next plan does; null: nothing
     asked: RolloutCode | None = None
-    by: str = ""
+    by: str = ""  #: who asked last
 
     @property
     def is_stopped(self) -> bool:

@@ -126,43 +126,37 @@ class SetBy(StrEnum):
 
 @frozen
 class Node:
-    """A node as slurmctld sees it. `last_busy_at_s` is on the head's clock.
+    """A node as slurmctld sees it."""
 
-    `weight`: Slurm fills nodes of the lowest first. A restart of slurmctld loses a change of it.
-    `address`: where slurmctld reaches it; "": not told.
-    """
-
-    name: str
-    state: NodeState
-    cpus: int
-    memory_mib: int
-    gpus: int
-    gpu_type: str
-    cpus_alloc: int = 0
-    memory_alloc_mib: int = 0
-    gpus_alloc: int = 0
-    features: tuple[str, ...] = ()
-    reason: str = ""
-    last_busy_at_s: float = 0.0
-    gres: str = "gpu"
-    weight: int = 1
+    name: str  #: its name, the instance id
+    state: NodeState  #: Slurm's state, like IDLE+DRAIN+DYNAMIC_NORM
+    cpus: int  #: CPUs
+    memory_mib: int  #: MiB of memory
+    gpus: int  #: GPUs, or devices of another GRES
+    gpu_type: str  #: GRES type
+    cpus_alloc: int = 0  #: CPUs in use
+    memory_alloc_mib: int = 0  #: MiB in use
+    gpus_alloc: int = 0  #: GPUs in use
+    features: tuple[str, ...] = ()  #: active features
+    reason: str = ""  #: why it is drained or down
+    last_busy_at_s: float = 0.0  #: when a job last ran on it, epoch seconds on the head's clock
+    gres: str = "gpu"  #: GRES name: gpu or neuron
+    weight: int = 1  #: Slurm fills nodes of the lowest first; slurmctld forgets it on a restart
+    #: who gave the reason: us, slurm, root or user; empty: nobody knows
     set_by: SetBy = SetBy.UNKNOWN
-    address: str = ""
+    address: str = ""  #: where slurmctld reaches it; empty: not told
 
 
 @frozen
 class Shape:
-    """What one node must give to a job. `gpu_type` "": any.
+    """What one node must give to a job."""
 
-    `gpus` counts devices of the GRES `gres`: "gpu", or "neuron" for Trainium and Inferentia.
-    """
-
-    gpus: int = 0
-    gpu_type: str = ""
-    cpus: int = 1
-    memory_mib: int = 0
-    is_exclusive: bool = False
-    gres: str = "gpu"
+    gpus: int = 0  #: GPUs, or devices of another GRES
+    gpu_type: str = ""  #: GRES type, like a10g; empty: any
+    cpus: int = 1  #: CPUs
+    memory_mib: int = 0  #: MiB of memory
+    is_exclusive: bool = False  #: no other job on the node
+    gres: str = "gpu"  #: GRES name: gpu or neuron
 
     def __str__(self) -> str:
         kind = self.gpu_type or ("GPU" if self.gres == "gpu" else self.gres)
@@ -175,88 +169,73 @@ class Shape:
 class Spread:
     """Another count of nodes that Slurm accepts for a job, and what each must then give."""
 
-    nodes: int
-    shape: Shape
+    nodes: int  #: how many nodes
+    shape: Shape  #: what each must then give
 
 
 @frozen
 class Fault:
-    """Why the last run of a job ended that Slurm has put back: nodes of its failed.
+    """Why the last run of a job ended that Slurm has put back: nodes of its failed."""
 
-    `restarts`: the job's since then. `is_gone`: Slurm has these nodes no more; spot ones may have
-    been taken. `ran_s`: how long that run took, None: not known.
-    """
-
-    said: str
-    names: tuple[str, ...]
-    restarts: int
-    is_gone: bool = False
-    ran_s: float | None = None
+    said: str  #: what Slurm says of the nodes
+    names: tuple[str, ...]  #: the nodes
+    restarts: int  #: how often the job was requeued by then
+    is_gone: bool = False  #: Slurm has them no more; spot ones may have been taken
+    ran_s: float | None = None  #: how long that run took; null: not known
 
 
 @frozen
 class Hang:
-    """The heartbeat of a running job, where it was last touched at `since_s`, too long ago, or
-    `problem` says why nobody can tell.
-    """
+    """The heartbeat of a running job, which was touched too long ago, or nobody can tell when."""
 
-    path: str
-    since_s: float | None = None
-    problem: str = ""
+    path: str  #: the file that it touches
+    since_s: float | None = None  #: when it was last touched, epoch seconds; null: not known
+    problem: str = ""  #: why nobody looks at it
 
 
 @frozen
 class Job:
     """One row of the queue: a job, or the tasks of an array that have not started.
 
-    `count`: how many equal jobs the row stands for (an array's startable tasks).
-    `job_id` is what scontrol takes: "7", "7_3", or "7" for the rest of an array.
-    `node_names` are the nodes it has, `required_nodes` those its user insists on (`-w`),
-    `excluded_nodes` those that its user does not want (`-x`).
-    `restarts`: how often it was requeued, after an interruption or by a person.
-    `nodes` is the planned count, the fewest that Slurm accepts; `spreads` are larger ones on
-    which each node gives less (`--gpus=8` without -N), in rising order. `het_job_id`: the
-    leader of its heterogeneous job, whose components start together. `licences`: name and
-    number; of `licence_choices` one will do (`a|b`). Instants are on the head's clock;
-    `deadline_s` is the instant by which it must have ended, `begins_at_s` that before which it
-    may not start. `signal`: what its script asks with `#SBATCH --signal`, like "B:USR1@90",
-    known when it runs. `fault`: known to the agent that saw it. `hang`: its heartbeat
-    is silent or cannot be seen.
+    Instants are on the head's clock.
     """
 
-    job_id: str
-    state: str
-    partitions: tuple[str, ...]
-    nodes: int
-    shape: Shape
-    user: str
-    count: int = 1
-    array_job_id: str = ""
-    reason: str = ""
-    priority: int = 0
-    constraint: str = ""
-    account: str = ""
-    qos: str = ""
-    time_limit_s: float | None = None
-    comment: str = ""
-    node_names: tuple[str, ...] = ()
-    is_requeueable: bool = True
-    restarts: int = 0
-    unreadable: str = ""
-    required_nodes: tuple[str, ...] = ()
+    job_id: str  #: as scontrol takes it: 7, 7_3, or 7 for the rest of an array
+    state: str  #: Slurm's word: PENDING, RUNNING, ...
+    partitions: tuple[str, ...]  #: partitions it may run in
+    nodes: int  #: the fewest nodes that Slurm accepts
+    shape: Shape  #: what each node must give
+    user: str  #: its user
+    count: int = 1  #: how many equal jobs the row stands for: an array's startable tasks
+    array_job_id: str = ""  #: the array it belongs to
+    reason: str = ""  #: why it is pending, in Slurm's words
+    priority: int = 0  #: Slurm's priority; higher is served first
+    constraint: str = ""  #: features that its nodes must have (--constraint)
+    account: str = ""  #: its account
+    qos: str = ""  #: its QOS
+    time_limit_s: float | None = None  #: its time limit; null: none
+    comment: str = ""  #: its comment (--comment)
+    node_names: tuple[str, ...] = ()  #: the nodes it has
+    is_requeueable: bool = True  #: it may be requeued
+    restarts: int = 0  #: how often it was requeued, after an interruption or by a person
+    unreadable: str = ""  #: why Tidegate cannot plan for it
+    required_nodes: tuple[str, ...] = ()  #: nodes it insists on (-w)
+    #: larger counts of nodes on which each gives less (--gpus=8 without -N), in rising order
     spreads: tuple[Spread, ...] = ()
-    deadline_s: float | None = None
-    time_min_s: float | None = None
-    licences: tuple[tuple[str, int], ...] = ()
-    licence_choices: tuple[tuple[str, int], ...] = ()
-    het_job_id: str = ""
-    reservation: str = ""
-    begins_at_s: float | None = None
-    started_at_s: float | None = None
+    deadline_s: float | None = None  #: when it must have ended (--deadline), epoch seconds
+    time_min_s: float | None = None  #: the shortest time that will do (--time-min)
+    licences: tuple[tuple[str, int], ...] = ()  #: licences by name and number
+    licence_choices: tuple[tuple[str, int], ...] = ()  #: licences of which one will do (a|b)
+    het_job_id: str = ""  #: leader of its heterogeneous job, whose components start together
+    reservation: str = ""  #: Slurm reservation it runs in (--reservation)
+    begins_at_s: float | None = None  #: before this it may not start (--begin), epoch seconds
+    started_at_s: float | None = None  #: when it started, epoch seconds
+    #: what its script asks with `#SBATCH --signal`, like B:USR1@90, known when it runs
     signal: str = ""
-    excluded_nodes: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()  #: nodes it does not want (-x)
+    #: why its last run ended, where nodes of its failed; known to the agent that saw it
     fault: Fault | None = None
-    hang: Hang | None = None
+    hang: Hang | None = None  #: its heartbeat, where that is silent or cannot be seen
 
     @property
     def is_checkpointed(self) -> bool:
@@ -296,57 +275,52 @@ class Association:
 
     Source: `scontrol show assoc_mgr`. Slurm tests these caps only after it has selected
     nodes, so with no node up the pending reason hides them.
-    `scope`: "qos NAME" or "account NAME" or "user NAME of account NAME".
-    `accounts_below`: the cap of an account counts the jobs of these accounts as well.
-    `partitions`: of a user, those that alone it is for, and `but_partitions` those for which
-    he has another; of a QOS, those that have it as their own. `tres`: Slurm's name of what is
-    counted: "gres/gpu", "gres/gpu:a10g" (only GPUs of this type), "cpu", "mem" (MiB), "node",
-    "license/NAME"; ours for jobs: "job", for the minutes of a job: "wall". "minutes/TRES" are
-    those that a job may take with its TRES; `in_all` is what is left beside the jobs that run
-    (GrpTRESRunMins). "left/TRES", "left/wall" are there when a group has none left, in_all 0.
     """
 
-    scope: str
-    account: str = ""
-    user: str = ""
-    qos: str = ""
+    scope: str  #: what users call it: `qos NAME`, `account NAME`, `user NAME of account NAME`
+    account: str = ""  #: account whose jobs count; empty: any
+    user: str = ""  #: user whose jobs count; empty: any
+    qos: str = ""  #: QOS whose jobs count; empty: any
+    #: what is counted, by Slurm's name: gres/gpu, gres/gpu:a10g (of this type alone), cpu, mem
+    #: (MiB), node, license/NAME; by ours: job, wall (minutes of a job), minutes/TRES (those that a
+    #: job may take with its TRES; in_all is what is left of GrpTRESRunMins beside the jobs that
+    #: run), left/TRES and left/wall (a group has none left, in_all 0)
     tres: str = "gres/gpu"
-    in_all: int | None = None
-    per_user: int | None = None
-    per_account: int | None = None
-    per_job: int | None = None
-    accounts_below: tuple[str, ...] = ()
-    per_node: int | None = None
+    in_all: int | None = None  #: at most so many at the same time
+    per_user: int | None = None  #: at most so many per user
+    per_account: int | None = None  #: at most so many per account
+    per_job: int | None = None  #: at most so many per job
+    accounts_below: tuple[str, ...] = ()  #: accounts below it, whose jobs count as well
+    per_node: int | None = None  #: at most so many per node
+    #: of a user: for these alone; of a QOS: those that have it as their own
     partitions: tuple[str, ...] = ()
-    but_partitions: tuple[str, ...] = ()
+    but_partitions: tuple[str, ...] = ()  #: of a user: partitions for which another one counts
 
 
 @frozen
 class Licence:
     """How many of a licence are free now. Source: `scontrol show licenses`."""
 
-    name: str
-    free: int
+    name: str  #: its name
+    free: int  #: how many are free
 
 
 @frozen
 class NodeReservation:
     """Nodes that Slurm keeps for some users during a time. Source: `scontrol show reservation`.
 
-    `nodes`: Tidegate's nodes of it. `flags`: Slurm's words, without values. `users`: one with a
-    "-" before it may not use it. `cpus`: how many it has, None: not told. Instants are on the
-    head's clock.
+    Instants are on the head's clock.
     """
 
-    name: str
-    nodes: tuple[str, ...] = ()
-    starts_at_s: float = 0.0
-    ends_at_s: float = 0.0
-    flags: tuple[str, ...] = ()
-    users: tuple[str, ...] = ()
-    accounts: tuple[str, ...] = ()
-    partition: str = ""
-    cpus: int | None = None
+    name: str  #: its name
+    nodes: tuple[str, ...] = ()  #: Tidegate's nodes of it
+    starts_at_s: float = 0.0  #: when it begins, epoch seconds
+    ends_at_s: float = 0.0  #: when it ends, epoch seconds
+    flags: tuple[str, ...] = ()  #: Slurm's flags, like MAINT, without values
+    users: tuple[str, ...] = ()  #: who may use it; with - before it: who may not
+    accounts: tuple[str, ...] = ()  #: accounts that may use it; with - before it: that may not
+    partition: str = ""  #: the partition it is made for
+    cpus: int | None = None  #: how many CPUs it has; null: not told
 
     @property
     def is_flexible(self) -> bool:
@@ -377,17 +351,15 @@ class NodeReservation:
 
 @frozen
 class Reading:
-    """All that one look at Slurm returns.
+    """All that one look at Slurm returns."""
 
-    `static_nodes`: those that pending jobs ask for by name (`-w`) and that are not Tidegate's.
-    `ended`: jobs of the last minutes, for as long as Slurm remembers them.
-    """
-
-    version: str
-    jobs: tuple[Job, ...]
-    nodes: tuple[Node, ...]
-    associations: tuple[Association, ...] = field(default=())
-    licences: tuple[Licence, ...] = ()
-    reservations: tuple[NodeReservation, ...] = ()
+    version: str  #: Slurm's version
+    jobs: tuple[Job, ...]  #: the queue: squeue's rows
+    nodes: tuple[Node, ...]  #: the dynamic nodes
+    associations: tuple[Association, ...] = field(default=())  #: caps of associations and QOS
+    licences: tuple[Licence, ...] = ()  #: licences and how many are free
+    reservations: tuple[NodeReservation, ...] = ()  #: Slurm's reservations of nodes
+    #: nodes that pending jobs ask for by name (-w) and that are not Tidegate's
     static_nodes: tuple[str, ...] = ()
+    #: jobs of the last minutes, for as long as Slurm remembers them
     ended: tuple[EndedJob, ...] = ()

@@ -14,13 +14,10 @@ from tidegate.core.model.stuck import Stuck
 
 @frozen
 class Epoch:
-    """The fence of the control loop: a plan counts only for the epoch it was made in.
+    """The fence of the control loop: a plan counts only for the epoch it was made in."""
 
-    `lineage` is drawn once per ledger, so that ids never repeat after a redeployment.
-    """
-
-    lineage: str
-    number: int
+    lineage: str  #: drawn once per ledger, so that no id repeats after a redeployment
+    number: int  #: of the last plan
 
     def __str__(self) -> str:
         return f"{self.lineage}-{self.number}"
@@ -28,31 +25,25 @@ class Epoch:
 
 @frozen
 class Snapshot:
-    """One observation. `digest_age_s` is measured on the receiver's clock.
+    """One observation."""
 
-    `spent`: what nodes that have ended cost in this day and month, and maybe in earlier ones.
-    `losses`: of nodes that AWS took back and that have ended, by month.
-    `seen_market`: what EC2 asks now; the cluster's prices are those already.
-    `templates`: what new nodes of each pool are made from, by the deployed stack.
-    `refused_templates`: what EC2 said of those that their pools do not use for all nodes yet.
-    """
-
-    now_s: float
-    cluster: Cluster
-    epoch: Epoch
-    digest: Digest | None
-    digest_age_s: float
-    instances: tuple[Instance, ...] = ()
-    nodes: tuple[NodeRecord, ...] = ()
-    launches: tuple[LaunchRecord, ...] = ()
-    resting: tuple[Resting, ...] = ()
-    wanted: Wanted = ALWAYS_UP
-    stuck: tuple[Stuck, ...] = ()
-    spent: tuple[Charge, ...] = ()
-    losses: tuple[Losses, ...] = ()
-    templates: tuple[tuple[str, Template], ...] = ()
-    pool_history: tuple[PoolHistory, ...] = ()
-    seen_market: SeenMarket = NEVER_SEEN
+    now_s: float  #: now, epoch seconds
+    cluster: Cluster  #: as its file says, at the prices of `seen_market`
+    epoch: Epoch  #: of the ledger
+    digest: Digest | None  #: what the head reported last; null: nothing yet
+    digest_age_s: float  #: on the receiver's clock
+    instances: tuple[Instance, ...] = ()  #: what EC2 shows of the cluster
+    nodes: tuple[NodeRecord, ...] = ()  #: the ledger's nodes
+    launches: tuple[LaunchRecord, ...] = ()  #: the ledger's launches
+    resting: tuple[Resting, ...] = ()  #: offerings that EC2 refused, or whose nodes did not boot
+    wanted: Wanted = ALWAYS_UP  #: what the calendar says
+    stuck: tuple[Stuck, ...] = ()  #: jobs that Slurm does not start beside idle nodes
+    spent: tuple[Charge, ...] = ()  #: what nodes that ended have cost in this day and month
+    losses: tuple[Losses, ...] = ()  #: what jobs lost with nodes that AWS took back
+    templates: tuple[tuple[str, Template], ...] = ()  #: what new nodes of each pool are made from
+    pool_history: tuple[PoolHistory, ...] = ()  #: how launches of each pool fared
+    seen_market: SeenMarket = NEVER_SEEN  #: what EC2 asks, as it was read last
+    #: what EC2 said of templates that are not used for all nodes yet
     refused_templates: tuple[Resting, ...] = ()
 
     @property

@@ -10,29 +10,24 @@ STUCK_KEPT_S = 3 * 3600.0
 class Stuck:
     """A job that Slurm leaves waiting beside idle nodes that fit it, since `since_s`; or of which
     nodes become unhealthy before it can start, or come and go while something holds it back.
-
-    `request`: a digest of what it asked and of its limits. `failures`: how often it was passed
-    over; the last time until `until_s`. `sick_launches`: those for it of which no node was well;
-    `is_sick`: that was why it was passed over the last time. `vain_launches`, `is_vain`: the same
-    of those whose nodes ran nothing and were let go while the job still waited. `faults`: how often
-    it was requeued, since nodes of its failed, without an hour of good running in between; counted
-    up to its restart `fault_restarts`. `held_at_s`: when it was held for that, 0: it was not.
     """
 
-    job_id: str
-    request: str
-    since_s: float
-    failures: int = 0
-    until_s: float = 0.0
-    sick_launches: tuple[str, ...] = ()
-    is_sick: bool = False
+    job_id: str  #: as Slurm says it
+    request: str  #: a digest of what it asked and of its limits
+    since_s: float  #: when it was first seen beside an idle node
+    failures: int = 0  #: how often it was passed over
+    until_s: float = 0.0  #: nothing is bought for it before
+    sick_launches: tuple[str, ...] = ()  #: launches for it of which no node was well
+    is_sick: bool = False  #: whether that was why it was passed over the last time
+    #: launches for it whose nodes ran nothing and were let go while it still waited
     vain_launches: tuple[str, ...] = ()
-    is_vain: bool = False
+    is_vain: bool = False  #: whether that was why it was passed over the last time
+    #: how often it was requeued since nodes of its failed, without an hour of good running between
     faults: int = 0
-    fault_restarts: int = 0
-    faulted_at_s: float = 0.0
-    fault: str = ""
-    held_at_s: float = 0.0
+    fault_restarts: int = 0  #: its restarts when the last of these was counted
+    faulted_at_s: float = 0.0  #: when that was
+    fault: str = ""  #: what was said of it
+    held_at_s: float = 0.0  #: when it was held for them; 0: it was not
 
     @property
     def is_forgotten_at_s(self) -> float:
