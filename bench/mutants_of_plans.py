@@ -45,6 +45,22 @@ FAULTS_OF_PLANS = (
         ),
     ),
     mutant(
+        "what a running node costs does not follow the market",
+        (
+            "core/buy/steering.py",
+            "return now if abs(now - known) > PRICE_CHANGE * known else known",
+            "return known",
+        ),
+    ),
+    mutant(
+        "plans are made at the guesses of the cluster file",
+        (
+            "service/observe.py",
+            "cluster=at_market(cluster, view.seen_market, now_s)",
+            "cluster=cluster",
+        ),
+    ),
+    mutant(
         "limits are debited by the cheapest of the offerings",
         (
             "core/buy/launches.py",

@@ -21,7 +21,7 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.model.cluster import Cluster
-from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Launch
 from tidegate.core.model.market import ON_DEMAND_HOLDS_S, SPOT_HOLDS_S, Quote, SeenMarket
 from tidegate.core.model.plan import Reprice
@@ -148,13 +148,23 @@ def test_it_keeps_its_price_when_the_market_was_not_read_for_long() -> None:
     assert repriced(old, usd_per_hour=0.35) == {}
 
 
-def repriced(seen: SeenMarket, usd_per_hour: float = 0.2) -> dict[str, float]:
+@pytest.mark.parametrize(("usd", "noted"), [(0.6, {"i-1": 0.6}), (0.53, {})])
+def test_a_node_on_demand_that_was_bought_at_a_guess_costs_what_the_list_says(
+    usd: float, noted: dict[str, float]
+) -> None:
+    """Bought before the list was read, at us-east-1's price."""
+    seen = replace(SEEN, on_demand=(Quote(T4.name, usd),))
+
+    assert repriced(seen, usd_per_hour=0.526, on=ON_DEMAND) == noted
+
+
+def repriced(seen: SeenMarket, usd_per_hour: float = 0.2, on: Offering = SPOT) -> dict[str, float]:
     busy = node("i-1", state="ALLOCATED+DYNAMIC_NORM", gpus_alloc=1)
     seen_at = snapshot(
         [job(1, on=["i-1"])],
         [busy],
-        instances=[instance("i-1")],
-        records=[replace(record("i-1"), usd_per_hour=usd_per_hour)],
+        instances=[instance("i-1", on)],
+        records=[replace(record("i-1", on=on), usd_per_hour=usd_per_hour)],
         of=at_market(left_open(), seen, NOW_S),
     )
     found = (a for a in plan(seen_at).actions if isinstance(a, Reprice))

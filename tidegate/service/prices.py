@@ -41,6 +41,7 @@ class Prices:
     feed: PriceFeed
     ledger: Ledger
     clock: Clock
+    spot_every_s: float = SPOT_EVERY_S
 
     def refresh(self) -> SeenMarket:
         """Read again what is old, and keep what can be believed.
@@ -70,7 +71,7 @@ class Prices:
     def _with_spot(self, seen: SeenMarket) -> SeenMarket:
         now_s, estimates = self.clock.now_s(), self.cluster.estimates
         types = sorted({each.instance_type for each in estimates if each.market is Market.SPOT})
-        if not types or not _is_due(seen.spot_at_s, now_s, SPOT_EVERY_S):
+        if not types or not _is_due(seen.spot_at_s, now_s, self.spot_every_s):
             return seen
         listed = seen.on_demand if seen.has_on_demand(now_s) else ()
         quotes, trouble = self._read(Market.SPOT, lambda: self.feed.spot(types), listed)

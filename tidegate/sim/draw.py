@@ -19,7 +19,7 @@ from tidegate.sim.draw_jobs import (
     with_ends,
     with_equal_gangs,
 )
-from tidegate.sim.draw_money import with_budget, with_waiting
+from tidegate.sim.draw_money import with_budget, with_open_prices, with_waiting
 from tidegate.sim.options import (
     DRAINED_BY_SLURM,
     FAULTS,
@@ -45,6 +45,7 @@ TYPES = (
     InstanceType("c6i.4xlarge", 16, 32_768, 0, ""),
 )
 USD_PER_HOUR = (0.53, 0.75, 3.9, 1.0, 1.2, 5.7, 0.68)
+ON_DEMAND_USD = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 SIZES = {"small": 14, "medium": 5, "large": 1}
 SAFETY_S = {"small": (150.0, 300.0, 450.0, 700.0)}
@@ -53,7 +54,14 @@ LONGER_S = (200.0, 400.0, 600.0, 1200.0)
 OFTEN = {"order": 0.6, "spot": 0.4, "clock": 0.4}  # EC2's habits rather than faults
 
 # Faults that came later: drawn by themselves they leave the worlds of all seeds as they were.
-DRAWN_APART = {"strangers": 0.5, "sick": 0.15, "gpu": 0.25, "places": 0.25, "image": 0.25}
+DRAWN_APART = {
+    "strangers": 0.5,
+    "sick": 0.15,
+    "gpu": 0.25,
+    "places": 0.25,
+    "image": 0.25,
+    "prices": 0.2,
+}
 
 
 def stream(seed: int, name: str) -> Random:
@@ -78,8 +86,7 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
     cluster = with_waiting(stream(seed, "waiting"), cluster)
     prepaid = stream(seed, "prepaid")
     arrivals = _arrivals(seed, cluster, size, safety_s, is_tight=is_tight)
-    on_demand = dict(zip((kind.name for kind in TYPES), USD_PER_HOUR, strict=True))
-    cluster = with_prepaid(prepaid, cluster, size, safety_s, on_demand)
+    cluster = with_prepaid(prepaid, cluster, size, safety_s, ON_DEMAND_USD)
     cluster = with_limit(stream(seed, "limit of reserved"), cluster)
     calm = WorldOptions(
         seed=seed,
@@ -297,8 +304,10 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     quota, deploys_at_s = stream(seed, "quota"), calm.deploys_at_s
     if "image" in faults and deploys_at_s is None:
         deploys_at_s = stream(seed, "image").uniform(0.2, 0.6) * until_s
+    cluster = calm.cluster
     return replace(
         calm,
+        cluster=with_open_prices(cluster, ON_DEMAND_USD) if "prices" in faults else cluster,
         deploys_at_s=deploys_at_s,
         faults=faults,
         rates=_rates(seed, faults),

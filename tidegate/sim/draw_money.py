@@ -1,9 +1,10 @@
 """What a drawn world may spend."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster, user_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster, Estimate, user_scope
 from tidegate.core.model.waiting import Waiting
 from tidegate.sim.draw_jobs import USERS
 
@@ -27,3 +28,16 @@ def with_waiting(chance: Random, cluster: Cluster) -> Cluster:
     if chance.random() >= 0.1:
         return cluster
     return replace(cluster, waiting=Waiting(chance.choice((20.0, 300.0, 5000.0))))
+
+
+def with_open_prices(cluster: Cluster, on_demand_usd: Mapping[str, float]) -> Cluster:
+    """The same cluster, whose file leaves every price to the market; its prices are guesses.
+
+    `on_demand_usd`: by instance type, what the list says.
+    """
+    estimates = {
+        offering: Estimate(on_demand_usd[offering.instance_type], 0.0)
+        for offering in cluster.prices
+        if not offering.market.is_prepaid
+    }
+    return replace(cluster, estimates=estimates)

@@ -19,6 +19,7 @@ from tidegate.sim.chaos import Chaos
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import stream
 from tidegate.sim.image import DEPLOYED, MENDED, spoil_image
+from tidegate.sim.market import move_market
 from tidegate.sim.options import Arrival, Happening, Quota, Shortage
 from tidegate.sim.people import People
 from tidegate.sim.prepaid import ec2_ends_at_s
@@ -86,6 +87,8 @@ class Happenings:
             spoil_a_place(self.chaos)
         if "image" in options.faults:
             spoil_image(self.chaos)
+        if "prices" in options.faults:
+            move_market(self.chaos)
         if options.faults & {"sick", "places", "gpu"}:
             believe_again(self.chaos)
         if options.calendar:

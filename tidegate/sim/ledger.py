@@ -61,6 +61,7 @@ class SimLedger:
     all_losses: dict[str, Losses] = field(default_factory=dict)
     all_pool_history: dict[str, PoolHistory] = field(default_factory=dict)
     seen_market: SeenMarket = NEVER_SEEN
+    all_markets: list[tuple[float, SeenMarket]] = field(default_factory=list)
     on_view: list[Callable[[LedgerView], None]] = field(default_factory=list)
     on_commit: list[Callable[[bool], None]] = field(default_factory=list)
 
@@ -268,6 +269,7 @@ class SimLedger:
     def see_market(self, seen: SeenMarket) -> None:
         with effect(self.faults, "see_market"):
             self.seen_market = seen
+            self.all_markets.append((self.clock.now_s(), seen))
 
     def see_digest(self, stamp: Stamp) -> None:
         with effect(self.faults, "see_digest"):

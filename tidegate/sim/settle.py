@@ -121,7 +121,7 @@ def never_runs(asked: Submit, world: SimWorld, kept_from: Spared = frozenset()) 
     partition = world.cluster.partition(table.partition(asked))
     pools = [p for p in world.cluster.pools if partition and p.name in partition.pools]
     return not any(
-        _holds(asked, pool, kind, offering, world.cluster)
+        _holds(asked, pool, kind, offering, world.priced)
         for pool in pools
         for kind, offering in pool.offerings()
         if (pool.name, offering) not in kept_from
@@ -157,7 +157,7 @@ def _lossy(job: SimJob, world: SimWorld, reading: Reading) -> Spared:
     alone = tuple(each for each in reading.jobs if each.job_id in _names(job))
     free = replace(reading, jobs=alone, associations=(), licences=())
     needs, _ = demand(free, world.cluster, frozenset())
-    losses = Losses(world.cluster)
+    losses = Losses(world.priced)
     return frozenset(
         (pool.name, offering)
         for need in needs

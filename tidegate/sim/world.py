@@ -28,6 +28,7 @@ from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
 from tidegate.core.model.orders import Order, OrderResult
 from tidegate.core.model.slurm import Association, Job
+from tidegate.core.offers.market import at_market
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
@@ -142,6 +143,11 @@ class SimWorld:
             clock=self.clock,
         )
 
+    @property
+    def priced(self) -> Cluster:
+        """The cluster at the prices that were read last."""
+        return at_market(self.cluster, self.ledger.seen_market, self.clock.now_s())
+
     # -- time ------------------------------------------------------------------------------
 
     def step(self, seconds: float) -> None:
@@ -196,7 +202,7 @@ class SimWorld:
 
     def look(self) -> None:
         """Run one planner; whoever is killed leaves its message to the queue."""
-        with self._acting("planner") as acting:
+        with self.acting("planner") as acting:
             for tell in self.on_begin:
                 tell()
             self.on_look(self.control.look())
@@ -209,7 +215,7 @@ class SimWorld:
         """Run the reconcile or the schedule function; None when it failed."""
         kept: Kept | None = None
         # What fails is tried again with the next event, at most five minutes later.
-        with self._acting("hours"), suppress(TidegateError):
+        with self.acting("hours"), suppress(TidegateError):
             kept = self.hours.keep(why)
         return kept
 
@@ -230,7 +236,7 @@ class SimWorld:
 
     def _interrupt(self) -> None:
         news, self._news = tuple(self._news), []
-        with self._acting("interruption") as acting:
+        with self.acting("interruption") as acting:
             try:
                 for tell in self.on_news:
                     tell(news)
@@ -248,7 +254,7 @@ class SimWorld:
         again_s = self.clock.now_s() + (self.redelivery_s or 0.0)
         self.at(again_s, lambda: self._news.extend(news))
 
-    def _acting(self, actor: str) -> Acting:
+    def acting(self, actor: str) -> Acting:
         """Somebody runs; where messages come again a death is no failure of the story."""
         return Acting(self.actors, actor, outlives=self.redelivery_s is not None)
 
@@ -282,7 +288,7 @@ class SimWorld:
     def _tick(self) -> None:
         self._ticked = (self.clock.now_s(), self.slurm.table.changes)
         self._has_news = False
-        with self._acting("agent") as acting:
+        with self.acting("agent") as acting:
             if self.agent.tick():
                 self._published_at_s = self.clock.now_s()
         if acting.was_killed:
@@ -293,7 +299,7 @@ class SimWorld:
         now_s = self.clock.now_s()
         if now_s < self._orders_from_s or self.bus.next_order_s() > now_s:
             return
-        with self._acting("agent") as acting:
+        with self.acting("agent") as acting:
             try:
                 for urgent in urgencies:
                     received = self.bus.receive_orders(urgent=urgent, wait_s=0)

@@ -34,8 +34,8 @@ TRUST = 0.5
 # A job that runs longer than anybody said is taken to run as long again, at least so long.
 OVERDUE_S = 60.0
 
-# A running node's spot price is noted anew where it changed by more.
-SPOT_CHANGE = 0.02
+# A running node's price is noted anew where it changed by more.
+PRICE_CHANGE = 0.02
 
 # Of the kinds of jobs that are about, the most frequent; each is compared with each dear node.
 KINDS_MAX = 50
@@ -282,15 +282,15 @@ def usd_per_hour(snapshot: Snapshot, member: Member) -> float:
         return record.usd_per_hour
     if offering.market.is_prepaid:
         return 0.0
-    if offering.market is Market.SPOT and record:
-        return _spot_usd(snapshot.cluster, record)
-    if record and record.priced_at_s is None and record.offering == offering:
-        return record.usd_per_hour
+    is_as_bought = record and record.priced_at_s is None and record.offering == offering
+    if record and (is_as_bought or offering.market is Market.SPOT):
+        return _market_usd(snapshot.cluster, record)
     return snapshot.cluster.prices.get(offering, record.usd_per_hour if record else 0.0)
 
 
-def _spot_usd(cluster: Cluster, record: NodeRecord) -> float:
-    """EC2 bills a running spot instance at the price of now. Small changes make no record.
+def _market_usd(cluster: Cluster, record: NodeRecord) -> float:
+    """EC2 bills a running instance at the price of now, which for a node bought before the market
+    was read was a guess. Small changes make no record.
 
     Source: EC2 user guide, "Billing for Spot Instances".
     """
@@ -298,7 +298,7 @@ def _spot_usd(cluster: Cluster, record: NodeRecord) -> float:
     if record.offering not in cluster.quoted:
         return known
     now = cluster.prices[record.offering]
-    return now if abs(now - known) > SPOT_CHANGE * known else known
+    return now if abs(now - known) > PRICE_CHANGE * known else known
 
 
 def left_s(job: Job, cluster: Cluster, now_s: float) -> float:

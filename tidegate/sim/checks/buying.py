@@ -16,6 +16,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.slurm import Association, Job, Reading
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
+from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept
@@ -56,10 +57,15 @@ class RecordedFirst(Check):
 
 
 class LimitsHold(Check):
-    """No limit of a pool or of the cluster is exceeded, counted by what EC2 really runs."""
+    """No limit of a pool or of the cluster is exceeded, counted by what EC2 really runs; where the
+    market moves, by the prices that were known when it was decided.
+    """
+
+    _decided_at_s = 0.0
 
     def launched(self, instance: Instance) -> None:
         live = self.world.compute.live()
+        self._decided_at_s = self._recorded_at_s(instance)
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)
         is_paid = not instance.offering.market.is_prepaid
@@ -80,13 +86,27 @@ class LimitsHold(Check):
         if limits.gpus is not None and gpus > limits.gpus:
             raise self.broken(f"{what} has {gpus} GPUs, its limit is {limits.gpus}")
         usd = sum(
-            cluster.prices.get(one.offering, 0.0)
+            self._usd_per_hour(one, is_paid=is_paid)
             for one in live
             if is_paid or not self._is_left_over(one)
         )
         if limits.usd_per_hour is not None and usd > limits.usd_per_hour + SLACK_USD:
             said = f"{usd:.3f} USD per hour, its limit is {limits.usd_per_hour:.2f}"
             raise self.broken(f"{what} spends {said}")
+
+    def _usd_per_hour(self, one: Instance, *, is_paid: bool) -> float:
+        """Beside what is paid for already, and costs nothing more, at the price when it was bought:
+        what rose since may be over the limit.
+        """
+        cluster = self.world.cluster
+        if one.offering not in cluster.estimates:
+            return cluster.prices.get(one.offering, 0.0)
+        at_s = max(self._decided_at_s if is_paid else 0.0, self._recorded_at_s(one))
+        return min(self.witness.prices_about(one, at_s - PAUSE_MAX_S, at_s))
+
+    def _recorded_at_s(self, one: Instance) -> float:
+        record = self.world.ledger.all_launches.get(one.launch_id)
+        return record.created_at_s if record else self.witness.now_s
 
     def _is_left_over(self, one: Instance) -> bool:
         """EC2 has billed it otherwise since its launch: its reservation has ended. That may be
@@ -208,7 +228,7 @@ class NoDoubleBuy(Check):
 
     def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
-        cluster, reading = self.world.cluster, digest.reading
+        cluster, reading = self.witness.priced(), digest.reading
         lost = {name for job in reading.jobs for name in job.node_names if self._is_lost(name)}
         needs, _ = demand(reading, cluster, frozenset(lost), digest.written_at_s)
         self._needs = {need.job_id: need for need in needs}

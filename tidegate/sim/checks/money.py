@@ -2,6 +2,7 @@
 
 from math import isclose
 
+from tidegate.core.buy.steering import PRICE_CHANGE
 from tidegate.core.model.cluster import CLUSTER_SCOPE, user_scope
 from tidegate.core.model.ec2 import FleetRequest, Instance
 from tidegate.core.model.ledger import Bill, NodeRecord
@@ -44,8 +45,12 @@ class PricesFollowEc2(Check):
     def looked(self, looked: Looked) -> None:
         if looked.trouble or not looked.rounds or looked.rounds[-1].outcome.is_stale:
             return
-        compute, ledger, prices = self.world.compute, self.world.ledger, self.world.cluster.prices
-        snapshot = looked.rounds[-1].snapshot
+        compute, ledger, snapshot = (
+            self.world.compute,
+            self.world.ledger,
+            looked.rounds[-1].snapshot,
+        )
+        prices, quoted = snapshot.cluster.prices, snapshot.cluster.quoted
         recorded = {record.instance_id for record in snapshot.nodes}
         for shown in snapshot.instances:
             name = shown.instance_id
@@ -53,10 +58,17 @@ class PricesFollowEc2(Check):
             is_alive = shown.is_alive and compute.is_live(name)
             if node is None or name not in recorded or not is_alive or node.ended_at_s is not None:
                 continue
-            if one.offering != shown.offering or snapshot.now_s < compute.billed[name]:
+            is_old = snapshot.seen_market != ledger.seen_market
+            if one.offering != shown.offering or snapshot.now_s < compute.billed[name] or is_old:
                 continue  # that was while it looked; another look may have noted what was between
             usd = prices.get(one.offering, 0.0)
-            if node.usd_per_hour != usd:
+            slack = PRICE_CHANGE * node.usd_per_hour if one.offering in quoted else 0.0
+            # While nobody says a price, the last that was said is better than a guess.
+            is_silence = one.offering in snapshot.cluster.estimates and not slack
+            since_s = one.launched_at_s - PAUSE_MAX_S
+            known = self.witness.prices_read(one.offering, since_s, snapshot.now_s)
+            is_kept = is_silence and node.usd_per_hour in known
+            if abs(node.usd_per_hour - usd) > slack and not is_kept:
                 raise self.broken(f"{name} costs {usd}, the ledger holds {node.usd_per_hour}")
             # Another price that came and went between two looks nobody can know of.
             is_new = node.priced_at_s != self._priced_at_s.get(name)
@@ -141,7 +153,7 @@ class NothingOverBudget(Check):
 
         `user` None: of all nodes, else of those that were launched for his jobs.
         """
-        prices, ledger, found = self.world.cluster.prices, self.world.ledger, 0.0
+        prices, ledger, found = self.world.priced.prices, self.world.ledger, 0.0
         for name, one in self.world.compute.everything.items():
             launch = self.witness.launch_of(one)
             if user is not None and (launch is None or launch.user != user):

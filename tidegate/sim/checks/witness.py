@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
+from math import inf
 
 from tidegate.core.model.calendar import NOTICE_S, Wanted
-from tidegate.core.model.cluster import Rebalance
+from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.digest import Digest
-from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance
+from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance, Offering
 from tidegate.core.model.events import (
     HealthNotice,
     News,
@@ -17,7 +19,9 @@ from tidegate.core.model.events import (
     subjects,
 )
 from tidegate.core.model.ledger import Launch, LaunchRecord
+from tidegate.core.model.market import NEVER_SEEN
 from tidegate.core.model.orders import Order
+from tidegate.core.offers.market import at_market
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
@@ -76,6 +80,28 @@ class Witness:
     def view(self) -> LedgerView | None:
         """What the planner that acts now has read."""
         return self.views.get(self.depth)
+
+    def priced(self) -> Cluster:
+        """The cluster at the prices that the planner which acts now has read."""
+        seen = view.seen_market if (view := self.view()) else NEVER_SEEN
+        return at_market(self.world.cluster, seen, self.viewed_s.get(self.depth, self.now_s))
+
+    def prices_about(self, one: Instance, since_s: float, until_s: float) -> Iterator[float]:
+        """What the instance was known to cost between two moments, where the file leaves that to
+        the market: by the ledger, and by each reading of the market that counted.
+        """
+        ledger, node = self.world.ledger, self.world.ledger.all_nodes.get(one.instance_id)
+        if node:
+            held = [*ledger.all_prices.get(one.instance_id, ()), (self.now_s, node.usd_per_hour)]
+            yield next((usd for at_s, usd in held if at_s >= until_s), node.usd_per_hour)
+        yield from self.prices_read(one.offering, since_s, until_s)
+
+    def prices_read(self, offering: Offering, since_s: float, until_s: float) -> Iterator[float]:
+        """The prices by each reading of the market that counted between two moments."""
+        readings = [(0.0, NEVER_SEEN), *self.world.ledger.all_markets, (inf, NEVER_SEEN)]
+        for (at_s, seen), (next_s, _) in pairwise(readings):
+            if at_s <= until_s and next_s >= since_s:
+                yield at_market(self.world.cluster, seen, until_s).prices[offering]
 
     def was_stopped(self) -> bool:
         """What the calendar and people wanted while the planner that acts now made its plan: from
