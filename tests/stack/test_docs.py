@@ -36,6 +36,7 @@ NOT_RUN = {
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",
+    "terraform ": "its provider is needed: tests/cdk/test_terraform.py runs the rest",
     "python app.py": "local/assembly.py runs it for each deployment here",
     "mkdir -p /etc/tidegate": "it writes into /etc",
     "printf #!/bin/sh": "as above",
