@@ -209,6 +209,25 @@ def test_a_reservation_that_ends_while_its_node_boots_has_paid_until_then(world:
     assert alone
 
 
+def test_a_reservation_that_ends_while_a_look_is_made_has_paid_until_then(world: World) -> None:
+    """Describe answers after the look has asked for the time."""
+    held = replace(RESERVATION, ends_at_s=world.clock.now_s() + HOUR_S / 20)
+    world.compute.prepaid = Prepaid((held,))
+    asked_of_a_reservation(world, held)
+    world.clock.advance(HOUR_S / 20 - 2.0)
+
+    def ends_now(point: str) -> None:
+        if point == "before instances" and world.compute.prepaid.held:
+            world.clock.advance(5.0)
+            world.compute.end_reservation(held)
+
+    world.break_with(ends_now)
+    world.look()
+
+    (living,) = world.ledger.all_nodes.values()
+    assert living.priced_at_s == held.ends_at_s
+
+
 def test_a_node_that_ec2_takes_into_a_reservation_costs_nothing_from_then_on(world: World) -> None:
     one = leaves_its_reservation(world)
     world.look()

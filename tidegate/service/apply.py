@@ -157,9 +157,10 @@ class Applier:
     def _reprice(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
         prices = {a.instance_id: a.usd_per_hour for a in actions if isinstance(a, Reprice)}
         if prices:
+            by_s = self.clock.now_s()
             self.ledger.charge(
                 [
-                    repriced(record, prices[record.instance_id], snapshot)
+                    repriced(record, prices[record.instance_id], snapshot, by_s=by_s)
                     for record in snapshot.nodes
                     if record.instance_id in prices
                 ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, payer_scopes, pool_scope
+from tidegate.core.model.cluster import CLUSTER_SCOPE, Budget, Cluster, payer_scopes, pool_scope
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Charge, NodeRecord, Phase, Stretch
@@ -144,9 +144,16 @@ def ended(record: NodeRecord, now_s: float, *, is_shown: bool = False) -> Stretc
     )
 
 
-def repriced(record: NodeRecord, usd_per_hour: float, snapshot: Snapshot) -> Stretch:
-    """The stretch of a living node until it has another price."""
-    at_s = _sold_since_s(record, snapshot) if _is_first_price(record) else snapshot.now_s
+def repriced(
+    record: NodeRecord, usd_per_hour: float, snapshot: Snapshot, *, by_s: float
+) -> Stretch:
+    """The stretch of a living node until it has another price.
+
+    `by_s`: EC2 showed the price by then; its answer is newer than the snapshot's own time.
+    """
+    at_s = snapshot.now_s
+    if _is_first_price(record):
+        at_s = _sold_since_s(record, snapshot.cluster, by_s)
     found = charges(record, at_s)
     line = bill(record, at_s)
     return Stretch(record.instance_id, at_s, found, record.priced_at_s, usd_per_hour, bill=line)
@@ -158,12 +165,10 @@ def _is_first_price(record: NodeRecord) -> bool:
     return is_fresh and record.offering.market is Market.RESERVED
 
 
-def _sold_since_s(record: NodeRecord, snapshot: Snapshot) -> float:
+def _sold_since_s(record: NodeRecord, cluster: Cluster, by_s: float) -> float:
     """Since when EC2 bills it by the hour: its launch, or the end of the reservation it was in."""
-    ends = (r.ends_at_s for r in snapshot.cluster.reservations if r.offering == record.offering)
-    since = (
-        end for end in ends if end is not None and record.launched_at_s < end <= snapshot.now_s
-    )
+    ends = (r.ends_at_s for r in cluster.reservations if r.offering == record.offering)
+    since = (end for end in ends if end is not None and record.launched_at_s < end <= by_s)
     return max(since, default=record.launched_at_s)
 
 
