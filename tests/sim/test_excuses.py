@@ -119,21 +119,6 @@ def test_a_planner_that_stood_still_until_a_stop_was_over_may_buy(stands_still_s
             NothingWhileStopped(seen).requested(asked)
 
 
-def test_what_another_function_reads_while_a_planner_stands_still_is_not_what_that_has_read() -> (
-    None
-):
-    world, seen = witnessed()
-    Checks(seen, ()).install()
-    world.actors.append("planner")
-    began_s, view = world.clock.now_s(), world.ledger.view()
-    world.clock.advance(20.0)
-    world.actors.append("hours")
-
-    world.ledger.view()
-
-    assert (seen.viewed_s[1], seen.view()) == (began_s, view)
-
-
 @pytest.mark.parametrize("stands_still_s", [0.0, 20.0])
 def test_a_head_that_is_stopped_after_the_stop_is_over_may_have_nodes(
     stands_still_s: float,

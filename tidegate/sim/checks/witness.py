@@ -251,7 +251,6 @@ class Checks:
             (world.slurm.on_command, "commanded"),
             (world.bus.on_order, "sent"),
             (world.on_begin, "begun"),
-            (world.bus.on_digest, "read"),
             (world.on_orders, "ordered"),
             (witness.chaos.on_reclaim, "reclaimed"),
         ):
@@ -273,9 +272,13 @@ class Checks:
     def _joined(self, node: SimNode) -> None:
         self.witness.registered.setdefault(node.name, self.witness.now_s)
 
+    def _is_planners(self) -> bool:
+        """Other functions read as well, also while a planner stands still."""
+        return self.witness.world.actors[-1:] == ["planner"]
+
     def _viewed(self, view: LedgerView) -> None:
-        if self.witness.world.actors[-1:] != ["planner"]:
-            return  # the hours function reads while a planner stands still
+        if not self._is_planners():
+            return
         self.witness.views[self.witness.depth] = view
         self.witness.viewed_s[self.witness.depth] = self.witness.now_s
         self.witness.beaten.discard(self.witness.depth)
@@ -286,7 +289,11 @@ class Checks:
             self.witness.beaten.add(self.witness.depth)
 
     def _read(self, digest: Digest) -> None:
+        if not self._is_planners():
+            return
         self.witness.digests[self.witness.depth] = digest
+        for tell in self.hearers["read"]:
+            tell(digest)
 
     def _requested(self, request: FleetRequest) -> None:
         for tell in self.hearers["requested"]:
