@@ -1,5 +1,6 @@
 """Bins: nodes that exist or are on their way, and what still fits in them."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -27,6 +28,7 @@ class BinKind(IntEnum):
 class Bin:
     """One node's free room while a plan is made. `gated_for`: only this gang may use it.
 
+    `for_jobs`: those that it was bought for, while it boots; others may use it as well.
     `is_anywhere`: its zone is not known yet, `offering` names one of several.
     `worth`: whether a job is worth the node; `is_lossy`: whether interruptions would cost it more
     than the node saves.
@@ -44,6 +46,7 @@ class Bin:
     memory_mib: int
     is_empty: bool = True
     gated_for: str = ""
+    for_jobs: tuple[str, ...] = ()
     jobs: list[str] = field(default_factory=list)
     usd_per_hour: float = 0.0
     is_closed: bool = False
@@ -181,6 +184,7 @@ class Bins:
         self.all: list[Bin] = []
         self._order: list[Bin] = []
         self._gated: dict[str, list[Bin]] = {}
+        self._own: dict[str, deque[Bin]] = {}
         #: Nodes in doubt, each with what it is likely to be.
         self.hoped: list[tuple[Bin, Bin]] = []
 
@@ -196,6 +200,8 @@ class Bins:
         self.all.sort(key=lambda b: b.name)
         roomy = [each for each in self.all if each.cpus > 0 and not each.gated_for]
         self._order = sorted(roomy, key=lambda b: (b.kind, b.gpus, b.cpus, b.memory_mib, b.name))
+        for each in self._order:
+            self._note_own(each)
         for each in self.all:
             if each.gated_for:
                 self._gated.setdefault(each.gated_for, []).append(each)
@@ -203,6 +209,22 @@ class Bins:
     def append(self, each: Bin) -> None:
         """Room that turned up late: the last to be filled, wherever it stood before."""
         self._order.append(each)
+        self._note_own(each)
+
+    def _note_own(self, each: Bin) -> None:
+        for job_id in each.for_jobs:
+            self._own.setdefault(job_id, deque()).append(each)
+
+    def own(self, need: Need) -> Bin | None:
+        """A node on its way that was bought for the job and still takes it.
+
+        Where each has its own first, none is bought twice for a job that can use but few nodes
+        because one that could use any has taken them.
+        """
+        own = self._own.get(need.job_id)
+        while own and not own[0].takes(need):
+            own.popleft()
+        return own[0] if own else None
 
     def first(self, need: Need, start: int) -> int:
         """The position of the first bin from `start` on that takes the job; past the end: none."""

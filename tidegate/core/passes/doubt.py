@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tidegate.core.buy.bins import bin_of_any, bin_of_type
-from tidegate.core.buy.dealing import shares
+from tidegate.core.buy.dealing import jobs_of, shares
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
@@ -86,12 +86,13 @@ def _add_bins(work: Work, launch: Launch, pool: Pool, choice: Sequence[_Choice])
         known = shown[number : number + 1]
         each = bin_of_any(pool, known or choice, gated_for=gang)
         each.name = f"{launch.launch_id}.{number}"
+        each.for_jobs = jobs_of(launch, number)
         each.is_lossy = _lossy_on_any(work, pool, known) if known else is_lossy
         work.bins.add([each])
         if not known and len(choice) > 1:
             first, of = choice[0]
             likely = bin_of_type(each.name, pool, first, of=of, gated_for=gang)
-            likely.is_anywhere = each.is_anywhere
+            likely.is_anywhere, likely.for_jobs = each.is_anywhere, each.for_jobs
             likely.is_lossy = _lossy_on_any(work, pool, choice[:1])
             work.bins.hoped.append((each, likely))
 

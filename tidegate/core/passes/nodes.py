@@ -149,6 +149,7 @@ def _add_bin(work: Work, judged: Judged) -> None:
                 of=instance_type,
                 gated_for=member.gated_for,
             )
+            booting.for_jobs = member.record.for_jobs if member.record else ()
             booting.usd_per_hour = usd_per_hour(work.snapshot, member)
             if member.offering.market is Market.SPOT:
                 booting.is_lossy = _lossy(work, pool, member.offering)

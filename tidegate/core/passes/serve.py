@@ -112,6 +112,8 @@ def _fill(work: Work, need: Need, group: Group, count: int) -> int:
         found = bins.at(group.position)
         if found is None:
             return count
+        if found.kind is not BinKind.EXISTING:
+            found = bins.own(need) or found
         fitting = min(found.room(need.shape), count)
         found.put(need, fitting)
         count -= fitting
