@@ -8,6 +8,7 @@ import pytest
 from tests.core.reading import launches, orders
 from tests.make import A10G, NOW_S, cluster, instance, job, node, offering, pool, record, snapshot
 from tidegate.core.fleet.resume import HOLD_S, kept_for
+from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.orders import OrderKind, PendingOrder
@@ -106,6 +107,16 @@ def test_the_nodes_beside_a_silent_one_are_kept_for_their_job_before_slurm_finds
     assert reason is not None
     assert (order.names, reason.subject, reason.until_s) == (("i-1",), "9", NOW_S + HOLD_S)
     assert launches(made) == []  # it may answer again
+
+
+def test_what_is_kept_beside_a_silent_node_is_not_let_go_for_its_age_in_the_same_plan() -> None:
+    """Two drains of one node: which reason it gets in the end would be chance."""
+    old = a10g(disruption=Disruption((Budget(percent=100.0),), expire_after_s=60.0))
+
+    made = planned([gang(on=NAMES)], [busy("i-1"), busy("i-2", "ALLOCATED*")], of=old)
+
+    about = [read(each.text) for each in orders(made, OrderKind.DRAIN) if "i-1" in each.names]
+    assert [reason.code for reason in about if reason] == [DrainCode.KEPT]
 
 
 def opened_lately() -> PendingOrder:

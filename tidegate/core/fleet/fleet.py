@@ -1,6 +1,6 @@
 """The nodes of one plan: what each is good for, and how many may leave."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tidegate.core.fleet.allowance import Allowance
@@ -19,6 +19,17 @@ class Fleet:
         self.members = members
         self.judged = [judge(member, snapshot, in_doubt) for member in members]
         self.allowance = Allowance(snapshot, self.judged)
+
+    def keeps(self, names: Collection[str], gang: str) -> None:
+        """From now on these wait for the gang, as the next plan finds them: no pass lets them go
+        or gives them to others.
+        """
+        self.judged = [
+            replace(each, use=Use.GATED, gated_for=gang)
+            if each.member.instance_id in names
+            else each
+            for each in self.judged
+        ]
 
     def leaves(self, going: Judged, why: str) -> None:
         """From now on it takes no job."""

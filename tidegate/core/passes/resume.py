@@ -65,6 +65,7 @@ def keep_beside_silent(work: Work) -> Iterator[Action]:
         good = tuple(sorted(names & free - silent))
         if good and job.is_requeueable and not names.isdisjoint(silent):
             free.difference_update(good)
+            work.fleet.keeps(good, gang_of(job))
             kept = kept_for(gang_of(job), until_s)
             yield work.order(OrderKind.DRAIN, good, kept, only_if=ANY_STATE)
 
