@@ -60,3 +60,25 @@ def test_a_node_in_doubt_may_be_for_a_job_that_part_of_its_offerings_do_for(
     else:
         with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
             NoDoubleBuy(seen).requested(asked)
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_what_has_ended_of_a_launch_in_doubt_boots_no_more(has_ended: bool) -> None:
+    """EC2 gives no other node under its token."""
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    (one,) = world.compute.create_fleet(first_node(world)).instances
+    world.clock.advance(50.0)
+    asked = first_node(world)
+    launches = world.ledger.all_launches
+    mine = replace(launches["l-1"], launch=replace(launches["l-1"].launch, for_jobs=("4",)))
+    world.ledger.all_launches |= {"l-1": mine}
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.digests[0] = digest([job(4)], [])
+    if has_ended:
+        world.compute.end(one.instance_id)
+
+    if has_ended:
+        NoDoubleBuy(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(asked)

@@ -200,12 +200,25 @@ class NoDoubleBuy(Check):
             came = self._booting_of(launch, mine)
             choices: list[tuple[Offering, ...]] = [(one.offering,) for one in came]
             if record.status is LaunchStatus.RECORDED or launch.launch_id in doubted:
-                choices = [launch.offerings] * sum(n for g, n in shares(launch) if g in mine)
+                count = sum(n for g, n in shares(launch) if g in mine)
+                choices = [launch.offerings] * max(count - self._num_ended(launch), 0)
             for choice in choices:
                 is_elsewhere = launch.pool != new.pool or {one.zone for one in choice} != zones
                 if not (new.gated_for and is_elsewhere):
                     places.append(_Place(pool, choice, launch.gated_for))
         return places
+
+    def _num_ended(self, launch: Launch) -> int:
+        """Of a launch in doubt, the nodes that came and have ended: EC2 answers its token with
+        them again, and with no others. Which of several gangs they were for nobody knows.
+
+        Source: EC2 API, "Ensuring idempotency in Amazon EC2 API requests".
+        """
+        if launch.gangs:
+            return 0
+        compute = self.world.compute
+        ours = (one for one in compute.everything.values() if one.launch_id == launch.launch_id)
+        return sum(not compute.is_live(one.instance_id) for one in ours)
 
     def _doubted(self) -> set[str]:
         """Launches of which nobody knew what came as this plan was made: it may finish them."""
