@@ -37,10 +37,15 @@ class Refusals:
         self._usage = usage
         self._unfit: dict[tuple[str, Shape], WhyNot | None] = {}
         self._shut: dict[str, WhyNot] = {}
+        self._shut_prepaid: dict[str, WhyNot] = {}
 
     def shut(self, pool: str, because: WhyNot) -> None:
         """Nothing is bought for the pool in this plan."""
         self._shut[pool] = because
+
+    def shut_prepaid(self, pool: str, because: WhyNot) -> None:
+        """Nothing that is paid for already is used for the pool in this plan."""
+        self._shut_prepaid[pool] = because
 
     @cached_property
     def _resting(self) -> list[Resting]:
@@ -184,7 +189,8 @@ class Refusals:
                 Offering(name, zone, market) for name in fitting for zone in pool.zones
             ):
                 if market.is_prepaid:
-                    yield from self._reserved(offering, pool.name)
+                    shut = self._shut_prepaid.get(pool.name)
+                    yield from (shut,) if shut else self._reserved(offering, pool.name)
                     continue
                 is_priced = self._snapshot.cluster.prices.get(offering, 0.0) > 0
                 if not is_priced and offering not in resting:

@@ -166,6 +166,7 @@ class OfferGroups:
         self.losses = Losses(snapshot.cluster)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
         self._shut: set[str] = set()
+        self._shut_prepaid: set[str] = set()
         self._sick: dict[Offering, SickPlace] = {}
         if any(each.findings for each in snapshot.pool_history):
             self._sick = sick_places(snapshot)
@@ -173,6 +174,10 @@ class OfferGroups:
     def shut(self, pool: str) -> None:
         """Sell nothing of the pool; to be said before anybody buys."""
         self._shut.add(pool)
+
+    def shut_prepaid(self, pool: str) -> None:
+        """Sell the pool nothing that is paid for already; to be said before anybody buys."""
+        self._shut_prepaid.add(pool)
 
     @cached_property
     def tiers(self) -> tuple[tuple[OfferGroup, ...], ...]:
@@ -249,7 +254,7 @@ class OfferGroups:
         return mask
 
     def _offer_groups(self, pool: Pool) -> Iterator[OfferGroup]:
-        if self._snapshot.cluster.reservations:
+        if self._snapshot.cluster.reservations and pool.name not in self._shut_prepaid:
             yield from self._prepaid_groups(pool)
         yield from self._by_the_hour(pool, self._resting | {("", each) for each in self._sick})
 

@@ -15,6 +15,7 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.rollout import Step
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.passes.work import Work
 
 
@@ -40,6 +41,9 @@ def leave_given_up(work: Work) -> Iterator[Action]:
     idle. No budget counts and no minimum: a pool is better without such a node.
     """
     pools = {pool.name: given_up(pool, work.snapshot) for pool in work.snapshot.cluster.pools}
+    for pool in work.snapshot.cluster.pools:
+        if pools[pool.name] and any(market.is_prepaid for market in pool.markets):
+            _shut_prepaid(work, pool.name)
     for each in list(work.fleet.judged) if any(pools.values()) else ():
         tells, node = pools.get(each.member.pool), each.member.node
         why = tells(each) if tells else ""
@@ -52,6 +56,24 @@ def leave_given_up(work: Work) -> Iterator[Action]:
         if not each.member.has_order(kind, now_s):
             reason = DrainReason(DrainCode.GIVEN_UP, why)
             yield work.order(kind, (node.name,), reason, only_if=("IDLE",) if is_idle else ())
+
+
+def _shut_prepaid(work: Work, pool: str) -> None:
+    """Blocks and places in reservations have templates of their own, of which only the deployed
+    version is known: nodes from there would be let go as soon as they have joined. What is bought
+    on demand from the good template EC2 puts into an open reservation by itself.
+
+    Source: EC2 API, CapacityReservationSpecification, the preference `open`.
+    """
+    found = rollout_of(work.snapshot, pool)
+    assert found is not None
+    said = (
+        f"pool {pool}: what is paid for is made from template {found.template.digest} alone, "
+        "which is given up"
+    )
+    because = WhyNot(Why.FAILING, said, pool, remedy=rollout.remedy(pool, found))
+    work.offer_groups.shut_prepaid(pool)
+    work.refusals.shut_prepaid(pool, because)
 
 
 def share_left(work: Work, pool: Pool) -> int:

@@ -107,6 +107,7 @@ class PrepaidFirst(Check):
             is_ready = is_ready and each.offering not in self.unseen
             is_ready = is_ready and not self._comes_later(each, record)
             is_ready = is_ready and not self._rests(each.offering, pool)
+            is_ready = is_ready and not self._is_given_up(pool)
             if is_ready and self._takes(each, record, pool):
                 yield each
 
@@ -150,6 +151,13 @@ class PrepaidFirst(Check):
             each.offering == offering and each.stops(pool.name) and each.until_s > until_s
             for each in self.world.ledger.all_resting.values()
         )
+
+    def _is_given_up(self, pool: Pool) -> bool:
+        """Of what is paid for only the deployed template is known, and it is no good here."""
+        history = self.world.ledger.all_pool_history.get(pool.name)
+        rollout = history.rollout if history else None
+        newest = self.world.control.placement.templates[pool.name].digest
+        return bool(rollout and rollout.given_up and rollout.template.digest == newest)
 
     def _takes(self, each: Reservation, record: LaunchRecord, pool: Pool) -> bool:
         """The jobs want no other market, and a block lasts until they have ended."""
