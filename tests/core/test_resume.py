@@ -140,6 +140,17 @@ def test_what_was_kept_beside_a_silent_node_opens_when_that_answers_again() -> N
     assert undrained(answers) == [("i-1",)]
 
 
+@pytest.mark.parametrize("mark", ["", "*"])
+def test_a_gang_is_not_opened_while_one_of_its_kept_nodes_does_not_answer(mark: str) -> None:
+    """Slurm could not start it, and would give the others to whoever waits."""
+    first = node("i-1", A10G, state=f"IDLE{mark}+DRAIN", reason=KEPT, set_by=SetBy.US)
+
+    made = planned([gang()], [first, kept("i-2")])
+
+    assert undrained(made) == ([] if mark else [("i-1", "i-2")])
+    assert launches(made) == []
+
+
 FULL = a10g(limits=Limits(nodes=1))
 
 

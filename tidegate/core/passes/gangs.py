@@ -234,7 +234,7 @@ def open_gangs(work: Work) -> Iterator[Action]:
     if not gated:
         return
     ending, resuming, kept = ending_runs(work), waiting_for_nodes(work), _kept(work)
-    early = _too_early(work)
+    early, silent = _too_early(work), _silent(work, kept)
     by_slurm = _kept_by_slurm(work)
     for key, held in gated:
         gangs = waiting.get(key, ())
@@ -251,6 +251,7 @@ def open_gangs(work: Work) -> Iterator[Action]:
             bins = [each for each in bins if each.name not in kept or _is_of_no_use(work, each)]
         is_next = key not in early
         there = [g for g in gangs if is_next and g.is_there and not _is_closing(work, g)]
+        there = [g for g in there if silent.isdisjoint(g.held_names)]
         names, why = _to_open(gangs, there, key, bins)
         if not _is_opening(work, names):
             yield from _open(work, names, why)
@@ -274,6 +275,14 @@ def _kept(work: Work) -> set[str]:
     """Nodes that are drained for the rest of a gang, and not at a gate since they joined."""
     nodes = work.digest.reading.nodes
     return {node.name for node in nodes if code_of(node.reason) is DrainCode.KEPT}
+
+
+def _silent(work: Work, kept: set[str]) -> set[str]:
+    """Those of them that do not answer: Slurm would not start the gang there, and would give the
+    others to whoever waits. An open one keeps its reason, and does not answer for a moment.
+    """
+    shut = (n for n in work.digest.reading.nodes if n.name in kept and n.state.is_drain)
+    return {node.name for node in shut if "NOT_RESPONDING" in node.state.words}
 
 
 def _kept_by_slurm(work: Work) -> set[str]:
