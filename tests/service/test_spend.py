@@ -228,6 +228,31 @@ def test_a_reservation_that_ends_while_a_look_is_made_has_paid_until_then(world:
     assert living.priced_at_s == held.ends_at_s
 
 
+@pytest.mark.parametrize("dies_at", ["", "after terminate"])
+def test_what_outlived_its_reclaim_costs_until_it_ends_whoever_dies(
+    world: World, dies_at: str
+) -> None:
+    """Maintenance that had begun when AWS announced it ends nothing by itself."""
+    name = bought(world)
+    world.ledger.interrupt_nodes({name: world.clock.now_s() + 60.0})
+    world.clock.advance(HOUR_S)
+
+    def dies(point: str) -> None:
+        if point == dies_at:
+            raise Throttled("no answer")
+
+    world.break_with(dies)
+    world.report()
+    world.look()
+    world.break_with(no_faults)
+    assert not world.compute.live()
+    world.report()
+    world.look()
+
+    usd = world.ledger.all_nodes[name].usd_per_hour
+    assert counted(world) == pytest.approx(usd)
+
+
 def test_a_node_that_ec2_takes_into_a_reservation_costs_nothing_from_then_on(world: World) -> None:
     one = leaves_its_reservation(world)
     world.look()

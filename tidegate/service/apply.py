@@ -5,6 +5,7 @@ transaction before EC2 is asked for anything; a planner that lost that race stop
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 from tidegate.core.model.ec2 import Refusal, RefusalKind
@@ -80,6 +81,7 @@ class Applier:
         self._send(plan.actions, going)
         for action in plan.actions:
             if isinstance(action, Terminate):
+                snapshot = self._count_overdue(action.instance_ids, snapshot)
                 self.compute.terminate(action.instance_ids)
                 self._charge(action.instance_ids, snapshot)
                 outcome.ended.extend(_seen(action.instance_ids, snapshot))
@@ -141,6 +143,32 @@ class Applier:
         noted = {name: _pending(o) for o in about for name in o.names if name not in besides}
         if noted:
             self.ledger.set_orders(noted)
+
+    def _count_overdue(self, instance_ids: Collection[str], snapshot: Snapshot) -> Snapshot:
+        """Count until now what has outlived its reclaim, before it ends: if this planner dies, the
+        next does not see that it did. The answer holds what was counted.
+        """
+        shown = {each.instance_id for each in snapshot.instances if each.is_alive}
+        overdue = [
+            each
+            for each in snapshot.nodes
+            if each.instance_id in shown.intersection(instance_ids)
+            and each.ended_at_s is None
+            and each.reclaim_at_s is not None
+            and each.reclaim_at_s < snapshot.now_s
+        ]
+        if not overdue:
+            return snapshot
+        by_s = snapshot.now_s
+        self.ledger.charge(
+            [repriced(each, each.usd_per_hour, snapshot, by_s=by_s) for each in overdue]
+        )
+        names = {each.instance_id for each in overdue}
+        nodes = (
+            replace(each, priced_at_s=by_s) if each.instance_id in names else each
+            for each in snapshot.nodes
+        )
+        return replace(snapshot, nodes=tuple(nodes))
 
     def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
         """Count what these nodes have cost; those that were counted before are left out."""
