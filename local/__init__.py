@@ -1,0 +1,9 @@
+"""A cloud and its machines on this computer: for the demo, the sandbox and the tests."""
+
+import atexit
+import gc
+
+# moto, botocore's models and the CDK are a million objects that stay to the end. Python's cyclic
+# collector would go through them again and again while they load, and once more at the end.
+gc.set_threshold(100_000, 20, 20)
+atexit.register(gc.freeze)
