@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -90,11 +91,17 @@ def and_(words: Sequence[str]) -> str:
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """Pydantic's errors in our words."""
-    schema = model.model_json_schema()
+    schema = _schema_of(model)
     found = error.errors(include_url=False)
     # Pydantic also calls a list too short when its entries were refused, which says nothing new.
     telling = [each for each in found if not (each["type"] == "too_short" and each["input"])]
     return [_problem(each["type"], each["loc"], each, schema) for each in telling]
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> Schema:
+    """Pydantic makes it anew at each call: that of a cluster file for 40 ms."""
+    return model.model_json_schema()
 
 
 def _problem(kind: str, place: Place, error: Mapping[str, Any], schema: Schema) -> Problem:
