@@ -79,7 +79,7 @@ class World:
     def __enter__(self) -> Self:
         for folder in (self.shared_dir, self.log_dir, self.directory / "pycache"):
             folder.mkdir(parents=True, exist_ok=True)
-        raise_network()
+        raise_network(FILES_ADDRESS)
         # Whoever connects has reached the files: the kernel answers, nobody reads.
         self._files = socket.create_server((FILES_ADDRESS, NFS_PORT), backlog=4096)
         self._make_image()
@@ -257,12 +257,11 @@ def _binds_of_interpreter() -> tuple[str, ...]:
     )
 
 
-def raise_network() -> None:
-    """The bridge of a world, with the metadata service's address."""
+def raise_network(*more: str) -> None:
+    """The bridge of a world, with the metadata service's address and `more` of the network's."""
     lines = (
         f"link add {BRIDGE} address {_BRIDGE_MAC} type bridge",
-        f"addr add {BRIDGE_ADDRESS}/16 dev {BRIDGE}",
-        f"addr add {FILES_ADDRESS}/16 dev {BRIDGE}",
+        *(f"addr add {address}/16 dev {BRIDGE}" for address in (BRIDGE_ADDRESS, *more)),
         f"addr add {IMDS_ADDRESS}/32 dev {BRIDGE}",
         f"link set {BRIDGE} up",
     )

@@ -1,13 +1,21 @@
 """The virtual machines of `make vm`: what can be told of them without booting any."""
 
+import subprocess
+import sys
+
 import pytest
 
 from bench.vm.machines import head_values
+from bench.vm.network import FILES_ADDRESS
 from bench.vm.probes import PROBES
+from local.namespaces import can_enter
+from local.world import BRIDGE_ADDRESS
 from tests.overrides import beyond
 from tests.userdata.bundles import opened
 from tests.userdata.values import HEAD
 from userdata.render import head_bundle
+
+WHY_NOT = can_enter()
 
 
 @pytest.mark.parametrize("name", ["files/slurm.conf", "files/cgroup.conf"])
@@ -15,6 +23,19 @@ def test_slurm_s_configuration_is_the_product_s(name):
     made, product = (opened(head_bundle(each)) for each in (head_values(HEAD.munge), HEAD))
 
     assert beyond(made[name], product[name]) == set()
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
+def test_the_file_server_s_address_is_nobody_else_s():
+    """Two that answer for it, and no machine gets its files."""
+    line = "from local.world import raise_network; raise_network()"
+    script = f"ip link set lo up; {sys.executable} -c '{line}'; ip -br address"
+    shown = subprocess.run(
+        ["unshare", "--net", "bash", "-ec", script], capture_output=True, text=True, check=True
+    )
+
+    assert BRIDGE_ADDRESS in shown.stdout
+    assert FILES_ADDRESS not in shown.stdout
 
 
 def test_each_probe_has_a_name_of_its_own_and_fails_where_nothing_is_seen():
