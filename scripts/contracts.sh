@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The contract tests of Slurm on the simulation, on this machine's Slurm, on Debian 13's 24.11 and on
-# sid's, 26.05 when this was written; and an upgrade from release to release.
+# sid's, 26.05 when this was written; an upgrade from release to release; and nodes of each release with
+# a head of each other one.
 #
 #   scripts/contracts.sh         the trees are made once, in /var/tmp (root; 1-3 minutes each)
 #   TREE=DIR SID=DIR scripts/contracts.sh
@@ -35,6 +36,7 @@ for each in "${trees[@]}"; do
     TIDEGATE_SLURM_ROOT=$each .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
 done
 TIDEGATE_UPGRADE_TREES=$upgrade .venv/bin/pytest -q tests/contracts/test_upgrade.py
+TIDEGATE_RELEASE_TREES="/ ${trees[*]}" .venv/bin/pytest -q tests/contracts/test_releases.py
 if [[ -x $jammy/usr/bin/curl ]]; then
     TIDEGATE_JAMMY_TREE=$jammy .venv/bin/pytest -q tests/contracts/test_ubuntu_22.py
 fi

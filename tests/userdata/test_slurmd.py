@@ -1,7 +1,9 @@
 """What a node tells slurmctld of its CPUs, by the release of its slurmd."""
 
 import os
+import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ SETTINGS = {
     "GATE": "",
     "MAY_START": "/run/may-start",
     "WRONG_CONFIGURATION": "78",
+    "SHARED_DIR": "/nowhere",
 }
 
 
@@ -77,13 +80,26 @@ SHOWN = (
 
 def stage(folder: Path, line: str, state: str) -> tuple[int, str]:
     """What the stage says of a node that slurmctld shows in this state."""
-    scontrol = folder / "scontrol"
-    scontrol.write_text(f"#!/bin/sh\necho '{SHOWN.format(state=state)}'\n")
-    scontrol.chmod(0o755)
+    program(folder / "scontrol", f"echo '{SHOWN.format(state=state)}'")
+    return run(folder, line)
+
+
+def program(file: Path, script: str) -> None:
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+
+
+def run(folder: Path, line: str, **settings: str) -> tuple[int, str]:
+    """Exit code and words of a line of shell behind the stage."""
     refuse = 'refuse() { echo "$*"; exit 78; }'
     done = subprocess.run(
         ["bash", "-c", f"set -euo pipefail; {refuse}; source {STAGE}; {line}"],
-        env={"PATH": f"{folder}:{os.environ['PATH']}", "INSTANCE_ID": "i-0fa0", **SETTINGS},
+        env={
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "INSTANCE_ID": "i-0fa0",
+            **SETTINGS,
+            **settings,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -111,3 +127,56 @@ def test_a_node_with_which_slurm_finds_fault_is_given_up_with_slurm_s_words(tmp_
     assert code == 78
     assert "Low RealMemory (reported:150000 < 90.00% of configured:186777)" in said
     assert stage(tmp_path, "refuse_if_at_fault", "IDLE+DYNAMIC_NORM") == (0, "")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Somebody listens there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+# What real ones print (tests/contracts/test_releases.py).
+DEAF = "echo 'scontrol: fatal: Could not establish a configuration source' >&2; exit 1"
+HEARS = "[ $SLURM_CONF_SERVER ] && echo 'Slurmctld(primary) at head is UP'"
+
+
+def joining(
+    folder: Path, head: str, port: int, scontrol: str = DEAF, own: str = "26.05.5"
+) -> tuple[int, str]:
+    """How a node fares whose head has said that it runs this Slurm; "" where it said nothing."""
+    program(folder / "slurmd", f"echo slurm-wlm {own}")
+    program(folder / "scontrol", scontrol)
+    (folder / ".tidegate").mkdir()
+    if head:
+        (folder / ".tidegate" / "slurm.version").write_text(f"{head}\n")
+    where = {"SHARED_DIR": str(folder), "HEAD": f"127.0.0.1:{port}"}
+    return run(folder, "refuse_if_not_understood", **where)
+
+
+@pytest.mark.parametrize(("head", "own"), [("24.11.5", "26.05.5"), ("24.11.5", "22.05.8")])
+def test_a_slurmd_that_slurmctld_does_not_understand_ends_the_node_at_once(
+    tmp_path: Path, port, head, own
+):
+    code, said = joining(tmp_path, head, port, own=own)
+
+    assert code == 78
+    assert f"slurmctld {head} on the head does not understand slurmd {own} of this image" in said
+    assert "give the pool an image with Slurm 24.11" in said
+
+
+def test_another_release_that_is_understood_joins(tmp_path: Path, port):
+    assert joining(tmp_path, "26.05.5", port, HEARS, own="24.11.5") == (0, "")
+
+
+@pytest.mark.parametrize("head", ["26.05.1", ""])
+def test_nothing_is_asked_where_the_release_is_the_same_or_unknown(tmp_path: Path, port, head):
+    assert joining(tmp_path, head, port, "touch $0.asked; exit 1") == (0, "")
+    assert not (tmp_path / "scontrol.asked").exists()
+
+
+def test_a_head_that_is_down_is_waited_for_whatever_its_release(tmp_path: Path, port):
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        nobody = gone.getsockname()[1]
+
+    assert joining(tmp_path, "24.11.5", nobody) == (0, "")

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2153
 # needs: health users task_env job_role on_node_configured
 # time_limit_s: 600
 # slurmd as a dynamic node under the instance id, behind the health gate.
@@ -30,6 +30,33 @@ cpus() {
         return "$WRONG_CONFIGURATION"
     fi
     printf '%s' "$found"
+}
+
+# The head says there which Slurm it runs.
+readonly SLURM_OF_HEAD=$SHARED_DIR/.tidegate/slurm.version
+
+# A slurmctld that does not understand this node's slurmd would be asked in vain until the node is given
+# up, in words that name neither's release ("Protocol authentication error", "Zero Bytes were transmitted
+# or received"). It hears slurmds of its own release and of the two before it, from 24.11 on of three, and
+# none that is newer (slurm.schedmd.com/upgrades.html). Tried, not counted: what the head says of itself
+# may be old, and only names the cause.
+refuse_if_not_understood() {
+    local own head
+    own=$(slurmd -V) || return
+    own=${own##* }
+    head=$(timeout 5 cat "$SLURM_OF_HEAD" 2>/dev/null) || return 0
+    [[ ${own%.*} != "${head%.*}" ]] && hears_anybody && ! understands || return 0
+    refuse "slurmctld $head on the head does not understand slurmd $own of this image: no slurmd may be" \
+        "newer than slurmctld, nor older than two releases (three from 24.11 on); give the pool an image" \
+        "with Slurm ${head%.*}"
+}
+
+hears_anybody() {
+    timeout 3 bash -c "exec 3<>/dev/tcp/${HEAD/://}" 2>/dev/null
+}
+
+understands() {
+    [[ $(SLURM_CONF_SERVER=$HEAD timeout 20 scontrol ping 2>/dev/null) == *' is UP'* ]]
 }
 
 # What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
@@ -104,6 +131,7 @@ apply() {
     local deadline=$((SECONDS + REGISTER_WAIT_S))
     install -d "${HOOKS%/*}"
     hooks | put_file "$HOOKS" 755
+    refuse_if_not_understood
     write_slurmd_service
     touch "$MAY_START"
     systemctl start slurmd
