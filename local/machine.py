@@ -24,7 +24,8 @@ class MachineSpec:
     `gpus`: how many the driver shows, which may be fewer than the type has. `files`: path ->
     content of what its image has, "" for what it lacks. `disks`: instance stores and volumes
     that it starts with. `layer`: what its image has more. `systemd`: a layer with cloud-init;
-    process 1 is then systemd, and cloud-init runs the user data.
+    process 1 is then systemd, and cloud-init runs the user data. `free_kib`: what its root disk has
+    free when it starts, of a disk of its own; None: what this computer has.
     """
 
     instance_id: str
@@ -40,6 +41,7 @@ class MachineSpec:
     disks: tuple[Disk, ...] = ()
     layer: Path | None = None
     systemd: Path | None = None
+    free_kib: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,9 @@ class Machine:
 
     def _make_root(self) -> None:
         upper, work = self._place.directory / "upper", self._place.directory / "work"
+        if self.spec.free_kib is not None:
+            self._place.directory.mkdir(parents=True)
+            _run("mount", "-t", "tmpfs", "disk", str(self._place.directory))
         for folder in (upper, work, self.root):
             folder.mkdir(parents=True)
         lower = ":".join(map(str, self._place.lower))
@@ -124,6 +129,15 @@ class Machine:
             if content:
                 file.write_bytes(content.encode() if isinstance(content, str) else content)
                 file.chmod(0o755)
+        if self.spec.free_kib is not None:
+            self.leave_free(self.spec.free_kib)
+
+    def leave_free(self, kib: int) -> None:
+        """From now on its root disk, one of its own (`free_kib`), has so much free."""
+        disk = self._place.directory
+        used = os.statvfs(disk)
+        bytes_used = (used.f_blocks - used.f_bfree) * used.f_frsize
+        _run("mount", "-o", f"remount,size={bytes_used + (kib << 10)}", str(disk))
 
     def _plug_in(self) -> None:
         card = "v" + self.spec.instance_id.removeprefix("i-")[-14:]

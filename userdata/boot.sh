@@ -64,6 +64,11 @@ run_all() {
     done
 }
 
+# What a stage said of it would stand on the same disk.
+is_full() {
+    (($(df --output=avail / | sed 1d) < 1024))
+}
+
 # give_up STAGE CODE
 give_up() {
     local pid tail
@@ -72,6 +77,7 @@ give_up() {
         kill "$pid" 2>/dev/null || true
     done
     tail=$(tail -n 3 "$LOG_DIR/$1.log" 2>/dev/null | tr '\n' ' ')
+    ! is_full || tail="the root disk is full: it needs more GiB (root_gib), or less on it. $tail"
     console "stage $1 failed (exit $2): $tail"
     put_event BootstrapFailed "\"stage\": $(quoted "$1"), \"tail\": $(quoted "$tail")" || true
     if [[ $ROLE == node ]]; then
@@ -87,8 +93,8 @@ run_stage() {
     until timeout --kill-after=5 "$limit" "$PWD/boot.sh" try "$name" >>"$LOG_DIR/$name.log" 2>&1; do
         code=$?
         ((code != 124)) || echo "cut after $limit s" >>"$LOG_DIR/$name.log"
-        if ((code == WRONG_CONFIGURATION || SECONDS >= deadline)); then
-            note_stage "$name" failed "$started_ms" "$try"
+        if ((code == WRONG_CONFIGURATION || SECONDS >= deadline)) || is_full; then
+            note_stage "$name" failed "$started_ms" "$try" || true
             exit "$code"
         fi
         pause "$try"

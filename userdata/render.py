@@ -372,10 +372,11 @@ def _pool_line(pool: NodePool) -> str:
 
 def _stub(role: str, cluster: str, settings: Mapping[str, str], told: str, os: str = "") -> str:
     """The script that finds the bundle. `told`: writes down what the bundle's stages need."""
-    # A login node is pointed at its bundle as the head is.
-    once = _code("node/locate" if role == "node" else "head/locate")
+    # A login node is pointed at its bundle as the head is; a node looks at its disk first.
+    at, first = ("node/locate", _code("node/first")) if role == "node" else ("head/locate", "")
+    once, signed = told + _code(at), signing_lines(os)
     script = f"#!/bin/bash\n# Tidegate {cluster}: {role}\n{_code('stub')}"
-    parts = {"settings": assignments(settings), "once": told + once, "signed": signing_lines(os)}
+    parts = {"settings": assignments(settings), "first": first, "once": once, "signed": signed}
     for name, text in parts.items():
         script = script.replace(f"# @{name}\n", text)
     size = len(script.encode())

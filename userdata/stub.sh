@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC1090,SC2034,SC2154
 # @settings
 set -euo pipefail
+# @first
 mkdir -p /{opt,etc}/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null

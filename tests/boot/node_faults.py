@@ -38,7 +38,8 @@ def stub(name: str) -> str:
 class Fault:
     """What is wrong with a node, and its last words; with "" it becomes ready all the same.
 
-    `key`: where the user data has its bundle in S3, "" for where it is.
+    `key`: where the user data has its bundle in S3, "" for where it is. `free_kib`: on its
+    root disk.
     """
 
     words: str = ""
@@ -48,6 +49,7 @@ class Fault:
     stores: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     key: str = ""
+    free_kib: int | None = None
 
 
 def shaped(**changes: Any) -> NodeValues:
@@ -74,6 +76,7 @@ echo "$(pgrep -c -x slurmd) $TIDEGATE_POOL $*" >>/etc/local-hooks
 """
 IN_S3 = Hook(f"s3://{HOOKS_BUCKET}/tools/set up.sh".replace(" ", "_"), args=("a b", "c"))
 BY_HTTP = Hook(f"http://{BRIDGE_ADDRESS}:{AWS_PORT}/{HOOKS_BUCKET}/open.sh")
+FILLS = "dd if=/dev/zero of=/var/fill bs=1M; true"
 MARKED = "#!/bin/sh\nmountpoint -q /shared && echo mounted || echo early\n"
 EARLY = inline(f"{MARKED.strip()} >>/etc/local-hooks\n")
 
@@ -371,5 +374,14 @@ FAULTS = {
         values=hooked(inline("#!/usr/bin/nosuch\n")),
     ),
     "job_role": Fault("", values=replace(LOCAL_NODE, job_role=JOB_ROLE)),
-    "full_disk": Fault("GiB free on the root disk", {"/usr/bin/df": "#!/bin/sh\necho 3G\n"}),
+    "full_disk": Fault("stage bundle failed: disk full", free_kib=0),
+    "small_disk": Fault(
+        "stage health failed (exit 78): 3 GiB free on the root disk, of 10", free_kib=3 << 20
+    ),
+    "disk_fills_at_boot": Fault(
+        "the root disk is full: it needs more GiB (root_gib), or less on it",
+        values=hooked(start=(inline(f"#!/bin/sh\n{FILLS}\n"),)),
+        free_kib=20 << 10,
+    ),
+    "gets_worse": Fault(free_kib=20 << 20),
 }

@@ -82,6 +82,7 @@ class Stage:
             files=fault.files,
             env=fault.env,
             disks=tuple(disks),
+            free_kib=fault.free_kib,
         )
 
 
@@ -178,7 +179,34 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["exports"] = exporting(machine) if name == "mps" else {}
         found["acts"] = acting_as(machine) if name == "job_role" else {}
         found["sick"] = sickened(machine) if name == "healthy" else {}
+        found["worse"] = worsened(machine) if name == "gets_worse" else {}
     return found
+
+
+def worsened(machine: Machine) -> dict[str, Any]:
+    """A node with a job: a GPU goes without a word of the kernel's, then the disk fills."""
+    node = machine.spec.instance_id
+    job = f"srun -D/ -t9 --nodelist={node} sh -c 'sleep 6; echo through' >/run/said 2>&1"
+    machine.run(["sh", "-c", f"setsid runuser -u games -- {job} &"])
+    asked = ["squeue", "-h", "-w", node, "-t", "R", "-o", "%A"]
+    wait_for(lambda: bool(machine.run(asked).stdout))
+    main_slurmd = ["pgrep", "-o", "-x", "slurmd"]
+    slurmd = machine.run(main_slurmd).stdout
+    machine.run(["rm", "/dev/nvidia3"])
+    machine.run(["/etc/tidegate/health-check", "periodic"])
+    wait_for(lambda: "gpus" in reason(machine))
+    seen: dict[str, Any] = {"gpu": reason(machine)}
+    machine.run(["mknod", "-m", "666", "/dev/nvidia3", "c", "195", "3"])
+    update(machine, "state=resume", "reason=mended")
+
+    machine.leave_free(0)
+    machine.run(["/etc/tidegate/health-check", "periodic"])
+    wait_for(lambda: "health: disk" in machine.console.read_text())
+    wait_for(lambda: "through" in machine.run(["cat", "/run/said"]).stdout)
+    wait_for(lambda: "DRAIN" in show_nodes(machine)[node]["State"])
+    said = machine.run(["cat", "/run/said"]).stdout.split()
+    is_same = slurmd == machine.run(main_slurmd).stdout != ""
+    return seen | {"disk": reason(machine), "slurmd": is_same, "job": said}
 
 
 def sickened(machine: Machine) -> dict[str, Any]:

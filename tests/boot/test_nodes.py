@@ -12,9 +12,12 @@ import pytest
 from local.namespaces import can_enter
 from tests.boot.node_faults import FAULTS, JOB_ROLE, RELEASE
 from tests.boot.node_world import PLAN_ID
+from tests.make import node as slurm_node
 from tests.userdata.bundles import graph_of
 from tests.worlds import seen_in
+from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.model.events import BootFailed, NodeReady
+from tidegate.core.model.slurm import SetBy
 from tidegate.wire.console import boot_lines
 from tidegate.wire.events import parse_event
 from userdata.render import node_bundle
@@ -130,6 +133,23 @@ def test_a_node_that_a_person_has_mended_stays_open_although_its_log_says_the_sa
 
 def test_a_sick_node_that_a_person_keeps_stays_that_person_s(seen):
     assert seen["healthy"]["sick"]["person"] == "ada looks into it"
+
+
+def test_a_gpu_that_goes_without_a_word_of_the_kernel_s_drains_the_node(seen):
+    assert seen["gets_worse"]["worse"]["gpu"] == (
+        "tidegate-health: gpus: g5.12xlarge has 4 GPUs; nvidia-smi lists 3, /dev has 3"
+    )
+
+
+def test_a_disk_that_fills_drains_the_node_and_neither_ends_its_job_nor_slurmd(seen):
+    """By our check or by slurmd's own, whichever comes first: no person is waited for."""
+    worse = seen["gets_worse"]["worse"]
+    drained = slurm_node(reason=worse["disk"], set_by=SetBy.ROOT)
+
+    assert re.match(r"tidegate-health: disk: 0 GiB free|SlurmdSpoolDir is full", worse["disk"])
+    assert hand(drained) is Hand.SOFTWARE
+    assert worse["slurmd"], "the same that ran before"
+    assert worse["job"] == ["through"]
 
 
 def test_what_the_epilog_finds_drains_the_node(seen):

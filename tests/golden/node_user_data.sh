@@ -4,6 +4,10 @@ BOUND_S=900
 BUNDLE=cdk-hnb659fds-assets-123456789012-us-east-1/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.tgz
 SHA256=cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
 set -euo pipefail
+off='systemctl poweroff'
+systemd-run -q --unit=tidegate-dead-man --on-active="$BOUND_S" \
+/bin/sh -c "echo tidegate not ready after $BOUND_S s >>/dev/console & $off"
+(($(df --output=avail / | sed 1d) > 9999)) || { echo tidegate stage bundle failed: disk full >>/dev/console; exec $off; }
 mkdir -p /{opt,etc}/tidegate
 cd /opt/tidegate
 exec 2>stub.log </dev/null
@@ -44,9 +48,6 @@ EFS_HELPER_URL=https://amazon-efs-utils.aws.com
 MUNGE_SECRET=arn:aws:secretsmanager:us-east-1:123456789012:secret:munge-AbCdEf
 FILE_SYSTEM=fs-0123456789abcdef0
 END
-off='systemctl poweroff'
-systemd-run -q --unit=tidegate-dead-man --on-active="$BOUND_S" \
-/bin/sh -c "echo tidegate not ready after $BOUND_S s >>/dev/console & $off"
 locate() { :; }
 imds() { curl -fsSm 5 -H "X-aws-ec2-metadata-token: $token" "$imds/meta-data/$1"; }
 key() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"$keys"; }

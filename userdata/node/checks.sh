@@ -157,7 +157,10 @@ check_shared() {
 check_disk() {
     local free_gib
     free_gib=$(df --output=avail -BG / | tr -dc '0-9\n' | tail -n 1)
-    ((free_gib >= MIN_FREE_GIB)) || { echo "$free_gib GiB free on the root disk"; return 1; }
+    ((free_gib >= MIN_FREE_GIB)) || {
+        echo "$free_gib GiB free on the root disk, of $MIN_FREE_GIB that a node needs (root_gib)"
+        return 1
+    }
 }
 
 check_owner_rule() {
