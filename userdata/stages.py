@@ -2,6 +2,7 @@
 
 NODE_STAGES = (
     "node/reboot",
+    "node/power_off",
     "node/on_node_start",
     "both/identity",
     "node/shape",

@@ -3,6 +3,7 @@
 import base64
 import json
 import shlex
+import signal
 import socket
 import subprocess
 import time
@@ -192,6 +193,15 @@ class Guest:
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def freeze(self) -> None:
+        """Nothing in it goes on, and nothing outside is told: who asks it waits."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
 
     def pull_the_plug(self) -> None:
         if self._process:

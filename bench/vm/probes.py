@@ -1,6 +1,7 @@
 """What must hold on real machines, each asked of them and told with what was expected."""
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -242,6 +243,34 @@ def sick(machines: Machines, name: str) -> str:
     return " ".join(said) or node.said()[-300:]
 
 
+# A job that writes to the shared files all the time, beside the boot's units as jobs are.
+WRITES = (
+    "systemd-run --unit=writes -p KillMode=process bash -c 'mkdir -p /shared/hung; cd /shared/hung;"
+    " while :; do head -c 100000 /dev/urandom >data; sleep 1; done'; sleep 5"
+)
+HUNG_S = 300.0
+
+
+def hung(machines: Machines) -> str:
+    """A node's check, and how long it takes to power off, while the shared files do not answer."""
+    node, files = machines.boot_node("hung", 4), machines.guests["files"]
+    if not became_ready(node):
+        return f"not ready: {node.said()[-500:]}"
+    node.sh(WRITES)
+    files.freeze()
+    try:
+        node.sh("timeout 60 /etc/tidegate/health-check periodic")
+        told = re.findall(r"health: (shared: [^\n\r]*)", node.said())
+        node.run(["systemd-run", "--on-active=1", "systemctl", "poweroff"])
+        began_s = time.monotonic()
+        wait_for(lambda: not node.is_alive, HUNG_S)
+        took_s = time.monotonic() - began_s
+    finally:
+        files.thaw()
+        node.pull_the_plug()
+    return f"{'; '.join(told)}; off in {'time' if took_s < 90 else f'{took_s:.0f} s'}"
+
+
 CLOSED = "none-else"
 PROBES = (
     Probe("the head's boot", "done", lambda machines: failed_units(machines.head)),
@@ -275,6 +304,11 @@ PROBES = (
         "a node whose clock is off",
         r"stage health failed \(exit 78\): the clock is -\d+ s off.*",
         lambda machines: sick(machines, "late"),
+    ),
+    Probe(
+        "a node whose shared files do not answer",
+        "shared: /shared is not readable; off in time",
+        hung,
     ),
     Probe("a job whose node is lost", r"PENDING; CPUTot=4 State=DOWN.*", killed),
 )

@@ -115,6 +115,20 @@ def rebooted(machine: Machine) -> dict[str, Any]:
     return {"alive": machine.is_alive, "said": "node was rebooted: powers off" in log}
 
 
+def hung(machine: Machine) -> dict[str, Any]:
+    """A node one of whose units never stops, which is given 3 s in the place of the product's."""
+    unit = "/etc/systemd/system/tidegate-power-off.service"
+    machine.run(["sed", "-i", "s/sleep(60)/sleep(3)/", unit])
+    stuck = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n"
+    stuck += "ExecStop=sleep 1000\nTimeoutStopSec=1000\n"
+    machine.run(["tee", "/etc/systemd/system/stuck.service"], input=stuck)
+    machine.run(["bash", "-c", "systemctl daemon-reload; systemctl start stuck"])
+    began_s = time.time()
+    machine.run(["systemctl", "poweroff"])
+    wait_for(lambda: not machine.is_alive, 60)
+    return {"alive": machine.is_alive, "took_s": time.time() - began_s}
+
+
 def scenario() -> dict[str, Any]:
     cloud = start_cloud()
     with World(WorldSettings(AWS_PORT)) as world:
@@ -149,6 +163,7 @@ def scenario() -> dict[str, Any]:
         seen["reloads"] = looked_again(head)
         seen["upgrades"] = head.run(["systemctl", "is-enabled", "apt-daily-upgrade.timer"]).stdout
         seen["rebooted"] = rebooted(machines["healthy"])
+        seen["stuck"] = hung(machines["early"])
     return seen
 
 

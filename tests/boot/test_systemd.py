@@ -102,5 +102,10 @@ def test_a_mount_that_hangs_is_cut_and_tried_again(seen):
     assert seen["efs_hung"]["slurm"] == "IDLE+DYNAMIC_NORM"
 
 
+def test_a_node_whose_shutdown_hangs_is_off_all_the_same(seen):
+    assert not seen["stuck"]["alive"]
+    assert 3 <= seen["stuck"]["took_s"] < 30
+
+
 def test_a_node_that_was_rebooted_ends_itself(seen):
     assert seen["rebooted"] == {"alive": False, "said": True}

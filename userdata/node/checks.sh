@@ -149,7 +149,8 @@ check_neurons() {
 }
 
 check_shared() {
-    mountpoint -q "$SHARED_DIR" && timeout 10 ls "$SHARED_DIR" >/dev/null && return 0
+    # Both ask the file system, which may never answer.
+    timeout 10 mountpoint -q "$SHARED_DIR" && timeout 10 ls "$SHARED_DIR" >/dev/null && return 0
     echo "$SHARED_DIR is not readable"
     return 1
 }

@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# needs:
+# A node that powers off is paid until it is off, and what does not stop, as with a shared folder that
+# does not answer, may keep systemd from that for minutes: it waits 90 s for each unmount and each process,
+# for some again and again (its issues 6115 and 13871). So what begins with each shutdown ends the machine OFF_AFTER_S later at the
+# latest, by the system call alone: nothing on a node's disk is kept. systemd spares a process whose name
+# begins with @ (systemd.io/ROOT_STORAGE_DAEMONS).
+
+readonly UNIT=/etc/systemd/system/tidegate-power-off.service OFF_AFTER_S=60
+readonly WANTED=/etc/systemd/system/shutdown.target.wants/${UNIT##*/}
+
+unit() {
+    cat <<EOF_UNIT
+[Unit]
+Description=Tidegate: a shutdown that hangs ends all the same
+DefaultDependencies=no
+[Service]
+ExecStart=@/usr/bin/python3 @tidegate-power-off -ISc "import ctypes, time; time.sleep($OFF_AFTER_S); ctypes.CDLL(None).reboot(0x4321FEDC)"
+EOF_UNIT
+}
+
+check() {
+    has_file "$UNIT" "$(unit)" && [[ -L $WANTED ]]
+}
+
+apply() {
+    unit | put_file "$UNIT" 644
+    install -d "${WANTED%/*}"
+    ln -sf "$UNIT" "$WANTED"
+    systemctl daemon-reload
+}
