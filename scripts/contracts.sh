@@ -21,6 +21,12 @@ readonly tree=${TREE:-/var/tmp/tidegate-trixie} noble=${NOBLE:-/var/tmp/tidegate
 readonly jammy=${JAMMY:-/var/tmp/tidegate-jammy} sid=${SID:-/var/tmp/tidegate-sid}
 
 readonly of_slurm=(tests/contracts/test_{slurm,together,restart,cores,metrics}_contract.py)
+# Drains, holds and interruptions. The partitions' contract needs accounting, see docs/limits.md.
+readonly of_nodes=(
+    tests/contracts/test_{drains,held,steering,where}_contract.py
+    tests/contracts/test_{foreign_nodes,probe_job}.py
+    tests/e2e/test_{spot_watch,letting_go,agent_real}.py
+)
 
 scripts/setup.sh
 command -v debootstrap >/dev/null || apt-get -q -y install debootstrap
@@ -32,6 +38,7 @@ if [[ -x $noble/usr/sbin/slurmctld ]]; then
     upgrade="/ $noble $upgrade" trees+=("$noble")
 fi
 .venv/bin/pytest -q "${of_slurm[@]}"
+TIDEGATE_SLURM_ROOT=$sid .venv/bin/pytest -q "${of_nodes[@]}" -k "not simulated"
 for each in "${trees[@]}"; do
     TIDEGATE_SLURM_ROOT=$each .venv/bin/pytest -q "${of_slurm[@]}" -k "not simulated"
 done

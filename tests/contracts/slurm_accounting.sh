@@ -8,6 +8,8 @@ shift
 source "$dir/cluster_id.sh"
 export TMPDIR=$tables
 install -d -o mysql -g mysql /run/mysqld "$tables"
+# Where newer clients of MariaDB look for its socket.
+ln -sfn /run/mysqld /run/mariadbd
 mariadb-install-db --user=mysql --datadir="$tables" --skip-test-db \
     --auth-root-authentication-method=socket >/dev/null 2>&1
 setsid setpriv --reuid mysql --regid mysql --clear-groups mariadbd --no-defaults \
