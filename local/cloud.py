@@ -18,6 +18,7 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import BaseWSGIServer, make_server
 
+from local.blocks import LocalBlocks, install_blocks
 from local.capacity import CapacityModel, install_capacity_model
 from local.clients import REGION, client_at
 from local.front import OBSERVER_KEY, Front, Invoke
@@ -65,6 +66,7 @@ class LocalCloud:
     port: int = 0
     capacity: CapacityModel = field(default_factory=CapacityModel)
     prices: LocalPrices = field(default_factory=LocalPrices)
+    blocks: LocalBlocks = field(default_factory=LocalBlocks)
     _front: Front = field(init=False)
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
     _server: BaseWSGIServer | None = None
@@ -88,6 +90,8 @@ class LocalCloud:
         _RUNNING.append(self._front)
         install_capacity_model(self.capacity)
         install_prices(self.prices, ZONES)
+        install_blocks(self.blocks)
+        costs.forget_names()
         install_instance_profiles()
         self._server = make_server(
             self.host, self.port, self._front, threaded=True, request_handler=_QuietHandler

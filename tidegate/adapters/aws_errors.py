@@ -42,6 +42,20 @@ CAPACITY = frozenset(
 INVALID_FLEET = "InvalidFleetConfiguration"
 NOT_IN_ZONE = "is not supported in your requested Availability Zone"
 
+# Of a Capacity Block that is sold no more, or was never offered to this account.
+# Source: "Error codes for the Amazon EC2 API".
+OFFER_GONE = frozenset(
+    {
+        "InvalidCapacityBlockOfferingIdExpired",
+        "InvalidCapacityBlockOfferingIdMalformed",
+        "InvalidCapacityBlockOfferingIdNotFound",
+    }
+)
+# DescribeCapacityBlockOfferings of a type, number or duration that is not sold in blocks here.
+UNSOLD = frozenset({"InvalidParameterValue", "Unsupported", "UnsupportedOperation"})
+# GetSpotPlacementScores: no new questions until 24 hours are over.
+SCORE_LIMIT = frozenset({"MaxConfigLimitExceeded", "MaxConfigLimitExceededException"})
+
 # The account may not have more; other types and zones of that market will not help.
 QUOTA = frozenset(
     {
@@ -62,6 +76,7 @@ SUBNET = frozenset({"InsufficientFreeAddressesInSubnet", "PrivateIpAddressLimitE
 THROTTLING = frozenset(
     {
         "BandwidthLimitExceeded",
+        "CapacityBlockDescribeLimitExceeded",
         "EC2ThrottledException",
         "LimitExceededException",
         "PriorRequestNotComplete",
@@ -206,6 +221,19 @@ def refusal_kind(code: str, message: str = "") -> RefusalKind:
 def is_refusal(error: ClientError) -> bool:
     """Whether a failed CreateFleet call means "nothing to be had", which is an answer."""
     return refusal_kind(code_of(error)) in _ANSWERS
+
+
+def is_offer_gone(error: ClientError) -> bool:
+    """Whether somebody else has it, or nobody was offered it: nothing was bought."""
+    return code_of(error) in OFFER_GONE or refusal_kind(code_of(error)) is RefusalKind.CAPACITY
+
+
+def is_unsold(error: ClientError) -> bool:
+    return code_of(error) in UNSOLD
+
+
+def is_score_limit(error: ClientError) -> bool:
+    return code_of(error) in SCORE_LIMIT
 
 
 def is_dry_run_passed(error: ClientError) -> bool:

@@ -33,6 +33,9 @@ class Patience:
 # For people who wait before a screen.
 USUAL = Patience(10.0, 3)
 
+# For what is paid for at once and has no idempotency token: a repeat by itself may buy it twice.
+BUYING = Patience(60.0, 1)
+
 # A long poll of SQS lasts up to 20 s; the client must outwait it.
 LONG_POLL = Patience(25.0, 3)
 

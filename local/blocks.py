@@ -1,0 +1,165 @@
+"""Capacity Blocks, capacity reservations and placement scores, which moto lacks.
+
+A purchase has no token: an offer of which EC2 has more is sold again to who asks again. What was
+bought is shown a while later, and is paid, begins and ends by the clock.
+Source: EC2 API reference, DescribeCapacityBlockOfferings, PurchaseCapacityBlock,
+DescribeCapacityReservations, GetSpotPlacementScores; EC2 user guide, "Capacity Blocks for ML".
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.responses import EC2Response
+
+from tidegate.core.model.capacity import BLOCK_INSTANCES_MAX, days_sold
+
+OFFERS_MAX = 6
+
+
+@dataclass(slots=True)
+class LocalBlocks:
+    """`offers`: as EC2's answer has them; `left`: how often each is sold, 1 when not named.
+
+    `scores`: by the types that are asked about, of their region. `questions`: how many different
+    ones may be asked. `shown_after_s`: for how long a bought block is missing in answers.
+    `states`: of blocks that are not what the clock says, by id.
+    """
+
+    offers: list[dict[str, Any]] = field(default_factory=list)
+    left: dict[str, int] = field(default_factory=dict)
+    scores: dict[tuple[str, ...], int] = field(default_factory=dict)
+    questions: int = 100
+    shown_after_s: float = 0.0
+    states: dict[str, str] = field(default_factory=dict)
+    bought: list[dict[str, Any]] = field(default_factory=list)
+    asked: set[tuple[str, ...]] = field(default_factory=set)
+
+    def clear(self) -> None:
+        for each in (self.offers, self.left, self.scores, self.states, self.bought, self.asked):
+            each.clear()
+        self.questions, self.shown_after_s = 100, 0.0
+
+    def offered(self, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Those of the type, the number and about the duration, at most six."""
+        hours, count = int(asked["CapacityDurationHours"]), int(asked["InstanceCount"])
+        if hours % 24 or days_sold(hours / 24) * 24 != hours:
+            raise EC2ClientError("InvalidParameterValue", f"{hours} hours are not offered.")
+        if not 0 < count <= BLOCK_INSTANCES_MAX:
+            raise EC2ClientError("InvalidParameterValue", f"{count} instances are not offered.")
+        ours = [each for each in self.offers if each["InstanceType"] == asked["InstanceType"]]
+        if not ours:
+            said = f"{asked['InstanceType']} is not supported for Capacity Blocks."
+            raise EC2ClientError("InvalidParameterValue", said)
+        found = [
+            each
+            for each in ours
+            if each["InstanceCount"] == count
+            and abs(each["CapacityBlockDurationHours"] - hours) <= 24
+            and self.left.get(each["CapacityBlockOfferingId"], 1) > 0
+            and _at(each["StartDate"]) >= _at(asked["StartDateRange"])
+        ]
+        return found[:OFFERS_MAX]
+
+    def sell(self, offer_id: str, tags: Mapping[str, str], platform: str) -> dict[str, Any]:
+        found = next(
+            (each for each in self.offers if each["CapacityBlockOfferingId"] == offer_id), None
+        )
+        if found is None:
+            said = f"The Capacity Block offering ID '{offer_id}' cannot be found for this account."
+            raise EC2ClientError("InvalidCapacityBlockOfferingIdNotFound", said)
+        if self.left.get(offer_id, 1) < 1:
+            said = f"The Capacity Block offering ID '{offer_id}' is no longer available."
+            raise EC2ClientError("InvalidCapacityBlockOfferingIdExpired", said)
+        self.left[offer_id] = self.left.get(offer_id, 1) - 1
+        made = {
+            "CapacityReservationId": f"cr-{len(self.bought) + 1:017x}",
+            "InstanceType": found["InstanceType"],
+            "InstancePlatform": platform,
+            "AvailabilityZone": found["AvailabilityZone"],
+            "Tenancy": found["Tenancy"],
+            "TotalInstanceCount": found["InstanceCount"],
+            "StartDate": found["StartDate"],
+            "EndDate": found["EndDate"],
+            "EndDateType": "limited",
+            "InstanceMatchCriteria": "targeted",
+            "ReservationType": "capacity-block",
+            "CreateDate": time.time(),
+            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+        }
+        self.bought.append(made)
+        return {**made, "State": "payment-pending"}
+
+    def shown(self) -> list[dict[str, Any]]:
+        now_s = time.time()
+        return [
+            {**each, "State": self._state(each, now_s)}
+            for each in self.bought
+            if each["CreateDate"] + self.shown_after_s <= now_s
+        ]
+
+    def _state(self, block: Mapping[str, Any], now_s: float) -> str:
+        if said := self.states.get(block["CapacityReservationId"]):
+            return said
+        if now_s >= _at(block["EndDate"]):
+            return "expired"
+        return "active" if now_s >= _at(block["StartDate"]) else "scheduled"
+
+    def score(self, types: tuple[str, ...], count: str, region: str) -> list[dict[str, Any]]:
+        if len(self.asked | {(*types, count)}) > self.questions:
+            said = "You have exceeded your maximum allowed Spot placement configurations."
+            raise EC2ClientError("MaxConfigLimitExceeded", said)
+        self.asked.add((*types, count))
+        low = 1 if len(types) < 3 else self.scores.get(types, 5)
+        return [{"Region": region, "Score": low}]
+
+
+def install_blocks(model: LocalBlocks) -> None:
+    """EC2's answers; for every server and mock of this process."""
+    responder: Any = EC2Response
+
+    def describe_capacity_block_offerings(self: Any) -> ActionResult:
+        return ActionResult({"CapacityBlockOfferings": model.offered(self._get_params())})
+
+    def describe_capacity_reservations(self: Any) -> ActionResult:
+        return ActionResult({"CapacityReservations": model.shown()})
+
+    def purchase_capacity_block(self: Any) -> ActionResult:
+        asked = self._get_params()
+        tags = {
+            tag["Key"]: tag["Value"]
+            for each in asked.get("TagSpecifications", [])
+            for tag in each["Tags"]
+        }
+        if asked.get("DryRun"):
+            raise EC2ClientError("DryRunOperation", "Request would have succeeded.")
+        sold = model.sell(asked["CapacityBlockOfferingId"], tags, asked["InstancePlatform"])
+        return ActionResult({"CapacityReservation": sold})
+
+    def get_spot_placement_scores(self: Any) -> ActionResult:
+        asked = self._get_params()
+        types, (region,) = tuple(asked["InstanceTypes"]), asked["RegionNames"]
+        found = model.score(types, str(asked["TargetCapacity"]), region)
+        return ActionResult({"SpotPlacementScores": found})
+
+    answers: tuple[Callable[[Any], ActionResult], ...] = (
+        describe_capacity_block_offerings,
+        describe_capacity_reservations,
+        purchase_capacity_block,
+        get_spot_placement_scores,
+    )
+    for each in answers:
+        setattr(responder, each.__name__, each)
+
+
+def _at(moment: Any) -> float:
+    """Epoch seconds of what stands in an offer or in a request."""
+    if isinstance(moment, datetime):
+        return moment.timestamp()
+    if isinstance(moment, str):
+        return datetime.fromisoformat(moment).timestamp()
+    return float(moment)

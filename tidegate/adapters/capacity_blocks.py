@@ -1,0 +1,131 @@
+"""Capacity Blocks for ML: what EC2 offers, what the account has, and the purchase of one.
+
+PurchaseCapacityBlock takes no ClientToken and no DryRun that would hold an offer: a repeat may buy
+a second block. So the client that buys asks once, and who has no answer looks by tag first.
+Source: EC2 API reference, DescribeCapacityBlockOfferings, PurchaseCapacityBlock; EC2 user guide,
+"Capacity Blocks for ML".
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from tidegate.adapters.aws_errors import aws_call, is_offer_gone, is_unsold, message_of, tolerating
+from tidegate.core.model.capacity import OFFER_TAG, Block, BlockOffer, BlockState, Gone
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import CLUSTER_TAG, Market
+from tidegate.core.model.frozen import frozen
+
+# What our nodes are launched as: an image of another platform is refused in a block.
+LINUX = "Linux/UNIX"
+BLOCK_TYPE = "capacity-block"
+
+
+@frozen
+class CapacityBlocks:
+    """Those of one region, for one cluster. `buyer`: a client that asks once and never again."""
+
+    client: Any
+    buyer: Any
+    cluster: str
+
+    def offers(
+        self, instance_type: str, count: int, days: int, from_s: float
+    ) -> tuple[BlockOffer, ...] | Gone:
+        """What EC2 offers now, the first to begin first; Gone: not of this type or so many.
+
+        What cannot be launched into is left out: dedicated hardware, UltraServers, and blocks of
+        several segments. Errors: Throttled, NotAuthorized.
+        """
+        asked: dict[str, Any] = {
+            "InstanceType": instance_type,
+            "InstanceCount": count,
+            "CapacityDurationHours": days * 24,
+            "StartDateRange": datetime.fromtimestamp(from_s, UTC),
+        }
+        with aws_call():
+            answer = tolerating(lambda: list(self._offered(asked)), is_unsold)
+        if isinstance(answer, ClientError):
+            return Gone(message_of(answer))
+        found = [each for each in map(_offer, answer) if each is not None]
+        return tuple(sorted(found, key=lambda each: (each.starts_at_s, each.fee, each.offer_id)))
+
+    def _offered(self, asked: Mapping[str, Any]) -> Iterator[Any]:
+        pages = self.client.get_paginator("describe_capacity_block_offerings").paginate(**asked)
+        for page in pages:
+            yield from page["CapacityBlockOfferings"]
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Every block that the account has here; `offer_id` of those that this cluster bought.
+
+        EC2 has no filter by tag for them. Errors: Throttled, NotAuthorized.
+        """
+        pages = self.client.get_paginator("describe_capacity_reservations").paginate()
+        with aws_call():
+            return tuple(
+                _block(each, self.cluster)
+                for page in pages
+                for each in page["CapacityReservations"]
+                if each.get("ReservationType") == BLOCK_TYPE
+            )
+
+    def buy(self, offer: BlockOffer) -> Block | Gone:
+        """Pay for it. It cannot be given back.
+
+        Errors: NotAuthorized, Permanent: nothing was bought; Throttled: it may have been.
+        """
+        tags = {CLUSTER_TAG: self.cluster, OFFER_TAG: offer.offer_id}
+        with aws_call():
+            answer = tolerating(
+                lambda: self.buyer.purchase_capacity_block(
+                    CapacityBlockOfferingId=offer.offer_id,
+                    InstancePlatform=LINUX,
+                    TagSpecifications=[
+                        {
+                            "ResourceType": "capacity-reservation",
+                            "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+                        }
+                    ],
+                ),
+                is_offer_gone,
+            )
+        if isinstance(answer, ClientError):
+            return Gone(message_of(answer))
+        return _block(answer["CapacityReservation"], self.cluster)
+
+
+def _offer(said: Mapping[str, Any]) -> BlockOffer | None:
+    is_split = len(said.get("CapacityBlockOfferingSegments", ())) > 1
+    if is_split or said.get("UltraserverType") or said.get("Tenancy", "default") != "default":
+        return None
+    return BlockOffer(
+        offer_id=said["CapacityBlockOfferingId"],
+        instance_type=said["InstanceType"],
+        zone=said["AvailabilityZone"],
+        count=said["InstanceCount"],
+        starts_at_s=said["StartDate"].timestamp(),
+        ends_at_s=said["EndDate"].timestamp(),
+        fee=float(said["UpfrontFee"]),
+        currency=said["CurrencyCode"],
+    )
+
+
+def _block(said: Mapping[str, Any], cluster: str) -> Block:
+    tags = {tag["Key"]: tag["Value"] for tag in said.get("Tags", ())}
+    ends_at = said.get("EndDate")
+    state = said["State"]
+    return Block(
+        Reservation(
+            id=said["CapacityReservationId"],
+            instance_type=said["InstanceType"],
+            zone=said["AvailabilityZone"],
+            count=said["TotalInstanceCount"],
+            market=Market.CAPACITY_BLOCK,
+            starts_at_s=said["StartDate"].timestamp(),
+            ends_at_s=ends_at.timestamp() if ends_at else None,
+        ),
+        BlockState(state) if state in set(BlockState) else BlockState.OTHER,
+        tags.get(OFFER_TAG, "") if tags.get(CLUSTER_TAG) == cluster else "",
+    )

@@ -1,0 +1,118 @@
+"""Capacity that EC2 sells in advance: offers of Capacity Blocks, and blocks that were bought."""
+
+from enum import StrEnum
+
+from tidegate.core.model.cluster import Reservation
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.frozen import frozen
+
+# On a block that was bought for a cluster: as what it was offered.
+OFFER_TAG = "tidegate:offer"
+
+# Source: EC2 API reference, DescribeCapacityBlockOfferings: whole days up to 14, then weeks up to
+# 182 days; at most 64 instances in a block.
+SINGLE_DAYS_MAX, WEEK_DAYS, DAYS_MAX = 14, 7, 182
+BLOCK_INSTANCES_MAX = 64
+
+
+@frozen
+class BlockOffer:
+    """A Capacity Block as EC2 offers it. `fee`: all of its price, paid when it is bought."""
+
+    offer_id: str
+    instance_type: str
+    zone: str
+    count: int
+    starts_at_s: float
+    ends_at_s: float
+    fee: float
+    currency: str
+
+    @property
+    def usd(self) -> float | None:
+        """None: it is paid in another currency."""
+        return self.fee if self.currency == "USD" else None
+
+    @property
+    def hours(self) -> float:
+        return (self.ends_at_s - self.starts_at_s) / 3600.0
+
+    def reservation(self, reservation_id: str) -> Reservation:
+        """What it is once it was bought."""
+        return Reservation(
+            reservation_id,
+            self.instance_type,
+            self.zone,
+            self.count,
+            Market.CAPACITY_BLOCK,
+            self.starts_at_s,
+            self.ends_at_s,
+        )
+
+
+class BlockState(StrEnum):
+    """EC2's words for the life of a block, as far as they differ for us.
+
+    Source: EC2 API reference, CapacityReservation, `state`.
+    """
+
+    PAYMENT_PENDING = "payment-pending"
+    PAYMENT_FAILED = "payment-failed"
+    SCHEDULED = "scheduled"
+    DELAYED = "delayed"
+    ACTIVE = "active"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    OTHER = "other"
+
+    @property
+    def is_lost(self) -> bool:
+        """It gives no instance, now or later, although it may not have ended."""
+        return self in _LOST
+
+
+_LOST = frozenset(
+    {
+        BlockState.PAYMENT_FAILED,
+        BlockState.CANCELLED,
+        BlockState.FAILED,
+        BlockState.UNSUPPORTED,
+    }
+)
+
+
+@frozen
+class Block:
+    """A block that the account has. `offer_id`: as what it was bought for a cluster, "": not so."""
+
+    reservation: Reservation
+    state: BlockState
+    offer_id: str = ""
+
+
+@frozen
+class Gone:
+    """An offer that EC2 sells no more, in its words."""
+
+    said: str
+
+
+@frozen
+class Score:
+    """How likely a request for spot instances is to be filled, from 1 to 10; None: not known.
+
+    `why`: why it is not known. Source: EC2 API reference, GetSpotPlacementScores.
+    """
+
+    value: int | None
+    why: str = ""
+
+
+def days_sold(least_days: float) -> int:
+    """The shortest duration that EC2 sells and that is no shorter; the longest one for more."""
+    whole = max(-(-least_days // 1), 1)
+    if whole > SINGLE_DAYS_MAX:
+        whole = -(-whole // WEEK_DAYS) * WEEK_DAYS
+    return int(min(whole, DAYS_MAX))
