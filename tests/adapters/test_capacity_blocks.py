@@ -4,11 +4,11 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
 from local.blocks import LocalBlocks
+from local.clients import client_at
 from local.cloud import LocalCloud
 from local.trouble import Fault, Trouble
 from tidegate.adapters.capacity_blocks import CapacityBlocks
@@ -164,10 +164,7 @@ def test_the_client_that_buys_asks_once() -> None:
 
 
 def buyer(cloud: LocalCloud) -> Any:
-    where = {"endpoint_url": cloud.endpoint_url, "region_name": "us-east-1"}
-    keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-    make: Any = boto3.Session().client
-    return make("ec2", config=client_config(BUYING), **where, **keys)
+    return client_at(cloud.endpoint_url, "ec2", "local", config=client_config(BUYING))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class CapacityBlocks:
             answer = tolerating(lambda: list(self._offered(asked)), is_unsold)
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
-        found = [each for each in map(_offer, answer) if each is not None]
+        found = [made for each in answer if (made := _offer(each, days)) is not None]
         return tuple(sorted(found, key=lambda each: (each.starts_at_s, each.fee, each.offer_id)))
 
     def _offered(self, asked: Mapping[str, Any]) -> Iterator[Any]:
@@ -96,7 +96,7 @@ class CapacityBlocks:
         return _block(answer["CapacityReservation"], self.cluster)
 
 
-def _offer(said: Mapping[str, Any]) -> BlockOffer | None:
+def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
     is_split = len(said.get("CapacityBlockOfferingSegments", ())) > 1
     if is_split or said.get("UltraserverType") or said.get("Tenancy", "default") != "default":
         return None
@@ -109,6 +109,7 @@ def _offer(said: Mapping[str, Any]) -> BlockOffer | None:
         ends_at_s=said["EndDate"].timestamp(),
         fee=float(said["UpfrontFee"]),
         currency=said["CurrencyCode"],
+        asked_days=days,
     )
 
 

@@ -17,7 +17,10 @@ BLOCK_INSTANCES_MAX = 64
 
 @frozen
 class BlockOffer:
-    """A Capacity Block as EC2 offers it. `fee`: all of its price, paid when it is bought."""
+    """A Capacity Block as EC2 offers it. `fee`: all of its price, paid when it is bought.
+
+    `asked_days`: the duration that was asked for; EC2 offers what ends at its hour of the day.
+    """
 
     offer_id: str
     instance_type: str
@@ -27,6 +30,7 @@ class BlockOffer:
     ends_at_s: float
     fee: float
     currency: str
+    asked_days: int = 0
 
     @property
     def usd(self) -> float | None:

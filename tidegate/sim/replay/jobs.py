@@ -1,6 +1,7 @@
 """Jobs of a history as Slurm and the planner see them."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 from random import Random
 
 from tidegate.core.model.cluster import Cluster
@@ -28,27 +29,10 @@ def run_of(
     if limit_s is None:
         chance = Random(f"{seed} {job.job_id}")
         limit_s = max(job.duration_s, 1.0) * chance.lognormvariate(0.0, error_sigma)
-    partition = job.partition
-    if cluster.partition(partition) is None:
-        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
-        partition = default.name
-    shape = Shape(
-        gpus=job.gpus,
-        gpu_type=job.gpu_type,
-        cpus=job.cpus,
-        memory_mib=job.memory_mib,
-        is_exclusive=job.nodes > 1,
-    )
-    pending = Job(
+    shown = job.queued or _told(job, cluster)
+    pending = replace(
+        shown,
         job_id=str(place + 1),  # as Slurm does, it counts them as they come
-        state="PENDING",
-        partitions=(partition,),
-        nodes=job.nodes,
-        shape=shape,
-        user=job.user,
-        account=job.account,
-        constraint=job.constraint,
-        reason="Resources",
         priority=4_000_000_000 - place,
         time_limit_s=limit_s,
     )
@@ -60,4 +44,30 @@ def run_of(
         kind=kinds.setdefault(asked(pending), len(kinds)),
         left_s=job.duration_s,
         ready_s=job.submit_s + EPOCH_S,
+    )
+
+
+def _told(job: TraceJob, cluster: Cluster) -> Job:
+    """As Slurm would show what the history tells of it."""
+    partition = job.partition
+    if cluster.partition(partition) is None:
+        default = next((p for p in cluster.partitions if p.is_default), cluster.partitions[0])
+        partition = default.name
+    shape = Shape(
+        gpus=job.gpus,
+        gpu_type=job.gpu_type,
+        cpus=job.cpus,
+        memory_mib=job.memory_mib,
+        is_exclusive=job.nodes > 1,
+    )
+    return Job(
+        job_id=job.job_id,
+        state="PENDING",
+        partitions=(partition,),
+        nodes=job.nodes,
+        shape=shape,
+        user=job.user,
+        account=job.account,
+        constraint=job.constraint,
+        reason="Resources",
     )

@@ -26,6 +26,7 @@ FILES = (PRICES, HISTORY, HAZARDS, ADVISOR, CAPACITY)
 # Spot Advisor's classes: the part of a month's instances that were interrupted, from 0 to 4:
 # under 5 %, to 10, 15 and 20 %, and more. The middle of each, and 25 % for the last.
 ADVISOR_SHARES = (0.025, 0.075, 0.125, 0.175, 0.25)
+ADVISOR_CLASSES = ("under 5 %", "5-10 %", "10-15 %", "15-20 %", "over 20 %")
 MONTH_H = 730.0
 DAY_S = 86400.0
 
@@ -196,12 +197,15 @@ def _history(cluster: Cluster, text: str, starts_at_s: float | None) -> dict[Off
 
 def _advised(cluster: Cluster, region: str, text: str) -> dict[Offering, float]:
     """Interruptions per node-hour as Spot Advisor has them for the region."""
-    if not text:
-        return {}
-    regions = _parsed(ADVISOR, text, _Advisor).spot_advisor
-    types = regions.get(region, {}).get("Linux", {})
+    types = advised(region, text) if text else {}
     return {
-        offering: ADVISOR_SHARES[types[offering.instance_type].r] / MONTH_H
+        offering: ADVISOR_SHARES[types[offering.instance_type]] / MONTH_H
         for offering in _sold(cluster, Market.SPOT)
         if offering.instance_type in types
     }
+
+
+def advised(region: str, text: str) -> dict[str, int]:
+    """Spot Advisor's class of each instance type of the region. Errors: BadMarket."""
+    regions = _parsed(ADVISOR, text, _Advisor).spot_advisor
+    return {name: each.r for name, each in regions.get(region, {}).get("Linux", {}).items()}

@@ -18,7 +18,7 @@ class Run:
     `limit_s`: what Slurm and the planner take for its time limit. `left_s`: the work that is
     still to be done; `ready_s`: since when it waits; `place`: its place in the queue; `kind`: a
     number that jobs of equal needs share; `starts`: counts its starts, so that an end that was
-    due for an earlier one is known.
+    due for an earlier one is known; `first_on`: what it started on first.
     """
 
     job: TraceJob
@@ -35,6 +35,7 @@ class Run:
     machines: tuple["Machine", ...] = ()
     running: Job | None = None
     reason: str = ""
+    first_on: Offering | None = None
 
     @property
     def is_running(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job
 
 # What a CSV file must have; `user`, `account`, `time_limit_s`, `cpus`, `memory_mib` (each per
 # node), `gpu_type` and `constraint` may be there.
@@ -39,6 +40,7 @@ class TraceJob:
 
     `gpus_total`: what it asked for in all, at most `gpus` times `nodes`.
     `time_limit_s` None: the history does not say. `submit_s` counts from the history's start.
+    `queued`: as Slurm shows it, where it is no history but waits or runs now.
     """
 
     job_id: str
@@ -55,6 +57,7 @@ class TraceJob:
     user: str = "user"
     account: str = ""
     constraint: str = ""
+    queued: Job | None = None
 
 
 @frozen

@@ -10,6 +10,7 @@ from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
+from tidegate.core.offers.reservations import BLOCK_NOTICE_S, block_drains_at_s
 from tidegate.sim.replay.jobs import asked, run_of
 from tidegate.sim.replay.possible import never_runs
 from tidegate.sim.replay.slurm import Queue
@@ -49,7 +50,8 @@ class Setting:
 
     `error_sigma`: of time limits that the history lacks, the standard deviation of their
     logarithm around the real duration. `prices`: what EC2 bills where that changes. `capacity`:
-    the most nodes of an offering that EC2 has.
+    the most nodes of an offering that EC2 has. `patience_s`: for how long from its start on
+    nothing that waits is given up. `heartbeat_s`: between looks while jobs wait.
     """
 
     boot_s: float | None = None
@@ -57,6 +59,8 @@ class Setting:
     seed: int = 0
     prices: Mapping[Offering, Steps] = field(default_factory=dict)
     capacity: Mapping[Offering, Steps] = field(default_factory=dict)
+    patience_s: float = 0.0
+    heartbeat_s: float = HEARTBEAT_S
 
 
 @frozen
@@ -122,6 +126,7 @@ class World:
         for run in self.due:
             self.at(run.ready_s, lambda run=run: self._submit(run))  # type: ignore[misc]
         self._plan_interruptions()
+        self._plan_reservations()
         self._look(EPOCH_S)
         while not self.is_over or self.machines:
             next_s = min(self._events[0][0] if self._events else float("inf"), self._look_s)
@@ -149,6 +154,8 @@ class World:
         """Nothing runs, nothing more comes, and nobody bought for a day, or all was in vain."""
         if self.running or not self.queue.waiting or self._num_submitted < len(self.due):
             return False
+        if next_s <= EPOCH_S + self.setting.patience_s:
+            return False
         if next_s - max(self._last_ran_s, self.due[-1].ready_s) > STALLED_S:
             return True
         return not any(not m.is_up for m in self.machines.values()) and (
@@ -170,7 +177,7 @@ class World:
         if next_s is not None:
             self._look(max(next_s, self.now_s + 1.0))
         if self.queue.waiting:
-            self._look(self.now_s + HEARTBEAT_S)
+            self._look(self.now_s + self.setting.heartbeat_s)
 
     def _schedule(self) -> None:
         self._is_changed = False
@@ -189,7 +196,7 @@ class World:
     def _start(self, run: Run, machines: tuple[Machine, ...]) -> None:
         run.started_s, run.machines, run.starts = self.now_s, machines, run.starts + 1
         if run.first_started_s < 0:
-            run.first_started_s = self.now_s
+            run.first_started_s, run.first_on = self.now_s, machines[0].offering
         run.running = replace(
             run.pending,
             state="RUNNING",
@@ -289,6 +296,7 @@ class World:
             )
             self.machines[machine.name] = machine
             self.at(machine.joins_s, lambda machine=machine: self._join(machine))  # type: ignore[misc]
+            self._plan_end(machine)
             bought.append(machine)
         self.num_launches += len(bought)
         if bought:
@@ -345,6 +353,18 @@ class World:
         self._is_changed = True
 
     # -- interruptions -------------------------------------------------------------------
+
+    def _plan_reservations(self) -> None:
+        """What has begun is used at once."""
+        for each in self.cluster.reservations:
+            if each.starts_at_s > EPOCH_S:
+                self.at(each.starts_at_s, lambda at_s=each.starts_at_s: self._look(at_s + LOOK_S))  # type: ignore[misc]
+
+    def _plan_end(self, machine: Machine) -> None:
+        """EC2 takes back the nodes of a capacity block before its end."""
+        drains_at_s = block_drains_at_s(self.cluster, machine.offering, self.now_s)
+        if drains_at_s is not None:
+            self.at(drains_at_s + BLOCK_NOTICE_S, lambda: self._reclaim(machine))
 
     def _plan_interruptions(self) -> None:
         for pool in self.cluster.pools:
