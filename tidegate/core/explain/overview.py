@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from tidegate.core.explain.block_ends import block_ends
 from tidegate.core.explain.lost import Gpus, doubtful_checks, gpus, lost_nodes
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdicts
@@ -293,6 +294,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     yield from needed(snapshot)
     yield from sick_reservations(snapshot)
     yield from _partitions_down(snapshot)
+    yield from (each.sentence(snapshot.now_s) for each in block_ends(snapshot))
     if snapshot.digest is not None:
         yield from doubtful_checks(snapshot)
         yield from (each.sentence for each in lost_nodes(snapshot))
