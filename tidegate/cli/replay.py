@@ -157,7 +157,7 @@ def _asked(
     try:
         texts = _market_files(market)
         clusters = [load_cluster(path) for path in files]
-        trace = _read(history, is_lenient=is_lenient)
+        trace = read_history(history, is_lenient=is_lenient)
         markets = [conditions(c.cluster, c.region, texts, trace.starts_at_s) for c in clusters]
         return _Asked(trace, markets, [Gate(text) for text in gates])
     except (BadConfig, BadTrace, BadMarket, BadGate) as error:
@@ -212,7 +212,7 @@ def _market_files(folder: Path | None) -> dict[str, str]:
     return found
 
 
-def _read(path: Path, *, is_lenient: bool) -> "Trace":
+def read_history(path: Path, *, is_lenient: bool = False) -> "Trace":
     """The history, with what was left out told on stderr. Errors: BadConfig, BadTrace."""
     import gzip
     import zlib

@@ -1,0 +1,1 @@
+"""`tidegate capacity`: capacity that can be had, what it would do, and its purchase."""

@@ -1,0 +1,213 @@
+"""Buys an offer that a person approves, and writes the block into the cluster file.
+
+The order keeps a block from being bought twice or lost: what would be refused is refused before
+anything is paid; a note beside the cluster file says that a purchase has begun; the block's id is
+told before the file is touched; and who comes again looks for the block before buying.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from tidegate.adapters.capacity_blocks import CapacityBlocks
+from tidegate.cli.capacity.advise import Wanted
+from tidegate.core.explain.capacity import price, title
+from tidegate.core.model.capacity import BlockOffer, Gone
+from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.ec2 import Market
+from tidegate.core.model.errors import BadConfig, Permanent, Transient
+from tidegate.wire.added_reservation import lines, with_reservation
+from tidegate.wire.config import load_cluster, parse_cluster
+from tidegate.wire.finite import parse_json
+from tidegate.wire.yaml_file import read_text
+
+# EC2 shows what was bought within seconds; "Eventual consistency" names no bound.
+SHOWN_WITHIN_S = 600.0
+# Stands for a block that does not exist yet.
+NOT_YET = "cr-00000000000000000"
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """One offer for one cluster file. `at_most`: what it may cost, in its currency; None: as told.
+
+    `approve`: asks the person who pays, `tell`: says something at once.
+    """
+
+    offer_id: str
+    file: Path
+    blocks: CapacityBlocks
+    wanted: Wanted
+    at_most: float | None
+    now_s: float
+    approve: Callable[[str], bool]
+    tell: Callable[[str], None]
+
+    def make(self) -> None:
+        """Errors: BadConfig, Throttled, NotAuthorized; the sentence says what was bought."""
+        bought = self._known()
+        if bought is None:
+            offer = self._offer()
+            self._would_be_right(offer)
+            if not self.approve(f"buy {title(offer)}; it cannot be given back"):
+                raise BadConfig("nothing was bought")
+            bought = self._buy(offer)
+        self._write(bought)
+
+    def _known(self) -> Reservation | None:
+        """What an earlier purchase of this offer gave; None: there was none."""
+        self._no_other_purchase()
+        note = self._note()
+        if isinstance(note.get("bought"), dict):
+            reservation = _noted(note["bought"], self._note_file)
+            self.tell(f"{reservation.id} was bought before: nothing is bought now")
+            return reservation
+        found = [each for each in self.blocks.blocks() if each.offer_id == self.offer_id]
+        alive = [each for each in found if not each.state.is_lost]
+        if alive:
+            self.tell(f"{alive[0].reservation.id} was bought before: nothing is bought now")
+            return alive[0].reservation
+        began_s = note.get("at_s")
+        if isinstance(began_s, float) and self.now_s - began_s < SHOWN_WITHIN_S:
+            left_s = SHOWN_WITHIN_S - (self.now_s - began_s)
+            raise BadConfig(
+                f"a purchase of {self.offer_id} got no answer, and EC2 does not show the block yet;"
+                f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
+            )
+        return None
+
+    def _no_other_purchase(self) -> None:
+        other = self._note().get("offer")
+        if other not in (None, self.offer_id):
+            raise BadConfig(
+                f"a purchase of {other} is not finished ({self._note_file}): first finish it with"
+                f" tidegate capacity --buy {other}"
+            )
+
+    def _offer(self) -> BlockOffer:
+        """As EC2 offers it now. Errors: BadConfig, it is gone, or its price is another."""
+        asked = self.wanted
+        if not (asked.instance_type and asked.nodes and asked.days):
+            raise BadConfig(
+                f"EC2 is asked for {self.offer_id} again before it is bought: say --type, --nodes"
+                " and --days as the line of the offer has them"
+            )
+        answer = self.blocks.offers(asked.instance_type, asked.nodes, asked.days, self.now_s)
+        offers = () if isinstance(answer, Gone) else answer
+        for each in offers:
+            if each.offer_id == self.offer_id:
+                return self._affordable(each)
+        others = "".join(f"\n  {each.offer_id}: {title(each)}" for each in offers)
+        now = f"it offers now:{others}" if others else "it offers nothing of that kind now"
+        raise BadConfig(f"EC2 offers {self.offer_id} no more, and nothing was bought; {now}")
+
+    def _affordable(self, offer: BlockOffer) -> BlockOffer:
+        if self.at_most is not None and offer.fee > self.at_most:
+            raise BadConfig(
+                f"{self.offer_id} costs {price(offer)} now, more than {self.at_most:,.2f}:"
+                " nothing was bought"
+            )
+        return offer
+
+    def _would_be_right(self, offer: BlockOffer) -> None:
+        """Errors: BadConfig, the file would be refused with the block in it."""
+        reservation = offer.reservation(NOT_YET)
+        made = with_reservation(read_text(self.file), reservation, self._pools(reservation))
+        if made is None:
+            self.tell(f"{self.file} cannot be edited safely: its lines will be told instead")
+            return
+        try:
+            parse_cluster(made, str(self.file))
+        except BadConfig as error:
+            raise BadConfig(f"with the block {error}\nnothing was bought") from error
+
+    def _buy(self, offer: BlockOffer) -> Reservation:
+        self._take_note({"offer": offer.offer_id, "at_s": self.now_s})
+        try:
+            bought = self.blocks.buy(offer)
+        except Transient as error:
+            again = f"tidegate capacity --buy {offer.offer_id}"
+            raise BadConfig(
+                f"{error}\nEC2 may have sold the block or not; it is looked for before anything is"
+                f" bought again: {again}"
+            ) from error
+        except Permanent:
+            self._note_file.unlink()
+            raise
+        if isinstance(bought, Gone):
+            self._note_file.unlink()
+            raise BadConfig(
+                f"EC2 sold {offer.offer_id} to somebody else, nothing was bought: {bought.said}"
+            )
+        self.tell(f"bought {bought.reservation.id}: {title(offer)}; EC2 says {bought.state}")
+        self._take_note({"offer": offer.offer_id, "bought": asdict(bought.reservation)})
+        return bought.reservation
+
+    def _write(self, of: Reservation) -> None:
+        file = load_cluster(self.file)
+        pools = self._pools(of)
+        if of.id in {each.id for each in file.cluster.reservations}:
+            self.tell(f"{self.file} names {of.id} already")
+        elif (made := with_reservation(read_text(self.file), of, pools)) is None:
+            self.tell("\n".join((f"add this to {self.file}:", *lines(of, pools))))
+        else:
+            parse_cluster(made, str(self.file))
+            _replace(self.file, made)
+            self.tell(f"{self.file}: {of.id} stands in reservations now")
+        self._note_file.unlink(missing_ok=True)
+        self.tell(f"its nodes can be launched after: npx cdk deploy tidegate-{file.cluster.name}")
+
+    def _pools(self, of: Reservation) -> list[str]:
+        return pools_for(load_cluster(self.file).cluster, of)
+
+    @property
+    def _note_file(self) -> Path:
+        return self.file.with_name(f"{self.file.name}.purchase")
+
+    def _note(self) -> dict[str, object]:
+        """Of a purchase that is not finished. Errors: BadConfig, nobody knows what it says."""
+        try:
+            found = parse_json(self._note_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise BadConfig(f"{self._note_file}: cannot be read: {error}") from error
+        return found if isinstance(found, dict) else {}
+
+    def _take_note(self, note: dict[str, object]) -> None:
+        _replace(self._note_file, json.dumps(note))
+
+
+def _noted(said: object, note: Path) -> Reservation:
+    """The block of a purchase that was made. Errors: BadConfig, the note was changed."""
+    try:
+        return TypeAdapter(Reservation).validate_python(said)
+    except ValidationError as error:
+        raise BadConfig(f"{note}: no block is to be read from it") from error
+
+
+def pools_for(cluster: Cluster, of: Reservation) -> list[str]:
+    """The pools that will launch into it."""
+    return [
+        pool.name
+        for pool in cluster.pools
+        if of.zone in pool.zones
+        and any(each.name == of.instance_type for each in pool.instance_types)
+        and of.market is Market.CAPACITY_BLOCK
+    ]
+
+
+def _replace(path: Path, text: str) -> None:
+    """All of the file or nothing of it, also when the machine stops in between."""
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8", newline="") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    if path.exists():
+        beside.chmod(path.stat().st_mode & 0o777)
+    beside.replace(path)
