@@ -10,6 +10,7 @@ from constructs import Construct
 
 from cdk.functions import Functions
 from cdk.queues import Queues
+from tidegate.core.model.ec2 import Market
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.metrics import NAMESPACE, SERVICE
 
@@ -56,6 +57,8 @@ class Alarms(Construct):
         self._failing_functions(functions)
         self._looks()
         self._capacity()
+        if any(each.market is Market.CAPACITY_BLOCK for each in file.cluster.reservations):
+            self._blocks()
 
     def _let_cloudwatch_publish(self) -> None:
         stack = Stack.of(self)
@@ -169,6 +172,14 @@ class Alarms(Construct):
             "80 % of a budget are spent; at 100 % nothing more is launched for it",
             self._of_cluster("BudgetUsed", "Maximum", FIVE_MINUTES),
             above=79.9,
+        )
+
+    def _blocks(self) -> None:
+        """A stack without one does not pay for an alarm about it."""
+        self._alarm(
+            "BlockEnds",
+            "a capacity block ends within a day, and there is work that needs it",
+            self._of_cluster("BlockEnds", "Minimum", FIVE_MINUTES),
         )
 
     def watch_head(self, instance_id: str) -> None:

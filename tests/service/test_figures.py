@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.core.test_block_ends import running, seen
 from tests.make import (
     NOW_S,
     USD_PER_HOUR,
@@ -87,6 +88,14 @@ def of(snapshot: Snapshot, outcome: Outcome | None = None) -> dict[str, float]:
 
 def test_an_idle_cluster_has_no_figures_but_those_of_every_look() -> None:
     assert of(snapshot()).keys() == ALWAYS
+
+
+def test_a_block_s_last_day_with_work_is_a_figure_and_any_other_day_is_none() -> None:
+    last_day = seen(10, running(None))
+
+    assert of(last_day)["BlockEnds"] == 1
+    assert "BlockEnds" not in of(seen(30, running(None)))
+    assert "BlockEnds" not in of(replace(last_day, digest=None))
 
 
 def fleet(**more: object) -> Snapshot:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from statistics import median
 
+from tidegate.core.explain.block_ends import block_ends
 from tidegate.core.explain.lost import gpus, lost_nodes
 from tidegate.core.explain.overview import limit_used
 from tidegate.core.fleet.judge import BOOT_FAILURES
@@ -90,6 +91,8 @@ def _seen(known: Round) -> Iterator[tuple[str, float]]:
     found = gpus(snapshot)
     if lost := len(lost_nodes(snapshot)):
         yield "LostNodes", float(lost)
+    if ends := len(list(block_ends(snapshot))):
+        yield "BlockEnds", float(ends)
     if stopped := sum(len(each.stopped_checks) for each in snapshot.pool_history):
         yield "StoppedChecks", float(stopped)
     if found.configured:

@@ -19,13 +19,16 @@ MINIMAL = ALWAYS | {
     *("GpuUse", "LimitUsed", "BudgetUsed"),
 }
 
+# What has a value in a block's last day alone, where a cluster has one: 0.01 USD each time.
+OF_BLOCKS = frozenset({"BlockEnds"})
+
 SECONDS = frozenset({"DigestAge", "BootTime", "LongestWait", "MedianWait", "OldestWait"})
 PERCENT = frozenset({"GpuUse", "LimitUsed", "BudgetUsed"})
 NO_UNIT = frozenset({"UsdPerHour", "LostGpuHours"})
 
 
 def is_metric(name: str, chosen: Metrics) -> bool:
-    return chosen is Metrics.FULL or name in MINIMAL
+    return chosen is Metrics.FULL or name in MINIMAL | OF_BLOCKS
 
 
 def unit_of(name: str) -> str:
