@@ -207,3 +207,10 @@ def test_what_waiting_does_not_cure_is_known_by_its_code(code: str, needs: Cure)
     assert cure(code) is needs
     if needs not in (Cure.QUOTA, Cure.SPOT_ROLE) and isinstance(raised, Permanent):
         assert raised.cure is needs, "the whole call may be refused by it too"
+
+
+def test_a_block_that_has_not_begun_is_tried_again() -> None:
+    """As what EC2 has none of: no alarm rings, and the next try comes in minutes."""
+    code = "InvalidCapacityReservationState.PendingActivation"
+
+    assert refusal_kind(code) is RefusalKind.CAPACITY

@@ -13,7 +13,7 @@ from local.cloud import LocalCloud
 from local.trouble import Fault, Trouble
 from tidegate.adapters.capacity_blocks import CapacityBlocks
 from tidegate.adapters.clients import BUYING, client_config
-from tidegate.core.model.capacity import Block, BlockOffer, BlockState, Gone, days_sold
+from tidegate.core.model.capacity import BlockOffer, BlockState, Gone, Holding, days_sold
 from tidegate.core.model.errors import NotAuthorized, Throttled
 
 TYPE, ZONE = "p5en.48xlarge", "us-east-1a"
@@ -116,10 +116,10 @@ def test_a_bought_block_is_found_again_by_its_offer(blocks: CapacityBlocks) -> N
     (offer,) = offers(blocks)
     bought = blocks.buy(offer)
 
-    assert isinstance(bought, Block)
+    assert isinstance(bought, Holding)
     assert (bought.state, bought.offer_id) == (BlockState.PAYMENT_PENDING, "cb-1")
     assert bought.reservation == offer.reservation(bought.reservation.id)
-    (again,) = blocks.blocks()
+    (again,) = blocks.holdings()
     assert (again.reservation, again.offer_id) == (bought.reservation, "cb-1")
     assert again.state is BlockState.SCHEDULED
 
@@ -128,7 +128,7 @@ def test_another_cluster_s_block_is_not_ours(cloud: LocalCloud, blocks: Capacity
     client = cloud.client("ec2")
     CapacityBlocks(client, client, "other").buy(offers(blocks)[0])
 
-    assert [each.offer_id for each in blocks.blocks()] == [""]
+    assert [each.offer_id for each in blocks.holdings()] == [""]
 
 
 def test_what_is_sold_meanwhile_is_gone_and_nothing_is_bought(
@@ -175,10 +175,10 @@ def test_the_states_of_a_block(
     blocks: CapacityBlocks, local: LocalBlocks, said_state: str, is_lost: bool
 ) -> None:
     bought = blocks.buy(offers(blocks)[0])
-    assert isinstance(bought, Block)
+    assert isinstance(bought, Holding)
     local.states[bought.reservation.id] = said_state
 
-    (found,) = blocks.blocks()
+    (found,) = blocks.holdings()
 
     assert found.state.is_lost == is_lost
 

@@ -37,6 +37,9 @@ def test_a_block_and_placement_groups_reach_template_functions_and_rights(tmp_pa
     rights = json.dumps(stack.all("AWS::IAM::Role"))
     assert "placement-group/*" in rights
     assert "capacity-reservation/*" in rights
+    # Buying one is a person's, with `tidegate capacity`.
+    assert "PurchaseCapacityBlock" not in rights
+    assert '"ec2:*"' not in rights
 
 
 def test_what_is_asked_of_a_reservation_ec2_cannot_sell_on_demand(tmp_path):

@@ -321,12 +321,32 @@ def test_a_block_that_ec2_does_not_deliver_needs_a_look(person: Person) -> None:
     (name,) = reservations(person)
     gives_none, is_late = "it gives no node", "nodes come when it is active"
 
+    assert ask(person, *ASKED).exit_code == 0  # it begins tomorrow, and is scheduled
+
     for state, told in (("payment-failed", gives_none), ("delayed", is_late)):
         person.town.cloud.blocks.states[name] = state
         result = ask(person, *ASKED)
         assert result.exit_code == 3
         assert f"EC2 says that {name} is {state}" in result.output
         assert told in result.output
+
+    person.town.cloud.blocks.bought.clear()
+    assert f"EC2 shows no {name} here: it gives no node" in ask(person, *ASKED).output
+
+
+def test_an_open_reservation_that_is_cancelled_needs_a_look(person: Person) -> None:
+    """Its nodes run on: who pays for them on demand should know."""
+    assert buy(person).exit_code == 0
+    (block,) = person.town.cloud.blocks.bought
+    block["ReservationType"] = "default"
+    text = person.town.file.read_text()
+    person.town.file.write_text(text.replace("capacity-block", "reserved"))
+    person.town.cloud.blocks.states[block["CapacityReservationId"]] = "cancelled"
+
+    result = ask(person, *ASKED)
+
+    assert result.exit_code == 3
+    assert "is cancelled: its nodes run on and are billed on demand" in result.output
 
 
 def test_what_cannot_be_meant_is_refused(person: Person) -> None:

@@ -24,12 +24,14 @@ from tidegate.core.model.errors import NotAuthorized, Permanent, RequestMismatch
 
 # EC2 has none of it there now. `Unsupported` is what it says of a type that a zone never
 # had, `SpotMaxPriceTooLow` of a spot price above on-demand: another offering may still come.
+# A Capacity Block that begins late is `PendingActivation` until it does.
 CAPACITY = frozenset(
     {
         "InsufficientCapacity",
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "InvalidCapacityReservationState.PendingActivation",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
         "UnfulfillableCapacity",

@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tidegate.adapters.aws_errors import aws_call, is_offer_gone, is_unsold, message_of, tolerating
-from tidegate.core.model.capacity import OFFER_TAG, Block, BlockOffer, BlockState, Gone
+from tidegate.core.model.capacity import OFFER_TAG, BlockOffer, BlockState, Gone, Holding
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.core.model.frozen import frozen
@@ -57,21 +57,20 @@ class CapacityBlocks:
         for page in pages:
             yield from page["CapacityBlockOfferings"]
 
-    def blocks(self) -> tuple[Block, ...]:
-        """Every block that the account has here; `offer_id` of those that this cluster bought.
+    def holdings(self) -> tuple[Holding, ...]:
+        """All blocks and reservations that the account has here or that are shared with it.
 
         EC2 has no filter by tag for them. Errors: Throttled, NotAuthorized.
         """
         pages = self.client.get_paginator("describe_capacity_reservations").paginate()
         with aws_call():
             return tuple(
-                _block(each, self.cluster)
+                _holding(each, self.cluster)
                 for page in pages
                 for each in page["CapacityReservations"]
-                if each.get("ReservationType") == BLOCK_TYPE
             )
 
-    def buy(self, offer: BlockOffer) -> Block | Gone:
+    def buy(self, offer: BlockOffer) -> Holding | Gone:
         """Pay for it. It cannot be given back.
 
         Errors: NotAuthorized, Permanent: nothing was bought; Throttled: it may have been.
@@ -93,7 +92,7 @@ class CapacityBlocks:
             )
         if isinstance(answer, ClientError):
             return Gone(message_of(answer))
-        return _block(answer["CapacityReservation"], self.cluster)
+        return _holding(answer["CapacityReservation"], self.cluster)
 
 
 def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
@@ -113,18 +112,19 @@ def _offer(said: Mapping[str, Any], days: int) -> BlockOffer | None:
     )
 
 
-def _block(said: Mapping[str, Any], cluster: str) -> Block:
+def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
     tags = {tag["Key"]: tag["Value"] for tag in said.get("Tags", ())}
-    ends_at = said.get("EndDate")
+    ends_at, is_block = said.get("EndDate"), said.get("ReservationType") == BLOCK_TYPE
     state = said["State"]
-    return Block(
+    return Holding(
         Reservation(
             id=said["CapacityReservationId"],
             instance_type=said["InstanceType"],
             zone=said["AvailabilityZone"],
             count=said["TotalInstanceCount"],
-            market=Market.CAPACITY_BLOCK,
-            starts_at_s=said["StartDate"].timestamp(),
+            market=Market.CAPACITY_BLOCK if is_block else Market.RESERVED,
+            # One that began at once has no date for it.
+            starts_at_s=(said.get("StartDate") or said["CreateDate"]).timestamp(),
             ends_at_s=ends_at.timestamp() if ends_at else None,
         ),
         BlockState(state) if state in set(BlockState) else BlockState.OTHER,

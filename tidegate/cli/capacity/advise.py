@@ -10,14 +10,15 @@ from tidegate.adapters.prices import AwsPrices
 from tidegate.cli.capacity.market import Questions, Usable, market_of, usable, with_hazards
 from tidegate.core.model.capacity import (
     BLOCK_INSTANCES_MAX,
-    Block,
     BlockOffer,
     BlockState,
     Gone,
+    Holding,
     days_sold,
 )
 from tidegate.core.model.capacity_advice import Advice, TypeMarket
-from tidegate.core.model.cluster import Cluster
+from tidegate.core.model.cluster import Cluster, Reservation
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.errors import BadConfig, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
@@ -168,42 +169,41 @@ def _offers(
 
 def _own_blocks(
     snapshot: Snapshot, blocks: CapacityBlocks, unknown: list[str]
-) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+) -> tuple[tuple[Holding, ...], tuple[str, ...]]:
     """What was bought and is not in the file; what the file names and EC2 does not deliver."""
     try:
-        found = blocks.blocks()
+        found = blocks.holdings()
     except TidegateError as error:
         unknown.append(f"the blocks that the account has: {error}")
         return (), ()
-    named = {each.id for each in snapshot.cluster.reservations}
-    over = (BlockState.EXPIRED,)
+    named = {each.id: each for each in snapshot.cluster.reservations}
     unlisted = tuple(
         each
         for each in found
         if each.offer_id and each.reservation.id not in named
-        if not each.state.is_lost and each.state not in over
+        if not each.state.is_lost and each.state is not BlockState.EXPIRED
     )
-    ours = [each for each in found if each.reservation.id in named]
-    return unlisted, tuple(
-        _trouble(each, snapshot.now_s) for each in ours if _is_bad(each, snapshot)
-    )
+    known = {each.reservation.id: each for each in found}
+    troubles = (_trouble(each, known.get(each.id), snapshot.now_s) for each in named.values())
+    return unlisted, tuple(filter(None, troubles))
 
 
-def _is_bad(block: Block, snapshot: Snapshot) -> bool:
-    has_begun = block.reservation.starts_at_s <= snapshot.now_s
-    is_late = has_begun and block.state not in (BlockState.ACTIVE, BlockState.EXPIRED)
-    return block.state.is_lost or block.state is BlockState.DELAYED or is_late
-
-
-def _trouble(block: Block, now_s: float) -> str:
-    name, state = block.reservation.id, block.state
-    if state.is_lost:
+def _trouble(named: Reservation, holding: Holding | None, now_s: float) -> str:
+    """What is wrong with a reservation of the file, and what becomes of it; "": nothing."""
+    if named.ends_at_s is not None and named.ends_at_s <= now_s:
+        return ""
+    name, remove = named.id, "take it out of reservations and deploy"
+    if holding is None:
+        return f"EC2 shows no {name} here: it gives no node; {remove}, or mend its id"
+    if holding.state.is_lost or holding.state is BlockState.EXPIRED:
+        nodes = "its nodes run on and are billed on demand"
+        if named.market is Market.CAPACITY_BLOCK:
+            nodes = "it gives no node, and jobs on those that EC2 ends are requeued"
+        return f"EC2 says that {name} is {holding.state}: {nodes}; {remove}"
+    late_s = now_s - named.starts_at_s
+    if holding.state is BlockState.DELAYED or (late_s >= 0 and not holding.state.gives_nodes):
         return (
-            f"EC2 says that {name} is {state}: it gives no node; take it out of reservations and"
-            " deploy, jobs on its nodes run on until EC2 ends them"
+            f"EC2 says that {name} is {holding.state}, {max(late_s, 0.0) / 60:.0f} min after its"
+            " beginning: it is tried again by itself, nodes come when it is active"
         )
-    late_s = max(now_s - block.reservation.starts_at_s, 0.0)
-    return (
-        f"EC2 says that {name} is {state}, {late_s / 60:.0f} min after its beginning: it is tried"
-        " again by itself, nodes come when it is active"
-    )
+    return ""

@@ -66,7 +66,7 @@ class Purchase:
             reservation = _noted(note["bought"], self._note_file)
             self.tell(f"{reservation.id} was bought before: nothing is bought now")
             return reservation
-        found = [each for each in self.blocks.blocks() if each.offer_id == self.offer_id]
+        found = [each for each in self.blocks.holdings() if each.offer_id == self.offer_id]
         alive = [each for each in found if not each.state.is_lost]
         if alive:
             self.tell(f"{alive[0].reservation.id} was bought before: nothing is bought now")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from tidegate.core.model.capacity import Block, BlockOffer, Score
+from tidegate.core.model.capacity import BlockOffer, Holding, Score
 from tidegate.core.model.capacity_advice import Advice, Offered, Sooner, TypeMarket
 from tidegate.core.model.durations import span
 
@@ -83,7 +83,7 @@ def purchase(offer: BlockOffer, file: str) -> str:
     return f"tidegate capacity {asked} {buys} --cluster {file}"
 
 
-def unlisted(block: Block, file: str) -> str:
+def unlisted(block: Holding, file: str) -> str:
     """A block that is paid for and that nobody uses."""
     of = block.reservation
     what = f"{of.count} x {of.instance_type} in {of.zone} from {day(of.starts_at_s)}"

@@ -76,6 +76,10 @@ class BlockState(StrEnum):
         """It gives no instance, now or later, although it may not have ended."""
         return self in _LOST
 
+    @property
+    def gives_nodes(self) -> bool:
+        return self in (BlockState.ACTIVE, BlockState.OTHER)
+
 
 _LOST = frozenset(
     {
@@ -88,8 +92,11 @@ _LOST = frozenset(
 
 
 @frozen
-class Block:
-    """A block that the account has. `offer_id`: as what it was bought for a cluster, "": not so."""
+class Holding:
+    """A block or a reservation that the account has.
+
+    `offer_id`: as what a block was bought for this cluster, "": it was not.
+    """
 
     reservation: Reservation
     state: BlockState

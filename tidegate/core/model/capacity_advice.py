@@ -1,6 +1,6 @@
 """What an offer of capacity would do for a cluster's own queue, and what is known of its market."""
 
-from tidegate.core.model.capacity import Block, BlockOffer, Score
+from tidegate.core.model.capacity import BlockOffer, Holding, Score
 from tidegate.core.model.frozen import frozen
 
 
@@ -74,6 +74,6 @@ class Advice:
     left_out: tuple[tuple[str, int], ...]
     markets: tuple[TypeMarket, ...]
     offers: tuple[Offered, ...]
-    unlisted: tuple[Block, ...]
+    unlisted: tuple[Holding, ...]
     troubles: tuple[str, ...]
     unknown: tuple[str, ...]
