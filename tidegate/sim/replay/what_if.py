@@ -18,8 +18,11 @@ from tidegate.sim.replay.tidegate_policy import Tidegate
 from tidegate.sim.replay.trace import TraceJob
 from tidegate.sim.replay.world import Setting, World
 
-# Between looks while jobs wait: for an answer in days as exact as it has to be.
-HEARTBEAT_S = 900.0
+# Between looks while jobs wait and nothing happens. What happens (a job comes or ends, a node
+# joins or idles, a block begins) is looked at anyway; what is refused for good is asked for seldom.
+HEARTBEAT_S = 6 * 3600.0
+# The same where EC2 sells again at some time: an answer in days is exact enough by the hour.
+ASKING_S = 3600.0
 # Starts that differ by less are the same: a boot may have been caught by another look.
 SAME_S = 120.0
 
@@ -98,7 +101,7 @@ class WhatIf:
                 error_sigma=0.0,
                 capacity=capacity if is_refusing else {},
                 patience_s=max(patience_s, self.refused_s or 0.0),
-                heartbeat_s=HEARTBEAT_S,
+                heartbeat_s=HEARTBEAT_S if self.refused_s is None else ASKING_S,
             ),
             Tidegate(),
         )
