@@ -72,6 +72,13 @@ def test_what_only_the_block_serves_is_counted(is_refused: bool, told: list[int]
     assert [each.waiting for each in found] == told
 
 
+def test_what_another_pool_is_refused_is_sold_to_this_one() -> None:
+    found = seen(10, job(1, time_limit_s=HOUR_S))
+    others = tuple(replace(each, pool="a10g") for each in found.resting)
+
+    assert not list(block_ends(replace(found, resting=others)))
+
+
 def test_what_does_not_fit_on_its_nodes_does_not_wait_for_it() -> None:
     assert not list(block_ends(seen(10, job(1, gpus=4, time_limit_s=HOUR_S))))
 

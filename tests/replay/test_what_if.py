@@ -189,3 +189,21 @@ def test_what_one_pool_is_refused_is_not_what_ec2_has_none_of() -> None:
     seen = snapshot(resting=[rest(SPOT, "t4"), replace(rest(SPOT), until_s=NOW_S - 1)])
 
     assert refused_now(seen) == {}
+
+
+def test_a_block_that_begins_in_a_week_is_waited_for() -> None:
+    seen = snapshot(waiting(1), of=spot_only(), resting=[rest(SPOT)])
+
+    (found,) = told(seen, offer(starts_s=7 * DAY_S))
+
+    assert found.jobs == ("1",)
+
+
+def test_ec2_ends_what_still_runs_in_a_block() -> None:
+    """Slurm starts a long job on a node that a short one has left: its work is no use of it."""
+    jobs = [job(1, time_limit_s=HOUR_S), job(2, time_limit_s=30 * HOUR_S)]
+    seen = snapshot(jobs, of=spot_only(), resting=[rest(SPOT)])
+
+    (found,) = told(seen)
+
+    assert found.idle_share > 1 - 24 / 48
