@@ -355,15 +355,11 @@ class Slurm(Protocol):
         ...
 
     def down(self, names: Sequence[str], reason: str) -> None:
-        """Set nodes DOWN: what runs there is requeued, or ended where it may not be, at once;
-        unknown names are no error.
-        """
+        """Set nodes DOWN: what runs there is requeued at once, or ended; as `drain` otherwise."""
         ...
 
     def delete(self, names: Sequence[str]) -> dict[str, str]:
-        """Delete idle drained nodes; name -> error text where Slurm refused, gone ones count as
-        deleted.
-        """
+        """Delete idle drained nodes; name -> error text where Slurm refused; gone ones are none."""
         ...
 
     def requeue(self, job_ids: Sequence[str]) -> dict[str, str]:
@@ -392,6 +388,10 @@ class Slurm(Protocol):
 
     def constrain(self, job_ids: Sequence[str], constraint: str) -> dict[str, str]:
         """Give pending jobs this constraint instead of theirs; returns job id -> error text."""
+        ...
+
+    def check(self, name: str, nodes: Sequence[str]) -> str:
+        """Submit the site's check on these nodes, once for each name; "" or why it is not taken."""
         ...
 
     def poke(self, names: Sequence[str]) -> None:

@@ -32,4 +32,6 @@ def directory_packages(os: str) -> str:
 
 # Program, package.
 HEAD = (("slurmctld", "slurmctld"),)
+# What lets the agent run the one program of root's that submits a site's check.
+SITE_CHECK = (("sudo", "sudo"),)
 ACCOUNTING = (("slurmdbd", "slurmdbd"), ("mariadbd", "mariadb-server"))

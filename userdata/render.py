@@ -22,11 +22,13 @@ from userdata.packages import (
     NODE_PROGRAMS,
     PACKAGES,
     PROGRAMS,
+    SITE_CHECK,
     directory_packages,
     node_packages,
 )
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
+from userdata.site_check import check_files
 from userdata.slurm_conf import slurm_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
 from userdata.stages import BAKED_STAGES, HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
@@ -145,8 +147,7 @@ def _node_software(values: NodeValues) -> dict[str, str]:
     return found | ({"EXPORTERS": "yes"} if values.has_exporters else {})
 
 
-# What slurmctld runs at every submission.
-SUBMIT = "job_submit.lua"
+SUBMIT = "job_submit.lua"  # what slurmctld runs at every submission
 
 
 def head_bundle(values: HeadValues) -> Bundle:
@@ -163,6 +164,7 @@ def head_bundle(values: HeadValues) -> Bundle:
         "agent_paths.sh": read("head/agent_paths.sh"),
         **_directory_files(values.directory, values.shared),
         **monitoring_files(values.monitoring),
+        **check_files(values.check),
         **({SUBMIT: read(f"head/{SUBMIT}")} if values.slurm.has_estimate else {}),
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
@@ -170,11 +172,11 @@ def head_bundle(values: HeadValues) -> Bundle:
 
 
 def _head_settings(values: HeadValues) -> dict[str, str]:
-    added = (
-        *HEAD,
-        *(ACCOUNTING if values.slurm.accounting else ()),
+    added = [*HEAD, *(ACCOUNTING if values.slurm.accounting else ())]
+    added += [
         *(PACKAGES_OF_HEAD if values.monitoring else ()),
-    )
+        *(SITE_CHECK if values.check else ()),
+    ]
     return {
         "ROLE": "head",
         "HEAD_NAME": values.slurm.head_name,

@@ -75,6 +75,7 @@ HEAD_STAGES = (
     "head/slurmctld",
     "head/agent_code",
     "head/agent",
+    "head/site_check",
     "head/login",
     "head/prometheus",
     "head/on_head_configured",

@@ -30,6 +30,7 @@ from userdata.patterns import (
     check_positive,
 )
 from userdata.repository import Repository
+from userdata.site_check import SiteCheckValues
 from userdata.slurm_values import NodeShape, SlurmConfValues
 
 # Source of the events that machines put about their boot; lib.sh writes it.
@@ -258,6 +259,7 @@ class HeadValues:
     `agent_user`: see userdata/head/agent.sh for why this is `slurm`. `data_volume`: the id of
     the EBS volume that is mounted at `data_dir`, "" for none. `export_to`: addresses (CIDR) that
     get a folder of it by NFS, "" for nobody. `monitoring`: its Prometheus, None for none.
+    `check`: of new templates by the site itself, None for none.
     """
 
     slurm: SlurmConfValues
@@ -277,6 +279,7 @@ class HeadValues:
     directory: Directory | None = None
     on_head_configured: tuple[Hook, ...] = ()
     monitoring: Monitoring | None = None
+    check: SiteCheckValues | None = None
 
     def __post_init__(self) -> None:
         check("containers", self.containers, CONTAINERS)

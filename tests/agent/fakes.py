@@ -103,6 +103,10 @@ class FakeSlurm:
     def comment(self, job_id: str, text: str) -> None:
         self.calls.append(("comment", job_id, text))
 
+    def check(self, name: str, nodes: Sequence[str]) -> str:
+        self.calls.append(("check", name, *nodes))
+        return self.refuses.get(name, "")
+
     def poke(self, names: Sequence[str]) -> None:
         self.calls.append(("poke", *names))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.site_check import check_name
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.wire.orders import decode_order, encode_order
 
@@ -31,7 +32,10 @@ JOB_IDS = ("7", "7_3")
 @pytest.mark.parametrize("kind", OrderKind)
 def test_an_order_survives_the_way(kind: OrderKind) -> None:
     names = JOB_IDS if kind in ABOUT_JOBS else RELEASE.names
-    order = replace(RELEASE, kind=kind, names=names, on_nodes=RELEASE.names)
+    text = (
+        check_name("t4", "new-2", 1_800_000_000.0, 1) if kind is OrderKind.CHECK else RELEASE.text
+    )
+    order = replace(RELEASE, kind=kind, names=names, on_nodes=RELEASE.names, text=text)
 
     assert decode_order(encode_order(order)) == order
 
@@ -87,3 +91,9 @@ def test_an_order_outside_the_vocabulary_is_a_bad_event(change: dict[str, Any]) 
 def test_any_body_is_an_order_or_a_bad_event(body: bytes | str) -> None:
     with suppress(BadEvent):
         decode_order(body)
+
+
+def test_a_check_has_a_name_that_a_shell_takes() -> None:
+    for text in ("", "tidegate:check:t4:x:1-1; reboot", "mine"):
+        with pytest.raises(BadEvent, match="is no name of a check"):
+            decode_order(encode_order(replace(RELEASE, kind=OrderKind.CHECK, text=text)))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from threading import Lock
 
 from tidegate.adapters import slurm_ended, slurm_queue, slurm_reserved, slurm_text
+from tidegate.adapters.slurm_checks import SUBMIT, Checks
 from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
@@ -95,8 +96,10 @@ def _without_account(job: Job) -> Job:
 class SlurmCli:
     """The head's Slurm. Safe to use from several threads: it only remembers what stays true."""
 
-    def __init__(self, run: Runner) -> None:
+    def __init__(self, run: Runner, submit_check: Sequence[str] = SUBMIT) -> None:
         self._run = run
+        self._submit_check = submit_check
+        self._checks = Checks()
         self._version = ""
         self._memory_per_cpu: dict[str, bool] = {}
         self._scripts = Scripts(self._read_script)
@@ -137,6 +140,7 @@ class SlurmCli:
             reservations=self._reservations(nodes),
             static_nodes=_static(nodes, known, jobs),
             ended=slurm_ended.parse(self._ask(slurm_ended.COMMAND), self._unfold) if nodes else (),
+            checks=self._checks.jobs(self._ask),
         )
 
     def drain(self, names: Sequence[str], reason: str) -> None:
@@ -256,6 +260,13 @@ class SlurmCli:
                 # Of a single job scontrol does not name the one that it refused.
                 refused |= _job_errors(done) or dict.fromkeys(chunk, done.complaint)
         return refused
+
+    def check(self, name: str, nodes: Sequence[str]) -> str:
+        done = self._run([*self._submit_check, name, ",".join(nodes)], UPDATE_TIMEOUT_S)
+        if done.code:
+            _raise_if_unanswered(done)
+        self._checks.note(name, done.complaint if done.code else "")
+        return done.complaint if done.code else ""
 
     def _nodes(self) -> tuple[Node, ...]:
         return self._all_nodes()[0]

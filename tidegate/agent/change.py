@@ -32,6 +32,7 @@ def fingerprint(reading: Reading) -> Fingerprint:
         tuple(cap for cap in reading.associations if not cap.tres.startswith(MINUTES)),
         reading.reservations,
         reading.static_nodes,
+        reading.checks,
     )
 
 

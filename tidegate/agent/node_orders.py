@@ -97,6 +97,17 @@ def weigh(order: Order, slurm: Slurm) -> Carried:
     return Carried(())
 
 
+def check(order: Order, slurm: Slurm) -> Carried:
+    """Submit the site's check, on all of the order's nodes or not at all."""
+    asked = asked_nodes((order,), slurm.read())
+    if asked.settled:
+        return Carried(asked.settled)
+    refused = slurm.check(order.text, order.names)
+    outcome = OrderOutcome.FAILED if refused else OrderOutcome.DONE
+    detail = f"Not taken: {refused.rstrip('.')}." if refused else "It waits or runs there."
+    return Carried(tuple(result(order, name, outcome, detail) for name in order.names))
+
+
 @dataclass(slots=True)
 class Lasting:
     """Drains that hold until their time is over, whatever happens to the node meanwhile.

@@ -15,7 +15,7 @@ from tidegate.adapters.slurm_cli import JOBS_AT_ONCE
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
 from tidegate.agent.job_orders import Signalled, comment, constrain, hold_back, requeue, signal
-from tidegate.agent.node_orders import drain, undrain, weigh
+from tidegate.agent.node_orders import check, drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.frozen import frozen
@@ -85,6 +85,8 @@ class Worker:
                 return delete(batch, self.slurm, self.sleep, self.pace, now_s)
             case OrderKind.CONSTRAIN:
                 return constrain(first, self.slurm)
+            case OrderKind.CHECK:
+                return check(first, self.slurm)
             case OrderKind.COMMENT:
                 return comment(first, self.slurm)
             case _:

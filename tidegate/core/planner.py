@@ -39,7 +39,7 @@ from tidegate.core.passes.nodes import (
 from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.resume import keep_beside_silent, requeue_failed
 from tidegate.core.passes.retire import release_outdated, retire
-from tidegate.core.passes.rollout import launches, leave_given_up
+from tidegate.core.passes.rollout import check_new, launches, leave_given_up
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
@@ -63,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     bury,
     reopen,
     leave_given_up,
+    check_new,
     retire,
     want_spares,
     serve_queue,

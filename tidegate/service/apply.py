@@ -138,8 +138,9 @@ class Applier:
         self._note(send.order for send in sends if not send.is_budgeted)
 
     def _note(self, orders: Iterable[Order], besides: Collection[str] = ()) -> None:
-        # A hint must not take the place of a release that is on its way.
-        about = [o for o in orders if o.kind not in ABOUT_JOBS and o.kind is not OrderKind.WEIGHT]
+        # What changes no node must not take the place of a release that is on its way.
+        hints = {*ABOUT_JOBS, OrderKind.WEIGHT, OrderKind.CHECK}
+        about = [order for order in orders if order.kind not in hints]
         noted = {name: _pending(o) for o in about for name in o.names if name not in besides}
         if noted:
             self.ledger.set_orders(noted)

@@ -8,6 +8,7 @@ from tidegate.core.model.budgets import DEFAULT_BUDGETS, Budget, Disruption, Dis
 from tidegate.core.model.calendar import OnRunningJobs
 from tidegate.core.model.cluster import Cluster, Limits, Partition, Pool, Rebalance, Timings
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
+from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.slurm import Association
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw_jobs import (
@@ -20,6 +21,7 @@ from tidegate.sim.draw_jobs import (
     with_equal_gangs,
 )
 from tidegate.sim.draw_money import with_budget, with_open_prices, with_waiting
+from tidegate.sim.draw_people import holders, operators, reservers, suspenders
 from tidegate.sim.options import (
     DRAINED_BY_SLURM,
     FAULTS,
@@ -97,10 +99,10 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         licences=chance.randint(1, 2),
         arrivals=with_time_limits(prepaid, arrivals, cluster),
         operator=(
-            *_operator(stream(seed, "operator"), safety_s),
-            *_suspender(stream(seed, "suspend"), safety_s),
-            *_reserver(stream(seed, "reserve"), safety_s),
-            *_holder(stream(seed, "hold"), safety_s),
+            *operators(stream(seed, "operator"), safety_s),
+            *suspenders(stream(seed, "suspend"), safety_s),
+            *reservers(stream(seed, "reserve"), safety_s),
+            *holders(stream(seed, "hold"), safety_s),
         ),
         faults=frozenset(),
         rates=Rates(),
@@ -245,48 +247,6 @@ def _associations(chance: Random) -> tuple[Association, ...]:
     )
 
 
-def _suspender(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """Now and then somebody suspends a running job for a while."""
-    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0)
-    return (Happening("suspend", at_s, for_s),) if chance.random() < 0.08 else ()
-
-
-def _reserver(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """Now and then a node is reserved for somebody, or somebody does not want it."""
-    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(60.0, 500.0)
-    what = chance.choice(("own", "own later", "MAINT", "MAINT later", "later", "MAINT ALL_NODES"))
-    luck = chance.random()
-    if luck < 0.05:
-        return (Happening("exclude", at_s, for_s),)
-    return (Happening("reserve", at_s, for_s, what),) if luck < 0.15 else ()
-
-
-def _holder(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """In some worlds a person holds a node to look into it."""
-    at_s, for_s = chance.uniform(60.0, safety_s), chance.uniform(30.0, 600.0)
-    what = chance.choice(("", "", "let go", "resume"))
-    return (Happening("hold", at_s, for_s, what),) if chance.random() < 0.12 else ()
-
-
-def _operator(chance: Random, safety_s: float) -> tuple[Happening, ...]:
-    """Now and then a person drains a node for a while, sometimes just as an order is on its way
-    to it, wants a job on one node and no other, or the cluster stopped or kept up.
-    """
-    drain = Happening("drain", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
-    pin = Happening("pin", chance.uniform(60.0, safety_s), chance.uniform(30.0, 400.0))
-    meddle = Happening("meddle", 0.0, chance.uniform(30.0, 400.0))
-    luck = chance.random()
-    overrides = ("stop", "stop", "stop wait", "stop requeue", "stop stop", "keep-up")
-    override = Happening(
-        "override",
-        chance.uniform(30.0, safety_s),
-        chance.uniform(60.0, 700.0),
-        chance.choice(overrides),
-    )
-    kinds = {(0.0, 0.15): drain, (0.15, 0.25): pin, (0.25, 0.35): meddle, (0.35, 0.47): override}
-    return tuple(each for (low, high), each in kinds.items() if low <= luck < high)
-
-
 # -- faults ----------------------------------------------------------------------------------
 
 
@@ -294,6 +254,12 @@ HAPPENINGS = (
     *("subnet", "spot", "hints", "death", "slurm", "head", "clock", "lag", "strangers", "sick"),
     "gpu",
 )
+
+
+def _checked(calm: WorldOptions) -> Cluster:
+    """With a check of the site's own, which a slow image alone does not pass."""
+    nodes = stream(calm.seed, "check").choice((1, 2))
+    return replace(calm.cluster, check=SiteCheck("ci", nodes, 300.0, 900.0))
 
 
 def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
@@ -304,10 +270,11 @@ def _with_faults(calm: WorldOptions, faults: frozenset[str]) -> WorldOptions:
     quota, deploys_at_s = stream(seed, "quota"), calm.deploys_at_s
     if "image" in faults and deploys_at_s is None:
         deploys_at_s = stream(seed, "image").uniform(0.2, 0.6) * until_s
-    cluster = calm.cluster
+    cluster = _checked(calm) if "image" in faults else calm.cluster
+    cluster = with_open_prices(cluster, ON_DEMAND_USD) if "prices" in faults else cluster
     return replace(
         calm,
-        cluster=with_open_prices(cluster, ON_DEMAND_USD) if "prices" in faults else cluster,
+        cluster=cluster,
         deploys_at_s=deploys_at_s,
         faults=faults,
         rates=_rates(seed, faults),

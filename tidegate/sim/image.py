@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tidegate.core.model.ec2 import Instance
+from tidegate.core.model.site_check import is_check_name
 from tidegate.sim.chaos import DEAD_MAN_S, HEALTH_GATE_S, NEVER_S, Chaos
 from tidegate.sim.draw import stream
 from tidegate.sim.slurm_parts import SimJob, SimNode
@@ -11,6 +12,7 @@ from tidegate.sim.slurm_parts import SimJob, SimNode
 DEPLOYED, MENDED = "two-2", "three-3"
 
 DOES_NOT_BOOT, HAS_NO_GPU, FAILS_JOBS = "does not boot", "has no GPU", "fails jobs"
+IS_SLOW = "is slow"  # no job fails, and the site's check does
 FAILS_AFTER_S = 2.0
 
 
@@ -18,7 +20,7 @@ def bad_image(chaos: Chaos) -> str:
     """What is wrong with what this story deploys; "": nothing."""
     if "image" not in chaos.options.faults:
         return ""
-    kinds = (DOES_NOT_BOOT, HAS_NO_GPU, FAILS_JOBS)
+    kinds = (DOES_NOT_BOOT, HAS_NO_GPU, FAILS_JOBS, IS_SLOW)
     return stream(chaos.options.seed, "image kind").choice(kinds)
 
 
@@ -49,7 +51,8 @@ def spoil_image(chaos: Chaos) -> None:
         return replace(found, gpus=0, memory_mib=node.memory_mib // 2)
 
     def started(job: SimJob) -> None:
-        if kind == FAILS_JOBS and any(map(is_bad, job.node_names)):
+        fails = kind == FAILS_JOBS or (kind == IS_SLOW and is_check_name(job.submit.name))
+        if fails and any(map(is_bad, job.node_names)):
             chaos.note("image")
             run = job.starts
             world.at(world.clock.now_s() + FAILS_AFTER_S, lambda: _fail(chaos, job, run))

@@ -41,7 +41,7 @@ FAULTS = {
     "sick": "a health check errs, or Slurm drains a node where an epilog or a task failed",
     "gpu": "a GPU fails on a node of a job of several nodes, maybe of the same one again and again",
     "places": "GPUs fail: of what is bought first nearly all, of other nodes some",
-    "image": "what is deployed makes nodes that do not boot, have no GPU, or fail every job",
+    "image": "what is deployed makes nodes that do not boot, have no GPU, fail all jobs, are slow",
     "prices": "the market's prices move; who is asked for them errs, fails or is silent",
 }
 

@@ -12,6 +12,7 @@ from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Association, NodeReservation, Reading, SetBy
 from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
+from tidegate.sim.slurm_checks import SimChecks, submit_of
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
 from tidegate.sim.slurm_rows import reading
 from tidegate.sim.slurm_table import NEVER_S, Table
@@ -43,6 +44,7 @@ class SimSlurm:
     _number: int = 0
     _read: tuple[int, Reading] | None = None
     _ended: list[EndedJob] = field(default_factory=list)
+    _checks: SimChecks = field(default_factory=SimChecks)
 
     def __post_init__(self) -> None:
         self.table = Table(
@@ -187,11 +189,12 @@ class SimSlurm:
         self.table.changed()
 
     def next_due_s(self) -> float:
-        return self.table.next_due_s() if self.is_up else NEVER_S
+        return min(self.table.next_due_s(), self._checks.next_due_s()) if self.is_up else NEVER_S
 
     def step(self) -> None:
         """Let everything happen that is due by now."""
         if self.is_up:
+            self._checks.step(self.clock.now_s(), self.table.end)
             self.table.step()
 
     # -- ports.Slurm -----------------------------------------------------------------------
@@ -201,7 +204,8 @@ class SimSlurm:
         if self._read is None or self._read[0] != self.table.changes:
             kept_s = self.table.head_clock.now_s() - MIN_JOB_AGE_S
             self._ended = [each for each in self._ended if each.ended_at_s > kept_s]
-            found = replace(reading(self.table), ended=tuple(self._ended))
+            ended, checks = tuple(self._ended), tuple(self._checks.told())
+            found = replace(reading(self.table), ended=ended, checks=checks)
             self._read = (self.table.changes, found)
         return self._read[1]
 
@@ -348,6 +352,12 @@ class SimSlurm:
                     job.submit = replace(job.submit, constraint=constraint)
                     self.table.changed()
         return refused
+
+    def check(self, name: str, nodes: Sequence[str]) -> str:
+        asked = submit_of(self.cluster.check, name, tuple(nodes))
+        with self._command("check", nodes):
+            self.table.changed()
+            return self._checks.submit(asked, self.submit, self.jobs)
 
     def poke(self, names: Sequence[str]) -> None:
         self._must_be_up("poke")

@@ -19,7 +19,8 @@ class Submit:
     `licences`: how many of the cluster's licences it holds while it runs (-L).
     `signal`: its script's `--signal`; `begin_after_s`: --begin=now+SECONDS; `beside`: the other
     components of a heterogeneous job (`:`). `ends_in_s`: how long a run that is requeued takes to
-    end: TERM, KillWait and the epilog. `excluded`: -x; `reservation`: --reservation.
+    end: TERM, KillWait and the epilog. `excluded`: -x; `reservation`: --reservation; `name`: -J.
+    `deadline_in_s`: it has to begin by then, else it goes.
     """
 
     user: str
@@ -45,6 +46,8 @@ class Submit:
     ends_in_s: float = 2.0
     excluded: tuple[str, ...] = ()
     reservation: str = ""
+    name: str = ""
+    deadline_in_s: float = float("inf")
 
 
 @dataclass(slots=True)

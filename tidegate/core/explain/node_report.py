@@ -20,6 +20,7 @@ from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.departures import Outdated
 from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
+from tidegate.core.passes.rollout import waits_for_check
 from tidegate.core.passes.work import Work
 from tidegate.core.planner import considered
 
@@ -169,7 +170,8 @@ def _why_still(work: Work, each: Outdated) -> str:
     roll, found = how_far(work, each), rollout_of(work.snapshot, pool)
     is_rolled = each.reason is DisruptionReason.DRIFTED and roll is not Roll.PROVEN
     if found and is_rolled and not (held and roll is Roll.SHARED):
-        goes = "is paused" if found.is_paused else goes_on(found, work.snapshot.now_s)
+        ours = [j.member for j in work.fleet.judged if j.member.pool == pool]
+        goes = "is paused" if found.is_paused else goes_on(found, pool, ours, work.snapshot)
         return f"roll-out of template {found.template.digest}: {goes}"
     if roll is Roll.STOPPED:
         return f"new nodes of pool {pool} are no good: nothing is replaced"
@@ -187,6 +189,8 @@ def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:
         return "a pending job is about to take it"
     if above <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
         return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
+    if waits_for_check(work, each.member):
+        return "the site's check of its template is to run there"
     pool_type = pool.name, each.member.offering.instance_type
     spares = work.spares.get(pool_type)
     if spares and spares.kept:

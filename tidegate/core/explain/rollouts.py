@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tidegate.core.fleet.members import Member, members
-from tidegate.core.fleet.rollout import goes_on, is_made_from, remedy
+from tidegate.core.fleet.rollout import goes_on, is_made_from, remedy, why_paused
 from tidegate.core.fleet.templates import chosen, rollout_of
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.rollout import SHARE_PERCENT, Rollout, RolloutCode, Step
@@ -70,17 +70,17 @@ def _on_its_way(pool: str, rollout: Rollout, ours: list[Member], snapshot: Snaps
         most=most,
         jobs=rollout.jobs.ended,
         failed_jobs=rollout.jobs.failed,
-        sentence=_sentence(pool, rollout, snapshot.now_s),
+        sentence=_sentence(pool, rollout, ours, snapshot),
     )
 
 
-def _sentence(pool: str, rollout: Rollout, now_s: float) -> str:
+def _sentence(pool: str, rollout: Rollout, ours: list[Member], snapshot: Snapshot) -> str:
     if rollout.given_up:
         return f"given up: {rollout.said}; {remedy(pool, rollout)}"
     if rollout.is_paused:
-        return f"paused by {rollout.by}; {remedy(pool, rollout)}"
+        return f"paused by {rollout.by}{why_paused(rollout)}; {remedy(pool, rollout)}"
     step = "its first nodes" if rollout.step is Step.CANARY else f"{SHARE_PERCENT} % of the nodes"
-    return f"{step}: {goes_on(rollout, now_s)}"
+    return f"{step}: {goes_on(rollout, pool, ours, snapshot)}"
 
 
 def _is_alive(member: Member) -> bool:

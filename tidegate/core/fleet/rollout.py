@@ -12,6 +12,14 @@ from tidegate.core.fleet.drains import Hand, hand
 from tidegate.core.fleet.holds import is_held
 from tidegate.core.fleet.judge import Judged
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.site_check import (
+    check_of,
+    checked,
+    fit_nodes,
+    job_name,
+    lacks_check,
+    waits_for,
+)
 from tidegate.core.model.drain_reason import DrainCode, code_of, sentence_of
 from tidegate.core.model.durations import span
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure, Offering, Template
@@ -19,6 +27,7 @@ from tidegate.core.model.ledger import Phase
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.rollout import (
+    BY_CHECK,
     CANARIES_MAX,
     SHARE_PERCENT,
     WATCHED_JOBS,
@@ -116,9 +125,11 @@ def with_rollout(
     if not rollout.given_up:
         rollout = _counted(_seen(rollout, ours, snapshot, news), ours, snapshot)
         rollout = _judged(rollout, before.pool, snapshot)
-    if _is_over(rollout, snapshot.now_s) and rollout.step is Step.TENTH:
+        rollout = checked(rollout, before.pool, ours, snapshot)
+    is_over = _is_over(rollout, snapshot.now_s)
+    if is_over and rollout.step is Step.TENTH:
         return replace(before, good=newest, rollout=None)
-    if _is_over(rollout, snapshot.now_s):
+    if is_over and not lacks_check(rollout, check_of(snapshot, before.pool)):
         begun = replace(rollout, step=Step.TENTH, step_since_s=snapshot.now_s, bad=())
         return replace(before, rollout=begun)
     return replace(before, rollout=rollout)
@@ -141,6 +152,8 @@ def told(before: PoolHistory, after: PoolHistory) -> tuple[RolloutCode, str] | N
         return now.given_up, f"template {name} is given up: {now.said}; nodes come from {good}"
     if was.asked and not now.asked:
         return _told_word(now)
+    if check := _told_check(before.pool, was, now):
+        return check
     if was.step is not now.step:
         return RolloutCode.TENTH, (
             f"the first nodes of template {name} are good ({_shown(was)}): {SHARE_PERCENT} % of "
@@ -177,12 +190,30 @@ def _told_word(rollout: Rollout) -> tuple[RolloutCode, str]:
     return RolloutCode.RESUMED, f"template {name} is rolled out again: resumed by {by}"
 
 
+def _told_check(pool: str, was: Rollout, now: Rollout) -> tuple[RolloutCode, str] | None:
+    name = now.template.digest
+    if now.is_paused and not was.is_paused:
+        return RolloutCode.UNCHECKED, (
+            f"template {name} is not taken for good: {now.said}; {remedy(pool, now)}"
+        )
+    if now.checked.is_passed and not was.checked.is_passed and now.step is was.step:
+        return RolloutCode.CHECKED, f"template {name} has passed the site's check"
+    if now.checked.sent_at_s != was.checked.sent_at_s and now.checked.asked_at_s is not None:
+        nodes = " and ".join(now.checked.nodes)
+        return RolloutCode.CHECKING, (
+            f"the site's check of template {name} is asked for on {nodes}: job "
+            f"{job_name(now, pool)}"
+        )
+    return None
+
+
 def _shown(rollout: Rollout) -> str:
     """What its nodes and jobs have shown."""
     jobs, well = rollout.jobs, len(set(rollout.tried) - set(rollout.bad))
     nodes = f"{well} of {len(rollout.tried)} first nodes joined well"
-    said = f", {rollout.said}" if rollout.bad else ""
-    return f"{nodes}, {jobs.failed} of {jobs.ended} jobs failed there{said}"
+    passed = ", the site's check passed" if rollout.checked.is_passed else ""
+    said = f", {rollout.said}" if rollout.bad or rollout.checked.missed else ""
+    return f"{nodes}, {jobs.failed} of {jobs.ended} jobs failed there{passed}{said}"
 
 
 def _is_there(member: Member) -> bool:
@@ -270,8 +301,9 @@ def _counted(rollout: Rollout, ours: Sequence[Member], snapshot: Snapshot) -> Ro
     new = {each.instance_id for each in ours if is_made_from(each, rollout)}
     others = {each.instance_id for each in ours} - new
     jobs, beside = rollout.jobs, rollout.jobs_beside
+    checks = {each.job_id for each in snapshot.digest.reading.checks}
     for each in snapshot.digest.reading.ended:
-        if not rollout.counted_until_s < each.ended_at_s <= until_s:
+        if each.job_id in checks or not rollout.counted_until_s < each.ended_at_s <= until_s:
             continue
         if not new.isdisjoint(each.node_names):
             jobs = jobs.plus(failed=each.is_failed)
@@ -315,12 +347,20 @@ def _is_over(rollout: Rollout, now_s: float) -> bool:
     return now_s >= rollout.step_since_s + WATCHED_S and not is_doubtful
 
 
-def goes_on(rollout: Rollout, now_s: float) -> str:
+def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snapshot) -> str:
     """What its step waits for, for people."""
     if rollout.step_since_s is None:
         return "a first node made from it has to join well"
     if (failed := rollout.jobs.failed) and rollout.jobs.ended < WATCHED_JOBS:
         return f"{failed} of {rollout.jobs.ended} jobs failed there, {WATCHED_JOBS} have to end"
+    check, now_s = check_of(snapshot, pool), snapshot.now_s
+    if check is not None and lacks_check(rollout, check):
+        return waits_for(rollout, check, fit_nodes(rollout, ours), now_s)
     left_s = max(rollout.step_since_s + WATCHED_S - now_s, 0.0)
     jobs = f" or until {WATCHED_JOBS} jobs have ended there"
     return f"watched for {span(left_s)} more{jobs if rollout.step is Step.CANARY else ''}"
+
+
+def why_paused(rollout: Rollout) -> str:
+    """A colon and why, where no person has paused it."""
+    return f": {rollout.said}" if rollout.by == BY_CHECK else ""

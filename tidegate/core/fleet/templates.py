@@ -14,6 +14,7 @@ from tidegate.core.fleet.rollout import (
     on_its_way,
     remedy,
     told,
+    why_paused,
     with_rollout,
 )
 from tidegate.core.model.cluster import Pool
@@ -158,7 +159,9 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
         rollout = rollout_of(snapshot, pool.name)
         if rollout and pool_history.good and rollout.is_stopped:
             name, good = rollout.template.digest, pool_history.good.digest
-            said = "is paused" if rollout.is_paused else f"is given up: {rollout.said}"
+            said = f"is given up: {rollout.said}"
+            if rollout.is_paused:
+                said = f"is paused{why_paused(rollout)}"
             does = remedy(pool.name, rollout)
             yield f"pool {pool.name}: template {name} {said}; nodes come from {good}; {does}"
         elif template and template.digest and (failures := pool_history.failures(template)):

@@ -7,6 +7,7 @@ from enum import StrEnum
 from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.waiting import Waiting
 
 # Interruptions of a spot instance per hour where neither the market data nor the cluster
@@ -226,6 +227,7 @@ class Cluster:
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
+    `check`: what new templates have to pass, None: nothing of the site's own.
     """
 
     name: str
@@ -243,6 +245,7 @@ class Cluster:
     waiting: Waiting = Waiting()
     estimates: Mapping[Offering, Estimate] = field(default_factory=dict)
     quoted: frozenset[Offering] = frozenset()
+    check: SiteCheck | None = None
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

@@ -20,6 +20,7 @@ class OrderKind(StrEnum):
     COMMENT = "comment"
     CONSTRAIN = "constrain"  # one feature more that the nodes of a pending job must have
     WEIGHT = "weight"  # a hint: where Slurm starts jobs first
+    CHECK = "check"  # submit the site's check of a template on these nodes, once
     DELETE = "delete"  # of a dead node: DOWN, so that Slurm gives up what ran there; delete
 
     @property
@@ -52,8 +53,9 @@ class Order:
     #: words, one of which a node's state must hold (IDLE), or a job's (RUNNING); a delete without
     #: them is of a node whose instance is gone
     only_if: tuple[str, ...] = ()
-    #: the reason of a drain or delete, the signal's name, the comment, the feature or the weight;
-    #: of an undrain, the one drain reason that it lifts besides a gate, which has none
+    #: the reason of a drain or delete, the signal's name, the comment, the feature, the weight or
+    #: the name of the check's job; of an undrain, the one drain reason that it lifts besides a
+    #: gate, which has none
     text: str = ""
     delay_s: int = 0  #: how long the queue keeps it back
     #: requeue and signal touch only jobs that still run on one of these nodes, so that a late

@@ -6,6 +6,7 @@ from math import comb
 
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.site_check import Checked
 
 # How many nodes a bad template may touch: one could be a bad machine, two are the template's
 # fault (three failures in 1,000 node-days are published, arXiv 2605.09370).
@@ -24,6 +25,9 @@ WATCHED_JOBS = 5
 ASSUMED_ENDED, ASSUMED_FAILED = 20, 1
 CHANCE = 0.01
 
+# Who has paused a roll-out whose check does not run.
+BY_CHECK = "the site's check"
+
 
 class Step(StrEnum):
     """How many nodes may be made from the new template."""
@@ -41,9 +45,13 @@ class RolloutCode(StrEnum):
     DONE = "rollout-done"
     BAD_NODES = "rollout-bad-nodes"  # given up: nodes did not join well, or became unhealthy
     BAD_JOBS = "rollout-bad-jobs"  # given up: jobs fail there more often than elsewhere
+    BAD_CHECK = "rollout-bad-check"  # given up: the site's own check failed on its nodes
     NOT_SOLD = "rollout-not-sold"  # given up: EC2 refuses the template itself
     ABORTED = "rollout-aborted"  # given up: by a person's word
     PAUSED = "rollout-paused"
+    CHECKING = "rollout-checking"  # the site's check was asked for
+    CHECKED = "rollout-checked"  # it has passed
+    UNCHECKED = "rollout-unchecked"  # it did not run: paused until a person says something
     RESUMED = "rollout-resumed"
     NO_WAY_BACK = "rollout-no-way-back"  # the last good template cannot be launched any more
 
@@ -79,6 +87,7 @@ class Rollout:
     #: what a person wants, which the next plan does; null: nothing
     asked: RolloutCode | None = None
     by: str = ""  #: who asked last
+    checked: Checked = Checked()  #: how far the site's check of it has come
 
     @property
     def is_stopped(self) -> bool:

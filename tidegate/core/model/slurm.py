@@ -7,6 +7,7 @@ from typing import Self
 
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.site_check import CheckJob
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
 # deleting such a node crashes slurmctld 22.05.
@@ -363,3 +364,4 @@ class Reading:
     static_nodes: tuple[str, ...] = ()
     #: jobs of the last minutes, for as long as Slurm remembers them
     ended: tuple[EndedJob, ...] = ()
+    checks: tuple[CheckJob, ...] = ()  #: jobs of a site's checks that wait, run or have ended

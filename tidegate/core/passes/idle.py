@@ -17,7 +17,12 @@ from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Node
 from tidegate.core.passes.clearing import in_the_way
 from tidegate.core.passes.retire import above_minimum, least_nodes
-from tidegate.core.passes.rollout import is_tried, resting
+from tidegate.core.passes.rollout import (
+    is_tried,
+    lacks_node_to_check,
+    resting,
+    waits_for_check,
+)
 from tidegate.core.passes.spares import Ready
 from tidegate.core.passes.work import Work
 
@@ -31,7 +36,10 @@ def keep_warm(work: Work) -> None:
     keeping = [
         pool
         for pool in work.snapshot.cluster.pools
-        if is_new_first or pool.headroom_nodes or least_nodes(work, pool)
+        if is_new_first
+        or pool.headroom_nodes
+        or least_nodes(work, pool)
+        or lacks_node_to_check(work, pool)
     ]
     for pool in sorted(keeping, key=lambda p: (-p.weight, p.name)):
         least = least_nodes(work, pool)
@@ -48,6 +56,10 @@ def keep_warm(work: Work) -> None:
             waits = work.departures.tries[pool.name]
             why = f"the first node of its new template, before others go ({waits.why})"
             bought += work.launch_builder.keep(pool, why, but=resting(work, pool))
+        if lacks_node_to_check(work, pool) and not work.launch_builder.num_nodes(pool.name):
+            why = "a node more of its new template, which the site's check needs"
+            paid = [each for each in pool.markets if not each.is_prepaid]
+            bought += work.launch_builder.keep(pool, why, markets=paid, but=resting(work, pool))
         num_idle = sum(each.judged.member.is_idle for each in going)
         lacking = pool.headroom_nodes + num_idle - len(_unused(work, pool.name)) - bought
         _buy(work, pool, lacking, f"pool {pool.name} keeps {pool.headroom_nodes} nodes free")
@@ -124,6 +136,8 @@ def release_idle(work: Work) -> Iterator[Action]:
             by_reason.setdefault(reason, []).append(node.name)
         elif node.name in unused and idle_s >= kept_s and above[pool.name] > 0:
             if kept_because(each.member, pool, work.head_now_s) or ready.keeps(each.member):
+                continue
+            if waits_for_check(work, each.member):
                 continue
             if each.member.offering.market.is_prepaid:
                 prepaid.append((each.member, kept_s))

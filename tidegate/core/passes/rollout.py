@@ -6,6 +6,7 @@ from dataclasses import replace
 from tidegate.core.fleet import rollout
 from tidegate.core.fleet.judge import Use
 from tidegate.core.fleet.members import Member
+from tidegate.core.fleet.site_check import check_of, fit_nodes, job_name, lacks_check
 from tidegate.core.fleet.templates import chosen, given_up, rollout_of
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
@@ -74,6 +75,39 @@ def _shut_prepaid(work: Work, pool: str) -> None:
     because = WhyNot(Why.FAILING, said, pool, remedy=rollout.remedy(pool, found))
     work.offer_groups.shut_prepaid(pool)
     work.refusals.shut_prepaid(pool, because)
+
+
+def check_new(work: Work) -> Iterator[Action]:
+    """Order the check of what roll-outs try, when this plan asks for one."""
+    for pool in work.snapshot.cluster.pools:
+        found = rollout_of(work.snapshot, pool.name)
+        state = found.checked if found and not found.is_stopped else None
+        is_asked = state and state.asked_at_s is not None and not state.is_passed
+        if found and state and is_asked and state.sent_at_s == work.snapshot.now_s:
+            why = f"the site's check of template {found.template.digest}"
+            name = job_name(found, pool.name)
+            yield work.order(OrderKind.CHECK, state.nodes, name, why=why)
+
+
+def lacks_node_to_check(work: Work, pool: Pool) -> bool:
+    """The pool's check needs one node more than there will be without this plan."""
+    found, check = rollout_of(work.snapshot, pool.name), check_of(work.snapshot, pool.name)
+    if not found or not check or not lacks_check(found, check) or found.step_since_s is None:
+        return False
+    if all(market.is_prepaid for market in pool.markets):
+        return False  # launched from templates of their own
+    ours = _ours(work, pool)
+    is_short = len(fit_nodes(found, ours)) < check.nodes
+    return is_short and rollout.room(found, work.snapshot, ours, 0) > 0
+
+
+def waits_for_check(work: Work, member: Member) -> bool:
+    """The check of its template needs it, now or once there are others; for a bounded time."""
+    found = rollout_of(work.snapshot, member.pool)
+    check = check_of(work.snapshot, member.pool)
+    if not found or found.is_stopped or not lacks_check(found, check):
+        return False
+    return found.step_since_s is not None and member.instance_id in fit_nodes(found, [member])
 
 
 def share_left(work: Work, pool: Pool) -> int:

@@ -1,0 +1,155 @@
+"""The site's check of a new template as a job: the head's own program, on a real slurmctld."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
+from tidegate.adapters.slurm_cli import SlurmCli
+from tidegate.adapters.slurm_command import CommandRunner
+from tidegate.core.model.site_check import REFUSED, CheckJob, check_name
+from userdata.bundle import HERE
+from userdata.site_check import SCRIPT, SiteCheckValues, check_files
+
+NUMBERS = itertools.count(1)
+PROGRAM = HERE / "head" / "tidegate-check.sh"
+CONF = "/etc/slurm/tidegate-check.conf"
+
+# It asks for what Tidegate says otherwise: another name, partition, number of nodes and time.
+SCRIPT_TEXT = """#!/bin/bash
+#SBATCH -J mine -p nowhere -N 1 -t 999 --requeue -o /dev/null
+#SBATCH --ntasks-per-node=1
+[[ $USER == daemon && $(id -un) == daemon && $HOME != /root ]] || exit 20
+[[ $(srun hostname | sort -u | wc -l) == "$SLURM_NNODES" ]] || exit 21
+exit "$(cat /tmp/FOLDER/exit)"
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RealSlurm]:
+    with slurm_of_its_own("SchedulerParameters=bf_interval=1") as slurm:
+        yield slurm
+
+
+@pytest.fixture(scope="module")
+def port(cluster: RealSlurm) -> SlurmCli:
+    """As the head's agent asks, but for sudo: the bench's agent is root."""
+    values = SiteCheckValues("daemon", 2, 60, 600, "#!", (("gpu", "gpu"), ("other", "nowhere")))
+    (cluster.folder / "exit").write_text("0")
+    (cluster.folder / "exit").chmod(0o644)
+    cluster.folder.chmod(0o755)
+    script = SCRIPT_TEXT.replace("FOLDER", cluster.folder.name)
+    files = check_files(replace(values, script=script))
+    for path, name in ((CONF, "check"), (SCRIPT, "check.sbatch")):
+        part = cluster.folder / name
+        part.write_text(files[name])
+        cluster.run("install", "-m", "644", str(part), path)
+    return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
+
+
+def fresh(cluster: RealSlurm, count: int = 2) -> list[str]:
+    names = [f"i-{next(NUMBERS):017x}" for _ in range(count)]
+    cluster.join(*names)
+    return names
+
+
+def a_name(pool: str = "gpu") -> str:
+    return check_name(pool, "7be21c-12", 1_800_000_000.0, next(NUMBERS))
+
+
+def told(port: SlurmCli, name: str) -> list[CheckJob]:
+    return [each for each in port.read().checks if each.name == name]
+
+
+def ended(port: SlurmCli, name: str) -> CheckJob:
+    def over() -> list[CheckJob]:
+        return [each for each in told(port, name) if each.exit_code is not None]
+
+    return eventually(f"{name} has ended", over)[0]
+
+
+def test_it_runs_as_its_user_on_both_nodes_once_and_its_end_is_told(cluster, port):
+    nodes, name = fresh(cluster), a_name()
+
+    assert port.check(name, nodes) == ""
+    assert port.check(name, nodes) == ""
+    cluster.port.poke(nodes)
+    passed = ended(port, name)
+    (cluster.folder / "exit").write_text("7")
+    second = a_name()
+    assert port.check(second, nodes) == ""
+    cluster.port.poke(nodes)
+    failed = ended(port, second)
+
+    assert (passed.state, passed.exit_code, passed.user) == ("COMPLETED", 0, "daemon")
+    assert len(told(port, name)) == 1
+    assert (failed.state, failed.exit_code) == ("FAILED", 7)
+    shown = cluster.run("scontrol", "show", "job", passed.job_id)
+    for each in ("Partition=gpu", "NumNodes=2", "TimeLimit=00:01:00", "Requeue=0", "Deadline="):
+        assert each in shown
+    again = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
+    assert again.read().checks == ()
+    assert again.check(name, nodes) == "", "another start of the agent asks again"
+    assert [each.job_id for each in told(again, name)] == [passed.job_id]
+
+
+def test_no_other_job_takes_its_nodes_before_it_and_those_of_others_go_on(cluster, port):
+    (cluster.folder / "exit").write_text("0")
+    (busy, free), name = fresh(cluster), a_name()
+    (beside,) = fresh(cluster, 1)
+    runs = cluster.submit("-w", busy, "--exclusive", "-t", "30", script="sleep 300")
+    cluster.port.poke([busy])
+    eventually("a job runs", lambda: cluster.state(runs) == "RUNNING")
+
+    assert port.check(name, [busy, free]) == ""
+    later = [cluster.submit("--gres=gpu:t4:4", "-w", each, script="true") for each in (busy, free)]
+    elsewhere = cluster.submit("--gres=gpu:t4:4", "-w", beside, script="true")
+    cluster.port.poke([free])
+
+    eventually("the job beside it ran", lambda: not cluster.state(elsewhere))
+    (waits,) = told(port, name)
+    assert (waits.state, waits.exit_code) == ("PENDING", None)
+    assert [cluster.state(each) for each in later] == ["PENDING", "PENDING"]
+    cluster.cancel(runs)
+    assert ended(port, name).state == "COMPLETED"
+    eventually("the others follow", lambda: not any(map(cluster.state, later)))
+
+
+def test_what_slurm_or_the_head_refuses_is_told_with_its_words(cluster, port):
+    nodes = fresh(cluster)
+    nowhere, gone, foreign = a_name("other"), a_name(), a_name("third")
+
+    assert port.check(nowhere, nodes).endswith("Invalid partition name specified")
+    assert port.check(gone, ["i-0123456789abcdef0"]).endswith("Invalid node name specified")
+    assert port.check(foreign, nodes) == "pool third has no check"
+
+    assert [each.state for each in told(port, nowhere)] == [REFUSED]
+    words = "sbatch: error: Batch job submission failed: Invalid node name specified"
+    assert told(port, gone) == [CheckJob(gone, REFUSED, said=words)]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("tidegate:check:gpu:x:1-1;id", "i-0123456789abcdef0"),
+        ("tidegate:check:gpu:x:1-1", "i-0123456789abcdef0;id"),
+        ("tidegate:check:gpu:x:1-1", "ALL"),
+        ("tidegate:check:gpu:x:1-1", "--uid=0"),
+        ("mine", "i-0123456789abcdef0"),
+    ],
+)
+def test_roots_program_takes_nothing_but_a_name_and_nodes(cluster, port, name, nodes):
+    said = port.check(name, [nodes])
+
+    assert said.endswith(("is no name of a check", "are no nodes"))
+
+
+def test_it_never_runs_as_root(cluster, port):
+    cluster.run("sed", "-i", "s/ daemon / root /", CONF)
+
+    said = port.check(a_name(), fresh(cluster))
+
+    cluster.run("sed", "-i", "s/ root / daemon /", CONF)
+    assert said == "the check's user root is root, which no job of a check may be"

@@ -1,0 +1,52 @@
+#!/bin/bash
+# usage: tidegate-check NAME NODE[,NODE]
+# Submits the site's check of a new template as its user, once for each NAME, and before other jobs on
+# these nodes. Of root, since sbatch submits for others as root alone; the agent, which is SlurmUser
+# and may start jobs as anybody through slurmctld anyway, runs it by sudo. Everything but the name and
+# the nodes is root's file: each line has pool, partition, user, nodes, time limit and wait in seconds,
+# and the script.
+set -uo pipefail
+export PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin LC_ALL=C
+
+readonly CHECKS=/etc/slurm/tidegate-check.conf
+# The highest that Slurm takes: no other job starts on the nodes before it (slurm.conf(5), Priority).
+readonly PRIORITY=4294967290
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+(($# == 2)) || fail "usage: tidegate-check NAME NODE[,NODE]"
+[[ $1 =~ ^tidegate:check:([a-z][a-z0-9_-]{0,30}):[A-Za-z0-9._-]{1,80}:[0-9]{1,12}-[0-9]{1,6}$ ]] ||
+    fail "$1 is no name of a check"
+readonly NAME=$1 POOL=${BASH_REMATCH[1]}
+[[ $2 =~ ^i-[0-9a-f]{8,17}(,i-[0-9a-f]{8,17})?$ ]] || fail "$2 are no nodes"
+readonly NODES=$2
+
+partition=''
+while read -r pool partition user nodes limit_s wait_s script; do
+    [[ $pool != "$POOL" ]] || break
+    partition=''
+done <"$CHECKS"
+[[ -n $partition ]] || fail "pool $POOL has no check"
+
+number=$(id -u "$user" 2>/dev/null) || fail "the check's user $user does not exist on the head"
+((number != 0)) || fail "the check's user $user is root, which no job of a check may be"
+home=$(getent passwd "$number" | cut -d: -f6)
+[[ -d $home ]] || fail "the check's user $user has no home $home"
+
+minutes=$(((limit_s + 59) / 60))
+known=$(timeout 10 squeue -h -a -t all -n "$NAME" -o %A) || fail "squeue failed, slurmctld may be away"
+[[ -z $known ]] || exit 0
+
+# What the command line says counts, whatever the script's own #SBATCH lines say of the same. The job
+# has the environment of sbatch, so that is not root's.
+job_id=$(runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
+    PATH="$PATH" sbatch --parsable --chdir="$home" --job-name="$NAME" \
+    --partition="$partition" --nodes="$nodes" --nodelist="$NODES" --exclusive --no-requeue \
+    --time="$minutes" --deadline="now+$((minutes * 60 + wait_s))" \
+    "$script" 2>&1) || fail "${job_id##*$'\n'}"
+job_id=${job_id##*$'\n'}
+scontrol update jobid="${job_id%%;*}" priority="$PRIORITY" ||
+    echo "job $job_id has no priority before others, and may wait behind them" >&2
