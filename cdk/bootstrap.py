@@ -32,6 +32,7 @@ from userdata.render import (
     SlurmPool,
 )
 from userdata.repository import repository_with
+from userdata.site_check import SiteCheckValues
 
 # slurm.conf needs a bound on nodes even where the cluster file has none.
 UNLIMITED_NODES = 1000
@@ -277,6 +278,26 @@ def head_values(
         directory=directory_of(file),
         on_head_configured=hooks_of(file.head_hooks),
         monitoring=_monitoring(file),
+        check=_check(file),
+    )
+
+
+def _check(file: ClusterFile) -> SiteCheckValues | None:
+    """Each pool's runs in the first partition that has the pool."""
+    model, found = file.rollout.check, file.cluster.check
+    if model is None or found is None:
+        return None
+    pools = found.pools or tuple(pool.name for pool in file.cluster.pools)
+    return SiteCheckValues(
+        user=found.user,
+        nodes=found.nodes,
+        time_limit_s=int(found.time_limit_s),
+        wait_s=int(found.wait_s),
+        script=model.script,
+        partitions=tuple(
+            (pool, next(each.name for each in file.cluster.partitions if pool in each.pools))
+            for pool in pools
+        ),
     )
 
 

@@ -34,6 +34,7 @@ from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
+from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.root_volume import RootVolume
 from tidegate.wire.rules import problems_across
 from tidegate.wire.slurm_model import SlurmModel
@@ -100,6 +101,7 @@ class ClusterFile:
     partition_settings: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     qos: tuple[str, ...] = ()
     monitoring: MonitoringModel = field(default_factory=MonitoringModel)
+    rollout: RolloutModel = field(default_factory=RolloutModel)
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -249,6 +251,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
             name: each.within(model.pools).settings() for name, each in model.partitions.items()
         },
         monitoring=model.monitoring,
+        rollout=model.rollout,
         qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
 

@@ -35,6 +35,7 @@ from tidegate.wire.node_models import Containers, SoftwareModel, Users
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
+from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.section import Section
 from tidegate.wire.slurm_model import SlurmModel
@@ -237,6 +238,9 @@ class ClusterModel(Section):
     reservations: tuple[ReservationModel, ...] = Field(
         default=(), description="capacity that is paid for already"
     )
+    rollout: RolloutModel = Field(
+        default=RolloutModel(), description="how new images and settings come to nodes"
+    )
     waiting: WaitingModel = Field(default=WaitingModel(), description="what waiting jobs cost")
     time_limit_ratio: Ratio = Field(
         default=1.0, description="the part of its time limit that a job really runs"
@@ -319,6 +323,7 @@ class ClusterModel(Section):
             health_reasons=self.slurm.health_reasons,
             waiting=self.waiting.waiting(),
             estimates=priced.estimates,
+            check=self.rollout.check.check() if self.rollout.check else None,
         )
 
     def _priced(self) -> Priced:

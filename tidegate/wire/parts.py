@@ -21,6 +21,7 @@ from tidegate.wire.node_models import DLAMI, OWN_IMAGE, SoftwareModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import PriceModel
+from tidegate.wire.rollout_model import RolloutModel
 from tidegate.wire.schedules_model import SchedulesModel
 from tidegate.wire.slurm_model import SlurmModel
 from tidegate.wire.waiting_model import WaitingModel
@@ -44,6 +45,7 @@ _FILE_SYSTEM = TypeAdapter(FileSystemModel)
 _HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
 _MONITORING = TypeAdapter(MonitoringModel)
+_ROLLOUT = TypeAdapter(RolloutModel)
 
 
 @frozen
@@ -75,6 +77,7 @@ class Parts:
     timings: TimingsModel | None
     waiting: WaitingModel | None
     monitoring: MonitoringModel | None
+    rollout: RolloutModel | None
     hooks: HooksModel | None
     file_systems: Mapping[int, FileSystemModel]
     taken_dirs: Mapping[str, str]
@@ -115,6 +118,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         timings=_sound(_TIMINGS, data.get("timings", {})),
         waiting=_sound(_WAITING, data.get("waiting", {})),
         monitoring=_sound(_MONITORING, data.get("monitoring", {})),
+        rollout=_sound(_ROLLOUT, data.get("rollout", {})),
         hooks=_sound(_HOOKS, data.get("hooks", {})),
         file_systems={
             index: found

@@ -117,6 +117,25 @@ def _monitoring(parts: Parts) -> Iterator[Problem]:
         yield Problem(("monitoring", "prometheus"), text)
 
 
+def _rollout(parts: Parts) -> Iterator[Problem]:
+    """A check is for pools that can have its nodes, and the head has what submits it."""
+    check = parts.rollout.check if parts.rollout else None
+    if check is None:
+        return
+    if parts.existing and parts.existing.head:
+        text = "existing.head is not changed, and lacks what submits the check: leave it out"
+        yield Problem(("rollout", "check"), text)
+    for index, pool in enumerate(check.pools):
+        if pool not in parts.all_pools:
+            hint = did_you_mean(pool, parts.all_pools)
+            yield Problem(("rollout", "check", "pools", index), f"no pool named {pool}{hint}")
+    for name, pool_model in parts.pools.items():
+        most = pool_model.limits.nodes
+        if most is not None and most < check.nodes and (not check.pools or name in check.pools):
+            text = f"is {check.nodes}, and pool {name} may have {most}: leave it out of pools"
+            yield Problem(("rollout", "check", "nodes"), text)
+
+
 def _is_in_region(zone: str, region: str) -> bool:
     """`us-east-1a` and the local zone `us-east-1-bos-1a` are in us-east-1."""
     rest = zone.removeprefix(region)
@@ -326,7 +345,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
-    *(_existing, _login, _monitoring, _labels, _placeholders, *IMAGE_RULES),
+    *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _job_roles, _containers, *PARTITION_RULES),
     *SENSE_RULES,

@@ -1,0 +1,70 @@
+"""What a cluster file says about how new images and settings come to nodes."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from tidegate.core.model.site_check import SiteCheck
+from tidegate.wire import names
+from tidegate.wire.section import Section
+
+# What no job may run as: they reach the machines' roles, with which jobs would be root everywhere.
+SYSTEM_USERS = ("root", "slurm", "munge", "nobody")
+INLINE_MAX_CHARS = 4096
+
+_CHECK = SiteCheck("")
+
+
+def _person(user: str) -> str:
+    if user.lower() in SYSTEM_USERS:
+        raise ValueError(f"must be a person or a user of your own, is {user}")
+    return user
+
+
+def _script(text: str) -> str:
+    if len(text) > INLINE_MAX_CHARS:
+        raise ValueError(
+            f"has {len(text)} characters, {INLINE_MAX_CHARS} fit: put it on shared storage, and its"
+            " path here"
+        )
+    is_path = text.startswith("/") and not {*" \t\n\\'\"$`"} & {*text}
+    if not is_path and not text.startswith("#!"):
+        raise ValueError("must begin with #!, or be an absolute path on shared storage")
+    return text
+
+
+class SiteCheckModel(Section):
+    """A batch job of your own that runs on the first nodes of each new template."""
+
+    script: Annotated[str, StringConstraints(min_length=1), AfterValidator(_script)] = Field(
+        description="what sbatch runs: the script itself, which begins with #!, or its absolute"
+        " path on shared storage; exit code 0: the nodes are good"
+    )
+    user: Annotated[names.UserName, AfterValidator(_person)] = Field(
+        description="who runs it: a user of the cluster, never root"
+    )
+    nodes: Annotated[int, Field(ge=1, le=2)] = Field(
+        default=_CHECK.nodes, description="on how many nodes at once: 1, or 2 for a collective"
+    )
+    time_limit_s: Annotated[float, Field(ge=60, le=86400)] = Field(
+        default=_CHECK.time_limit_s,
+        description="its time limit, rounded up to minutes; what runs into it has failed",
+    )
+    wait_s: Annotated[float, Field(ge=60, le=604800)] = Field(
+        default=_CHECK.wait_s,
+        description="how long it may wait for the nodes; then a person is asked",
+    )
+    pools: Annotated[tuple[names.PoolName, ...], AfterValidator(names.no_repeats)] = Field(
+        default=(), description="whose templates it checks; those of all pools when left out"
+    )
+
+    def check(self) -> SiteCheck:
+        return SiteCheck(self.user, self.nodes, self.time_limit_s, self.wait_s, self.pools)
+
+
+class RolloutModel(Section):
+    """How new images and settings come to nodes."""
+
+    check: SiteCheckModel | None = Field(
+        default=None, description="your own check of them; none when left out"
+    )
