@@ -28,7 +28,7 @@ from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.agent.loop import HEARTBEAT_S, Agent
 from tidegate.agent.run import Service
 from tidegate.agent.watch import Waker
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 from tidegate.wire.config import load_cluster
 from tidegate.wire.events import SPOT_DETAIL_TYPE
 

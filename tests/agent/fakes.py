@@ -10,6 +10,7 @@ from tidegate.agent.watch import Waker
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.errors import SlurmUnavailable, Throttled
+from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.slurm import Job, Node, NodeState, Reading, SetBy, Shape
 from tidegate.ports import ReceivedDigest, ReceivedOrder
@@ -100,6 +101,14 @@ class FakeSlurm:
         self.calls.append(("constrain", constraint, *job_ids))
         return {}
 
+    def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:
+        self.calls.append(("scancel", *job_ids))
+        return {name: self.refuses[name] for name in job_ids if name in self.refuses}
+
+    def tell(self, job_id: str, text: str) -> str:
+        self.calls.append(("tell", job_id, text))
+        return self.refuses.get(job_id, "")
+
     def comment(self, job_id: str, text: str) -> None:
         self.calls.append(("comment", job_id, text))
 
@@ -175,6 +184,7 @@ def agent_of(
     clock: FakeClock,
     meter: Meter | None = None,
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
+    gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
 ) -> Agent:
     return Agent(
         slurm=slurm,
@@ -186,6 +196,7 @@ def agent_of(
         sleep=clock.sleep,
         meter=meter,
         beats=beats,
+        gpu_uses=gpu_uses,
     )
 
 

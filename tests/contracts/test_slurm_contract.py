@@ -16,7 +16,7 @@ from tests.make import A10G, T4_BIG, pool
 from tests.make import cluster as cluster_of
 from tidegate.core.demand.demand import demand
 from tidegate.core.model.slurm import Job, Node, SetBy
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 
 class Bench(Protocol):

@@ -8,16 +8,21 @@ Verified on 22.05 and 24.11. What the commands do that one would not expect:
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 from tidegate.adapters import slurm_ended, slurm_queue, slurm_reserved, slurm_text
 from tidegate.adapters.slurm_checks import SUBMIT, Checks
 from tidegate.adapters.slurm_command import Finished, Runner, one_line
+from tidegate.adapters.slurm_reading import (
+    in_open_partition,
+    static_nodes,
+    waits_for_nodes,
+    was_left,
+    without_account,
+)
 from tidegate.adapters.slurm_reserved import EXCLUDED_FORMAT, Exclusions
 from tidegate.adapters.slurm_script import Scripts
-from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.model.drain_reason import MARK, OPEN
 from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.slurm import Job, Node, NodeReservation, Reading
@@ -44,26 +49,6 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_NODE = "Invalid node name"
-# Base states and flag of a node on which a job runs or ends; PLANNED has none yet.
-_HAS_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-
-
-def _was_left(nodes: Sequence[Node], jobs: Sequence[Job]) -> bool:
-    """A node has a job that the queue, read after it, does not show there any more.
-
-    A gang that was requeued in between would wait beside nodes that look taken, and be bought
-    others.
-    """
-    used = {name for job in jobs if not job.is_pending for name in job.node_names}
-    return any(
-        node.name not in used and not _HAS_JOBS.isdisjoint(node.state.words) for node in nodes
-    )
-
-
-def _static(nodes: Sequence[Node], known: frozenset[str], jobs: Sequence[Job]) -> tuple[str, ...]:
-    """Those that a pending job asks for by name and that are not Tidegate's."""
-    asked = {name for job in jobs if job.is_pending for name in job.required_nodes}
-    return tuple(sorted(asked & known - {node.name for node in nodes})) if asked else ()
 
 
 def _said(reason: str) -> tuple[str, str]:
@@ -72,25 +57,6 @@ def _said(reason: str) -> tuple[str, str]:
     """
     said = one_line(reason) or MARK
     return f"reason={said}", f"comment={said}"
-
-
-def _in_open_partition(job: Job, closed: Mapping[str, str]) -> Job:
-    """With the reason that Slurm will give after its next pass.
-
-    To a job that is submitted to a partition that is down it says ReqNodeNotAvail or Resources.
-    """
-    reasons = [closed.get(name, "") for name in job.partitions]
-    is_closed = _waits_for_nodes(job) and all(reasons) and reasons
-    return replace(job, reason=reasons[0]) if is_closed else job
-
-
-def _waits_for_nodes(job: Job) -> bool:
-    return job.is_pending and not held_because(job.reason)
-
-
-def _without_account(job: Job) -> Job:
-    """23.11.4 says InvalidAccount of any job where there are no accounts, and starts it later."""
-    return replace(job, reason="None") if job.reason == "InvalidAccount" else job
 
 
 class SlurmCli:
@@ -114,12 +80,12 @@ class SlurmCli:
         config = self._ask(["scontrol", "show", "config"])
         slurm_user = slurm_text.slurm_user(config)
         (nodes, known), queue = self._all_nodes(slurm_user), self._jobs()
-        if _was_left(nodes, queue):
+        if was_left(nodes, queue):
             (nodes, known), queue = self._all_nodes(slurm_user), self._jobs()
         jobs = self._exclusions.with_excluded(self._scripts.with_signals(queue))
-        if any(_waits_for_nodes(job) for job in jobs):
+        if any(waits_for_nodes(job) for job in jobs):
             closed = slurm_text.closed_partitions(self._ask(["sinfo", "-h", "-a", "-o", "%R %a"]))
-            jobs = tuple(_in_open_partition(job, closed) for job in jobs)
+            jobs = tuple(in_open_partition(job, closed) for job in jobs)
         # Whether there is a slurmdbd, and with it accounts, associations and their caps.
         is_accounted = bool(_WITH_SLURMDBD.search(config))
         # And nobody may ask otherwise: slurmctld 23.11.4, which is Ubuntu 24.04's, ends at once
@@ -133,12 +99,12 @@ class SlurmCli:
         licences = self._ask(["scontrol", "show", "licenses"]) if is_licensed else ""
         return Reading(
             version=self._read_version(),
-            jobs=jobs if is_accounted else tuple(map(_without_account, jobs)),
+            jobs=jobs if is_accounted else tuple(map(without_account, jobs)),
             nodes=nodes,
             associations=slurm_text.associations(limits, slurm_text.partition_qos(own_qos)),
             licences=slurm_text.licences(licences),
             reservations=self._reservations(nodes),
-            static_nodes=_static(nodes, known, jobs),
+            static_nodes=static_nodes(nodes, known, jobs),
             ended=slurm_ended.parse(self._ask(slurm_ended.COMMAND), self._unfold) if nodes else (),
             checks=self._checks.jobs(self._ask),
         )
@@ -226,9 +192,15 @@ class SlurmCli:
     def signal(self, job_ids: Sequence[str], signal: str) -> dict[str, str]:
         if not is_signal(signal):
             return {job_id: f"{one_line(signal)!r} is no signal" for job_id in job_ids}
+        return self._scancel(job_ids, _signal_options(signal))
+
+    def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:
+        return self._scancel(job_ids, [])
+
+    def _scancel(self, job_ids: Sequence[str], options: Sequence[str]) -> dict[str, str]:
         refused = {job_id: "is no job id" for job_id in job_ids if not is_job_id(job_id)}
         for chunk in _chunks([j for j in job_ids if j not in refused], at_most=JOBS_AT_ONCE):
-            done = self._run(["scancel", *_signal_options(signal), *chunk], SIGNAL_TIMEOUT_S)
+            done = self._run(["scancel", *options, *chunk], SIGNAL_TIMEOUT_S)
             if done.code > 0:
                 _raise_if_unanswered(done)
             refused |= {job_id: why for job_id, why in _KILL.findall(done.err) if job_id in chunk}
@@ -236,6 +208,14 @@ class SlurmCli:
                 late = "scancel gave no answer in time, a job of the order is not running"
                 refused |= {job_id: late for job_id in chunk if job_id not in refused}
         return refused
+
+    def tell(self, job_id: str, text: str) -> str:
+        if not is_job_id(job_id):
+            return "is no job id"
+        done = self._run(["scontrol", "notify", job_id, one_line(text)], UPDATE_TIMEOUT_S)
+        if done.code:
+            _raise_if_unanswered(done)
+        return done.complaint if done.code else ""
 
     def comment(self, job_id: str, text: str) -> None:
         if not is_job_id(job_id):

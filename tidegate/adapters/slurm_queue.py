@@ -173,6 +173,7 @@ def _job(
         user=row["UserName"],
         count=1 if count is None else count,
         array_job_id=row["ArrayJobID"] if value(row["ArrayTaskID"]) else "",
+        raw_id=row["JobID"] if _ID.fullmatch(row["ArrayTaskID"]) else "",
         reason=value(row["Reason"]),
         priority=_or(row["PriorityLong"], 0),
         constraint=value(row["Feature"]),

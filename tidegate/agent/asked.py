@@ -66,6 +66,8 @@ def asked_jobs(orders: Iterable[Order], reading: Reading) -> Asked[Job]:
             return OrderOutcome.KEPT, "The job is not in the queue."
         if not is_allowed(order, frozenset({job.state})):
             return OrderOutcome.KEPT, f"The job is {job.state}, not {either(order.only_if)}."
+        if order.restarts is not None and order.restarts != job.restarts:
+            return OrderOutcome.KEPT, "The run that the order is about is over."
         if order.on_nodes and set(order.on_nodes).isdisjoint(job.node_names):
             where = either(order.on_nodes[:5])
             return OrderOutcome.KEPT, f"The job does not run on {where} any more."

@@ -13,7 +13,8 @@ NOT_EVALUATED = frozenset({"", "None", "Priority"})
 type Fingerprint = tuple[object, ...]
 
 # A tuple of fields takes a tenth of the time of a changed copy, and a queue has 100,000 rows.
-_of_job = attrgetter(*(f.name for f in fields(Job) if f.name not in ("priority", "reason")))
+_OTHERWISE = ("priority", "reason", "gpu_use")
+_of_job = attrgetter(*(f.name for f in fields(Job) if f.name not in _OTHERWISE))
 _of_node = attrgetter(*(f.name for f in fields(Node) if f.name not in ("last_busy_at_s", "weight")))
 
 
@@ -21,8 +22,8 @@ def fingerprint(reading: Reading) -> Fingerprint:
     """Equal for two readings that the planner would treat alike.
 
     Left out: how old priorities have grown (their order counts), the nodes that a reason
-    lists, when a busy node was last busy, minutes that pass anyway, and weights: a lost hint
-    waits for the heartbeat.
+    lists, when a busy node was last busy, minutes that pass anyway, how little GPUs are used, and
+    weights: a lost hint waits for the heartbeat.
     """
     ranked = sorted(reading.jobs, key=lambda job: (-job.priority, job.job_id))
     return (
@@ -38,7 +39,8 @@ def fingerprint(reading: Reading) -> Fingerprint:
 
 def _job(job: Job) -> tuple[object, ...]:
     reason = job.reason.partition(", UnavailableNodes:")[0]
-    return "" if reason in NOT_EVALUATED else reason, _of_job(job)
+    is_little = job.gpu_use is not None
+    return "" if reason in NOT_EVALUATED else reason, is_little, _of_job(job)
 
 
 def _node(node: Node) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from tidegate.agent.release import Pace
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Node, holders
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 # Short: other urgent orders wait behind this one, and a node that is DOWN can wait.
 TRIES = 3

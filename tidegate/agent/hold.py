@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from tidegate.core.fleet.resume import holds
 from tidegate.core.model.slurm import Job, Reading
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Orders about jobs: requeue, hold, signal, constrain, comment; one command for all names."""
+"""Orders about jobs: requeue, hold, signal, cancel, tell, constrain, comment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Job, Reading
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 
 @dataclass(slots=True)
@@ -134,6 +134,31 @@ def _signalled(order: Order, job: Job, errors: Mapping[str, str], had: set[str])
         detail = f"The job is {job.state}, not RUNNING."
         return result(order, job.job_id, OrderOutcome.KEPT, detail)
     return _by_error(order, job, errors, f"The job got {order.text}.")
+
+
+def cancel(orders: Sequence[Order], slurm: Slurm) -> Carried:
+    """End what runs. Slurm ends all components of a heterogeneous job with its first one."""
+    asked = asked_jobs(orders, slurm.read())
+    job_ids = tuple(dict.fromkeys(job.job_id for _, job in asked.pairs))
+    refused = slurm.scancel(job_ids) if job_ids else {}
+    results = (_by_error(o, job, refused, "The job is cancelled.") for o, job in asked.pairs)
+    return Carried((*asked.settled, *results))
+
+
+def tell(order: Order, slurm: Slurm) -> Carried:
+    """Set the AdminComment of jobs that run, and add a line to their output.
+
+    The comment is what counts: not every job has an output that Slurm can write to.
+    """
+    asked = asked_jobs((order,), slurm.read())
+    results: list[OrderResult] = []
+    for _, job in asked.pairs:
+        slurm.comment(job.job_id, order.text)
+        refused = slurm.tell(job.job_id, order.text)
+        detail = f", not its output: {refused}" if refused else ", and a line in its output"
+        said = f"The job carries the comment{detail}."
+        results.append(result(order, job.job_id, OrderOutcome.DONE, said))
+    return Carried((*asked.settled, *results))
 
 
 def comment(order: Order, slurm: Slurm) -> Carried:

@@ -20,10 +20,12 @@ from tidegate.core.fleet.resume import fallen, faults
 from tidegate.core.interruption.heartbeat import Beat, hang
 from tidegate.core.model.digest import Digest, Stamp
 from tidegate.core.model.errors import SlurmUnavailable, TidegateError
+from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Fault, Job, Node, Reading
 from tidegate.core.model.slurm_names import ABOUT_JOBS
-from tidegate.ports import Bus, Clock, Slurm
+from tidegate.ports import Bus, Clock
+from tidegate.ports.slurm import Slurm
 
 HEARTBEAT_S = 60.0
 IDLE_HEARTBEAT_S = 300.0
@@ -56,6 +58,7 @@ class Agent:
         tell: Callable[[str], None] = lambda text: None,
         meter: Meter | None = None,
         beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {},
+        gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {},
     ) -> None:
         self._meter = meter or Meter()
         self._slurm = slurm
@@ -73,6 +76,7 @@ class Agent:
         self._seen: Reading | None = None
         self._faults: dict[str, Fault] = {}
         self._beats = beats
+        self._gpu_uses = gpu_uses
         self._rested_at_s: dict[str, float] = {}
         self._lasting = Lasting()
         self._open_names: frozenset[str] = frozenset()
@@ -97,7 +101,7 @@ class Agent:
             reading = self._slurm.read()
             self._nudge(reading, began_s)
             reading = self._with_faults(reading, began_s)
-            reading = self._with_hangs(reading, began_s)
+            reading = self._with_gpu_uses(self._with_hangs(reading, began_s))
         except SlurmUnavailable as error:
             self._slurm_is_silent(error)
             return None
@@ -219,6 +223,15 @@ class Agent:
         }
         told = (replace(j, hang=hangs.get(j.job_id)) for j in reading.jobs)
         return replace(reading, jobs=tuple(told))
+
+    def _with_gpu_uses(self, reading: Reading) -> Reading:
+        """The queue with how much jobs use their GPUs, where that is little."""
+        uses = self._gpu_uses(reading.jobs)
+        if not uses:
+            return reading
+        return replace(
+            reading, jobs=tuple(replace(j, gpu_use=uses.get(j.job_id)) for j in reading.jobs)
+        )
 
     # -- the digest -------------------------------------------------------------------------
 

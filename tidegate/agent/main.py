@@ -15,6 +15,7 @@ from tidegate.adapters.imds import instance_id
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
 from tidegate.adapters.wall import wall
+from tidegate.agent.gpu_use import GpuUses
 from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.meter import Meter
@@ -81,6 +82,7 @@ def run(settings: Settings) -> None:
     slurm = SlurmCli(CommandRunner(str(settings.slurm_conf or "")))
     meter = Meter(started_at_s)
     heartbeats = Heartbeats(settings.shared_dir)
+    gpu_uses = GpuUses(settings.shared_dir, SystemClock())
     agent = Agent(
         slurm=slurm,
         bus=bus,
@@ -92,6 +94,7 @@ def run(settings: Settings) -> None:
         tell=wall,
         meter=meter,
         beats=heartbeats,
+        gpu_uses=gpu_uses,
     )
     # systemd's, see userdata/head/agent.sh: it goes when the head goes.
     state_dir = os.environ.get("STATE_DIRECTORY")
@@ -118,6 +121,7 @@ def run(settings: Settings) -> None:
             notes=notes,
             metrics=metrics,
             heartbeats=heartbeats,
+            gpu_uses=gpu_uses,
         )
 
         def stop(signum: int, frame: FrameType | None) -> None:

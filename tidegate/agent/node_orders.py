@@ -8,7 +8,7 @@ from tidegate.core.fleet.drains import is_ours
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Node, Reading
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 # Slurm's weights are below 2**32 - 1.
 WEIGHT_DIGITS = 9

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from tidegate.core.explain.short import note
 from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.model.errors import TidegateError
-from tidegate.ports import Clock, Slurm
+from tidegate.ports import Clock
+from tidegate.ports.slurm import Slurm
 
 READ_EVERY_S = 10.0
 NOTES_PER_STEP = 10

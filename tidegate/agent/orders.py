@@ -14,14 +14,23 @@ from typing import assert_never
 from tidegate.adapters.slurm_cli import JOBS_AT_ONCE
 from tidegate.agent.asked import Carried, result
 from tidegate.agent.delete import delete
-from tidegate.agent.job_orders import Signalled, comment, constrain, hold_back, requeue, signal
+from tidegate.agent.job_orders import (
+    Signalled,
+    cancel,
+    comment,
+    constrain,
+    hold_back,
+    requeue,
+    signal,
+    tell,
+)
 from tidegate.agent.node_orders import check, drain, undrain, weigh
 from tidegate.agent.release import Pace, release
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderKind, OrderOutcome, OrderResult
 from tidegate.core.model.slurm_names import ABOUT_JOBS, is_job_id, is_node_name, is_signal
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 type Sleep = Callable[[float], None]
 
@@ -81,6 +90,10 @@ class Worker:
                 return hold_back(batch, self.slurm)
             case OrderKind.SIGNAL:
                 return signal(batch, self.slurm, self.signalled)
+            case OrderKind.CANCEL:
+                return cancel(batch, self.slurm)
+            case OrderKind.TELL:
+                return tell(first, self.slurm)
             case OrderKind.DELETE:
                 return delete(batch, self.slurm, self.sleep, self.pace, now_s)
             case OrderKind.CONSTRAIN:

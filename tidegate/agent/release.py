@@ -8,7 +8,7 @@ from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
 from tidegate.core.model.slurm import Job, Node, Reading, holders
-from tidegate.ports import Slurm
+from tidegate.ports.slurm import Slurm
 
 HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})
 # What Slurm itself refuses to delete; it says "busy".

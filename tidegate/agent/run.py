@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegate.agent.heartbeats import EVERY_S, Heartbeats
+from tidegate.agent import gpu_use, heartbeats
+from tidegate.agent.gpu_use import GpuUses
+from tidegate.agent.heartbeats import Heartbeats
 from tidegate.agent.loop import Agent
 from tidegate.agent.metrics import WRITE_EVERY_S, MetricsFolder
 from tidegate.agent.notes import Notes
@@ -63,7 +65,7 @@ class Service:
     """Runs until `stop`. `every_poll` is called now and then by the looking thread.
 
     `notes`: None: no notes are written on jobs. `metrics`: None: no metrics are written.
-    `heartbeats`: None: nobody looks at any.
+    `heartbeats`, `gpu_uses`: None: nobody looks at any.
     """
 
     agent: Agent
@@ -73,6 +75,7 @@ class Service:
     notes: Notes | None = None
     metrics: MetricsFolder | None = None
     heartbeats: Heartbeats | None = None
+    gpu_uses: GpuUses | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _has_lost_thread: bool = False
     _has_trouble: dict[bool, bool] = field(default_factory=dict)
@@ -101,8 +104,13 @@ class Service:
                 target=self._write_metrics, args=(self.metrics,), name="metrics", daemon=True
             ).start()
         if self.heartbeats:
-            watch, asked = self._watch_heartbeats, (self.heartbeats,)
-            threading.Thread(target=watch, args=asked, name="heartbeats", daemon=True).start()
+            asked = (self.heartbeats.step, heartbeats.EVERY_S)
+            threading.Thread(
+                target=self._repeat, args=asked, name="heartbeats", daemon=True
+            ).start()
+        if self.gpu_uses:
+            asked = (self.gpu_uses.step, gpu_use.EVERY_S)
+            threading.Thread(target=self._repeat, args=asked, name="GPU use", daemon=True).start()
         while not self._stopping.is_set():
             self._look()
         self._wait_for_orders()
@@ -132,9 +140,9 @@ class Service:
         while not self._stopping.wait(WRITE_EVERY_S):
             metrics.write()
 
-    def _watch_heartbeats(self, heartbeats: Heartbeats) -> None:
-        while not self._stopping.wait(EVERY_S):
-            heartbeats.step()
+    def _repeat(self, step: Callable[[], None], every_s: float) -> None:
+        while not self._stopping.wait(every_s):
+            step()
 
     def _take_orders(self, urgent: bool) -> None:
         try:

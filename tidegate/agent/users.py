@@ -83,7 +83,7 @@ def publish_accounts(shared_dir: Path, accounts: Accounts) -> bool:
 
     Errors: BadConfig (somebody else owns the folder), OSError.
     """
-    folder = _own_folder(shared_dir)
+    folder = own_folder(shared_dir, FOLDER)
     changed = [
         _replace_if_changed(folder / name, text)
         for name, text in (("passwd", accounts.passwd), ("group", accounts.group))
@@ -91,10 +91,13 @@ def publish_accounts(shared_dir: Path, accounts: Accounts) -> bool:
     return any(changed)
 
 
-def _own_folder(shared_dir: Path) -> Path:
-    """The folder, ours and writable by nobody else: a user who owns it could become anyone."""
+def own_folder(shared_dir: Path, folder: Path) -> Path:
+    """The folder, ours and writable by nobody else: a user who owns it could become anyone.
+
+    Errors: BadConfig (somebody else owns it), OSError.
+    """
     path = shared_dir
-    for part in FOLDER.parts:
+    for part in folder.parts:
         path = path / part
         path.mkdir(mode=0o755, exist_ok=True)
         found = path.lstat()

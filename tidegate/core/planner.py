@@ -26,6 +26,7 @@ from tidegate.core.passes.futile import held_back, watch_waiting
 from tidegate.core.passes.gangs import keep_for_gangs, open_gangs
 from tidegate.core.passes.hangs import requeue_hung
 from tidegate.core.passes.idle import keep_warm, release_idle
+from tidegate.core.passes.idle_gpus import give_back_idle
 from tidegate.core.passes.nodes import (
     bury,
     end_jobs,
@@ -60,6 +61,7 @@ PASSES: tuple[Pass, ...] = (
     watch_sick,
     watch_faults,
     requeue_hung,
+    give_back_idle,
     bury,
     reopen,
     leave_given_up,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.drain_reason import OPEN
 from tidegate.core.model.ended import EndedJob
@@ -14,7 +13,7 @@ from tidegate.ports import Clock
 from tidegate.sim.faults import Faults, effect, no_faults
 from tidegate.sim.slurm_checks import SimChecks, submit_of
 from tidegate.sim.slurm_parts import SimJob, SimNode, Submit, SubmitRefused
-from tidegate.sim.slurm_rows import reading
+from tidegate.sim.slurm_rows import is_satisfiable, reading
 from tidegate.sim.slurm_table import NEVER_S, Table
 
 # Source: slurm.conf(5), MinJobAge.
@@ -70,7 +69,7 @@ class SimSlurm:
         """The job id, as `sbatch --parsable` prints it; SubmitRefused when impossible."""
         if asked.node_name and not self.nodes.keys() >= set(asked.node_name.split(",")):
             raise SubmitRefused("Invalid node name specified")
-        if not all(self._is_satisfiable(each) for each in (asked, *asked.beside)):
+        if not all(is_satisfiable(each, self.table) for each in (asked, *asked.beside)):
             raise SubmitRefused("Requested node configuration is not available")
         if asked.beside:
             return self._submit_het((asked, *asked.beside))
@@ -331,6 +330,22 @@ class SimSlurm:
             job.started_at_s = self.clock.now_s()
             self.table.changed()
 
+    def scancel(self, job_ids: Sequence[str]) -> dict[str, str]:
+        with self._command("scancel", job_ids):
+            for job_id in job_ids:
+                job = self.table.active.get(job_id)
+                for each in (job, *self.table.beside(job)) if job else ():
+                    self.table.end(each, "CANCELLED")
+        return {}
+
+    def tell(self, job_id: str, text: str) -> str:
+        with self._command("tell", (job_id,)):
+            job = self.jobs.get(job_id)
+            if job is None or not job.is_running:
+                return "Invalid job id specified"
+            job.output.append(text)
+        return ""
+
     def comment(self, job_id: str, text: str) -> None:
         with self._command("comment", (job_id,)):
             if job_id in self.jobs:
@@ -346,7 +361,7 @@ class SimSlurm:
                     refused[job_id] = "Invalid job id specified"
                 elif job.state != "PENDING":
                     refused[job_id] = "Job is no longer pending execution"
-                elif not self._is_satisfiable(replace(job.submit, constraint=constraint)):
+                elif not is_satisfiable(replace(job.submit, constraint=constraint), self.table):
                     refused[job_id] = "Requested node configuration is not available"
                 else:
                     job.submit = replace(job.submit, constraint=constraint)
@@ -382,19 +397,3 @@ class SimSlurm:
 
     def _known(self, names: Sequence[str]) -> list[SimNode]:
         return [self.nodes[name] for name in names if name in self.nodes]
-
-    def _is_satisfiable(self, asked: Submit) -> bool:
-        """Some placeholder group of the partition holds the job and is as large as its -N."""
-        partition = self.cluster.partition(self.table.partition(asked))
-        for pool in self.cluster.pools:
-            if partition is None or pool.name not in partition.pools:
-                continue
-            for instance_type, offering in pool.offerings():
-                features = pool.features(instance_type.name, offering.market)
-                if (
-                    not lacks(asked.shape, instance_type)
-                    and satisfies(asked.constraint, features)
-                    and asked.nodes <= pool.max_job_nodes
-                ):
-                    return True
-        return False

@@ -71,6 +71,7 @@ class SimJob:
     starts: int = 0
     signals: list[str] = field(default_factory=list)
     admin_comment: str = ""
+    output: list[str] = field(default_factory=list)
     het_job_id: str = ""
     row: tuple[object, Job] | None = None
     suspended_at_s: float = 0.0

@@ -3,8 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
+from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.slurm import Job, Licence, Node, NodeState, Reading
-from tidegate.sim.slurm_parts import SimJob, SimNode
+from tidegate.sim.slurm_parts import SimJob, SimNode, Submit
 from tidegate.sim.slurm_table import Table
 
 LICENCE = "matlab"
@@ -16,6 +17,23 @@ def reading(table: Table) -> Reading:
     licences = (Licence(LICENCE, table.licences - held),) if table.licences else ()
     jobs, reserved = tuple(_rows(table)), tuple(table.reservations)
     return Reading("sim", jobs, nodes, table.associations, licences, reserved)
+
+
+def is_satisfiable(asked: Submit, table: Table) -> bool:
+    """Some placeholder group of the partition holds the job and is as large as its -N."""
+    partition = table.cluster.partition(table.partition(asked))
+    for pool in table.cluster.pools:
+        if partition is None or pool.name not in partition.pools:
+            continue
+        for instance_type, offering in pool.offerings():
+            features = pool.features(instance_type.name, offering.market)
+            if (
+                not lacks(asked.shape, instance_type)
+                and satisfies(asked.constraint, features)
+                and asked.nodes <= pool.max_job_nodes
+            ):
+                return True
+    return False
 
 
 def node_row(node: SimNode) -> Node:

@@ -28,6 +28,7 @@ from tidegate.wire.deployment import (
 from tidegate.wire.directory import DirectoryModel
 from tidegate.wire.file_systems import FileSystems
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.idle_gpus_model import IdleGpusModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.monitoring import MonitoringModel
@@ -242,6 +243,11 @@ class ClusterModel(Section):
         default=RolloutModel(), description="how new images and settings come to nodes"
     )
     waiting: WaitingModel = Field(default=WaitingModel(), description="what waiting jobs cost")
+    idle_gpus: IdleGpusModel | None = Field(
+        default=None,
+        description="what becomes of running jobs whose GPUs idle; they are shown, and left alone,"
+        " when left out",
+    )
     time_limit_ratio: Ratio = Field(
         default=1.0, description="the part of its time limit that a job really runs"
     )
@@ -322,6 +328,7 @@ class ClusterModel(Section):
             ),
             health_reasons=self.slurm.health_reasons,
             waiting=self.waiting.waiting(),
+            idle_gpus=self.idle_gpus.idle_gpus() if self.idle_gpus else None,
             estimates=priced.estimates,
             check=self.rollout.check.check() if self.rollout.check else None,
         )

@@ -12,6 +12,7 @@ from tidegate.wire.deployment import ExistingModel, HeadModel, NetworkModel
 from tidegate.wire.file_systems import FileSystemModel
 from tidegate.wire.finite import FINITE
 from tidegate.wire.hooks import HooksModel
+from tidegate.wire.idle_gpus_model import IdleGpusModel
 from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.models import TimingsModel
@@ -44,6 +45,7 @@ _TIMINGS = TypeAdapter(TimingsModel)
 _FILE_SYSTEM = TypeAdapter(FileSystemModel)
 _HOOKS = TypeAdapter(HooksModel)
 _WAITING = TypeAdapter(WaitingModel)
+_IDLE_GPUS = TypeAdapter(IdleGpusModel)
 _MONITORING = TypeAdapter(MonitoringModel)
 _ROLLOUT = TypeAdapter(RolloutModel)
 
@@ -76,6 +78,7 @@ class Parts:
     slurm: SlurmModel | None
     timings: TimingsModel | None
     waiting: WaitingModel | None
+    idle_gpus: IdleGpusModel | None
     monitoring: MonitoringModel | None
     rollout: RolloutModel | None
     hooks: HooksModel | None
@@ -117,6 +120,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         slurm=_sound(_SLURM, data.get("slurm", {})),
         timings=_sound(_TIMINGS, data.get("timings", {})),
         waiting=_sound(_WAITING, data.get("waiting", {})),
+        idle_gpus=_sound(_IDLE_GPUS, data["idle_gpus"]) if data.get("idle_gpus") else None,
         monitoring=_sound(_MONITORING, data.get("monitoring", {})),
         rollout=_sound(_ROLLOUT, data.get("rollout", {})),
         hooks=_sound(_HOOKS, data.get("hooks", {})),

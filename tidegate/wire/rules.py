@@ -53,12 +53,20 @@ def _pre_warmed_pools(parts: Parts) -> Iterator[Problem]:
                 yield Problem(place, f"no pool of this name{did_you_mean(pool, parts.all_pools)}")
 
 
-def _waiting_partitions(parts: Parts) -> Iterator[Problem]:
-    """Whose waiting has a price of its own is a partition."""
-    for name in parts.waiting.by_partition if parts.waiting else ():
+def _named_partitions(parts: Parts) -> Iterator[Problem]:
+    """Whose waiting has a price of its own, and whose idle GPUs a rule or none, is a partition."""
+    waiting = parts.waiting.by_partition if parts.waiting else ()
+    ruled = parts.idle_gpus.by_partition if parts.idle_gpus else ()
+    exempt = parts.idle_gpus.exempt.partitions if parts.idle_gpus else ()
+    named: list[tuple[tuple[str | int, ...], str]] = [
+        *((("waiting", "by_partition", name), name) for name in waiting),
+        *((("idle_gpus", "by_partition", name), name) for name in ruled),
+        *((("idle_gpus", "exempt", "partitions", i), name) for i, name in enumerate(exempt)),
+    ]
+    for place, name in named:
         if name not in parts.all_partitions:
             hint = did_you_mean(name, parts.all_partitions)
-            yield Problem(("waiting", "by_partition", name), f"no partition of this name{hint}")
+            yield Problem(place, f"no partition of this name{hint}")
 
 
 def _default_partition(parts: Parts) -> Iterator[Problem]:
@@ -344,7 +352,7 @@ def _size(each: InstanceType, key: str) -> float:
 
 
 RULES = (
-    *(_partition_pools, _default_partition, _pre_warmed_pools, _waiting_partitions, _zones),
+    *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
     *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _job_roles, _containers, *PARTITION_RULES),

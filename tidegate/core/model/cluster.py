@@ -7,6 +7,7 @@ from enum import StrEnum
 from tidegate.core.model.budgets import DEFAULT_DISRUPTION, Disruption
 from tidegate.core.model.ec2 import InstanceType, Market, Offering, Prices
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.gpu_use import IdleGpus
 from tidegate.core.model.site_check import SiteCheck
 from tidegate.core.model.waiting import Waiting
 
@@ -227,7 +228,8 @@ class Cluster:
     `budgets`: by scope. `health_reasons`: what the drain reasons of the site's checkers begin with.
     `waiting`: what an hour costs that a job waits. `estimates`: offerings whose price the file
     does not say; `quoted`: those of them whose price is what EC2 asks now.
-    `check`: what new templates have to pass, None: nothing of the site's own.
+    `check`: what new templates have to pass, None: nothing of the site's own. `idle_gpus` None:
+    jobs whose GPUs idle are left alone.
     """
 
     name: str
@@ -246,6 +248,7 @@ class Cluster:
     estimates: Mapping[Offering, Estimate] = field(default_factory=dict)
     quoted: frozenset[Offering] = frozenset()
     check: SiteCheck | None = None
+    idle_gpus: IdleGpus | None = None
 
     def expected_s(self, time_limit_s: float | None, account: str) -> float | None:
         """How long a job will really run; None: it has no time limit, so nobody knows."""

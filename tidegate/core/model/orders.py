@@ -17,6 +17,8 @@ class OrderKind(StrEnum):
     REQUEUE = "requeue"  # and without Slurm's two minutes before the next start
     HOLD = "hold"  # a job that waits stays so until somebody releases it; one that runs ends first
     SIGNAL = "signal"
+    CANCEL = "cancel"  # a job that runs
+    TELL = "tell"  # a job that runs: a line in its output, and a comment
     COMMENT = "comment"
     CONSTRAIN = "constrain"  # one feature more that the nodes of a pending job must have
     WEIGHT = "weight"  # a hint: where Slurm starts jobs first
@@ -63,6 +65,8 @@ class Order:
     on_nodes: tuple[str, ...] = ()
     #: what another hand said as it drained (`drains.told_by`): no reason to keep a node
     despite: str = ""
+    #: an order about jobs touches only runs that so many requeues came before; null: any
+    restarts: int | None = None
 
 
 class OrderOutcome(StrEnum):

@@ -7,6 +7,7 @@ from typing import Self
 
 from tidegate.core.model.ended import EndedJob
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.site_check import CheckJob
 
 # Base states that mean work is on the node. PLANNED is a promise of the backfill scheduler;
@@ -237,6 +238,8 @@ class Job:
     #: why its last run ended, where nodes of its failed; known to the agent that saw it
     fault: Fault | None = None
     hang: Hang | None = None  #: its heartbeat, where that is silent or cannot be seen
+    raw_id: str = ""  #: of a task of an array: its SLURM_JOB_ID
+    gpu_use: GpuUse | None = None  #: how little its GPUs are used; null: not little, or unknown
 
     @property
     def is_checkpointed(self) -> bool:

@@ -19,7 +19,10 @@ _FEATURES = re.compile(r"[A-Za-z0-9_.:+-]{1,100}(&[A-Za-z0-9_.:+-]{1,100}){0,20}
 _SIGNAL = re.compile(r"([BS]:)?(SIG)?(HUP|INT|QUIT|KILL|USR1|USR2|TERM|CONT|STOP|TSTP|XCPU|URG)")
 # What these orders name are jobs; the others name nodes.
 ABOUT_JOBS = frozenset(
-    {OrderKind.REQUEUE, OrderKind.HOLD, OrderKind.SIGNAL, OrderKind.COMMENT, OrderKind.CONSTRAIN}
+    {
+        *(OrderKind.REQUEUE, OrderKind.HOLD, OrderKind.SIGNAL, OrderKind.CANCEL),
+        *(OrderKind.TELL, OrderKind.COMMENT, OrderKind.CONSTRAIN),
+    }
 )
 
 # Slurm reads them in any case.

@@ -1,6 +1,7 @@
 """Jobs on which money or work would be spent in a loop, as the ledger remembers them."""
 
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.gpu_use import IdleNotice
 
 # Longer than the longest back-off and the boot and the passes of the next try.
 STUCK_KEPT_S = 3 * 3600.0
@@ -28,18 +29,23 @@ class Stuck:
     faulted_at_s: float = 0.0  #: when that was
     fault: str = ""  #: what was said of it
     held_at_s: float = 0.0  #: when it was held for them; 0: it was not
+    idle: IdleNotice | None = None  #: what was done since its GPUs idle; null: nothing
 
     @property
     def is_forgotten_at_s(self) -> float:
         """A job that was not seen stuck again for so long starts anew."""
-        return max(self.since_s, self.until_s, self.faulted_at_s) + STUCK_KEPT_S
+        idle = self.idle
+        noted_s = max(idle.asked_at_s, idle.told_at_s, idle.ended_at_s) if idle else 0.0
+        return max(self.since_s, self.until_s, self.faulted_at_s, noted_s) + STUCK_KEPT_S
 
 
 def anew(before: Stuck | None, job_id: str, request: str, now_s: float) -> Stuck:
-    """What is known of a job that asks for this; of one that asked otherwise its faults alone."""
+    """What is known of a job that asks for this; of one that asked otherwise its faults, and what
+    was done since its GPUs idle.
+    """
     if before is None:
         return Stuck(job_id, request, now_s)
     if before.request == request:
         return before
-    kept = ("faults", "fault_restarts", "faulted_at_s", "fault", "held_at_s")
+    kept = ("faults", "fault_restarts", "faulted_at_s", "fault", "held_at_s", "idle")
     return Stuck(job_id, request, now_s, **{name: getattr(before, name) for name in kept})

@@ -100,6 +100,7 @@ class Work:
         why: str = "",
         is_budgeted: bool = False,
         despite: str = "",
+        restarts: int | None = None,
     ) -> Send:
         """The next order. `why`: the reason for people, if `text` is no drain reason."""
         order = Order(
@@ -111,6 +112,7 @@ class Work:
             text=str(text),
             on_nodes=on_nodes,
             despite=despite,
+            restarts=restarts,
         )
         self._num_orders += 1
         said = why or (text.sentence if isinstance(text, DrainReason) else text)

@@ -1,0 +1,182 @@
+"""Jobs whose GPUs idle: their owners are told, and where the cluster file says so they end.
+
+A sensor may lie about a whole cluster. So within an hour one job of five is ended at most, or a
+single one, and never before Slurm has had the warning for this very run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tidegate.core.interruption.idle_gpus import GpuJob, gpu_jobs, rule_of
+from tidegate.core.model.durations import span
+from tidegate.core.model.gpu_use import IdleAction, IdleNotice, IdleRule
+from tidegate.core.model.orders import OrderKind, OrderOutcome
+from tidegate.core.model.plan import Action, Watch
+from tidegate.core.model.slurm import Fault, Job
+from tidegate.core.model.stuck import Stuck
+from tidegate.core.passes.faults import RETRIES_MAX, counted, told
+from tidegate.core.passes.futile import request
+from tidegate.core.passes.hangs import RUNNING
+from tidegate.core.passes.work import Work
+
+ENDED_WITHIN_S = 3600.0
+JOBS_PER_END = 5
+
+_WILL = {IdleAction.REQUEUE: "requeued", IdleAction.CANCEL: "cancelled"}
+
+
+def give_back_idle(work: Work) -> Iterator[Action]:
+    """Tell owners of jobs whose GPUs idle, and end those that were told and idle on."""
+    policy = work.snapshot.cluster.idle_gpus
+    if policy is None:
+        return
+    jobs, known = gpu_jobs(work.digest.reading.jobs), work.stuck
+    left = _may_end(work, jobs, known)
+    for each in jobs:
+        rule = rule_of(policy, each.job)
+        since_s = each.idle_since_s(rule.use_percent) if rule else None
+        # What was not seen since the digest was written is no idleness.
+        if rule is None or since_s is None or work.digest.written_at_s - since_s < rule.after_s:
+            continue
+        idle = _Idle(work, each.job, rule, since_s, known.get(each.job.job_id))
+        decided = tuple(idle.decided(may_end=left > 0))
+        left -= sum(idle.is_end(action) for action in decided)
+        yield from decided
+
+
+def _may_end(work: Work, jobs: tuple[GpuJob, ...], known: dict[str, Stuck]) -> int:
+    """How many jobs more may be ended now."""
+    since_s = work.snapshot.now_s - ENDED_WITHIN_S
+    ended = {i for i, each in known.items() if each.idle and each.idle.ended_at_s > since_s}
+    there = ended.union(each.job.job_id for each in jobs)
+    return max(1, len(there) // JOBS_PER_END) - len(ended)
+
+
+class _Idle:
+    """One job whose GPUs have idled for long enough to be told of."""
+
+    def __init__(
+        self, work: Work, job: Job, rule: IdleRule, since_s: float, before: Stuck | None
+    ) -> None:
+        self._work, self._job, self._rule, self._since_s = work, job, rule, since_s
+        self._stuck = before or Stuck(job.job_id, request(job, work.digest.reading), 0.0)
+        self._now_s = work.snapshot.now_s
+        self._idle_s = work.digest.written_at_s - since_s
+
+    def is_end(self, action: Action) -> bool:
+        """Whether this is the note that it ends, and no repetition of its order."""
+        after = action.stuck.idle if isinstance(action, Watch) else None
+        return after is not None and after.ended_at_s == self._now_s
+
+    def decided(self, *, may_end: bool) -> Iterator[Action]:
+        notice, ttl_s = self._notice, self._work.snapshot.cluster.timings.order_ttl_s
+        if notice is None:
+            yield from self._tell(self._new)
+        elif not notice.told_at_s and self._has_been_told:
+            said = f"job {self._job.job_id} was told that its GPUs idle"
+            yield Watch(replace(self._stuck, idle=replace(notice, told_at_s=self._now_s)), said)
+        elif not notice.told_at_s:
+            if self._now_s > notice.asked_at_s + ttl_s:
+                yield from self._tell(replace(notice, asked_at_s=self._now_s))
+        elif self._will_end and self._now_s >= notice.told_at_s + self._rule.warning_s:
+            if notice.ended_at_s > notice.told_at_s:
+                if self._now_s > notice.ended_at_s + ttl_s:
+                    yield self._end()
+            elif may_end:
+                yield from self._begin_to_end(notice)
+            elif not notice.is_spared:
+                yield from self._spare(notice)
+
+    @property
+    def _will_end(self) -> bool:
+        action = self._rule.action
+        return action is IdleAction.CANCEL or (
+            action is IdleAction.REQUEUE and self._job.is_requeueable
+        )
+
+    @property
+    def _notice(self) -> IdleNotice | None:
+        """What was done about this run since its GPUs idle, under the rule as it is."""
+        notice = self._stuck.idle
+        is_of_run = notice is not None and notice.restarts == self._job.restarts
+        began_s = self._now_s - self._work.snapshot.digest_age_s - self._idle_s
+        is_of_now = notice is not None and notice.asked_at_s >= began_s
+        is_same = notice is not None and notice.action is self._rule.action
+        return notice if is_of_run and is_of_now and is_same else None
+
+    @property
+    def _new(self) -> IdleNotice:
+        before = self._stuck.idle
+        return IdleNotice(
+            self._job.restarts,
+            self._rule.action,
+            self._now_s,
+            ended_at_s=before.ended_at_s if before else 0.0,
+        )
+
+    @property
+    def _has_been_told(self) -> bool:
+        """Slurm has had it: the agent keeps results for less time than a run needs to idle."""
+        return any(
+            each.kind is OrderKind.TELL
+            and each.name == self._job.job_id
+            and each.outcome is OrderOutcome.DONE
+            for each in self._work.digest.results
+        )
+
+    @property
+    def _said(self) -> str:
+        percent, idle = self._rule.use_percent, span(round(self._idle_s))
+        return f"its GPUs have been used for less than {percent} % for {idle}"
+
+    def _tell(self, notice: IdleNotice) -> Iterator[Action]:
+        text = f"tidegate: {self._said}"
+        if self._will_end:
+            in_s = span(round(self._rule.warning_s))
+            text += f"; unless that changes it is {_WILL[self._rule.action]} in {in_s}"
+        elif self._rule.action is IdleAction.REQUEUE:
+            text += "; it may not be requeued (--no-requeue)"
+        text += f"; to keep it: scontrol update jobid={self._job.job_id} comment=tidegate:idle-ok"
+        yield Watch(replace(self._stuck, idle=notice), f"job {self._job.job_id}: {self._said}")
+        yield self._order(OrderKind.TELL, text)
+
+    def _begin_to_end(self, notice: IdleNotice) -> Iterator[Action]:
+        after = replace(self._stuck, idle=replace(notice, ended_at_s=self._now_s))
+        if self._rule.action is IdleAction.REQUEUE:
+            ran_s = self._since_s - (self._job.started_at_s or self._since_s)
+            run = self._job.restarts + 1
+            fault = Fault(self._said, self._job.node_names, run, ran_s=ran_s)
+            after = counted(after, self._job, fault, self._work)
+            is_last = after.faults > RETRIES_MAX
+            after = replace(after, held_at_s=self._now_s if is_last else 0.0)
+        self._stuck = after
+        done = _WILL[self._rule.action]
+        yield Watch(after, f"job {self._job.job_id} is {done}: {self._said}")
+        yield self._end()
+
+    def _end(self) -> Action:
+        if self._rule.action is IdleAction.CANCEL:
+            return self._order(OrderKind.CANCEL, self._said)
+        if self._stuck.held_at_s:
+            return self._order(OrderKind.HOLD, told(self._stuck))
+        return self._order(OrderKind.REQUEUE, self._said)
+
+    def _spare(self, notice: IdleNotice) -> Iterator[Action]:
+        """Say once why it goes on: somebody should look at it, or at who says that it idles."""
+        why = (
+            f"{self._said}; it goes on, since as many jobs as may be were ended for that within an "
+            f"hour (one of {JOBS_PER_END} with GPUs)"
+        )
+        spared = replace(notice, is_spared=True)
+        yield Watch(replace(self._stuck, idle=spared), f"job {self._job.job_id}: {why}")
+        yield self._order(OrderKind.COMMENT, f"tidegate: {why}")
+
+    def _order(self, kind: OrderKind, text: str) -> Action:
+        return self._work.order(
+            kind,
+            (self._job.job_id,),
+            text,
+            only_if=RUNNING,
+            on_nodes=self._job.node_names,
+            restarts=self._job.restarts,
+        )
