@@ -88,7 +88,7 @@ _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
 _NODE_FILES = (
     *("checks.sh", "findings.sh", "xids", "health-check.sh"),
     *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
-    *("job_credentials.py", "assume-role.sh"),
+    *("job_credentials.py", "assume-role.sh", "gpu-use.sh"),
 )
 
 

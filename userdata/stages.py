@@ -21,6 +21,7 @@ NODE_STAGES = (
     "node/fabric",
     "node/mig",
     "node/mps",
+    "node/gpu_use",
     "node/efa",
     "node/task_env",
     "node/job_role",
