@@ -46,7 +46,7 @@ def test_a_hung_job_is_requeued_with_the_reason_and_counted() -> None:
     made = planned(hung())
 
     (order,) = orders(made, OrderKind.REQUEUE)
-    assert (order.names, order.only_if) == (("9",), ("RUNNING",))
+    assert (order.names, order.only_if, order.restarts) == (("9",), ("RUNNING",), 0)
     assert "/shared/beat was last touched 7 min ago" in order.text
     (stuck,) = noted(made)
     assert (stuck.faults, stuck.fault_restarts) == (1, 1)

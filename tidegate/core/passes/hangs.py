@@ -1,7 +1,7 @@
 """Jobs that hang: requeued, held after too many times, or told where they may not be requeued.
 
-One order for each run: its repetition, which comes late, would hit the next run on the same nodes.
-So an order is sent again only when the one before has expired.
+One order for each run, which it names: its repetition, which comes late, leaves the next run alone.
+It is sent again only when the one before has expired.
 """
 
 from collections.abc import Iterator
@@ -45,10 +45,14 @@ def _about(work: Work, job: Job, hang: Hang, before: Stuck | None) -> Iterator[A
     elif after.faults > RETRIES_MAX:
         held = replace(after, held_at_s=work.snapshot.now_s)
         yield Watch(held, f"job {job.job_id}: {why}")
-        yield work.order(OrderKind.HOLD, (job.job_id,), told(held), only_if=RUNNING)
+        yield work.order(
+            OrderKind.HOLD, (job.job_id,), told(held), only_if=RUNNING, restarts=job.restarts
+        )
     else:
         yield Watch(after, f"job {job.job_id} is requeued: {why} (fault {after.faults})")
-        yield work.order(OrderKind.REQUEUE, (job.job_id,), why, only_if=RUNNING)
+        yield work.order(
+            OrderKind.REQUEUE, (job.job_id,), why, only_if=RUNNING, restarts=job.restarts
+        )
 
 
 def _ran_s(job: Job, hang: Hang) -> float | None:
