@@ -26,6 +26,7 @@ from tidegate.core.model.ec2 import (
 )
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
+from tidegate.core.model.gpu_use import GpuUse
 from tidegate.core.model.orders import Order, OrderResult
 from tidegate.core.model.slurm import Association, Job
 from tidegate.core.offers.market import at_market
@@ -53,7 +54,7 @@ class SimWorld:
     """One cluster under virtual time. `boot_s` says how long an instance takes to register.
 
     `booted`: what becomes of a node before it registers; a test may spoil it. `beats`: what the
-    head sees of jobs' heartbeats.
+    head sees of jobs' heartbeats, `gpu_uses`: of the use of their GPUs.
     While the head is stopped neither slurmctld nor agent run.
     `redelivery_s`: after this time the queue delivers again what a killed function had in
     hand; None: `Killed` comes out of `step`. `is_fifo`: meanwhile it keeps other looks back.
@@ -69,6 +70,7 @@ class SimWorld:
     heartbeat_s: float = 60.0
     booted: Callable[[SimNode], SimNode] = lambda node: node
     beats: Callable[[Sequence[Job]], Mapping[str, Beat]] = lambda jobs: {}
+    gpu_uses: Callable[[Sequence[Job]], Mapping[str, GpuUse]] = lambda jobs: {}
     calendar: Calendar = field(default_factory=AlwaysUp)
     associations: tuple[Association, ...] = ()
     licences: int = 0
@@ -353,6 +355,7 @@ class SimWorld:
             sleep=self._pass_time,
             heartbeat_s=self.heartbeat_s,
             beats=lambda jobs: self.beats(jobs),
+            gpu_uses=lambda jobs: self.gpu_uses(jobs),
         )
 
     # -- the machines ----------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tidegate.core.buy.refusals import too_small
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
 from tidegate.core.explain.doubt import Doubt, doubt
+from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
 from tidegate.core.explain.price import price
 from tidegate.core.explain.short import in_short
@@ -159,8 +160,11 @@ def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) 
     reclaimed = [e.instance_id for e in on if e.record and e.record.reclaim_at_s is not None]
     warning = f"; EC2 takes {', '.join(reclaimed)} back" if reclaimed else ""
     warning += "".join(f"; {said}" for each in on if (said := _sick(each, snapshot)))
+    idle = about_idle_gpus(job, snapshot)
+    warning += f"; {idle[0]}" if idle else ""
     headline = f"job {job_id} {state}{where}{warning}"
-    return Answer(job_id, Status.RUNNING, headline, slurm, _needs(job, snapshot), nodes=nodes)
+    needs = _needs(job, snapshot)
+    return Answer(job_id, Status.RUNNING, headline, slurm, needs, verdict=idle, nodes=nodes)
 
 
 def _sick(member: Member, snapshot: Snapshot) -> str:

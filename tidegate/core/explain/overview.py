@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tidegate.core.explain.block_ends import block_ends
+from tidegate.core.explain.idle_gpus import idle_jobs
 from tidegate.core.explain.lost import Gpus, doubtful_checks, gpus, lost_nodes
 from tidegate.core.explain.unjudged import Unjudged
 from tidegate.core.explain.verdicts import Verdicts
@@ -297,6 +298,7 @@ def _troubles(snapshot: Snapshot) -> Iterator[str]:
     yield from (each.sentence(snapshot.now_s) for each in block_ends(snapshot))
     if snapshot.digest is not None:
         yield from doubtful_checks(snapshot)
+        yield from idle_jobs(snapshot)
         yield from (each.sentence for each in lost_nodes(snapshot))
 
 

@@ -1,0 +1,68 @@
+"""What `why` and `status` say of GPUs that idle in running jobs."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.core.test_idle_gpus import RULE, idle, was_told
+from tests.make import NOW_S, node, snapshot
+from tidegate.core.explain.answer import answer
+from tidegate.core.explain.idle_gpus import idle_jobs
+from tidegate.core.model.gpu_use import GpuUse, IdleAction, IdleGpus, IdleRule
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
+
+
+def seen(*jobs: Job, rule: IdleRule | None = RULE, before: tuple[Stuck, ...] = ()) -> Snapshot:
+    names = sorted({name for each in jobs for name in each.node_names})
+    made = snapshot(jobs, [node(name, state="MIXED+DYNAMIC_NORM", gpus_alloc=1) for name in names])
+    policy = IdleGpus(rule) if rule else None
+    return replace(made, cluster=replace(made.cluster, idle_gpus=policy), stuck=before)
+
+
+@pytest.mark.parametrize(
+    ("rule", "before", "said"),
+    [
+        (None, (), "the cluster file has no idle_gpus"),
+        (RULE, (), "its owner is told"),
+        (RULE, (was_told(restarts=1),), "its owner is told"),
+        (RULE, (was_told(ago_s=600.0),), "it is cancelled at 08:05:00 UTC unless that changes"),
+        (RULE, (was_told(is_spared=True),), "it goes on: as many jobs as may be"),
+        (RULE, (was_told(ended_at_s=NOW_S - 1),), "it was cancelled for that at 07:59:59 UTC"),
+    ],
+)
+def test_why_says_for_how_long_and_what_follows(
+    rule: IdleRule | None, before: tuple[Stuck, ...], said: str
+) -> None:
+    found = answer("9", seen(idle(), rule=rule, before=before), None)
+
+    assert found.headline.endswith("its GPUs have been used for less than 5 % for 2.0 h")
+    assert said in "\n".join(found.verdict)
+
+
+def test_one_that_may_not_be_requeued_is_said_to_go_on() -> None:
+    rule = replace(RULE, action=IdleAction.REQUEUE)
+    before = (was_told(action=IdleAction.REQUEUE),)
+
+    found = answer("9", seen(idle(is_requeueable=False), rule=rule, before=before), None)
+
+    assert found.verdict[-1] == "it goes on: it may not be requeued (--no-requeue)"
+
+
+def test_why_says_nothing_of_gpus_that_work_or_may_idle() -> None:
+    busy = idle(gpu_use=GpuUse(NOW_S - 10_000, ((90, NOW_S - 60),)))
+
+    assert not answer("9", seen(busy), None).verdict
+    assert not answer("9", seen(idle(comment="tidegate:idle-ok")), None).verdict
+
+
+def test_status_names_them_the_longest_first_also_without_a_policy() -> None:
+    longest = idle(20, gpu_use=GpuUse(NOW_S - 10_400), user="bob")
+    jobs = (*(idle(number) for number in range(10, 16)), longest)
+
+    (said,) = idle_jobs(seen(*jobs, rule=None))
+
+    assert said.startswith("7 GPUs of running jobs idle: jobs 20 of bob (2.9 h), 10 of ada (2.0 h)")
+    assert said.endswith("13 of ada (2.0 h) and 2 more; tidegate why JOB says what follows")
+    assert not list(idle_jobs(seen(idle(gpu_use=None))))

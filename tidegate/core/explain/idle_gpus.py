@@ -1,0 +1,76 @@
+"""What people hear of jobs whose GPUs idle, also where the cluster file does nothing about them."""
+
+from collections.abc import Iterator
+
+from tidegate.core.interruption.idle_gpus import GpuJob, gpu_jobs, rule_of
+from tidegate.core.model.durations import clock, span
+from tidegate.core.model.gpu_use import IdleAction, IdleGpus, IdleNotice, IdleRule
+from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
+
+# Of jobs; one screen holds no more.
+NAMED_MAX = 5
+
+_WILL = {IdleAction.REQUEUE: "requeued", IdleAction.CANCEL: "cancelled"}
+
+
+def about_idle_gpus(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
+    """Of one running job: for how long its GPUs idle, and what follows. Nothing: they do not."""
+    found = [each for each in _idle(snapshot) if job in each[0].components]
+    return tuple(sentence for each in found for sentence in _sentences(*each, snapshot))
+
+
+def idle_jobs(snapshot: Snapshot) -> Iterator[str]:
+    """Of all jobs in one sentence, those that idle longest first."""
+    idle = sorted(_idle(snapshot), key=lambda each: (-each[2], each[0].job.job_id))
+    if not idle:
+        return
+    named = [f"{each.job.job_id} of {each.job.user} ({span(idle_s)})" for each, _, idle_s in idle]
+    more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+    gpus = sum(each.gpus for each, _, _ in idle)
+    yield (
+        f"{gpus} GPU{'s' * (gpus != 1)} of running jobs idle: job{'s' * (len(idle) != 1)} "
+        f"{', '.join(named[:NAMED_MAX])}{more}; tidegate why JOB says what follows"
+    )
+
+
+def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
+    """The jobs, the rule by which they idle, and for how many seconds."""
+    if snapshot.digest is None:
+        return []
+    policy = snapshot.cluster.idle_gpus or IdleGpus()
+    found: list[tuple[GpuJob, IdleRule, float]] = []
+    for each in gpu_jobs(snapshot.digest.reading.jobs):
+        rule = rule_of(policy, each.job)
+        since_s = each.idle_since_s(rule.use_percent) if rule else None
+        idle_s = snapshot.digest.written_at_s - since_s if since_s is not None else 0.0
+        if rule and idle_s >= rule.after_s:
+            found.append((each, rule, idle_s))
+    return found
+
+
+def _sentences(idle: GpuJob, rule: IdleRule, idle_s: float, snapshot: Snapshot) -> Iterator[str]:
+    yield f"its GPUs have been used for less than {rule.use_percent} % for {span(idle_s)}"
+    if snapshot.cluster.idle_gpus is None:
+        yield "nothing is done about it: the cluster file has no idle_gpus"
+        return
+    stuck = next((each for each in snapshot.stuck if each.job_id == idle.job.job_id), None)
+    notice = stuck.idle if stuck and stuck.idle else None
+    if notice is None or notice.restarts != idle.job.restarts or not notice.told_at_s:
+        yield "its owner is told"
+        return
+    yield f"its owner was told at {clock(notice.told_at_s)}, in its output and its AdminComment"
+    yield from _what_follows(idle.job, rule, notice)
+
+
+def _what_follows(job: Job, rule: IdleRule, notice: IdleNotice) -> Iterator[str]:
+    keep = f"; to keep it: scontrol update jobid={job.job_id} comment=tidegate:idle-ok"
+    if notice.ended_at_s > notice.told_at_s:
+        yield f"it was {_WILL[notice.action]} for that at {clock(notice.ended_at_s)}"
+    elif notice.is_spared:
+        yield "it goes on: as many jobs as may be were ended for idle GPUs within an hour"
+    elif rule.action is IdleAction.REQUEUE and not job.is_requeueable:
+        yield "it goes on: it may not be requeued (--no-requeue)"
+    elif rule.action in _WILL:
+        at = clock(notice.told_at_s + rule.warning_s)
+        yield f"it is {_WILL[rule.action]} at {at} unless that changes{keep}"
