@@ -19,6 +19,8 @@ HERE = Path(__file__).parent
 RUNNER = ("boot.sh", "lib.sh", "listing.py", "sign.py", "tidegate-boot.service")
 DEFAULT_TIME_LIMIT_S = "60"
 
+# What whoever reads the code wants to know; what begins a file says who runs it, and stays.
+_COMMENT = re.compile(r"^[ \t]*#(?!!).*\n", re.MULTILINE)
 _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
 
 
@@ -101,14 +103,27 @@ def assignments(settings: Mapping[str, str]) -> str:
 
 
 def pack(roles: Mapping[str, Iterable[Stage]], files: Mapping[str, str | bytes]) -> Bundle:
-    """The bundle of these stages, by the role that runs them. `files`: for its folder `files`."""
+    """The bundle of these stages, by the role that runs them. `files`: for its folder `files`.
+
+    Scripts are packed without their comments: an image's document is bound in its size.
+    """
     entries: dict[str, str | bytes] = {name: read(name) for name in RUNNER}
     for role, stages in roles.items():
         ordered = in_order(stages)
         entries |= {f"stages/{stage.name}.sh": stage.text for stage in ordered}
         entries[f"graph.{role}"] = "".join(f"{stage.row}\n" for stage in ordered)
     entries |= {f"files/{name}": content for name, content in files.items()}
-    return Bundle(tar_gz(entries))
+    return Bundle(tar_gz({name: _packed(name, content) for name, content in entries.items()}))
+
+
+def without_comments(script: str) -> str:
+    return _COMMENT.sub("", script)
+
+
+def _packed(name: str, content: str | bytes) -> str | bytes:
+    if isinstance(content, bytes) or not name.endswith(".sh"):
+        return content
+    return without_comments(content)
 
 
 def tar_gz(entries: Mapping[str, str | bytes]) -> bytes:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from userdata.bundle import Bundle, Stage, assignments, in_order, read
+from userdata.bundle import Bundle, Stage, assignments, in_order, read, without_comments
+from userdata.node_bundle import baked_stages, node_bundle
 from userdata.packages import NODE_PROGRAMS, node_packages
 from userdata.patterns import check_word
-from userdata.render import baked_stages, node_bundle
 from userdata.repository import Repository, repository_settings
 from userdata.values import Shared
 
@@ -173,17 +173,11 @@ def _early() -> tuple[str, ...]:
     """The unit that is not as late as cloud-init's last stage."""
     unit = "tidegate-early.service"
     return (
-        f"cat >/opt/tidegate/early.sh <<'END'\n{_without_comments(read('early.sh'))}END",
+        f"cat >/opt/tidegate/early.sh <<'END'\n{without_comments(read('early.sh'))}END",
         "chmod 755 /opt/tidegate/early.sh",
         f"cat >/etc/systemd/system/{unit} <<'END'\n{read(unit)}END",
         f"mkdir -p {_WANTED} && ln -sf ../{unit} {_WANTED}/{unit}",
     )
-
-
-def _without_comments(text: str) -> str:
-    """A document is bound in its size. What begins the file is no comment."""
-    first, *rest = text.splitlines(keepends=True)
-    return first + "".join(each for each in rest if not each.startswith("#"))
 
 
 def _holds(values: ImageValues) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ by anyone who may describe the instance.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from userdata.bundle import Bundle, Stage, assignments, pack, read, read_stage
+from userdata.bundle import Bundle, assignments, pack, read, read_stage
 from userdata.directory import Directory
 from userdata.monitoring import EXPORTER, PACKAGES_OF_HEAD, monitoring_files
+from userdata.node_bundle import baked_stages, node_bundle
 from userdata.packages import (
     ACCOUNTING,
     DIRECTORY_PROGRAM,
@@ -31,7 +31,7 @@ from userdata.repository import Repository, repository_settings
 from userdata.site_check import check_files
 from userdata.slurm_conf import slurm_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
-from userdata.stages import BAKED_STAGES, HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
+from userdata.stages import HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
 from userdata.values import (
     BundleAt,
     GpuSettings,
@@ -85,25 +85,6 @@ ConstrainDevices=yes
 """
 # Those whose curl cannot sign (sign.py), or is not known to: Amazon Linux's is a small one.
 _SIGNED_APART = ("ubuntu22.04", "ubuntu20.04", "al2023")
-_NODE_FILES = (
-    *("checks.sh", "findings.sh", "xids", "health-check.sh"),
-    *("health-watch.sh", "spot-watch.sh", "head-watch.sh"),
-    *("job_credentials.py", "assume-role.sh", "gpu-use.sh"),
-)
-
-
-def node_bundle() -> Bundle:
-    """What nodes run at their boot, and their image when it is baked; of all clusters."""
-    files = {name: read(f"node/{name}") for name in _NODE_FILES}
-    files["hooks.sh"] = read("both/hooks.sh")
-    return pack({"node": map(read_stage, NODE_STAGES), "image": baked_stages()}, files)
-
-
-def baked_stages() -> Iterable[Stage]:
-    """What an image is baked by. Each needs only what is baked as well."""
-    stages = [read_stage(path) for path in BAKED_STAGES]
-    names = {each.name for each in stages}
-    return (replace(each, needs=tuple(n for n in each.needs if n in names)) for each in stages)
 
 
 def _node_settings(values: NodeValues) -> dict[str, str]:

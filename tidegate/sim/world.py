@@ -14,15 +14,13 @@ from tidegate.agent.loop import IDLE_HEARTBEAT_S, Agent
 from tidegate.agent.orders import batches
 from tidegate.core.interruption.heartbeat import Beat
 from tidegate.core.model.calendar import AlwaysUp
-from tidegate.core.model.cluster import Cluster, block_key, reserved_key
+from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.ec2 import (
     GATE_TAG,
     LAUNCH_TAG,
     FleetRequest,
     Instance,
     InstanceState,
-    Market,
-    Template,
 )
 from tidegate.core.model.errors import TidegateError
 from tidegate.core.model.events import News, SpotInterruption, StateChange
@@ -33,13 +31,13 @@ from tidegate.core.offers.market import at_market
 from tidegate.ports import Calendar, ReceivedOrder
 from tidegate.service.control import Control, Looked
 from tidegate.service.hours import Hours, Kept
-from tidegate.service.requests import Placement
 from tidegate.sim.bus import SimBus
 from tidegate.sim.clock import HeadClock, SimClock
 from tidegate.sim.ec2 import SimCompute
 from tidegate.sim.faults import Acting
 from tidegate.sim.head import SimHead
 from tidegate.sim.ledger import SimLedger
+from tidegate.sim.placement import placement
 from tidegate.sim.slurm import SimSlurm
 from tidegate.sim.slurm_parts import SimNode, node_of
 
@@ -132,7 +130,7 @@ class SimWorld:
             self.ledger,
             self.bus,
             self.clock,
-            _placement(self.cluster),
+            placement(self.cluster),
             self.calendar,
         )
         self.hours = Hours(
@@ -264,8 +262,8 @@ class SimWorld:
 
     def deploy(self, digest: str) -> None:
         """New nodes come from another template."""
-        placement = _placement(self.cluster, digest)
-        self.control = replace(self.control, placement=placement)
+        deployed = placement(self.cluster, digest)
+        self.control = replace(self.control, placement=deployed)
 
     def restart_agent(self) -> None:
         """A new start of the agent; it remembers nothing."""
@@ -388,14 +386,3 @@ class SimWorld:
         is_gated = instance.launch_id in self._gated
         node = node_of(instance.instance_id, shape, features, is_gated=is_gated)
         self.slurm.register(self.booted(node))
-
-
-def _placement(cluster: Cluster, digest: str = "one-1") -> Placement:
-    zones = {zone for pool in cluster.pools for zone in pool.zones}
-    keys = [pool.name for pool in cluster.pools]
-    keys += [block_key(pool.name, e.id) for pool in cluster.pools for e in cluster.blocks(pool)]
-    keys += [reserved_key(pool.name) for pool in cluster.pools if Market.RESERVED in pool.markets]
-    return Placement(
-        {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},
-        {zone: f"subnet-{zone}" for zone in zones},
-    )
