@@ -197,8 +197,8 @@ FAULTS_OF_LEAVING = (
         "reservations are left alone",
         (
             "core/offers/offers.py",
-            "        if self._snapshot.cluster.reservations:",
-            "        if False:",
+            "if self._snapshot.cluster.reservations and pool.name not in self._shut_prepaid:",
+            "if False:",
         ),
     ),
     mutant(

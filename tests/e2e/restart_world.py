@@ -43,8 +43,10 @@ ZONE = "tidegate-dev.internal"
 HEAD_HOST = f"head.{ZONE}"
 BUCKET, BUS = "digests", "tidegate-dev"
 
-# Stands before a daemon and notes at each start whether the owner rule was there.
+# Stands before a daemon and notes at each start whether the owner rule was there; to be asked for
+# its version is no start.
 NOTING = """#!/bin/sh
+[ "$*" != -V ] || exec "$0.real" -V
 if nft list table inet tidegate >/dev/null 2>&1; then echo behind; else echo ahead; fi >>/starts
 exec "$0.real" "$@"
 """
