@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import (
     ClientError,
+    ConnectTimeoutError,
     EndpointConnectionError,
     NoCredentialsError,
     ReadTimeoutError,
+    SSLError,
 )
 from botocore.parsers import ResponseParserError
 
@@ -114,6 +116,7 @@ def test_throttling_and_unknown_codes_say_nothing_about_capacity(
         ("TransactionConflictException", Throttled),
         ("SlowDown", Throttled),
         ("InternalError", Throttled),
+        ("ServerInternal", Throttled),
         ("503", Throttled),
         ("UnauthorizedOperation", NotAuthorized),
         ("AccessDeniedException", NotAuthorized),
@@ -134,6 +137,8 @@ def test_client_errors_become_ours(code: str, expected: type[Exception]) -> None
     [
         ReadTimeoutError(endpoint_url="https://ec2"),
         EndpointConnectionError(endpoint_url="https://ec2"),
+        ConnectTimeoutError(endpoint_url="https://ec2"),
+        SSLError(endpoint_url="https://ec2", error=OSError("EOF")),
         ResponseParserError("<title>502 Bad Gateway</title>"),
     ],
 )

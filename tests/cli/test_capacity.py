@@ -74,7 +74,7 @@ def ask(person: Person, *words: str) -> Result:
 
 
 def buy(person: Person, *words: str) -> Result:
-    return ask(person, *ASKED, "--buy", "cb-1", "--yes", *words)
+    return ask(person, *ASKED, "--buy", "cb-1", "--yes", "--at-most", "50000", *words)
 
 
 def reservations(person: Person) -> list[str]:
@@ -164,7 +164,7 @@ def test_a_second_purchase_of_the_same_offer_finds_the_first(person: Person) -> 
     assert buy(person).exit_code == 0
     person.town.file.write_text(before)
 
-    result = ask(person, "--buy", "cb-1", "--yes")
+    result = ask(person, "--buy", "cb-1", "--yes", "--at-most", "50000")
 
     assert result.exit_code == 0, result.output
     assert "was bought before: nothing is bought now" in result.output
@@ -350,7 +350,10 @@ def test_an_open_reservation_that_is_cancelled_needs_a_look(person: Person) -> N
 
 
 def test_what_cannot_be_meant_is_refused(person: Person) -> None:
-    wrong = ("--days 15", "--yes", "--at-most 1", "--spot-again soon", "--nodes 65")
+    wrong = [
+        *("--days 15", "--yes", "--at-most 1", "--spot-again soon", "--nodes 65"),
+        "--buy cb-1 --yes",  # nobody would see the price
+    ]
 
     assert {each: ask(person, *each.split()).exit_code for each in wrong} == dict.fromkeys(wrong, 2)
 

@@ -12,11 +12,11 @@ from typing import Any
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    EndpointConnectionError,
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
 )
+from botocore.exceptions import ConnectionError as NoConnection
 from botocore.parsers import ResponseParserError
 
 from tidegate.core.model.ec2 import Cure, RefusalKind
@@ -110,6 +110,7 @@ UNAVAILABLE = frozenset(
         "InternalServerError",
         "RequestTimeout",
         "RequestTimeoutException",
+        "ServerInternal",
         "ServiceUnavailable",
         "ServiceUnavailableException",
         "Unavailable",
@@ -191,7 +192,7 @@ CONDITION_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedE
 LOST_RACE = CONDITION_FAILED | {"TransactionConflict"}
 
 # The request or its answer was lost on the way, or came as a page that somebody else wrote.
-NO_ANSWER = (HTTPClientError, EndpointConnectionError, IncompleteReadError, ResponseParserError)
+NO_ANSWER = (HTTPClientError, NoConnection, IncompleteReadError, ResponseParserError)
 
 
 def code_of(error: ClientError) -> str:

@@ -20,7 +20,7 @@ def with_reservation(text: str, reservation: Reservation, pools: Collection[str]
 
     None: it cannot be said where it would go, as with anchors or tags; then a person adds `lines`.
     """
-    before, _ = parse_yaml(text, "the file")
+    expected = meant(text, reservation, pools)
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     assert isinstance(root, yaml.MappingNode), "parse_yaml takes nothing else"
     edits = [*_reservation(root, text, reservation)]
@@ -31,10 +31,23 @@ def with_reservation(text: str, reservation: Reservation, pools: Collection[str]
         made = made[:at] + what + made[at:]
     try:
         after, repeated = parse_yaml(made, "the file")
-        is_right = not repeated and after == _expected(before, reservation, pools)
+        is_right = not repeated and after == expected
     except (BadConfig, ValueError):  # ValueError: an alias within what it names
         return None
     return made if is_right else None
+
+
+def meant(text: str, reservation: Reservation, pools: Collection[str]) -> dict[str, Any]:
+    """What the file says once the reservation is in it, whoever writes it there."""
+    before, _ = parse_yaml(text, "the file")
+    # As text, so that what an alias shares is changed in one place and not in both.
+    made: Any = parse_json(json.dumps(before))
+    made["reservations"] = [*(made.get("reservations") or []), _values(reservation)]
+    for pool in pools:
+        types = made["pools"][pool]["capacity_types"]
+        if str(reservation.market) not in types:
+            made["pools"][pool]["capacity_types"] = [str(reservation.market), *types]
+    return dict(made)
 
 
 def lines(reservation: Reservation, pools: Collection[str]) -> Iterator[str]:
@@ -69,17 +82,6 @@ def _entry(reservation: Reservation) -> str:
         for key, value in _values(reservation).items()
     )
     return "{" + ", ".join(told) + "}"
-
-
-def _expected(before: dict[str, object], of: Reservation, pools: Collection[str]) -> Any:
-    # As text, so that what an alias shares is changed in one place and not in both.
-    made: Any = parse_json(json.dumps(before))
-    made["reservations"] = [*(made.get("reservations") or []), _values(of)]
-    for pool in pools:
-        types = made["pools"][pool]["capacity_types"]
-        if str(of.market) not in types:
-            made["pools"][pool]["capacity_types"] = [str(of.market), *types]
-    return made
 
 
 def _reservation(root: yaml.MappingNode, text: str, of: Reservation) -> Iterator[Edit]:

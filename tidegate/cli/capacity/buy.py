@@ -7,7 +7,8 @@ told before the file is touched; and who comes again looks for the block before 
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,9 +20,10 @@ from tidegate.core.explain.capacity import price, title
 from tidegate.core.model.capacity import BlockOffer, Gone
 from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.errors import BadConfig, Permanent, Transient
-from tidegate.wire.added_reservation import lines, with_reservation
-from tidegate.wire.config import load_cluster, parse_cluster
+from tidegate.core.model.errors import BadConfig, Permanent, TidegateError, Transient
+from tidegate.ports import Clock
+from tidegate.wire.added_reservation import lines, meant, with_reservation
+from tidegate.wire.config import load_cluster, parse_cluster, parse_deployed
 from tidegate.wire.finite import parse_json
 from tidegate.wire.yaml_file import read_text
 
@@ -43,7 +45,7 @@ class Purchase:
     blocks: CapacityBlocks
     wanted: Wanted
     at_most: float | None
-    now_s: float
+    clock: Clock
     approve: Callable[[str], bool]
     tell: Callable[[str], None]
 
@@ -57,36 +59,56 @@ class Purchase:
                 raise BadConfig("nothing was bought")
             bought = self._buy(offer)
         self._write(bought)
+        self._finish(bought)
 
     def _known(self) -> Reservation | None:
         """What an earlier purchase of this offer gave; None: there was none."""
-        self._no_other_purchase()
-        note = self._note()
+        note = self._own_note()
         if isinstance(note.get("bought"), dict):
             reservation = _noted(note["bought"], self._note_file)
             self.tell(f"{reservation.id} was bought before: nothing is bought now")
             return reservation
-        found = [each for each in self.blocks.holdings() if each.offer_id == self.offer_id]
-        alive = [each for each in found if not each.state.is_lost]
-        if alive:
-            self.tell(f"{alive[0].reservation.id} was bought before: nothing is bought now")
-            return alive[0].reservation
+        if found := self._held():
+            return found
         began_s = note.get("at_s")
-        if isinstance(began_s, float) and self.now_s - began_s < SHOWN_WITHIN_S:
-            left_s = SHOWN_WITHIN_S - (self.now_s - began_s)
-            raise BadConfig(
-                f"a purchase of {self.offer_id} got no answer, and EC2 does not show the block yet;"
-                f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
-            )
+        if isinstance(began_s, int | float):
+            left_s = SHOWN_WITHIN_S - (self.clock.now_s() - began_s)
+            if left_s > 0:
+                raise BadConfig(
+                    f"a purchase of {self.offer_id} has begun, and EC2 does not show the block yet;"
+                    f" nothing is bought until it must be seen: try again in {left_s / 60:.0f} min"
+                )
+            if self._note() == note:  # and not that of somebody who began meanwhile
+                self._note_file.unlink(missing_ok=True)
         return None
 
-    def _no_other_purchase(self) -> None:
-        other = self._note().get("offer")
-        if other not in (None, self.offer_id):
-            raise BadConfig(
-                f"a purchase of {other} is not finished ({self._note_file}): first finish it with"
-                f" tidegate capacity --buy {other}"
-            )
+    def _held(self) -> Reservation | None:
+        """A block that EC2 shows as bought by this offer."""
+        for each in self.blocks.holdings():
+            if each.offer_id == self.offer_id and not each.state.is_lost:
+                self.tell(f"{each.reservation.id} was bought before: nothing is bought now")
+                return each.reservation
+        return None
+
+    def _own_note(self) -> dict[str, object]:
+        """Errors: BadConfig, the note is of another purchase, which is not finished."""
+        note = self._note()
+        other = note.get("offer")
+        if other in (None, self.offer_id):
+            return note
+        if isinstance(note.get("bought"), dict):
+            bought = _noted(note["bought"], self._note_file)
+            named = {each.id for each in load_cluster(self.file).cluster.reservations}
+            if bought.id in named and self._is_shown(bought):
+                self._note_file.unlink(missing_ok=True)
+                return {}
+        raise BadConfig(
+            f"a purchase of {other} is not finished ({self._note_file}): first finish it with"
+            f" tidegate capacity --buy {other}"
+        )
+
+    def _is_shown(self, of: Reservation) -> bool:
+        return any(each.reservation.id == of.id for each in self.blocks.holdings())
 
     def _offer(self) -> BlockOffer:
         """As EC2 offers it now. Errors: BadConfig, it is gone, or its price is another."""
@@ -96,7 +118,9 @@ class Purchase:
                 f"EC2 is asked for {self.offer_id} again before it is bought: say --type, --nodes"
                 " and --days as the line of the offer has them"
             )
-        answer = self.blocks.offers(asked.instance_type, asked.nodes, asked.days, self.now_s)
+        answer = self.blocks.offers(
+            asked.instance_type, asked.nodes, asked.days, self.clock.now_s()
+        )
         offers = () if isinstance(answer, Gone) else answer
         for each in offers:
             if each.offer_id == self.offer_id:
@@ -106,7 +130,8 @@ class Purchase:
         raise BadConfig(f"EC2 offers {self.offer_id} no more, and nothing was bought; {now}")
 
     def _affordable(self, offer: BlockOffer) -> BlockOffer:
-        if self.at_most is not None and offer.fee > self.at_most:
+        # In these words, since nothing is more than `nan`.
+        if self.at_most is not None and not offer.fee <= self.at_most:
             raise BadConfig(
                 f"{self.offer_id} costs {price(offer)} now, more than {self.at_most:,.2f}:"
                 " nothing was bought"
@@ -114,19 +139,27 @@ class Purchase:
         return offer
 
     def _would_be_right(self, offer: BlockOffer) -> None:
-        """Errors: BadConfig, the file would be refused with the block in it."""
+        """Errors: BadConfig, the file would be refused with the block in it, or is read-only."""
+        if not self.file.stat().st_mode & 0o222:
+            raise BadConfig(f"{self.file} is read-only: make it writable; nothing was bought")
         reservation = offer.reservation(NOT_YET)
-        made = with_reservation(read_text(self.file), reservation, self._pools(reservation))
-        if made is None:
-            self.tell(f"{self.file} cannot be edited safely: its lines will be told instead")
-            return
+        text, pools = read_text(self.file), self._pools(reservation)
         try:
-            parse_cluster(made, str(self.file))
+            parse_deployed(json.dumps(meant(text, reservation, pools)), str(self.file))
         except BadConfig as error:
             raise BadConfig(f"with the block {error}\nnothing was bought") from error
+        if with_reservation(text, reservation, pools) is None:
+            self.tell(f"{self.file} cannot be edited safely: its lines will be told instead")
 
     def _buy(self, offer: BlockOffer) -> Reservation:
-        self._take_note({"offer": offer.offer_id, "at_s": self.now_s})
+        self._claim(offer)
+        try:
+            # Another one may have answered the question sooner, and finished since.
+            if found := self._held():
+                return found
+        except TidegateError:
+            self._note_file.unlink()
+            raise
         try:
             bought = self.blocks.buy(offer)
         except Transient as error:
@@ -144,7 +177,8 @@ class Purchase:
                 f"EC2 sold {offer.offer_id} to somebody else, nothing was bought: {bought.said}"
             )
         self.tell(f"bought {bought.reservation.id}: {title(offer)}; EC2 says {bought.state}")
-        self._take_note({"offer": offer.offer_id, "bought": asdict(bought.reservation)})
+        note = {"offer": offer.offer_id, "bought": asdict(bought.reservation)}
+        _replace(self._note_file, json.dumps(note))
         return bought.reservation
 
     def _write(self, of: Reservation) -> None:
@@ -158,15 +192,29 @@ class Purchase:
             parse_cluster(made, str(self.file))
             _replace(self.file, made)
             self.tell(f"{self.file}: {of.id} stands in reservations now")
-        self._note_file.unlink(missing_ok=True)
         self.tell(f"its nodes can be launched after: npx cdk deploy tidegate-{file.cluster.name}")
+
+    def _finish(self, of: Reservation) -> None:
+        """The note stays for whoever comes again before EC2 shows the block."""
+        try:
+            is_shown = self._is_shown(of)
+        except TidegateError:
+            is_shown = False
+        if is_shown:
+            self._note_file.unlink(missing_ok=True)
+        elif self._note_file.exists():
+            self.tell(
+                f"EC2 does not show {of.id} yet: {self._note_file} keeps it from being bought"
+                " twice, and is removed by the next --buy"
+            )
 
     def _pools(self, of: Reservation) -> list[str]:
         return pools_for(load_cluster(self.file).cluster, of)
 
     @property
     def _note_file(self) -> Path:
-        return self.file.with_name(f"{self.file.name}.purchase")
+        file = self.file.resolve()
+        return file.with_name(f"{file.name}.purchase")
 
     def _note(self) -> dict[str, object]:
         """Of a purchase that is not finished. Errors: BadConfig, nobody knows what it says."""
@@ -175,11 +223,25 @@ class Purchase:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise BadConfig(f"{self._note_file}: cannot be read: {error}") from error
+            raise BadConfig(
+                f"{self._note_file}: cannot be read: {error}; delete it once tidegate capacity"
+                " names no block that is paid for and stands in no file"
+            ) from error
         return found if isinstance(found, dict) else {}
 
-    def _take_note(self, note: dict[str, object]) -> None:
-        _replace(self._note_file, json.dumps(note))
+    def _claim(self, offer: BlockOffer) -> None:
+        """Notes that a purchase begins. Errors: BadConfig, one has begun already."""
+        note = {"offer": offer.offer_id, "at_s": self.clock.now_s()}
+        try:
+            with _refusing(self._note_file), self._note_file.open("x", encoding="utf-8") as out:
+                out.write(json.dumps(note))
+                out.flush()
+                os.fsync(out.fileno())
+        except FileExistsError as error:
+            raise BadConfig(
+                f"another purchase has begun meanwhile ({self._note_file}), and nothing was bought"
+                " here: the same command says what came of it"
+            ) from error
 
 
 def _noted(said: object, note: Path) -> Reservation:
@@ -202,12 +264,28 @@ def pools_for(cluster: Cluster, of: Reservation) -> list[str]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """All of the file or nothing of it, also when the machine stops in between."""
+    """All of the file or nothing of it, also when the machine stops in between.
+
+    What a link leads to is replaced, not the link. Errors: BadConfig.
+    """
+    path = path.resolve()
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8", newline="") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    if path.exists():
-        beside.chmod(path.stat().st_mode & 0o777)
-    beside.replace(path)
+    with _refusing(path):
+        with beside.open("w", encoding="utf-8", newline="") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        beside.replace(path)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """A file system that refuses is trouble with one sentence; that a file is there, an answer."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise BadConfig(f"{path}: cannot be written: {error.strerror}") from error

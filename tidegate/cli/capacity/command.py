@@ -50,7 +50,7 @@ def capacity(
     at_most: Annotated[
         float | None, typer.Option(min=0, help="With --buy: what it may cost, else nothing is.")
     ] = None,
-    is_approved: Annotated[bool, typer.Option("--yes", help="With --buy: do not ask.")] = False,
+    is_approved: Annotated[bool, typer.Option("--yes", help="With --at-most: do not ask.")] = False,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show Capacity Blocks that would help this queue, what they cost, and what waiting would.
@@ -67,6 +67,8 @@ def capacity(
         raise typer.BadParameter(f"EC2 sells 1 to 14 days, then weeks: --days {days_sold(days)}")
     if not buy and (is_approved or at_most is not None):
         raise typer.BadParameter("--yes and --at-most belong to --buy")
+    if is_approved and at_most is None:
+        raise typer.BadParameter("--yes shows nobody the price: say --at-most, too")
     wanted = Wanted(instance_type, nodes, days)
     with told():
         file = load_cluster(cluster)
@@ -139,15 +141,14 @@ def _buy(
     *,
     is_approved: bool,
 ) -> None:
-    import time
-
+    from tidegate.adapters.clock import SystemClock
     from tidegate.cli.capacity.buy import Purchase
 
     def approve(what: str) -> bool:
         typer.echo(what)
         return is_approved or typer.confirm("buy it?", default=False)
 
-    made = Purchase(offer_id, file, blocks, wanted, at_most, time.time(), approve, typer.echo)
+    made = Purchase(offer_id, file, blocks, wanted, at_most, SystemClock(), approve, typer.echo)
     made.make()
 
 
