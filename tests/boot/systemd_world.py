@@ -118,7 +118,7 @@ def rebooted(machine: Machine) -> dict[str, Any]:
 def hung(machine: Machine) -> dict[str, Any]:
     """A node one of whose units never stops, which is given 3 s in the place of the product's."""
     unit = "/etc/systemd/system/tidegate-power-off.service"
-    machine.run(["sed", "-i", "s/sleep(60)/sleep(3)/", unit])
+    machine.run(["sed", "-i", "s/sleep(100)/sleep(3)/", unit])
     stuck = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=true\n"
     stuck += "ExecStop=sleep 1000\nTimeoutStopSec=1000\n"
     machine.run(["tee", "/etc/systemd/system/stuck.service"], input=stuck)

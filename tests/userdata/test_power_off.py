@@ -34,10 +34,17 @@ def test_it_begins_with_the_shutdown_and_is_spared_by_systemd_to_the_end():
     assert re.search(r"^ExecStart=@/usr/bin/python3 @", unit(), re.MULTILINE)
 
 
+def test_who_saves_when_ec2_ends_the_machine_has_the_time_that_systemd_gives():
+    """systemd-system.conf(5), DefaultTimeoutStopSec."""
+    (after_s,) = re.findall(r"time\.sleep\((\d+)\)", unit())
+
+    assert 90 < int(after_s) <= 120
+
+
 @pytest.mark.skipif(WHY_NOT is not None, reason=f"real path: {WHY_NOT}")
 def test_after_its_time_the_machine_is_off_without_a_word_to_systemd():
     (program,) = re.findall(r'-ISc "(.*)"$', unit(), re.MULTILINE)
-    program = program.replace("sleep(60)", "sleep(0.3)")
+    program = re.sub(r"sleep\(\d+\)", "sleep(0.3)", program)
     line = "[[ $$ == 1 ]] || exit 9; exec -a @tidegate-power-off /usr/bin/python3 -ISc"
     began_s = time.monotonic()
 

@@ -5,8 +5,11 @@
 # for some again and again (its issues 6115 and 13871). So what begins with each shutdown ends the machine OFF_AFTER_S later at the
 # latest, by the system call alone: nothing on a node's disk is kept. systemd spares a process whose name
 # begins with @ (systemd.io/ROOT_STORAGE_DAEMONS).
+# Longer than the 90 s that systemd gives each process by itself (DefaultTimeoutStopSec): EC2's own shutdowns
+# come this way too, after a reclaim's two minutes or with a block's end, and a job that runs to the end may
+# save then. EC2 bills nothing of those (user guide, "Terminate your instance").
 
-readonly UNIT=/etc/systemd/system/tidegate-power-off.service OFF_AFTER_S=60
+readonly UNIT=/etc/systemd/system/tidegate-power-off.service OFF_AFTER_S=100
 readonly WANTED=/etc/systemd/system/shutdown.target.wants/${UNIT##*/}
 
 unit() {
