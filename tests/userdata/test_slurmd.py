@@ -147,6 +147,7 @@ def joining(
     """How a node fares whose head has said that it runs this Slurm; "" where it said nothing."""
     program(folder / "slurmd", f"echo slurm-wlm {own}")
     program(folder / "scontrol", scontrol)
+    program(folder / "sleep", f"echo $1 >>{folder}/slept")
     (folder / ".tidegate").mkdir()
     if head:
         (folder / ".tidegate" / "slurm.version").write_text(f"{head}\n")
@@ -167,6 +168,25 @@ def test_a_slurmd_that_slurmctld_does_not_understand_ends_the_node_at_once(
 
 def test_another_release_that_is_understood_joins(tmp_path: Path, port):
     assert joining(tmp_path, "26.05.5", port, HEARS, own="24.11.5") == (0, "")
+
+
+def test_a_slurmctld_that_only_starts_again_is_asked_again(tmp_path: Path, port):
+    """It hears, and answers a while later: no word on its release."""
+    later = f"[ -e $0.asked ] || {{ touch $0.asked; {DEAF}; }}; {HEARS}"
+
+    assert joining(tmp_path, "26.05.5", port, later, own="24.11.5") == (0, "")
+
+
+def test_a_slurmctld_too_busy_to_answer_has_not_refused_the_release(tmp_path: Path, port):
+    program(tmp_path / "timeout", '[ "$2" = scontrol ] && exit 124; shift; exec "$@"')
+
+    assert joining(tmp_path, "26.05.5", port, own="24.11.5") == (0, "")
+
+
+def test_what_is_refused_was_asked_three_times_within_ten_seconds(tmp_path: Path, port):
+    assert joining(tmp_path, "24.11.5", port)[0] == 78
+
+    assert (tmp_path / "slept").read_text().split() == ["3", "6"]
 
 
 @pytest.mark.parametrize("head", ["26.05.1", ""])

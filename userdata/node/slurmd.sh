@@ -41,11 +41,16 @@ readonly SLURM_OF_HEAD=$SHARED_DIR/.tidegate/slurm.version
 # none that is newer (slurm.schedmd.com/upgrades.html). Tried, not counted: what the head says of itself
 # may be old, and only names the cause.
 refuse_if_not_understood() {
-    local own head
+    local own head pause_s
     own=$(slurmd -V) || return
     own=${own##* }
     head=$(timeout 5 cat "$SLURM_OF_HEAD" 2>/dev/null) || return 0
-    [[ ${own%.*} != "${head%.*}" ]] && hears_anybody && ! understands || return 0
+    [[ ${own%.*} != "${head%.*}" ]] || return 0
+    # Once is no proof: one that is being started again hears, and does not answer either.
+    for pause_s in 3 6 0; do
+        hears_anybody && ! understands || return 0
+        ((pause_s == 0)) || sleep "$pause_s"
+    done
     refuse "slurmctld $head on the head does not understand slurmd $own of this image: no slurmd may be" \
         "newer than slurmctld, nor older than two releases (three from 24.11 on); give the pool an image" \
         "with Slurm ${head%.*}"
@@ -55,8 +60,11 @@ hears_anybody() {
     timeout 3 bash -c "exec 3<>/dev/tcp/${HEAD/://}" 2>/dev/null
 }
 
+# understands: or is too busy to say. Who does not understand hangs up at once.
 understands() {
-    [[ $(SLURM_CONF_SERVER=$HEAD timeout 20 scontrol ping 2>/dev/null) == *' is UP'* ]]
+    local said code=0
+    said=$(SLURM_CONF_SERVER=$HEAD timeout 20 scontrol ping 2>/dev/null) || code=$?
+    [[ $said == *' is UP'* ]] || ((code == 124))
 }
 
 # What slurm.conf's Prolog and Epilog, /usr/*bin/true, find on a node of ours.
