@@ -19,8 +19,8 @@ HERE = Path(__file__).parent
 RUNNER = ("boot.sh", "lib.sh", "listing.py", "sign.py", "tidegate-boot.service")
 DEFAULT_TIME_LIMIT_S = "60"
 
-# What whoever reads the code wants to know; what begins a file says who runs it, and stays.
-_COMMENT = re.compile(r"^[ \t]*#(?!!).*\n", re.MULTILINE)
+# What whoever reads the code wants to know, with a space: `#!` and `#SBATCH` are read by programs.
+_COMMENT = re.compile(r"^[ \t]*#( .*)?\n", re.MULTILINE)
 _HEADER = re.compile(r"^# (needs|time_limit_s|wait_s):[ ]?(.*)$", re.MULTILINE)
 
 

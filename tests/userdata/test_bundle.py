@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+import subprocess
 import tarfile
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.userdata.bundles import opened
 from tests.userdata.values import AT, HEAD, NODE
-from userdata.bundle import Stage, in_order
+from userdata.bundle import HERE, Stage, in_order, read, without_comments
 from userdata.render import (
     MungeSecret,
     Shared,
@@ -18,6 +19,11 @@ from userdata.render import (
     head_parameter,
     node_bundle,
     node_user_data,
+)
+
+SCRIPTS = sorted(str(each.relative_to(HERE)) for each in HERE.rglob("*.sh"))
+KNOWS_PRETTY_PRINT = (
+    subprocess.run(["bash", "--pretty-print", "/dev/null"], capture_output=True).returncode == 0
 )
 
 
@@ -84,3 +90,33 @@ def test_stages_that_need_each_other_are_refused():
 def test_a_need_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="stage a needs b, which is not there"):
         in_order([stage("a", "b")])
+
+
+def test_what_only_looks_like_a_comment_stays():
+    """A script in a script may have lines that a program reads."""
+    script = "#!/bin/bash\n# why\n#\ncat <<END\n#SBATCH -N 1\n    #include x\n  # why\nEND\n"
+
+    assert without_comments(script) == (
+        "#!/bin/bash\ncat <<END\n#SBATCH -N 1\n    #include x\nEND\n"
+    )
+
+
+def parsed(script: str) -> list[str]:
+    """As bash understands it; comments are left where they are part of a text."""
+    told = ["bash", "--pretty-print", "/dev/stdin"]
+    done = subprocess.run(told, input=script, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.splitlines() if not re.match(r"\s*(# |#?$)", line)]
+
+
+@pytest.mark.skipif(not KNOWS_PRETTY_PRINT, reason="bash 5.2 has --pretty-print")
+@pytest.mark.parametrize("path", SCRIPTS, ids=str)
+def test_a_script_without_its_comments_runs_the_same_lines(path):
+    """A comment within a line that goes on, for one, ends it; without the comment it goes on."""
+    assert parsed(without_comments(read(path))) == parsed(read(path))
+
+
+@pytest.mark.skipif(not KNOWS_PRETTY_PRINT, reason="bash 5.2 has --pretty-print")
+def test_a_line_that_a_comment_ends_is_seen():
+    script = "echo a \\\n# why\nrm b\n"
+
+    assert parsed(without_comments(script)) != parsed(script)
