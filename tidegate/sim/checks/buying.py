@@ -61,22 +61,18 @@ class LimitsHold(Check):
     market moves, by the prices that were known when it was decided.
     """
 
-    _decided_at_s = 0.0
-
     def launched(self, instance: Instance) -> None:
         live = self.world.compute.live()
-        self._decided_at_s = self._recorded_at_s(instance)
         cluster = self.world.cluster
         pool = cluster.pool(instance.pool)
-        is_paid = not instance.offering.market.is_prepaid
-        self._hold("the cluster", cluster.limits, live, is_paid=is_paid)
+        self._hold("the cluster", cluster.limits, live, instance)
         if pool is None:
             raise self.broken(f"{instance.instance_id} is of pool {instance.pool!r}")
         here = tuple(one for one in live if one.pool == pool.name)
-        self._hold(f"pool {pool.name}", pool.limits, here, is_paid=is_paid)
+        self._hold(f"pool {pool.name}", pool.limits, here, instance)
 
     def _hold(
-        self, what: str, limits: Limits, live: tuple[Instance, ...], *, is_paid: bool
+        self, what: str, limits: Limits, live: tuple[Instance, ...], newest: Instance
     ) -> None:
         cluster = self.world.cluster
         types = [cluster.instance_type(one.offering.instance_type) for one in live]
@@ -85,23 +81,30 @@ class LimitsHold(Check):
             raise self.broken(f"{what} has {len(live)} nodes, its limit is {limits.nodes}")
         if limits.gpus is not None and gpus > limits.gpus:
             raise self.broken(f"{what} has {gpus} GPUs, its limit is {limits.gpus}")
-        usd = sum(
-            self._usd_per_hour(one, is_paid=is_paid)
-            for one in live
-            if is_paid or not self._is_left_over(one)
-        )
+        usd = self._usd_per_hour(live, newest)
         if limits.usd_per_hour is not None and usd > limits.usd_per_hour + SLACK_USD:
             said = f"{usd:.3f} USD per hour, its limit is {limits.usd_per_hour:.2f}"
             raise self.broken(f"{what} spends {said}")
 
-    def _usd_per_hour(self, one: Instance, *, is_paid: bool) -> float:
-        """Beside what is paid for already, and costs nothing more, at the price when it was bought:
-        what rose since may be over the limit.
+    def _usd_per_hour(self, live: tuple[Instance, ...], newest: Instance) -> float:
+        """At the prices of one moment, that of the decision: what rose or fell since is left out.
+
+        Where the newest is paid for already and costs nothing more, the decision is that for the
+        last of the others.
         """
+        if not newest.offering.market.is_prepaid:
+            decided_at_s = self._recorded_at_s(newest)
+        else:
+            live = tuple(one for one in live if not self._is_left_over(one))
+            others = (one for one in live if not one.offering.market.is_prepaid)
+            decided_at_s = max(map(self._recorded_at_s, others), default=0.0)
+        return sum(self._usd_of(one, decided_at_s) for one in live)
+
+    def _usd_of(self, one: Instance, decided_at_s: float) -> float:
         cluster = self.world.cluster
         if one.offering not in cluster.estimates:
             return cluster.prices.get(one.offering, 0.0)
-        at_s = max(self._decided_at_s if is_paid else 0.0, self._recorded_at_s(one))
+        at_s = max(decided_at_s, self._recorded_at_s(one))
         return min(self.witness.prices_about(one, at_s - PAUSE_MAX_S, at_s))
 
     def _recorded_at_s(self, one: Instance) -> float:

@@ -1,0 +1,81 @@
+"""What a limit of USD per hour is held to while the market moves."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import A10G, T4, ZONE, at_estimates, cluster, pool
+from tidegate.core.model.cluster import Limits, Reservation
+from tidegate.core.model.ec2 import (
+    LAUNCH_TAG,
+    POOL_TAG,
+    FleetRequest,
+    Instance,
+    InstanceType,
+    Market,
+    Offering,
+    Override,
+)
+from tidegate.core.model.ledger import Launch, LaunchRecord
+from tidegate.core.model.market import Quote, SeenMarket
+from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
+from tidegate.sim.checks.buying import LimitsHold
+from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.clock import START_S
+from tidegate.sim.draw import draw
+from tidegate.sim.world import SimWorld
+
+LIMIT = Limits(usd_per_hour=1.0)
+
+
+@pytest.mark.parametrize(("second_usd", "holds"), [(0.75, True), (0.85, False)])
+@pytest.mark.parametrize("market", [Market.SPOT, Market.RESERVED])
+def test_prices_count_that_were_known_together_as_the_last_was_decided(
+    market: Market, second_usd: float, holds: bool
+) -> None:
+    """The first has become cheaper by then: no moment knew its old price beside the second."""
+    world = _world()
+    _ask(world, t4=0.5, a10g=1.2)
+    _launch(world, T4, Market.SPOT)
+    _ask(world, t4=0.2, a10g=second_usd)
+    newest = _launch(world, A10G, Market.SPOT)
+    if market is Market.RESERVED:
+        _ask(world, t4=5.0, a10g=5.0)
+        newest = _launch(world, T4, Market.RESERVED)
+
+    check = LimitsHold(Witness(world, Chaos(draw(0), world)))
+
+    if holds:
+        check.launched(newest)
+    else:
+        with pytest.raises(Broken, match=r"spends 1\.050 USD per hour, its limit is 1\.00"):
+            check.launched(newest)
+
+
+def _world() -> SimWorld:
+    held = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, START_S - 60, None)
+    made = at_estimates(cluster(pool("any", (A10G, T4))))
+    using = replace(made.pools[0], markets=(Market.RESERVED, *made.pools[0].markets))
+    prices = {**made.prices, held.offering: 0.0}
+    of = replace(made, pools=(using,), prices=prices, limits=LIMIT, reservations=(held,))
+    return SimWorld(of, lambda instance: 60.0)
+
+
+def _ask(world: SimWorld, *, t4: float, a10g: float) -> None:
+    """From now on; nothing that is decided later still knows older prices."""
+    spot = (Quote(A10G.name, a10g, ZONE), Quote(T4.name, t4, ZONE))
+    world.ledger.see_market(SeenMarket(spot=spot, spot_at_s=world.clock.now_s()))
+    world.clock.advance(PAUSE_MAX_S + 1.0)
+
+
+def _launch(world: SimWorld, kind: InstanceType, market: Market) -> Instance:
+    launch_id = f"l-{len(world.compute.everything)}"
+    override, offering = Override(kind.name, ZONE, "subnet", 0), Offering(kind.name, ZONE, market)
+    tags = ((POOL_TAG, "any"), (LAUNCH_TAG, launch_id))
+    asked = FleetRequest(launch_id, "lt", "1", market, 1, 1, (override,), tags)
+    launch = Launch(launch_id, "any", (offering,), 1, 1, ("1",), 1.0, "", "it waits")
+    now_s = world.clock.now_s()
+    world.ledger.all_launches[launch_id] = LaunchRecord(launch, now_s, asked)
+    world.compute.create_fleet(asked)
+    world.clock.advance(1.0)
+    return world.compute.live()[-1]
