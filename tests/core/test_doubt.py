@@ -6,8 +6,20 @@ from typing import Any
 import pytest
 
 from tests.core.reading import launches
-from tests.make import A10G, NOW_S, T4, cluster, instance, job, offering, placement, pool, snapshot
-from tidegate.core.model.cluster import Pool, Timings
+from tests.make import (
+    A10G,
+    NOW_S,
+    T4,
+    cluster,
+    digest,
+    instance,
+    job,
+    offering,
+    placement,
+    pool,
+    snapshot,
+)
+from tidegate.core.model.cluster import Limits, Pool, Timings
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.plan import Resume
@@ -130,6 +142,52 @@ def test_a_gang_does_not_count_on_nodes_that_may_come_in_any_zone() -> None:
 
     assert launches(plan(_seen([gang], here))) == []
     assert [one.count for one in launches(plan(_seen([gang], anywhere)))] == [2]
+
+
+@pytest.mark.parametrize(("asks_usd", "is_finished"), [(2.0, True), (1.4, True), (2.2, False)])
+def test_a_launch_in_doubt_is_finished_at_the_price_of_now_or_not_at_all(
+    asks_usd: float, is_finished: bool
+) -> None:
+    """The limit lets two nodes cost what they did as they were decided, and no more."""
+    asked = _at_price(asks_usd, usd_per_hour=4.0)
+
+    (finished,) = [one for one in plan(asked).actions if isinstance(one, Resume)]
+
+    assert finished.may_buy is is_finished
+
+
+@pytest.mark.parametrize(("asks_usd", "bought"), [(2.0, 1), (1.4, 1), (2.2, 0)])
+def test_beside_a_launch_in_doubt_is_bought_what_the_price_of_now_leaves(
+    asks_usd: float, bought: int
+) -> None:
+    asked = _at_price(asks_usd, usd_per_hour=4.0 + cluster(_mixed()).prices[offering(T4)])
+    beside = replace(asked, digest=digest([job(9, gpu_type="t4")]))
+
+    assert sum(one.count for one in launches(plan(beside))) == bought
+
+
+def test_what_nobody_asked_the_market_for_costs_what_it_was_bought_at() -> None:
+    asked = _at_price(2.2, usd_per_hour=4.0)
+    silent = replace(asked.cluster, quoted=frozenset())
+
+    (finished,) = plan(replace(asked, cluster=silent)).actions
+
+    assert isinstance(finished, Resume)
+    assert finished.may_buy
+
+
+def _at_price(asks_usd: float, *, usd_per_hour: float) -> Snapshot:
+    """Two nodes, decided at 2 USD an hour each, of which nobody knows, and a limit."""
+    wanted, of = offering(A10G), cluster(_mixed())
+    record = _in_doubt(2, wanted)
+    record = replace(record, created_at_s=NOW_S - 600)
+    limited = replace(
+        of,
+        limits=Limits(usd_per_hour=usd_per_hour),
+        prices={**of.prices, wanted: asks_usd},
+        quoted=frozenset({wanted}),
+    )
+    return snapshot([], of=limited, launches=[record])
 
 
 def _in_doubt(count: int, *offerings: Offering) -> LaunchRecord:

@@ -125,8 +125,13 @@ def hope(work: Work) -> bool:
 
 
 def dearest(work: Work, offering: Offering, usd: float, known_s: float) -> float:
-    """The price against limits: also what EC2 asks for it while this planner still acts."""
+    """The price against limits: also what EC2 asks for it while this planner still acts.
+
+    `usd` is what was asked as it was decided: to finish a launch is to buy, at the price of now.
+    """
     cluster = work.snapshot.cluster
+    if offering in cluster.quoted:
+        return cluster.prices[offering]
     until_s = work.snapshot.now_s + cluster.timings.apply_lease_s
     if not may_leave(cluster, offering, known_s=known_s, until_s=until_s):
         return usd
