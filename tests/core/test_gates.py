@@ -101,6 +101,25 @@ def test_kept_and_gated_nodes_open_in_one_command_that_lifts_the_reason() -> Non
     assert (undrain.names, undrain.text) == (("i-1", "i-2"), KEPT)
 
 
+@pytest.mark.parametrize("mark", ["", "*"])
+def test_gates_stay_shut_while_the_node_behind_one_does_not_answer(mark: str) -> None:
+    """Slurm could not start the gang there, and would give the other to whoever waits."""
+    on, names = offering(T4_BIG), ("i-1", "i-2")
+    silent = big("i-1", state=f"IDLE{mark}+DRAIN")
+    made = plan(
+        snapshot(
+            [gang()],
+            [silent, big("i-2", state="IDLE+DRAIN")],
+            instances=[instance(name, on) for name in names],
+            records=[record(name, on, gated_for="9") for name in names],
+        )
+    )
+
+    opened = [each.names for each in orders(made, OrderKind.UNDRAIN)]
+    assert opened == ([] if mark else [names])
+    assert launches(made) == []
+
+
 def test_a_gate_opens_with_the_first_of_those_that_were_kept_at_different_times() -> None:
     on, names = offering(T4_BIG), ["i-1", "i-2", "i-3"]
     reasons = {"i-1": KEPT, "i-2": KEPT.replace("08:15", "08:16"), "i-3": ""}

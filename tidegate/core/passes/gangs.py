@@ -234,7 +234,7 @@ def open_gangs(work: Work) -> Iterator[Action]:
     if not gated:
         return
     ending, resuming, kept = ending_runs(work), waiting_for_nodes(work), _kept(work)
-    early, silent = _too_early(work), _silent(work, kept)
+    early, silent = _too_early(work), _silent(work)
     by_slurm = _kept_by_slurm(work)
     for key, held in gated:
         gangs = waiting.get(key, ())
@@ -277,11 +277,11 @@ def _kept(work: Work) -> set[str]:
     return {node.name for node in nodes if code_of(node.reason) is DrainCode.KEPT}
 
 
-def _silent(work: Work, kept: set[str]) -> set[str]:
-    """Those of them that do not answer: Slurm would not start the gang there, and would give the
-    others to whoever waits. An open one keeps its reason, and does not answer for a moment.
+def _silent(work: Work) -> set[str]:
+    """Drained nodes, at a gate or kept, that do not answer: Slurm would not start the gang there,
+    and would give the others to whoever waits. An open one may do so for a moment.
     """
-    shut = (n for n in work.digest.reading.nodes if n.name in kept and n.state.is_drain)
+    shut = (node for node in work.digest.reading.nodes if node.state.is_drain)
     return {node.name for node in shut if "NOT_RESPONDING" in node.state.words}
 
 
