@@ -1,6 +1,10 @@
 """How many nodes a pool may keep without a job; written without the planner."""
 
+from collections.abc import Iterable
+
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.rollout import Rollout, Step
+from tidegate.core.model.slurm import Node
 from tidegate.sim.world import SimWorld
 
 
@@ -14,3 +18,24 @@ def most_spare(world: SimWorld) -> int:
     if not world.cluster.waiting.most_usd:
         return 0
     return sum(job.submit.nodes for job in world.slurm.table.jobs.values())
+
+
+def most_to_check(world: SimWorld, pool: Pool, seen: Iterable[Node]) -> int:
+    """What the site's check of a new version still lacks of the nodes that it needs at one time.
+
+    `seen`: the nodes of Slurm as the planner knew them.
+    """
+    check, history = world.cluster.check, world.ledger.all_pool_history.get(pool.name)
+    rollout = history.rollout.obeying() if history and history.rollout else None
+    if check is None or rollout is None or (check.pools and pool.name not in check.pools):
+        return 0
+    if rollout.step is not Step.CANARY or rollout.is_stopped or rollout.checked.is_passed:
+        return 0
+    ready = [each for each in seen if each.state.takes_jobs and _is_good(rollout, each.name, world)]
+    return max(check.nodes - len(ready), 0)
+
+
+def _is_good(rollout: Rollout, name: str, world: SimWorld) -> bool:
+    one = world.compute.everything.get(name)
+    is_made_from = one is not None and one.template == rollout.template.digest
+    return is_made_from and name in rollout.tried and name not in rollout.bad

@@ -19,7 +19,7 @@ from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
-from tidegate.sim.kept import most_kept
+from tidegate.sim.kept import most_kept, most_to_check
 from tidegate.sim.slurm_parts import SimJob
 from tidegate.sim.slurm_rows import node_row
 
@@ -131,7 +131,7 @@ class NoDoubleBuy(Check):
             return
         launch, jobs = record.launch, digest.reading.jobs
         if not launch.for_jobs:
-            self._keep(record, sum(self._wanted(job) for job in jobs))
+            self._keep(record, sum(self._wanted(job) for job in jobs), digest)
             return
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
@@ -151,11 +151,12 @@ class NoDoubleBuy(Check):
                 f"{len(places) + request.count} nodes that boot, {wanted} are waited for"
             )
 
-    def _keep(self, record: LaunchRecord, waited_for: int) -> None:
+    def _keep(self, record: LaunchRecord, waited_for: int, digest: Digest) -> None:
         """Nodes for no job: as many as the pool keeps, and what jobs may take meanwhile."""
         launch, pool = record.launch, self.world.cluster.pool(record.launch.pool)
         kept = most_kept(self.world, pool) if pool else 0
         kept += len(outdated(self.world, pool)) if pool else 0  # new before old
+        kept += most_to_check(self.world, pool, digest.reading.nodes) if pool else 0
         places = [each for each in self._booting(record, set()) if each.pool == pool]
         if len(places) + launch.count > kept + waited_for:
             raise self.broken(
