@@ -353,6 +353,7 @@ def a_gang_of_two(world: SimWorld, check: GangsWhole) -> tuple[SimJob, SimJob, s
         "a late job",
         "an early job",
         "an untold plan",
+        "a told plan",
         "a wrong clock",
         "a newer plan",
     ],
@@ -360,6 +361,7 @@ def a_gang_of_two(world: SimWorld, check: GangsWhole) -> tuple[SimJob, SimJob, s
 def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) -> None:
     """It is not at fault when somebody took the open one after the plan, or orders are dropped."""
     world, seen = witnessed()
+    Checks(seen, ()).install()
     check = GangsWhole(seen)
     lesser, other, kept = a_gang_of_two(world, check)
     match excuse:
@@ -368,8 +370,11 @@ def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) ->
         case "a late job" | "an early job":
             other.started_at_s = world.clock.now_s() - (4.0 if excuse == "a late job" else 6.0)
             world.slurm.nodes[kept].jobs[other.job_id] = other
-        case "an untold plan":
-            seen.committed_s[1] = world.clock.now_s() + 1.0
+        case "an untold plan" | "a told plan":  # in the moment in which the one before was told
+            for tell in world.ledger.on_commit:
+                tell(True)
+            if excuse == "a told plan":
+                check.looked(Looked())
         case "a wrong clock":
             seen.chaos.note("clock")
         case "a newer plan":
@@ -378,7 +383,7 @@ def test_a_gang_that_lacks_an_open_node_leaves_its_own_to_others(excuse: str) ->
             check.looked(promising(world, gang, kept))
             check.looked(promising(world, gang, bought, kept, ago_s=9.0))
 
-    if excuse in ("", "an early job"):
+    if excuse in ("", "an early job", "a told plan"):
         with pytest.raises(Broken, match="which waits for gang"):
             check.started(lesser)
     else:

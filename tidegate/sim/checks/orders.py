@@ -197,7 +197,7 @@ class GangsWhole(Check):
         super().__init__(witness)
         self.promised: dict[str, str] = {}
         self.planned_s = 0.0  # when the look began whose plan counts
-        self.told_s = 0.0  # when a look last told its plan
+        self.told_commits = 0  # how many commits there were when a look last told its plan
         self.seen_s = 0.0  # when what that plan saw was written
         self.beside: dict[str, set[str]] = {}  # nodes that were opened with each for its gang
         self.closing_s: dict[str, float] = {}  # until when an order to close each may come
@@ -255,7 +255,7 @@ class GangsWhole(Check):
             self.promised = {name: one.job_id for one in done.plan.served for name in one.by}
             self.seen_s = done.snapshot.now_s - done.snapshot.digest_age_s
         if not looked.trouble:
-            self.told_s = self.witness.now_s
+            self.told_commits = self.witness.commits
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         """A gate that opens before its gang is complete gives the node away."""
@@ -293,7 +293,7 @@ class GangsWhole(Check):
         owner = next((j for j in self._jobs() if gang in ids_of(j)), None)
         if owner is None or owner.state != "PENDING" or self.promised.get(name) != gang:
             return
-        if max(self.witness.committed_s.values(), default=0.0) > self.told_s:
+        if self.witness.commits > self.told_commits:
             return  # of a plan whose look stands still, has failed or died nobody hears
         if owner.het_job_id:  # only backfill starts it: the main scheduler goes past it
             return

@@ -49,7 +49,8 @@ class Witness:
     `noticed`: instance -> when the interruption function acted on its notice; `hinted`: likewise
     for what only cordons it; `registered`: instance -> when it became a node. `tokens`: those
     that EC2 was asked with before. `viewed_s`, `committed_s`: when each planner read the
-    ledger, and wrote to it; `beaten`: those whose epoch was another's when they committed.
+    ledger, and wrote to it; `commits`: how often they did in all; `beaten`: those whose epoch was
+    another's when they committed.
     """
 
     world: SimWorld
@@ -58,6 +59,7 @@ class Witness:
     digests: dict[int, Digest] = field(default_factory=dict)
     viewed_s: dict[int, float] = field(default_factory=dict)
     committed_s: dict[int, float] = field(default_factory=dict)
+    commits: int = 0
     beaten: set[int] = field(default_factory=set)
     noticed: dict[str, float] = field(default_factory=dict)
     hinted: dict[str, float] = field(default_factory=dict)
@@ -284,6 +286,7 @@ class Checks:
         self.witness.beaten.discard(self.witness.depth)
 
     def _committed(self, is_first: bool) -> None:
+        self.witness.commits += 1
         self.witness.committed_s[self.witness.depth] = self.witness.now_s
         if not is_first:
             self.witness.beaten.add(self.witness.depth)
