@@ -52,6 +52,24 @@ def test_prices_count_that_were_known_together_as_the_last_was_decided(
             check.launched(newest)
 
 
+@pytest.mark.parametrize(("first_usd", "then_usd", "holds"), [(1.2, 0.9, True), (0.9, 1.2, False)])
+def test_a_planner_that_finishes_a_launch_decides_at_the_prices_that_it_has_read(
+    first_usd: float, then_usd: float, holds: bool
+) -> None:
+    world = _world()
+    _ask(world, t4=0.5, a10g=first_usd)
+    one = _launch(world, A10G, Market.SPOT)
+    _ask(world, t4=0.5, a10g=then_usd)
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.viewed_s[seen.depth] = world.clock.now_s()
+
+    if holds:
+        LimitsHold(seen).launched(one)
+    else:
+        with pytest.raises(Broken, match=r"spends 1\.200 USD per hour"):
+            LimitsHold(seen).launched(one)
+
+
 def _world() -> SimWorld:
     held = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, START_S - 60, None)
     made = at_estimates(cluster(pool("any", (A10G, T4))))

@@ -89,11 +89,12 @@ class LimitsHold(Check):
     def _usd_per_hour(self, live: tuple[Instance, ...], newest: Instance) -> float:
         """At the prices of one moment, that of the decision: what rose or fell since is left out.
 
-        Where the newest is paid for already and costs nothing more, the decision is that for the
-        last of the others.
+        Who finishes a launch decides anew. Where the newest is paid for already, and costs nothing
+        more, the decision is that for the last of the others.
         """
         if not newest.offering.market.is_prepaid:
-            decided_at_s = self._recorded_at_s(newest)
+            viewed_at_s = self.witness.viewed_s.get(self.witness.depth, 0.0)
+            decided_at_s = max(self._recorded_at_s(newest), viewed_at_s)
         else:
             live = tuple(one for one in live if not self._is_left_over(one))
             others = (one for one in live if not one.offering.market.is_prepaid)
