@@ -1,6 +1,7 @@
 """The site's check of a new template as a job: the head's own program, on a real slurmctld."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 from tests.contracts.real_slurm import RealSlurm, eventually, slurm_of_its_own
 from tidegate.adapters.slurm_cli import SlurmCli
 from tidegate.adapters.slurm_command import CommandRunner
+from tidegate.core.model.errors import SlurmUnavailable
 from tidegate.core.model.site_check import REFUSED, CheckJob, check_name
 from userdata.bundle import HERE
 from userdata.site_check import SCRIPT, SiteCheckValues, check_files
@@ -43,10 +45,14 @@ def port(cluster: RealSlurm) -> SlurmCli:
     script = SCRIPT_TEXT.replace("FOLDER", cluster.folder.name)
     files = check_files(replace(values, script=script))
     for path, name in ((CONF, "check"), (SCRIPT, "check.sbatch")):
-        part = cluster.folder / name
-        part.write_text(files[name])
-        cluster.run("install", "-m", "644", str(part), path)
+        put(cluster, path, files[name])
     return SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(PROGRAM)))
+
+
+def put(cluster: RealSlurm, path: str, text: str) -> None:
+    part = cluster.folder / "part"
+    part.write_text(text if text.endswith("\n") else f"{text}\n")
+    cluster.run("install", "-m", "644", str(part), path)
 
 
 def fresh(cluster: RealSlurm, count: int = 2) -> list[str]:
@@ -128,6 +134,73 @@ def test_what_slurm_or_the_head_refuses_is_told_with_its_words(cluster, port):
     assert [each.state for each in told(port, nowhere)] == [REFUSED]
     words = "sbatch: error: Batch job submission failed: Invalid node name specified"
     assert told(port, gone) == [CheckJob(gone, REFUSED, said=words)]
+
+
+def test_a_job_of_the_same_name_of_another_user_is_no_check(cluster, port):
+    (cluster.folder / "exit").write_text("0")
+    nodes, name = fresh(cluster), a_name()
+    foreign = cluster.submit("--hold", "--job-name", name, script="true")
+
+    assert port.check(name, nodes) == ""
+
+    assert sorted(each.user for each in told(port, name)) == ["daemon", "root"]
+    cluster.cancel(foreign)
+    cluster.port.poke(nodes)
+
+    def passed() -> bool:
+        return ("daemon", 0) in {(each.user, each.exit_code) for each in told(port, name)}
+
+    eventually("it passes", passed)
+
+
+def test_a_script_for_which_sbatch_waits_keeps_nobody_waiting(cluster, port):
+    (node,) = fresh(cluster, 1)
+    busy = cluster.submit("-w", node, "--exclusive", "-t", "30", script="sleep 300")
+    text = cluster.run("cat", SCRIPT).replace("#SBATCH --ntasks", "#SBATCH --wait --ntasks")
+    conf = cluster.run("cat", CONF)
+    quick = cluster.folder / "quick.sh"
+    quick.write_text(PROGRAM.read_text().replace("SUBMIT_S=8", "SUBMIT_S=2"))
+    impatient = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(quick)))
+    name = a_name()
+    try:
+        put(cluster, SCRIPT, text)
+        put(cluster, CONF, conf.replace(" daemon 2 ", " daemon 1 "))
+        began_s = time.monotonic()
+        assert impatient.check(name, [node]) == ""
+        assert time.monotonic() - began_s < 10.0
+    finally:
+        put(cluster, SCRIPT, text.replace("--wait ", ""))
+        put(cluster, CONF, conf)
+
+    (waits,) = told(impatient, name)
+    assert waits.state == "PENDING"
+    assert f" Priority={2**32 - 6} " in cluster.run("scontrol", "show", "job", waits.job_id) + " "
+    cluster.cancel(busy, waits.job_id)
+
+
+def test_a_job_that_was_submitted_and_no_more_has_its_priority_when_asked_again(cluster, port):
+    (node, other), name = fresh(cluster), a_name()
+    busy = cluster.submit("-w", node, "--exclusive", "-t", "30", script="sleep 300")
+    assert port.check(name, [node, other]) == ""
+    (job,) = told(port, name)
+    cluster.run("scontrol", "update", f"jobid={job.job_id}", "priority=7")
+
+    assert port.check(name, [node, other]) == ""
+
+    assert f" Priority={2**32 - 6} " in cluster.run("scontrol", "show", "job", job.job_id)
+    cluster.cancel(busy, job.job_id)
+
+
+def test_a_silent_slurmctld_refuses_nothing(cluster, port):
+    nodes, name = fresh(cluster), a_name()
+    mute = cluster.folder / "mute.sh"
+    mute.write_text(PROGRAM.read_text().replace("timeout 5 squeue", "false squeue"))
+    asked = SlurmCli(CommandRunner(prefix=cluster.prefix), ("bash", str(mute)))
+
+    with pytest.raises(SlurmUnavailable, match="squeue gave no answer"):
+        asked.check(name, nodes)
+
+    assert told(asked, name) == []
 
 
 @pytest.mark.parametrize(

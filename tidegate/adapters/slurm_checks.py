@@ -2,7 +2,7 @@
 
 sbatch submits for others as root alone (`--uid` of sbatch(1)), and the agent is SlurmUser; so the
 head has a program for that, which sudo lets it run (userdata/head/tidegate-check.sh).
-Source: squeue(1), `--Format`; `exit_code` is what wait(2) says, on Slurm 22.05 and 26.05.
+Source: squeue(1), `--Format`; `exit_code` is what wait(2) says, as seen on Slurm 22.05.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from tidegate.core.model.site_check import REFUSED, CheckJob, is_check_name
 
 SUBMIT = ("sudo", "-n", "/usr/local/sbin/tidegate-check")
+# The program ends itself before: what sudo runs as root, SlurmUser cannot kill.
+SUBMIT_TIMEOUT_S = 40.0
 FIELDS = ("JobID", "Name", "State", "UserName", "exit_code")
 FORMAT = ",".join(f"{each}:|" for each in FIELDS)
 # Another roll-out has begun since then.

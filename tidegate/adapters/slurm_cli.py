@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 
 from tidegate.adapters import slurm_ended, slurm_queue, slurm_reserved, slurm_text
-from tidegate.adapters.slurm_checks import SUBMIT, Checks
+from tidegate.adapters.slurm_checks import SUBMIT, SUBMIT_TIMEOUT_S, Checks
 from tidegate.adapters.slurm_command import Finished, Runner, one_line
 from tidegate.adapters.slurm_reading import (
     in_open_partition,
@@ -242,7 +242,7 @@ class SlurmCli:
         return refused
 
     def check(self, name: str, nodes: Sequence[str]) -> str:
-        done = self._run([*self._submit_check, name, ",".join(nodes)], UPDATE_TIMEOUT_S)
+        done = self._run([*self._submit_check, name, ",".join(nodes)], SUBMIT_TIMEOUT_S)
         if done.code:
             _raise_if_unanswered(done)
         self._checks.note(name, done.complaint if done.code else "")

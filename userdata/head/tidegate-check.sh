@@ -11,6 +11,8 @@ export PATH=/opt/slurm/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbi
 readonly CHECKS=/etc/slurm/tidegate-check.conf
 # The highest that Slurm takes: no other job starts on the nodes before it (slurm.conf(5), Priority).
 readonly PRIORITY=4294967290
+# With what Slurm is asked before and after, less than the agent waits for all of it.
+readonly SUBMIT_S=8
 
 fail() {
     echo "$*" >&2
@@ -34,19 +36,35 @@ done <"$CHECKS"
 number=$(id -u "$user" 2>/dev/null) || fail "the check's user $user does not exist on the head"
 ((number != 0)) || fail "the check's user $user is root, which no job of a check may be"
 home=$(getent passwd "$number" | cut -d: -f6)
-[[ -d $home ]] || fail "the check's user $user has no home $home"
+timeout -s KILL 5 test -d "$home" || fail "the check's user $user has no home $home"
 
-minutes=$(((limit_s + 59) / 60))
-known=$(timeout 10 squeue -h -a -t all -n "$NAME" -o %A) || fail "squeue failed, slurmctld may be away"
-[[ -z $known ]] || exit 0
+# JOB STATE of what was submitted before. Others may give their jobs this name too.
+known() {
+    timeout 5 squeue -h -a -t all -u "$number" -n "$NAME" -o '%A %T' ||
+        fail "Unable to contact slurmctld: squeue gave no answer"
+}
 
 # What the command line says counts, whatever the script's own #SBATCH lines say of the same. The job
-# has the environment of sbatch, so that is not root's.
-job_id=$(runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
-    PATH="$PATH" sbatch --parsable --chdir="$home" --job-name="$NAME" \
-    --partition="$partition" --nodes="$nodes" --nodelist="$NODES" --exclusive --no-requeue \
-    --time="$minutes" --deadline="now+$((minutes * 60 + wait_s))" \
-    "$script" 2>&1) || fail "${job_id##*$'\n'}"
-job_id=${job_id##*$'\n'}
-scontrol update jobid="${job_id%%;*}" priority="$PRIORITY" ||
-    echo "job $job_id has no priority before others, and may wait behind them" >&2
+# has the environment of sbatch, so that is not root's. With --wait in the script sbatch would stay until
+# the job has ended, and nobody but root could stop it: the agent would carry out no order meanwhile.
+submit() {
+    local minutes=$(((limit_s + 59) / 60)) said code
+    said=$(runuser -u "$user" -- env -i HOME="$home" USER="$user" LOGNAME="$user" SHELL=/bin/bash \
+        PATH="$PATH" timeout -k 1 "$SUBMIT_S" sbatch --parsable --chdir="$home" --job-name="$NAME" \
+        --partition="$partition" --nodes="$nodes" --nodelist="$NODES" --exclusive --no-requeue \
+        --time="$minutes" --deadline="now+$((minutes * 60 + wait_s))" "$script" 2>&1)
+    code=$?
+    ((code == 0 || code == 124 || code == 137)) || fail "${said##*$'\n'}"
+    jobs=$(known) || exit
+    [[ -z $jobs ]] || return 0
+    ((code != 0)) || fail "sbatch has submitted no job: ${said##*$'\n'}"
+    fail "Unable to contact slurmctld: sbatch gave no answer"
+}
+
+jobs=$(known) || exit
+[[ -n $jobs ]] || submit
+# Also of a job that was submitted before: whoever did that may not have come so far.
+while read -r job_id state; do
+    [[ $state != PENDING ]] || timeout 5 scontrol update jobid="$job_id" priority="$PRIORITY" ||
+        echo "job $job_id has no priority before others, and may wait behind them" >&2
+done <<<"$jobs"
