@@ -18,7 +18,7 @@ VERSIONS = ("22.05", "24.11")
 # with FIELDS but NOT_SAMPLED, that of 24.11 with JOB_ARRAY_ID before them and without these.
 SEPARATOR = "~tg7f3a~"
 NOT_IN_24_11 = ("Licenses", "MinTime", "StartTime", "EligibleTime", "Deadline", "HetJobID")
-NOT_SAMPLED = ("RestartCnt",)
+NOT_SAMPLED = ("RestartCnt", "BatchFlag")
 # What each version had as first job id of the samples' second list of submissions.
 PLAIN = {
     "JobID": "7",
@@ -60,6 +60,7 @@ PLAIN = {
     "HetJobID": "N/A",
     "Comment": "(null)",
     "RestartCnt": "0",
+    "BatchFlag": "1",
 }
 
 
@@ -227,6 +228,12 @@ def test_a_job_whose_requeue_slurm_expedites_waits_as_others_do():
     assert job.is_expediting
     assert (job.shape.gpus, job.started_at_s) == (4, None)
     assert job.begins_at_s is not None
+
+
+def test_who_may_be_requeued():
+    assert one().is_requeueable
+    assert not one(Requeue="0").is_requeueable
+    assert not one(Requeue="1", BatchFlag="0").is_requeueable
 
 
 def test_a_running_job_holds_its_nodes():

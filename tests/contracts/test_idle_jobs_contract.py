@@ -1,5 +1,6 @@
 """Jobs that are told something and then end: the real slurmctld and the simulated."""
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,6 +60,21 @@ def test_a_running_job_ends_for_good_and_a_task_of_an_array_alone(bench) -> None
 def test_what_is_over_is_told_nothing_and_has_ended(bench) -> None:
     assert bench.port.tell("999999", "told")
     assert bench.port.scancel(["999999"]) == {}
+
+
+def test_only_a_batch_job_may_be_requeued(real_bench: RealSlurm) -> None:
+    batch = real_bench.submit("--gres=gpu:t4:1")
+    argv = [*real_bench.prefix, "salloc", "--gres=gpu:t4:1", "sleep", "300"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as salloc:
+        eventually("both run", lambda: [*states(real_bench).values()].count("RUNNING") == 2)
+        found = {job.job_id: job.is_requeueable for job in real_bench.port.read().jobs}
+        (interactive,) = found.keys() - {batch}
+        refused = real_bench.port.requeue([interactive])
+        real_bench.port.scancel([batch, interactive])
+        salloc.kill()
+
+    assert found == {batch: True, interactive: False}
+    assert "Only batch jobs" in refused[interactive]
 
 
 def test_the_whole_warning_stands_in_a_job_s_output(real_bench: RealSlurm) -> None:

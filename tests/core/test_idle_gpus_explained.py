@@ -47,7 +47,7 @@ def test_one_that_may_not_be_requeued_is_said_to_go_on() -> None:
 
     found = answer("9", seen(idle(is_requeueable=False), rule=rule, before=before), None)
 
-    assert found.verdict[-1] == "it goes on: it may not be requeued (--no-requeue)"
+    assert found.verdict[-1] == "it goes on: it may not be requeued (--no-requeue, or no batch job)"
 
 
 def test_why_says_nothing_of_gpus_that_work_or_may_idle() -> None:

@@ -63,6 +63,7 @@ FIELDS = (
     "HetJobID",
     "Comment",
     "RestartCnt",
+    "BatchFlag",
 )
 
 type Row = Mapping[str, str]
@@ -183,7 +184,8 @@ def _job(
         comment=value(row["Comment"]),
         node_names=_names(row["NodeList"], unfolded),
         required_nodes=_names(row["ReqNodes"], unfolded),
-        is_requeueable=row["Requeue"] != "0",
+        # Of salloc and srun it is what slurm.conf says, and Slurm refuses to requeue them.
+        is_requeueable=row["Requeue"] != "0" and row["BatchFlag"] != "0",
         restarts=_or(row["RestartCnt"], 0),
         unreadable=problem if row["State"] in WAITING_STATES else "",
         spreads=outcome.request.spreads if outcome.request else (),

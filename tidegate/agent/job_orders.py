@@ -69,7 +69,7 @@ def _requeued(order: Order, job: Job, errors: Mapping[str, str]) -> OrderResult:
     if job.is_pending:
         return result(order, job.job_id, OrderOutcome.DONE, "The job waits already.")
     if not job.is_requeueable:
-        detail = "Its user forbade to requeue the job (--no-requeue)."
+        detail = "The job may not be requeued (--no-requeue, or no batch job)."
         return result(order, job.job_id, OrderOutcome.KEPT, detail)
     if not job.is_running:
         detail = f"The job is {job.state}; only a running job is requeued."

@@ -70,7 +70,7 @@ def _what_follows(job: Job, rule: IdleRule, notice: IdleNotice) -> Iterator[str]
     elif notice.is_spared:
         yield "it goes on: as many jobs as may be were ended for idle GPUs within an hour"
     elif rule.action is IdleAction.REQUEUE and not job.is_requeueable:
-        yield "it goes on: it may not be requeued (--no-requeue)"
+        yield "it goes on: it may not be requeued (--no-requeue, or no batch job)"
     elif rule.action in _WILL:
         at = clock(notice.told_at_s + rule.warning_s)
         yield f"it is {_WILL[rule.action]} at {at} unless that changes{keep}"

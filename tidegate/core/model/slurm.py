@@ -218,7 +218,7 @@ class Job:
     time_limit_s: float | None = None  #: its time limit; null: none
     comment: str = ""  #: its comment (--comment)
     node_names: tuple[str, ...] = ()  #: the nodes it has
-    is_requeueable: bool = True  #: it may be requeued
+    is_requeueable: bool = True  #: it may be requeued: a batch job, and none with --no-requeue
     restarts: int = 0  #: how often it was requeued, after an interruption or by a person
     unreadable: str = ""  #: why Tidegate cannot plan for it
     required_nodes: tuple[str, ...] = ()  #: nodes it insists on (-w)

@@ -67,4 +67,6 @@ def _said(job: Job, hang: Hang, head_now_s: float) -> str:
         return f"nobody watches its heartbeat: {hang.problem}"
     lost = span(round(max(0.0, head_now_s - hang.since_s)))
     said = f"it hangs: its heartbeat {hang.path} was last touched {lost} ago"
-    return said if job.is_requeueable else f"{said}; it may not be requeued (--no-requeue)"
+    if job.is_requeueable:
+        return said
+    return f"{said}; it may not be requeued (--no-requeue, or no batch job)"

@@ -135,7 +135,7 @@ class _Idle:
             in_s = span(round(self._rule.warning_s))
             text += f"; unless that changes it is {_WILL[self._rule.action]} in {in_s}"
         elif self._rule.action is IdleAction.REQUEUE:
-            text += "; it may not be requeued (--no-requeue)"
+            text += "; it may not be requeued (--no-requeue, or no batch job)"
         text += f"; to keep it: scontrol update jobid={self._job.job_id} comment=tidegate:idle-ok"
         yield Watch(replace(self._stuck, idle=notice), f"job {self._job.job_id}: {self._said}")
         yield self._order(OrderKind.TELL, text)
