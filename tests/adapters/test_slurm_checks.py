@@ -1,4 +1,4 @@
-"""What squeue prints of a site's checks, as Slurm 22.05 printed it, and what it might print."""
+"""What squeue prints of a site's checks: what 22.05, 24.11 and 26.05 printed, and what it might."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,20 @@ def test_each_row_is_a_job_with_the_exit_code_of_its_end():
     )
 
 
-STRANGE = ("", "x", f"2|{NAME}1|FAILED", "2|other|FAILED|ci|0|", f"2|{NAME}1|FAILED|ci|x|")
+def test_newer_releases_write_code_and_signal():
+    newer = PRINTED.replace("|3328|", "|13:0|").replace("|0|", "|0:0|").replace("|9|", "|0:9|")
+
+    assert parse(newer) == parse(PRINTED)
+
+
+STRANGE = (
+    "",
+    "x",
+    f"2|{NAME}1|FAILED",
+    "2|other|FAILED|ci|0|",
+    f"2|{NAME}1|FAILED|ci|x|",
+    f"2|{NAME}1|FAILED|ci|7:|",
+)
 
 
 @pytest.mark.parametrize("line", STRANGE)

@@ -2,9 +2,11 @@
 
 sbatch submits for others as root alone (`--uid` of sbatch(1)), and the agent is SlurmUser; so the
 head has a program for that, which sudo lets it run (userdata/head/tidegate-check.sh).
-Source: squeue(1), `--Format`; `exit_code` is what wait(2) says, as seen on Slurm 22.05.
+Source: squeue(1), `--Format`; `exit_code` is what wait(2) says on Slurm 22.05, and
+`CODE:SIGNAL` on 24.11 and 26.05.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +17,7 @@ SUBMIT = ("sudo", "-n", "/usr/local/sbin/tidegate-check")
 SUBMIT_TIMEOUT_S = 40.0
 FIELDS = ("JobID", "Name", "State", "UserName", "exit_code")
 FORMAT = ",".join(f"{each}:|" for each in FIELDS)
+_STATUS = re.compile(r"([0-9]{1,9})(?::([0-9]{1,3}))?", re.ASCII)
 # Another roll-out has begun since then.
 KEPT_MAX = 16
 RUNNING = frozenset({"PENDING", "RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED"})
@@ -55,17 +58,19 @@ def parse(text: str) -> tuple[CheckJob, ...]:
     """What squeue prints by `FORMAT`; of a line that cannot be read nothing is told."""
     rows = [line.split("|") for line in text.splitlines()]
     return tuple(
-        CheckJob(name, state, job_id, user, None if state in RUNNING else _exit_code(code))
-        for job_id, name, state, user, code in (row[: len(FIELDS)] for row in rows if len(row) > 5)
-        if is_check_name(name) and _is_number(code)
+        CheckJob(name, state, job_id, user, None if state in RUNNING else code)
+        for job_id, name, state, user, status in (
+            row[: len(FIELDS)] for row in rows if len(row) > 5
+        )
+        if is_check_name(name) and (code := _exit_code(status)) is not None
     )
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 10
-
-
-def _exit_code(status: str) -> int:
-    """As a shell says it: of what a signal has ended 128 more than that."""
-    number = int(status)
-    return number >> 8 or (128 + (number & 127) if number else 0)
+def _exit_code(status: str) -> int | None:
+    """As a shell says it: of what a signal has ended 128 more than that. None: it is neither."""
+    found = _STATUS.fullmatch(status)
+    if found is None:
+        return None
+    number = int(found[1])
+    code, signal = (number >> 8, number & 127) if found[2] is None else (number, int(found[2]))
+    return code or (128 + signal if signal else 0)
