@@ -90,6 +90,7 @@ class Looks:
     def __init__(self, folder: Path, minors: tuple[int, ...] = (0, 1)) -> None:
         self.folder = folder
         self.count = len(minors)
+        self.listed = [f"{index}, 00000000:{16 + index:02X}:1C.0\n" for index in range(len(minors))]
         self.text, self.ends = "", ""
         for index, minor in enumerate(minors):
             gpu = folder / "proc" / f"0000:{16 + index:02x}:1c.0"
@@ -112,8 +113,10 @@ class Looks:
         commands = self.folder / "commands"
         commands.mkdir(exist_ok=True)
         (self.folder / "looks").write_text(self.text)
+        (self.folder / "listed").write_text("".join(self.listed))
         (commands / "nvidia-smi").write_text(
-            f'#!/bin/bash\n[[ "$*" == "dmon -s u -d 5 -c 10" ]] || exit 2\n'
+            f'#!/bin/bash\n[[ "$1" != --query-gpu=* ]] || {{ cat {self.folder}/listed; exit; }}\n'
+            f'[[ "$*" == "dmon -s u -d 5 -c 10" ]] || exit 2\n'
             f"cat {self.folder}/looks\n{while_looking}\n{self.ends}\n"
         )
         (commands / "nvidia-smi").chmod(0o755)
@@ -153,6 +156,25 @@ def test_the_most_of_all_looks_counts_and_of_all_that_a_gpu_does(jobs: Path) -> 
 
 def test_slurm_s_number_is_the_device_file_s_and_not_nvidia_smi_s(jobs: Path) -> None:
     looks = Looks(jobs.parent, minors=(1, 0))
+    looks.look(gpu0=(90, 0, 0, 0, 0, 0))
+    hold(jobs, gpu0="7", gpu1="8")
+
+    assert looks.told() == ["7 0", "8 90"]
+
+
+def test_a_gpu_that_nvidia_smi_has_lost_moves_no_other_job_s_gpu(jobs: Path) -> None:
+    looks = Looks(jobs.parent, minors=(0, 1, 2))
+    looks.listed = ["0, 00000000:10:1C.0\n", "1, 00000000:12:1C.0\n"]
+    looks.count = 2
+    looks.look(gpu1=(90, 0, 0, 0, 0, 0))
+    hold(jobs, gpu0="7", gpu1="8", gpu2="9")
+
+    assert looks.told() == ["7 0", "8 -", "9 90"]
+
+
+def test_indexes_may_be_in_another_order_than_the_bus(jobs: Path) -> None:
+    looks = Looks(jobs.parent)
+    looks.listed = ["0, 00000000:11:1C.0\n", "1, 00000000:10:1C.0\n"]
     looks.look(gpu0=(90, 0, 0, 0, 0, 0))
     hold(jobs, gpu0="7", gpu1="8")
 

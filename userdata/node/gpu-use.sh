@@ -9,26 +9,29 @@ source ./lib.sh
 readonly JOBS=$RUN_DIR/gpu-jobs EVERY_S=60 FOLDER=$SHARED_DIR/.tidegate/gpu-use
 GPUS_FOUND=${GPUS_FOUND:-/proc/driver/nvidia/gpus}
 
-# By these Slurm knows them; in nvidia-smi's order, the bus's.
+# INDEX MINOR: nvidia-smi's number, and that by which Slurm knows the GPU. They meet at the place on the
+# bus: nobody promises the order of indexes, and one that is lost may leave a gap in either list.
+# Source: NVML's reference, nvmlDeviceGetHandleByIndex_v2; /proc has four digits of the PCI domain.
 minors() {
-    local gpu
-    for gpu in "$GPUS_FOUND"/*/information; do
-        [[ ! -e $gpu ]] || sed -n 's/^Device Minor:[[:space:]]*//p' "$gpu"
+    local index bus
+    timeout 30 nvidia-smi --query-gpu=index,pci.bus_id --format=csv,noheader | while IFS=', ' read -r index bus; do
+        bus=${bus,,}
+        sed -n "s/^Device Minor:[[:space:]]*/$index /p" "$GPUS_FOUND/${bus#0000}/information" 2>/dev/null
     done
 }
 
 # MINOR PERCENT: the most of ten looks. sm is `-` of a partitioned GPU. Source: nvidia-smi(1), "dmon".
 uses() {
     timeout 90 nvidia-smi dmon -s u -d 5 -c 10 | awk -v minors="$(minors | xargs)" '
-        BEGIN { count = split(minors, minor, " ") }
+        BEGIN { count = split(minors, each, " "); for (i = 1; i < count; i += 2) minor[each[i]] = each[i + 1] }
         $1 == "#" { if ($2 == "gpu") is_known = $3 == "sm"; next }
-        !is_known || $1 !~ /^[0-9]+$/ || $1 >= count { next }
+        !is_known || !($1 in minor) { next }
         {
             looks[$1]++
             if ($2 !~ /^[0-9]+$/) unknown[$1] = 1
             for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/ && $i + 0 > most[$1]) most[$1] = $i + 0
         }
-        END { for (i in looks) print minor[i + 1], looks[i] < 10 || i in unknown ? "-" : most[i] + 0 }'
+        END { for (i in looks) print minor[i], looks[i] < 10 || i in unknown ? "-" : most[i] + 0 }'
 }
 
 # MINOR JOB
