@@ -269,6 +269,17 @@ def test_what_nodes_say_is_known_when_all_of_them_say_it() -> None:
     assert use_now(task, dict.fromkeys(("i-1", "i-2"), Sample(NOW_S, (("12", 7),))), NOW_S) == 7
 
 
+def test_a_gpu_of_which_nobody_tells_may_be_the_one_that_computes() -> None:
+    one_node = job(9, gpus=2, on=["i-1"])
+    spread = job(9, gpus=2, nodes=2, on=["i-1", "i-2"])  # --gpus=3
+    one, two = (Sample(NOW_S, (("9", 0),) * count) for count in (1, 2))
+
+    assert use_now(one_node, {"i-1": one}, NOW_S) is None
+    assert use_now(one_node, {"i-1": two}, NOW_S) == 0
+    assert use_now(spread, {"i-1": one, "i-2": one}, NOW_S) is None
+    assert use_now(spread, {"i-1": two, "i-2": one}, NOW_S) == 0
+
+
 def test_what_is_remembered_answers_for_every_threshold() -> None:
     use = None
     said = [(0, 99), (60, 20), (120, 4), (180, 9), (240, 0), (300, 4)]

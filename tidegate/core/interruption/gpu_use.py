@@ -42,7 +42,10 @@ def use_now(job: Job, samples: dict[str, Sample], now_s: float) -> int | None:
         if not known or len(known) < len(of_job):
             return None
         found += known
-    return max(found, default=None)
+    # A GPU of which nobody tells, since a later job has a part of it (shards), may be the busy one.
+    # What a job holds on each node is told as the mean, rounded up.
+    is_whole = len(found) > (job.shape.gpus - 1) * len(job.node_names)
+    return max(found, default=None) if is_whole else None
 
 
 def seen(before: GpuUse | None, percent: int | None, now_s: float) -> GpuUse | None:
