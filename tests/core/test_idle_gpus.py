@@ -202,6 +202,15 @@ def test_a_requeued_job_is_held_when_it_idles_again_and_again() -> None:
     assert "scontrol release 9" in one(last, OrderKind.HOLD).text
 
 
+def test_hours_of_work_before_it_idles_do_not_begin_the_count_anew() -> None:
+    """It would go round without end, and each time the hours were paid for."""
+    rule = replace(RULE, action=IdleAction.REQUEUE)
+    long = idle(started_at_s=NOW_S - 90_000, gpu_use=GpuUse(NOW_S - 10_500))
+    before = replace(was_told(action=IdleAction.REQUEUE), faults=RETRIES_MAX)
+
+    assert sent(planned(long, rule=rule, before=(before,))) == [(OrderKind.HOLD, "9")]
+
+
 def test_one_that_may_not_be_requeued_is_told_so_and_goes_on() -> None:
     rule = replace(RULE, action=IdleAction.REQUEUE)
     of = idle(is_requeueable=False)

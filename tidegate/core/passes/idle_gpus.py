@@ -58,7 +58,7 @@ class _Idle:
     def __init__(
         self, work: Work, job: Job, rule: IdleRule, since_s: float, before: Stuck | None
     ) -> None:
-        self._work, self._job, self._rule, self._since_s = work, job, rule, since_s
+        self._work, self._job, self._rule = work, job, rule
         self._stuck = before or Stuck(job.job_id, request(job, work.digest.reading), 0.0)
         self._now_s = work.snapshot.now_s
         self._idle_s = work.digest.written_at_s - since_s
@@ -143,9 +143,9 @@ class _Idle:
     def _begin_to_end(self, notice: IdleNotice) -> Iterator[Action]:
         after = replace(self._stuck, idle=replace(notice, ended_at_s=self._now_s))
         if self._rule.action is IdleAction.REQUEUE:
-            ran_s = self._since_s - (self._job.started_at_s or self._since_s)
+            # Hours of work before do not begin the count anew: the next run would end the same way.
             run = self._job.restarts + 1
-            fault = Fault(self._said, self._job.node_names, run, ran_s=ran_s)
+            fault = Fault(self._said, self._job.node_names, run, ran_s=0.0)
             after = counted(after, self._job, fault, self._work)
             is_last = after.faults > RETRIES_MAX
             after = replace(after, held_at_s=self._now_s if is_last else 0.0)
