@@ -156,6 +156,7 @@ def test_a_job_of_the_same_name_of_another_user_is_no_check(cluster, port):
 def test_a_script_for_which_sbatch_waits_keeps_nobody_waiting(cluster, port):
     (node,) = fresh(cluster, 1)
     busy = cluster.submit("-w", node, "--exclusive", "-t", "30", script="sleep 300")
+    eventually("the job before it runs", lambda: cluster.state(busy) == "RUNNING")
     text = cluster.run("cat", SCRIPT).replace("#SBATCH --ntasks", "#SBATCH --wait --ntasks")
     conf = cluster.run("cat", CONF)
     quick = cluster.folder / "quick.sh"
@@ -181,6 +182,7 @@ def test_a_script_for_which_sbatch_waits_keeps_nobody_waiting(cluster, port):
 def test_a_job_that_was_submitted_and_no_more_has_its_priority_when_asked_again(cluster, port):
     (node, other), name = fresh(cluster), a_name()
     busy = cluster.submit("-w", node, "--exclusive", "-t", "30", script="sleep 300")
+    eventually("the job before it runs", lambda: cluster.state(busy) == "RUNNING")
     assert port.check(name, [node, other]) == ""
     (job,) = told(port, name)
     cluster.run("scontrol", "update", f"jobid={job.job_id}", "priority=7")
