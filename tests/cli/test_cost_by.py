@@ -15,7 +15,7 @@ from tests.make import job
 from tidegate.cli.cost_by import since
 from tidegate.core.model.errors import BadConfig
 from tidegate.core.model.ledger import Phase
-from tidegate.core.offers.spend import ended
+from tidegate.core.offers.spend import day_of, ended
 
 NOW_S = 1_795_482_000.0
 
@@ -64,7 +64,10 @@ def test_the_jobs_of_a_user_who_was_deleted_meanwhile_are_not_nobodys(
 def test_a_node_without_a_job_is_nobodys_and_what_ended_stays_on_the_bill(counted: Town) -> None:
     node = bought_node(counted)
     ledger = counted.planner.work.control.ledger
-    ledger.charge([ended(node, node.launched_at_s + 3600)])
+    # A bill is kept under the day of its end, of which days to come are not read.
+    in_an_hour_s = node.launched_at_s + 3600
+    later_today_s = min(in_an_hour_s, day_of(node.launched_at_s).ends_at_s - 0.001)
+    ledger.charge([ended(node, later_today_s)])
     ledger.advance_nodes({node.instance_id: Phase.TERMINATED})
 
     result = counted.ask("cost", "--by", "pool", "--since", "30d", "--csv")
