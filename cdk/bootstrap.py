@@ -338,7 +338,7 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         gpu=gpu_settings(file.gpu[pool.name]),
         on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
-        job_role=file.job_roles.get(pool.name, ""),
+        job_roles=tuple(file.job_roles.get(pool.name, {}).items()),
         directory=directory_of(file),
         has_exporters=file.monitoring.prometheus,
         boot_bound_s=int(file.cluster.timings.boot_bound_s),

@@ -142,8 +142,8 @@ class _Parts(Construct):
             said = "Instance Connect endpoint: ec2-instance-connect:OpenTunnel lets people in by it"
             _tell(self, {"InstanceConnectEndpointId": (said, self.network.instance_connect_id)})
         if file.job_roles:
-            role = ("the role of the nodes, which job_role must trust", self.nodes.role.role_arn)
-            _tell(self, {"NodesRoleArn": role})
+            said = "the role of the nodes, which the roles of jobs must trust"
+            _tell(self, {"NodesRoleArn": (said, self.nodes.role.role_arn)})
         around = Around(
             file=file,
             network=self.network,

@@ -68,7 +68,7 @@ class Nodes(Construct):
             *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
             *statements.read_hooks(self, scripts),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
-            *_assume(file.job_roles.values()),
+            *_assume(role for roles in file.job_roles.values() for role in roles.values()),
             *self._packages(values),
             *self._logs(file),
         ]

@@ -111,11 +111,18 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "LOG_GROUP": values.log_group,
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
-        **({"JOB_ROLE": values.job_role, "CLUSTER": values.cluster} if values.job_role else {}),
+        **_job_role_settings(values),
         **_hook_settings("ON_NODE_START", values.on_node_start),
         **_hook_settings("ON_NODE_CONFIGURED", values.on_node_configured),
         **_settings_of_both(values.munge, values.shared),
     }
+
+
+def _job_role_settings(values: NodeValues) -> dict[str, str]:
+    if not values.job_roles:
+        return {}
+    words = (f"{account}={role}" for account, role in values.job_roles)
+    return {"JOB_ROLES": " ".join(words), "CLUSTER": values.cluster}
 
 
 def _node_software(values: NodeValues) -> dict[str, str]:

@@ -178,7 +178,8 @@ class NodeValues:
     `users`: "sssd" when the image knows them by that, "" when the head's are published.
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
-    `job_role`: ARN of the IAM role that jobs act as, "" for none. `directory`: what the boot sets
+    `job_roles`: ARNs of the IAM roles that jobs act as, by Slurm account; "": all other accounts.
+    `directory`: what the boot sets
     sssd up for, None for what the image has. `has_exporters`: of metrics, for the head's
     Prometheus.
     """
@@ -205,13 +206,15 @@ class NodeValues:
     gpu: GpuSettings = GpuSettings()
     on_node_start: tuple[Hook, ...] = ()
     on_node_configured: tuple[Hook, ...] = ()
-    job_role: str = ""
+    job_roles: tuple[tuple[str, str], ...] = ()
     directory: Directory | None = None
     has_exporters: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
-        check("job_role", self.job_role, OPTIONAL_WORD)
+        for account, role in self.job_roles:
+            check("job_roles", account, OPTIONAL_WORD)
+            check("job_roles", role, WORD)
         check("head_host", self.head_host, HOST)
         check("bus", self.bus, OPTIONAL_WORD)
         check("driver_branch", self.driver_branch, OPTIONAL_NUMBER)

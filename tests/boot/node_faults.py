@@ -20,6 +20,7 @@ from userdata.render import GpuSettings, Hook, NodeValues, Repository, node_bund
 
 STUBS = Path(__file__).parent / "stubs"
 JOB_ROLE = "arn:aws:iam::123456789012:role/research-jobs"
+JOB_ROLES = (("", JOB_ROLE), ("vision", f"{JOB_ROLE}-vision"))
 HEALING_PORT = 5002
 TAMPERED_KEY = "tampered.tgz"
 LOCAL_BIN = Path(__file__).parents[2] / "local" / "bin"
@@ -373,7 +374,7 @@ FAULTS = {
         "on_node_configured hook 1 (inline) exited with 12",
         values=hooked(inline("#!/usr/bin/nosuch\n")),
     ),
-    "job_role": Fault("", values=replace(LOCAL_NODE, job_role=JOB_ROLE)),
+    "job_role": Fault("", values=replace(LOCAL_NODE, job_roles=JOB_ROLES)),
     "full_disk": Fault("stage bundle failed: disk full", free_kib=0),
     "small_disk": Fault(
         "stage health failed (exit 78): 3 GiB free on the root disk, of 10", free_kib=3 << 20

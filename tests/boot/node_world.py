@@ -129,7 +129,7 @@ def acting_as(machine: Machine) -> dict[str, str]:
     """What a job gets of its role, what others get, and what is left of it."""
     node = machine.spec.instance_id
     tells = f"{ASKS}; echo; echo $AWS_REGION; {LISTS}; sleep 5"
-    job = ["srun", "-D/", "-t1", f"--nodelist={node}", "bash", "-c", tells]
+    job = ["srun", "-D/", "-t1", "-Avision", f"--nodelist={node}", "bash", "-c", tells]
     line = f"setsid runuser -u games -- {shlex.join(job)} >/run/said 2>&1 &"
     machine.run(["bash", "-c", line])
 

@@ -210,7 +210,7 @@ def test_a_job_acts_as_its_role_and_nobody_else_does(seen):
     answer, region, num_lines, token = acts["job"].splitlines()
     given = json.loads(answer)
 
-    assert (given["RoleArn"], region) == (JOB_ROLE, "us-east-1")
+    assert (given["RoleArn"], region) == (f"{JOB_ROLE}-vision", "us-east-1")
     assert given.keys() == {"AccessKeyId", "SecretAccessKey", "Token", "Expiration", "RoleArn"}
     assert token.startswith("-r-------- 1 games ")
     assert num_lines == "0", "SDKs refuse a token with a line's end"

@@ -21,12 +21,13 @@ def test_nodes_may_assume_the_roles_that_the_file_names_and_no_other(stack: Stac
     (found,) = [each for each in statements["Statement"] if each["Sid"] == "JobRoles"]
 
     assert (found["Action"], found["Effect"]) == ("sts:AssumeRole", "Allow")
-    assert found["Resource"] == [JOB_ROLE, f"{JOB_ROLE}-t4"]
+    assert found["Resource"] == [JOB_ROLE, f"{JOB_ROLE}-t4", f"{JOB_ROLE}-vision"]
 
 
 def test_each_pool_s_nodes_know_their_own(stack: Stack) -> None:
-    assert f"JOB_ROLE={JOB_ROLE}-t4\n" in user_data(stack, "t4")
-    assert f"JOB_ROLE={JOB_ROLE}\n" in user_data(stack, "a10g")
+    assert f"JOB_ROLES=={JOB_ROLE}-t4\n" in user_data(stack, "t4")
+    quoted = f"'={JOB_ROLE} vision={JOB_ROLE}-vision'"
+    assert f"JOB_ROLES={quoted}\n" in user_data(stack, "a10g")
 
 
 def test_the_stack_tells_whom_the_roles_must_trust(stack: Stack, dev: Stack) -> None:
@@ -38,4 +39,4 @@ def test_without_a_role_nodes_may_assume_none(dev: Stack) -> None:
     statements = dev.named("NodesRole", "AWS::IAM::Role")["Policies"][0]["PolicyDocument"]
 
     assert "JobRoles" not in [each.get("Sid") for each in statements["Statement"]]
-    assert "JOB_ROLE" not in user_data(dev, "t4")
+    assert "JOB_ROLES" not in user_data(dev, "t4")

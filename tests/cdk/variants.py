@@ -122,7 +122,12 @@ VARIANTS: Mapping[str, File] = {
     ),
     "live prices": dev_file(prices_usd_per_hour=None),
     "images": _images(),
-    "job roles": dev_file(job_role=JOB_ROLE, pools=_with_t4(job_role=f"{JOB_ROLE}-t4")),
+    "job roles": dev_file(
+        job_role=JOB_ROLE,
+        job_role_by_account={"vision": f"{JOB_ROLE}-vision"},
+        slurm={"accounting": True, "settings": {"AccountingStorageEnforce": "associations"}},
+        pools=_with_t4(job_role=f"{JOB_ROLE}-t4"),
+    ),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
     "govcloud": _elsewhere("us-gov-west-1"),

@@ -20,6 +20,7 @@ ROLE = "arn:aws:iam::123456789012:role/research-jobs"
 SECRET = "12.5ec0e7"
 # In the command's place: notes what it is asked, and says what a file holds.
 STS = '#!/bin/sh\necho "$1" >>{0}/asked\n[ ! -e {0}/hangs ] || sleep 9\ncat {0}/says\n'
+SQUEUE = '#!/bin/sh\necho "$@" >>{0}/asked_slurm\ncat {0}/queue\n'
 GOOD = """<AssumeRoleResponse><AssumeRoleResult><Credentials>
 <AccessKeyId>ASIA{number}</AccessKeyId><SecretAccessKey>k/+</SecretAccessKey>
 <SessionToken>t==</SessionToken><Expiration>{ends}</Expiration>
@@ -40,7 +41,10 @@ class Node:
         (folder / "sts").write_text(STS.format(folder))
         (folder / "sts").chmod(0o755)
         self.says(GOOD.format(number=1, ends=in_s(3600)))
-        self.server = Server(0, Jobs(folder / "jobs", ROLE, [str(folder / "sts")]))
+        (folder / "squeue").write_text(SQUEUE.format(folder))
+        (folder / "squeue").chmod(0o755)
+        self.jobs = Jobs(folder / "jobs", {"": ROLE}, [str(folder / "sts")], f"{folder}/squeue")
+        self.server = Server(0, self.jobs)
 
     def says(self, text: str) -> None:
         (self.folder / "says").write_text(text)
@@ -169,6 +173,42 @@ def test_credentials_that_are_still_good_outlive_a_refusal(node: Node) -> None:
 
     assert node.get()["AccessKeyId"] == "ASIA1"
     assert len(node.asked()) == 2
+
+
+def test_a_job_acts_as_the_role_of_its_account_which_slurm_tells(node: Node) -> None:
+    node.jobs.roles = {"": ROLE, "vision": f"{ROLE}-vision"}
+    # Tasks of an array, by the number of the last: each has its own account.
+    (node.folder / "queue").write_text("14 speech\n12 Vision\n")
+
+    assert [node.get()["RoleArn"] for _ in range(2)] == [f"{ROLE}-vision"] * 2
+    (asked,) = node.asked()
+    assert parse_qs(asked)["RoleArn"] == [f"{ROLE}-vision"]
+    assert len((node.folder / "asked_slurm").read_text().splitlines()) == 1
+
+
+def test_jobs_of_other_accounts_act_as_the_role_of_all_or_as_none(node: Node) -> None:
+    node.jobs.roles = {"vision": f"{ROLE}-vision"}
+    (node.folder / "queue").write_text("12 speech\n")
+
+    told = [node.refusal() for _ in range(3)]
+
+    assert set(told) == {(403, "jobs of the account speech have no role on AWS")}
+    assert len((node.folder / "asked_slurm").read_text().splitlines()) == 1
+    node.jobs.roles[""] = ROLE
+    (node.job / "token").write_text("12.other")
+    assert node.get("12.other")["RoleArn"] == ROLE
+
+
+def test_while_slurm_does_not_say_whose_a_job_is_it_acts_as_nobody(node: Node) -> None:
+    node.jobs.roles = {"": ROLE, "vision": f"{ROLE}-vision"}
+
+    code, message = node.refusal()
+
+    assert (code, message.partition("12: ")[0]) == (503, "Slurm does not say the account of job ")
+    assert not (node.folder / "asked").exists()
+    (node.folder / "queue").write_text("12 vision\n")
+    time.sleep(0.4)
+    assert node.get()["RoleArn"] == f"{ROLE}-vision"
 
 
 def test_a_client_by_ipv6_is_known_too(node: Node) -> None:

@@ -1,23 +1,45 @@
 """`job_role` in the cluster file: for the cluster, by pool, or for nobody."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.wire.cluster_files import good, load, problems
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
+ENFORCED = {"accounting": True, "settings": {"accountingstorageenforce": "Limits,qos"}}
 ROLE = "arn:aws:iam::123456789012:role/research/jobs"
 
 
 def test_a_pool_s_own_role_goes_before_the_cluster_s(tmp_path: Path) -> None:
-    def roles(**change: str) -> dict[str, str]:
+    def roles(**change: Any) -> dict[str, Any]:
         return dict(load(tmp_path, good(change)).job_roles)
 
+    own, vision = {"pools.t4.job_role": f"{ROLE}2"}, {"vision": f"{ROLE}3"}
+    of_vision = {"slurm": ENFORCED, "job_role_by_account": {"Vision": f"{ROLE}3"}}
     assert roles() == {}
-    assert roles(job_role=ROLE) == {"t4": ROLE}
-    assert roles(**{"pools.t4.job_role": ROLE}) == {"t4": ROLE}
-    assert roles(**{"job_role": ROLE, "pools.t4.job_role": f"{ROLE}2"}) == {"t4": f"{ROLE}2"}
+    assert roles(job_role=ROLE) == {"t4": {"": ROLE}}
+    assert roles(**own) == {"t4": {"": f"{ROLE}2"}}
+    assert roles(job_role=ROLE, **own) == {"t4": {"": f"{ROLE}2"}}
+    assert roles(**of_vision) == {"t4": vision}
+    assert roles(job_role=ROLE, **of_vision) == {"t4": {"": ROLE, **vision}}
+    assert roles(job_role=ROLE, **own, **of_vision) == {"t4": {"": f"{ROLE}2"}}
+
+
+@pytest.mark.parametrize(
+    "slurm",
+    [
+        {},
+        {"accounting": True},
+        {"settings": {"AccountingStorageEnforce": "associations"}},
+        {"accounting": True, "settings": {"AccountingStorageEnforce": "nojobs"}},
+    ],
+)
+def test_whose_account_it_is_must_be_slurm_s_to_say(tmp_path: Path, slurm: dict[str, Any]) -> None:
+    (said,) = problems(tmp_path, good({"slurm": slurm, "job_role_by_account": {"vision": ROLE}}))
+
+    assert said.startswith("job_role_by_account needs a Slurm that lets nobody use an account of")
 
 
 def test_containers_of_pyxis_and_what_needs_a_task_prolog_exclude_each_other(

@@ -55,7 +55,8 @@ class ClusterFile:
     `containers`: pyxis, or "" for what the image has.
     `hooks`: the scripts of nodes by pool, the cluster's first; `head_hooks`,
     `login_hooks`: those of the head and of login nodes.
-    `job_roles`: ARNs of the roles that jobs act as, of the pools whose jobs have one.
+    `job_roles`: ARNs of the roles that jobs act as, by pool and in it by Slurm account, "" for all
+    other accounts; of the pools whose jobs have one.
     `software`: what the file itself says of the nodes' image and of jobs.
     `os`: the system of the nodes' image, "" for one's own of which the file says none.
     `partition_settings`: what each one's line says beside its nodes. `qos`: those that they name.
@@ -87,7 +88,7 @@ class ClusterFile:
     security_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     efa: frozenset[str] = frozenset()
     hooks: Mapping[str, NodeHooks] = field(default_factory=dict)
-    job_roles: Mapping[str, str] = field(default_factory=dict)
+    job_roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     head_hooks: tuple[Hook, ...] = ()
     login_hooks: tuple[Hook, ...] = ()
     containers: str = ""
@@ -233,9 +234,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         efa=frozenset(name for name, pool in model.pools.items() if pool.efa),
         hooks={name: node_hooks(model.hooks, pool.hooks) for name, pool in model.pools.items()},
         job_roles={
-            name: role
-            for name, pool in model.pools.items()
-            if (role := pool.job_role or model.job_role)
+            name: roles for name, pool in model.pools.items() if (roles := _job_roles(model, pool))
         },
         head_hooks=tuple(each.hook() for each in model.hooks.on_head_configured),
         login_hooks=tuple(each.hook() for each in model.hooks.on_login_configured),
@@ -254,6 +253,13 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         rollout=model.rollout,
         qos=tuple(sorted({qos for each in model.partitions.values() for qos in each.all_qos})),
     )
+
+
+def _job_roles(model: ClusterModel, pool: PoolModel) -> dict[str, str]:
+    """A pool's own role is that of all its jobs; else their account's, and else the cluster's."""
+    if pool.job_role:
+        return {"": pool.job_role}
+    return ({"": model.job_role} if model.job_role else {}) | model.job_role_by_account
 
 
 def _notes(name: str, pool: PoolModel) -> Iterator[str]:

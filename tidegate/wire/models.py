@@ -158,6 +158,11 @@ class ClusterModel(Section):
         description="an IAM role that jobs act as on AWS, and which trusts the nodes' role; without"
         " one jobs have no rights",
     )
+    job_role_by_account: names.ByAccount[names.RoleArn] = Field(
+        default_factory=dict,
+        description="the same for jobs of single Slurm accounts, on nodes of pools without a"
+        " job_role of their own",
+    )
     hooks: HooksModel = Field(
         default=HooksModel(),
         description="scripts of your own that head and nodes run at their boot",

@@ -70,7 +70,7 @@ class Parts:
     prices: Mapping[str, PriceModel]
     reservations: Mapping[int, ReservationModel]
     is_every_reservation_sound: bool
-    has_job_role: bool
+    job_role_keys: tuple[str, ...]
     containers: str
     image: str
     images: ImagesModel | None
@@ -112,7 +112,7 @@ def parts_of(data: Mapping[str, object]) -> Parts:
         prices=_all_sound(_PRICE, prices),
         reservations={index: each for index, each in sound.items() if each is not None},
         is_every_reservation_sound=None not in sound.values(),
-        has_job_role=bool(data.get("job_role")),
+        job_role_keys=tuple(k for k in ("job_role", "job_role_by_account") if data.get(k)),
         containers=str(data.get("containers") or ""),
         image=str(data.get("image", DLAMI)),
         images=_sound(_IMAGES, data["images"]) if data.get("images") is not None else None,

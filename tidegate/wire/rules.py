@@ -7,8 +7,8 @@ the problems of the others. A part with a mistake of its own is left out, not gu
 from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.ec2 import InstanceType, Market, Offering
-from tidegate.wire.deployment import Nat
 from tidegate.wire.image_rules import IMAGE_RULES
+from tidegate.wire.job_role_rules import JOB_ROLE_RULES
 from tidegate.wire.partition_rules import PARTITION_RULES
 from tidegate.wire.parts import Parts, parts_of
 from tidegate.wire.pool_models import LimitsModel, PoolModel
@@ -317,18 +317,6 @@ def _security_groups(parts: Parts) -> Iterator[Problem]:
             yield Problem(("pools", name, "security_groups"), text)
 
 
-def _job_roles(parts: Parts) -> Iterator[Problem]:
-    """A node asks STS for what its jobs act as."""
-    has_role = parts.has_job_role or any(pool.job_role for pool in parts.pools.values())
-    network = parts.network
-    if not has_role or network is None or network.vpc or network.nat is not Nat.NONE:
-        return
-    if network.endpoints and "sts" not in network.endpoints:
-        yield Problem(
-            ("network", "endpoints"), "without NAT also sts, by which job_role is assumed"
-        )
-
-
 def _containers(parts: Parts) -> Iterator[Problem]:
     """What tasks hear of by Slurm's TaskProlog. pyxis enters the container before that runs, and a
     task whose TaskProlog is not in there fails: its issues 83 and 163.
@@ -336,8 +324,8 @@ def _containers(parts: Parts) -> Iterator[Problem]:
     if not parts.containers:
         return
     text = "needs Slurm's TaskProlog, with which tasks in containers of pyxis fail"
-    if parts.has_job_role:
-        yield Problem(("job_role",), text)
+    for key in parts.job_role_keys:
+        yield Problem((key,), text)
     for name, pool in parts.pools.items():
         for key, is_asked in (("mig", pool.gpu.mig), ("mps", pool.gpu.mps)):
             if is_asked:
@@ -355,6 +343,6 @@ RULES = (
     *(_partition_pools, _default_partition, _pre_warmed_pools, _named_partitions, _zones),
     *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
-    *(_security_groups, _job_roles, _containers, *PARTITION_RULES),
+    *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
     *SENSE_RULES,
 )

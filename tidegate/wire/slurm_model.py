@@ -10,6 +10,7 @@ from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
 
 JOB_SUBMIT = "jobsubmitplugins"
+_ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all"}
 
 
 class SlurmModel(Section):
@@ -61,6 +62,18 @@ class SlurmModel(Section):
     def has_accounting(self) -> bool:
         """By a slurmdbd of ours or of somebody else."""
         return self.accounting or any(k.lower() == "accountingstoragetype" for k in self.settings)
+
+    @property
+    def has_own_accounts_only(self) -> bool:
+        """Whether a job's account is one that its user is in.
+
+        Source: slurm.conf, AccountingStorageEnforce: limits, qos, safe, wckeys and all bring
+        associations with them.
+        """
+        key = "accountingstorageenforce"
+        said = (text for name, text in self.settings.items() if name.lower() == key)
+        words = set(next(said, "").lower().split(","))
+        return self.has_accounting and bool(words & _ASSOCIATIONS)
 
     def repository(self, os: str) -> RepositoryModel | None:
         """Where images of this system get the release from; None: the file does not say."""

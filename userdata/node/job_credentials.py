@@ -1,12 +1,16 @@
 """Credentials of a role, for the jobs of this node alone: where AWS's SDKs ask when
 AWS_CONTAINER_CREDENTIALS_FULL_URI says so.
 
-    job_credentials.py PORT JOBS_DIR ROLE COMMAND...
+    job_credentials.py PORT JOBS_DIR ACCOUNT=ROLE... -- COMMAND...
 
 The Prolog makes a folder for each job in JOBS_DIR, with its user's number in `uid`, its name for
 CloudTrail in `session` and a secret in `token`, which that user alone can read; the epilog takes
 it away. Who asks must hold the token of a job that is there, and be its user. COMMAND BODY sends a
 call to STS with the node's own credentials, which nobody but root sees, and prints the answer.
+
+Jobs of a Slurm account that has a role of its own act as that, and all others as that of the
+account "", where there is one. Which account a job has is slurmctld's to say. It is asked once, at
+the job's first question, so that no job starts later for it.
 
 Sources: AWS SDKs and tools guide, "Container credential provider"; STS, AssumeRole (one hour at
 most, since the node's role is assumed itself). Runs on the image's own Python, which may be 3.9.
@@ -34,8 +38,12 @@ RENEW_S = 1200.0
 # could not answer is asked again at once, since SDKs try three times within two seconds.
 REFUSED_S, FAILED_S = 5.0, 0.3
 TRIES = 3
-FOR_GOOD = ("AccessDenied", "ValidationError", "MalformedPolicyDocument", "RegionDisabledException")
-TIMEOUT_S = 20.0
+NO_ROLE = "NoRole"
+FOR_GOOD = (
+    *("AccessDenied", "ValidationError", "MalformedPolicyDocument", "RegionDisabledException"),
+    NO_ROLE,
+)
+TIMEOUT_S, SLURM_TIMEOUT_S = 20.0, 10.0
 # So many calls of STS side by side, each a few processes.
 AT_ONCE = 8
 # Who connects and says nothing holds a thread no longer.
@@ -62,14 +70,17 @@ class Held:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.until_s = 0.0
+        self.role = ""  # "": nobody has asked yet
         self.found: dict[str, str] | Refused = Refused(503, "NoAnswer", "STS was not asked")
 
 
 class Jobs:
-    """Which job a token belongs to, and the role's credentials for it."""
+    """Which job a token belongs to, and the credentials of its role. `roles`: ARNs by account."""
 
-    def __init__(self, folder: Path, role: str, command: list[str]) -> None:
-        self.folder, self.role, self.command = folder, role, command
+    def __init__(
+        self, folder: Path, roles: dict[str, str], command: list[str], squeue: str = "squeue"
+    ) -> None:
+        self.folder, self.roles, self.command, self.squeue = folder, roles, command, squeue
         self._lock = threading.Lock()
         self._asking = threading.Semaphore(AT_ONCE)
         self._held: dict[str, Held] = {}  # by token
@@ -101,18 +112,18 @@ class Jobs:
             held = self._held.setdefault(token, Held())
         with held.lock:
             if time.time() >= held.until_s:
-                self._renew(held, session)
+                self._renew(held, token.partition(".")[0], session)
             found = held.found
         if isinstance(found, Refused):
             raise found
         return found
 
-    def _renew(self, held: Held, session: str) -> None:
+    def _renew(self, held: Held, job: str, session: str) -> None:
         asked: dict[str, str] | Refused = held.found
         for number in range(TRIES):
             time.sleep(FAILED_S * number)
             with self._asking:
-                asked = self._ask(session)
+                asked = self._answer(held, job, session)
             if isinstance(asked, dict):
                 held.found, held.until_s = asked, ends_s(asked) - RENEW_S
                 return
@@ -130,11 +141,40 @@ class Jobs:
             if not (self.folder / token.partition(".")[0] / "token").exists():
                 del self._held[token]
 
-    def _ask(self, session: str) -> dict[str, str] | Refused:
+    def _answer(self, held: Held, job: str, session: str) -> dict[str, str] | Refused:
+        if not held.role:
+            role = self._role(job)
+            if isinstance(role, Refused):
+                return role
+            held.role = role
+        return self._ask(held.role, session)
+
+    def _role(self, job: str) -> str | Refused:
+        """What the job acts as, by its account."""
+        if list(self.roles) == [""]:
+            return self.roles[""]
+        asked = [self.squeue, "--noheader", f"--jobs={job}", "--format=%A %a"]
+        try:
+            done = subprocess.run(
+                asked, capture_output=True, text=True, timeout=SLURM_TIMEOUT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return Refused(503, "NoAnswer", f"Slurm does not say the account of job {job}: {error}")
+        # Of an array all tasks are shown by the number that one of them has.
+        lines = (line.split() for line in done.stdout.splitlines())
+        account = next((line[1].lower() for line in lines if line[0] == job and line[1:]), "")
+        if not account:
+            said = done.stderr.strip()[-300:] or "it names none"
+            return Refused(503, "NoAnswer", f"Slurm does not say the account of job {job}: {said}")
+        if role := self.roles.get(account) or self.roles.get(""):
+            return role
+        return Refused(403, NO_ROLE, f"jobs of the account {account} have no role on AWS")
+
+    def _ask(self, role: str, session: str) -> dict[str, str] | Refused:
         body = {
             "Action": "AssumeRole",
             "Version": "2011-06-15",
-            "RoleArn": self.role,
+            "RoleArn": role,
             "RoleSessionName": session,
             "DurationSeconds": HOUR_S,
         }
@@ -157,7 +197,7 @@ class Jobs:
             "SecretAccessKey": found["SecretAccessKey"],
             "Token": found["SessionToken"],
             "Expiration": found["Expiration"],
-            "RoleArn": self.role,
+            "RoleArn": role,
         }
 
 
@@ -224,8 +264,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    port, folder, role, *command = sys.argv[1:]
-    Server(int(port), Jobs(Path(folder), role, command)).serve_forever()
+    port, folder, *words = sys.argv[1:]
+    end = words.index("--")
+    by_account = (word.partition("=") for word in words[:end])
+    roles = {account: role for account, _, role in by_account}
+    Server(int(port), Jobs(Path(folder), roles, words[end + 1 :])).serve_forever()
 
 
 if __name__ == "__main__":

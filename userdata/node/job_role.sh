@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # needs: task_env owner_rule
-# Jobs act on AWS as a role of their own, where the pool has one: see job_credentials.py. Their tasks
-# find it by their environment (task_env), each for its own job and as long as that is on the node.
+# Jobs act on AWS as a role of their own, where the pool or their account has one (JOB_ROLES: words
+# like vision=ARN, and =ARN for all others): see job_credentials.py. Their tasks find it by their
+# environment (task_env), each for its own job and as long as that is on the node.
 
 readonly PROLOG=/etc/tidegate/prolog.d/60-job-role.sh EPILOG=/etc/tidegate/epilog.d/60-job-role.sh
 readonly UNIT=/etc/systemd/system/tidegate-job-credentials.service
@@ -39,7 +40,7 @@ unit() {
 Description=Tidegate: credentials of the jobs' role
 StartLimitIntervalSec=0
 [Service]
-ExecStart=$(command -v python3) $PWD/files/job_credentials.py $PORT $JOBS $JOB_ROLE /bin/bash $PWD/files/assume-role.sh
+ExecStart=$(command -v python3) $PWD/files/job_credentials.py $PORT $JOBS $JOB_ROLES -- /bin/bash $PWD/files/assume-role.sh
 Restart=always
 RestartSec=1
 LimitNOFILE=65536
@@ -48,7 +49,7 @@ EOF_UNIT
 }
 
 check() {
-    [[ -z $JOB_ROLE ]] || {
+    [[ -z $JOB_ROLES ]] || {
         has_file "$PROLOG" "$(prolog)" && has_file "$EPILOG" "$(epilog)" && has_file "$UNIT" "$(unit)" &&
             systemctl is-active --quiet tidegate-job-credentials
     }

@@ -8,7 +8,7 @@ readonly PROLOG=/etc/tidegate/task-prolog ENVIRONMENT=/etc/tidegate/task.env
 # NCCL and MPI take EFA without being told, and no bridge of a container for their first handshake.
 environment() {
     # The metadata service, which would tell the region, is not for jobs.
-    [[ -z $JOB_ROLE ]] || printf '%s\n' "AWS_REGION=$AWS_REGION" "AWS_DEFAULT_REGION=$AWS_REGION"
+    [[ -z $JOB_ROLES ]] || printf '%s\n' "AWS_REGION=$AWS_REGION" "AWS_DEFAULT_REGION=$AWS_REGION"
     ((EFA == 0)) ||
         printf '%s\n' FI_PROVIDER=efa FI_EFA_USE_DEVICE_RDMA=1 FI_EFA_FORK_SAFE=1 \
             'NCCL_SOCKET_IFNAME=^lo,docker'
