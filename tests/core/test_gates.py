@@ -155,7 +155,9 @@ def test_a_node_is_kept_for_as_long_as_a_boot_may_take(
     timings = replace(seen.cluster.timings, boot_bound_s=bound_s)
     made = plan(replace(seen, cluster=replace(seen.cluster, timings=timings)))
 
-    assert (orders(made, OrderKind.UNDRAIN) == []) is is_kept
+    renewed = [each.names for each in orders(made, OrderKind.DRAIN)]
+    assert renewed == ([] if is_kept else [("i-1",)])
+    assert orders(made, OrderKind.UNDRAIN) == []
 
 
 def test_gates_stay_shut_while_the_drain_of_an_open_node_is_on_its_way() -> None:
@@ -182,10 +184,22 @@ def test_a_kept_node_opens_when_its_gang_is_gone() -> None:
     assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [(("i-1",), KEPT)]
 
 
-def test_a_kept_node_opens_when_the_boot_bound_has_passed() -> None:
+def test_a_kept_node_whose_time_is_over_is_kept_anew_for_a_gang_that_still_comes() -> None:
+    """As an open one would be: opened in the same plan it would be the small job's."""
     made = plan(seen([gang(), job(1)], [big(state="IDLE+DRAIN", reason=LATE)], booting=1))
 
+    assert [(o.names, o.text) for o in orders(made, OrderKind.DRAIN)] == [(("i-1",), KEPT)]
+    assert orders(made, OrderKind.UNDRAIN) == []
+
+
+def test_a_kept_node_whose_time_is_over_opens_when_its_gang_cannot_come() -> None:
+    small = cluster(pool(types=(T4_BIG,), limits=Limits(nodes=1)))
+    late = seen([gang(), job(1)], [big(state="IDLE+DRAIN", reason=LATE)])
+
+    made = plan(replace(late, cluster=small))
+
     assert [(o.names, o.text) for o in orders(made, OrderKind.UNDRAIN)] == [(("i-1",), LATE)]
+    assert [(each.job_id, each.by) for each in made.served] == [("1", ("i-1",))]
 
 
 def test_a_drain_on_its_way_is_not_sent_again() -> None:

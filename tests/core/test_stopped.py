@@ -9,7 +9,7 @@ from tests.core.test_planner import shuffled
 from tests.make import NOW_S, digest, instance, job, node, placement, record, snapshot
 from tidegate.core.explain.plan import describe
 from tidegate.core.model.calendar import Wanted
-from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.ec2 import InstanceState
 from tidegate.core.model.ledger import LaunchRecord, Phase
 from tidegate.core.model.orders import OrderKind, OrderOutcome, OrderResult, PendingOrder
@@ -206,6 +206,32 @@ def test_in_the_morning_a_node_that_opens_serves_a_job_and_is_not_released() -> 
     for each in (made, unneeded):
         assert names_of(each, OrderKind.UNDRAIN) == ["i-1"]
         assert names_of(each, OrderKind.RELEASE) == []
+
+
+def test_in_the_morning_a_node_that_a_gang_waits_with_is_kept_for_it_and_not_opened() -> None:
+    """Opened first it would be anybody's until it is closed again."""
+    idle = node("i-1", state="IDLE+DRAIN", idle_s=4000.0, reason=REASON)
+    asked = PendingOrder("o-1", OrderKind.DRAIN, NOW_S + 30)
+
+    made = plan(seen([job(9, nodes=2)], [idle], wanted=UP))
+    again = plan(seen([job(9, nodes=2)], [idle], wanted=UP, order=asked))
+
+    (kept,) = orders(made, OrderKind.DRAIN)
+    assert (kept.names, code_of(kept.text)) == (("i-1",), DrainCode.KEPT)
+    assert names_of(made, OrderKind.UNDRAIN) == names_of(again, OrderKind.UNDRAIN) == []
+    assert [each.count for each in launches(made)] == [1]
+
+
+def test_in_the_morning_a_node_beside_a_silent_one_is_kept_and_not_opened() -> None:
+    state = "ALLOCATED+DRAIN"
+    silent = node("i-1", state=f"{state}+NOT_RESPONDING", gpus_alloc=1, reason=REASON)
+    beside = node("i-2", state=state, gpus_alloc=1, reason=REASON)
+
+    made = plan(seen([job(9, nodes=2, on=["i-1", "i-2"])], [silent, beside], wanted=UP))
+
+    (kept,) = orders(made, OrderKind.DRAIN)
+    assert (kept.names, code_of(kept.text)) == (("i-2",), DrainCode.KEPT)
+    assert names_of(made, OrderKind.UNDRAIN) == ["i-1"]
 
 
 def test_an_undrain_on_its_way_is_not_repeated_and_one_that_failed_is() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool, record
+from tests.make import T4, ZONE, cluster, pool, record, snapshot
 from tidegate.core.model.budgets import Disruption
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits, Rebalance, Reservation
 from tidegate.core.model.cluster import Budget as Money
@@ -13,7 +13,7 @@ from tidegate.core.model.ec2 import POOL_TAG, FleetRequest, Instance, Market, Ov
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, RebalanceRecommendation
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Served
+from tidegate.core.model.plan import Plan, Send, Served
 from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.spend import DAY_S
 from tidegate.ports import Finished
@@ -23,7 +23,7 @@ from tidegate.sim.checks.buying import LimitsHold
 from tidegate.sim.checks.leaving import LEFT_SOON_S, OldNodesGo
 from tidegate.sim.checks.money import NothingOverBudget, PricesFollowEc2
 from tidegate.sim.checks.orders import OrdersGuarded
-from tidegate.sim.checks.plans import LooksEndInTime
+from tidegate.sim.checks.plans import LooksEndInTime, OneOrderPerNode
 from tidegate.sim.checks.witness import Broken, Checks, Witness
 from tidegate.sim.clock import START_S
 from tidegate.sim.draw import draw
@@ -295,6 +295,27 @@ def test_a_look_outlives_its_planner_or_not(took_s: float, is_over: bool) -> Non
     else:
         with pytest.raises(Broken, match="took 46 s"):
             check.looked(Looked())
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_one"), [(OrderKind.UNDRAIN, False), (OrderKind.DRAIN, False), (None, True)]
+)
+def test_a_plan_orders_a_node_twice_or_once(kind: OrderKind | None, is_one: bool) -> None:
+    check = OneOrderPerNode(witness(SimWorld(cluster(), lambda instance: 60.0)))
+    sent = [
+        Send(Order(f"o-{number}", each, ("i-1",), 0.0), "")
+        for number, each in enumerate((OrderKind.DRAIN, kind, OrderKind.WEIGHT))
+        if each is not None
+    ]
+
+    def look() -> None:
+        check.planned(snapshot(), Plan(tuple(sent), (), ()))
+
+    if is_one:
+        look()
+    else:
+        with pytest.raises(Broken, match=r"and to .* i-1"):
+            look()
 
 
 def test_while_a_planner_waits_for_ec2_the_world_goes_on_and_no_other_looks() -> None:

@@ -187,15 +187,20 @@ def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
 
 
 def keep_for_gangs(work: Work) -> Iterator[Action]:
-    """Close open nodes that complete gangs count on while the rest of each is on its way.
+    """Close open nodes that complete gangs count on while the rest of each is on its way."""
+    for gang in awaited(work):
+        held = [each for part in gang.parts for each in part.held]
+        yield from _keep(work, gang, [b for b in held if b.kind is BinKind.EXISTING])
+
+
+def awaited(work: Work) -> list[Gang]:
+    """Complete gangs of which some nodes are still to come, so that the others wait for these.
 
     Not those that Slurm itself keeps: the job could not start on them either.
     """
     by_slurm = _kept_by_slurm(work)
-    for gang in work.queue.gangs:
-        if gang.is_complete and not gang.is_there and gang.key not in by_slurm:
-            held = [each for part in gang.parts for each in part.held]
-            yield from _keep(work, gang, [b for b in held if b.kind is BinKind.EXISTING])
+    complete = (gang for gang in work.queue.gangs if gang.is_complete)
+    return [gang for gang in complete if not gang.is_there and gang.key not in by_slurm]
 
 
 def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:

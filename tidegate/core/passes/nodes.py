@@ -28,6 +28,7 @@ from tidegate.core.offers.reservations import (
     block_drains_at_s,
 )
 from tidegate.core.passes.doubt import dearest
+from tidegate.core.passes.gangs import awaited
 from tidegate.core.passes.work import ANY_STATE, Work
 
 
@@ -309,8 +310,13 @@ def bury(work: Work) -> Iterator[Action]:
 
 
 def reopen(work: Work) -> Iterator[Action]:
-    """Undrain what was drained for a while; the guard is the reason it was drained with."""
-    for reason, names in sorted(_to_reopen(work.fleet.judged, work.snapshot.now_s).items()):
+    """Undrain what was drained for a while; the guard is the reason it was drained with.
+
+    Not what the plan keeps for a gang: opened first it would be anybody's until it is closed again.
+    """
+    kept = {name for gang in awaited(work) for name in gang.held_names}
+    opening = (each for each in work.fleet.judged if each.member.instance_id not in kept)
+    for reason, names in sorted(_to_reopen(opening, work.snapshot.now_s).items()):
         why = sentence_of(reason)
         yield work.order(
             OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why
@@ -321,8 +327,8 @@ def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:
     """Nodes that were drained for the night, by the very reason that they carry."""
     by_reason: dict[str, list[str]] = {}
     for each in judged:
-        node = each.member.node
-        if node is None or each.order is not OrderKind.UNDRAIN:
+        node, is_kept = each.member.node, each.use is Use.GATED
+        if node is None or each.order is not OrderKind.UNDRAIN or is_kept:
             continue
         if not each.member.has_order(OrderKind.UNDRAIN, now_s):
             by_reason.setdefault(node.reason, []).append(node.name)

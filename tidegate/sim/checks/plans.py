@@ -5,8 +5,8 @@ from random import Random
 
 from tidegate.core.model.drain_reason import DrainCode, read
 from tidegate.core.model.ec2 import FleetRequest
-from tidegate.core.model.orders import Order
-from tidegate.core.model.plan import Plan, Served, Unmet
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Plan, Send, Served, Unmet
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
 from tidegate.service.control import Looked
@@ -14,6 +14,7 @@ from tidegate.sim.chaos import PAUSE_MAX_S
 from tidegate.sim.checks.witness import Check, Witness
 
 ONE_IN = 8  # of the plans is made once more from a shuffled snapshot
+OPEN_OR_CLOSE = (OrderKind.DRAIN, OrderKind.UNDRAIN, OrderKind.RELEASE, OrderKind.DELETE)
 
 
 class OfPlans(Check):
@@ -90,6 +91,23 @@ class TogetherOrNotAtAll(OfPlans):
             lacking = [each for each in ids if each not in served]
             if 0 < len(lacking) < len(ids):
                 raise self.broken(f"of job {leader} {', '.join(lacking)} would wait alone")
+
+
+class OneOrderPerNode(OfPlans):
+    """A plan opens a node, closes it or lets it go, once: whichever of two orders came later would
+    count.
+    """
+
+    def planned(self, snapshot: Snapshot, made: Plan) -> None:
+        told: dict[str, Order] = {}
+        for each in made.actions:
+            if not isinstance(each, Send) or each.order.kind not in OPEN_OR_CLOSE:
+                continue
+            for name in each.order.names:
+                before = told.setdefault(name, each.order)
+                if before is not each.order:
+                    both = " and to ".join(f"{o.kind} ({o.text})" for o in (before, each.order))
+                    raise self.broken(f"one plan asks to {both} {name}")
 
 
 class BeatenPlansDropped(Check):
