@@ -79,6 +79,24 @@ def test_a_gang_too_large_for_the_longest_block_may_pass_over_the_others() -> No
         buys_by_the_hour(world, check, 2)
 
 
+@pytest.mark.parametrize(("lasts_s", "is_held"), [(44.0, False), (46.0, True)])
+def test_a_place_that_is_over_while_a_planner_acts_completes_no_gang(
+    lasts_s: float, is_held: bool
+) -> None:
+    """Two reservations with a place each, of which one ends within the planner's 45 s."""
+    last = replace(block("cr-1", 1, 1), market=Market.RESERVED)
+    short = replace(last, id="cr-0", ends_at_s=START_S + 300.0 + lasts_s)
+    world, check = holding(short, last)
+
+    if is_held:
+        with pytest.raises(Broken, match="cr-0 holds it ready"):
+            buys_by_the_hour(world, check, 2)
+    else:
+        buys_by_the_hour(world, check, 2)
+        with pytest.raises(Broken, match="cr-1 holds it ready"):
+            buys_by_the_hour(world, check, 1)
+
+
 def test_what_ended_as_it_booted_counts_until_a_look_past_its_boot_bound() -> None:
     """Describe may have left it out, and then it boots still."""
     held = block("cr-1", 2, 1)

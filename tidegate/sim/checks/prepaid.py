@@ -97,10 +97,11 @@ class PrepaidFirst(Check):
     def _ready(self, record: LaunchRecord, pool: Pool) -> Iterator[Reservation]:
         now_s, launch = self.witness.now_s, record.launch
         for each in self.world.cluster.reservations:
-            lately_s = max(self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S, each.starts_at_s)
+            lately_s = self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S
             is_known = lately_s < record.created_at_s and self._is_calm()
-            is_known = is_known and not self._ends_soon(each, record)
-            free = self.world.compute.prepaid.free(each.offering, now_s, each.id)
+            is_known = is_known and self._counts(each, record)
+            places = self.world.compute.prepaid.free(each.offering, now_s, each.id)
+            free = [place for place in places if self._counts(place, record)]
             least = launch.min_count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
             is_ready = pool.may_have(each.offering) and is_known and len(free) >= needs
@@ -129,11 +130,14 @@ class PrepaidFirst(Check):
         names = compute.prepaid.held_in(block)
         return sum(compute.everything[name].launched_at_s < record.created_at_s for name in names)
 
-    def _ends_soon(self, each: Reservation, record: LaunchRecord) -> bool:
-        """An open one that ends while a planner still acts pays for nothing new."""
+    def _counts(self, each: Reservation, record: LaunchRecord) -> bool:
+        """It had begun when that was planned; an open one that ends while a planner still acts pays
+        for nothing new, and gives no place beside those of another one.
+        """
         until_s = record.created_at_s + self.world.cluster.timings.apply_lease_s
         is_open_one = each.market is Market.RESERVED
-        return is_open_one and each.ends_at_s is not None and each.ends_at_s <= until_s
+        ends_soon = is_open_one and each.ends_at_s is not None and each.ends_at_s <= until_s
+        return each.starts_at_s < record.created_at_s and not ends_soon
 
     def _is_calm(self) -> bool:
         return self.witness.chaos.was_calm_since(self.witness.now_s - COUNTED_LATE_S, *HIDES)
