@@ -23,7 +23,7 @@ from tests.core.test_rollout import (
 from tests.make import NOW_S, instance, node, offering
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import TEMPLATE_TAG, Cure
-from tidegate.core.model.ledger import LaunchRecord
+from tidegate.core.model.ledger import LaunchRecord, Phase
 from tidegate.core.model.rollout import WATCHED_S, Rollout, RolloutCode, Tally
 from tidegate.core.model.slurm import Node, SetBy
 from tidegate.core.model.snapshot import Snapshot
@@ -60,6 +60,21 @@ def test_nodes_that_software_finds_unhealthy_count_and_what_people_do_does_not(h
     shown, counts = NODES[how]
 
     assert bool(bad(world(WELL, made_from({"i-2": NEW}), [shown]))) is counts
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_first_node_that_describe_leaves_out_as_it_joins_is_one_of_the_two(is_shown):
+    """It goes, and would else make room for a third one."""
+    (second,) = made_from({"i-3": NEW})
+    second = replace(second, phase=Phase.LAUNCHED, launched_at_s=NOW_S - 200)
+    made = world(WELL, [*made_from({"i-2": NEW}), second], [node("i-2"), node("i-3")])
+    if not is_shown:
+        left = tuple(each for each in made.instances if each.instance_id != "i-3")
+        made = replace(made, instances=left)
+
+    found = [each.rollout for each in learns(plan(made)) if each.rollout]
+
+    assert [each.tried for each in found] == [("i-2", "i-3")]
 
 
 def test_what_aws_takes_does_not_count():

@@ -270,13 +270,22 @@ def _seen(
         said = f"{name}: {why}"
     tried = rollout.tried
     if rollout.step is Step.CANARY:
-        tried = tuple(sorted({*tried, *booted, *sick}))
+        registered = (each.instance_id for each in ours if _has_just_joined(each, rollout))
+        tried = tuple(sorted({*tried, *booted, *sick, *registered}))
     since_s = rollout.step_since_s
     if rollout.step is Step.CANARY and bad.issuperset(tried):
         since_s = None
     elif since_s is None and any(booted[name] and name not in bad for name in booted):
         since_s = snapshot.now_s
     return replace(rollout, tried=tried, bad=tuple(sorted(bad)), said=said, step_since_s=since_s)
+
+
+def _has_just_joined(member: Member, rollout: Rollout) -> bool:
+    """Slurm has it, and the ledger does not know that yet, nor may where Describe leaves it out: it
+    goes then, and would be forgotten.
+    """
+    is_new = member.record is not None and member.record.phase is Phase.LAUNCHED
+    return is_new and member.node is not None and is_made_from(member, rollout)
 
 
 def _is_sick(member: Member, snapshot: Snapshot) -> bool:
