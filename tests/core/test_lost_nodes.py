@@ -19,7 +19,9 @@ from tests.make import (
     snapshot,
 )
 from tidegate.core.interruption.save import reclaim_at_s
+from tidegate.core.model.budgets import Budget, Disruption
 from tidegate.core.model.cluster import Limits, Rebalance
+from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import InstanceState, InstanceType, Market
 from tidegate.core.model.ledger import Cordon, LaunchRecord, NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind, PendingOrder
@@ -158,6 +160,27 @@ def test_a_cordoned_node_leaves_when_it_is_empty() -> None:
     made = cordoned(busy=False)
 
     assert [order.names for order in orders(made, OrderKind.RELEASE)] == [("i-1",)]
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_cordoned_node_that_is_down_goes_without_a_budget_and_before_a_sick_one(
+    allowed: int,
+) -> None:
+    """It leaves already: that Slurm finds it DOWN frees no place for another."""
+    kept = replace(record("i-2"), cordon=Cordon("AWS Health: ISSUE", NOW_S - 10))
+    reasons = {"i-1": "tidegate-health: xid: Xid 79", "i-2": str(LEAVE.drain_reason)}
+    states = {"i-1": "IDLE+DRAIN", "i-2": "DOWN+DRAIN"}
+    seen = snapshot(
+        [],
+        [node(name, state=states[name], reason=reasons[name]) for name in states],
+        instances=[instance(name) for name in states],
+        records=[record("i-1"), kept],
+    )
+    t4 = replace(seen.cluster.pools[0], disruption=Disruption((Budget(nodes=allowed),)))
+    made = plan(replace(seen, cluster=replace(seen.cluster, pools=(t4, *seen.cluster.pools[1:]))))
+
+    (release,) = orders(made, OrderKind.RELEASE)
+    assert (release.names, code_of(release.text)) == (("i-2",), DrainCode.CORDON)
 
 
 def test_ten_minutes_before_maintenance_jobs_move_and_the_node_is_replaced() -> None:

@@ -260,7 +260,8 @@ def _judge_registered(member: Member, snapshot: Snapshot) -> Judged:
     is_block_over = block_ends_s is not None and now_s >= block_ends_s
     if not is_block_over and (hold := held_by(node)):
         return _judge_hold(member, joined, hold, now_s)
-    if node.state.is_down:
+    # Of what leaves by AWS's word no budget is asked, DOWN or not, and it counts for the others.
+    if node.state.is_down and not (is_block_over or record.is_cordoned(now_s)):
         reason = f"Slurm finds it {node.state}: {sentence_of(node.reason) or 'no reason given'}"
         return _unhealthy(member, joined, reason, use=Use.LOST)
     if member.has_order(OrderKind.RELEASE, now_s):
