@@ -1,11 +1,12 @@
-"""What the check of double purchases makes of a launch that was in doubt."""
+"""What the check of double purchases makes of launches in doubt, and of what a planner knew."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.make import A10G, T4, cluster, digest, job, offering, pool, record
+from tests.make import A10G, T4, cluster, digest, job, node, offering, pool, record
 from tests.sim.test_excuses import first_node
+from tidegate.core.fleet.resume import GPU_FAILED
 from tidegate.core.model.ledger import LaunchStatus, Phase
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.buying import NoDoubleBuy
@@ -81,4 +82,27 @@ def test_what_has_ended_of_a_launch_in_doubt_boots_no_more(has_ended: bool) -> N
         NoDoubleBuy(seen).requested(asked)
     else:
         with pytest.raises(Broken, match="makes 2 nodes that boot, 1 are waited for"):
+            NoDoubleBuy(seen).requested(asked)
+
+
+@pytest.mark.parametrize("had_failed", [True, False])
+def test_a_node_that_had_failed_when_the_queue_was_read_is_replaced_though_its_job_ended(
+    had_failed: bool,
+) -> None:
+    """The planner stands still meanwhile: the job ends, and its node leaves Slurm."""
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    one, two = (world.compute.create_fleet(first_node(world)).instances[0] for _ in range(2))
+    asked = first_node(world)
+    mine = replace(world.ledger.all_launches["l-2"].launch, for_jobs=("4",), gated_for="4")
+    world.ledger.all_launches["l-2"] = replace(world.ledger.all_launches["l-2"], launch=mine)
+    names, xid = [one.instance_id, two.instance_id], f"{GPU_FAILED} Xid 79"
+    state, reason = ("ALLOCATED+DRAIN", xid) if had_failed else ("ALLOCATED", "")
+    seen = Witness(world, Chaos(draw(0), world))
+    shown = [node(names[0], state=state, reason=reason), node(names[1], state="ALLOCATED")]
+    seen.digests[0] = digest([job(4, nodes=2, on=names)], shown)
+
+    if had_failed:
+        NoDoubleBuy(seen).requested(asked)
+    else:
+        with pytest.raises(Broken, match="makes 1 nodes that boot, 0 are waited for"):
             NoDoubleBuy(seen).requested(asked)

@@ -70,6 +70,26 @@ def test_a_planner_that_finishes_a_launch_decides_at_the_prices_that_it_has_read
             LimitsHold(seen).launched(one)
 
 
+@pytest.mark.parametrize(("first_usd", "holds"), [(0.9, True), (1.2, False)])
+def test_a_launch_that_is_finished_while_nobody_says_a_price_counts_by_that_of_its_own(
+    first_usd: float, holds: bool
+) -> None:
+    """The file guesses more than the limit."""
+    world = _world()
+    _ask(world, t4=0.5, a10g=first_usd)
+    one = _launch(world, A10G, Market.SPOT)
+    world.ledger.see_market(SeenMarket(spot=(), spot_at_s=world.clock.now_s()))
+    world.clock.advance(PAUSE_MAX_S + 1.0)
+    seen = Witness(world, Chaos(draw(0), world))
+    seen.viewed_s[seen.depth] = world.clock.now_s()
+
+    if holds:
+        LimitsHold(seen).launched(one)
+    else:
+        with pytest.raises(Broken, match=r"spends 1\.\d+ USD per hour"):
+            LimitsHold(seen).launched(one)
+
+
 def _world() -> SimWorld:
     held = Reservation("cr-1", T4.name, ZONE, 1, Market.RESERVED, START_S - 60, None)
     made = at_estimates(cluster(pool("any", (A10G, T4))))

@@ -21,7 +21,6 @@ from tidegate.sim.checks.leaving import outdated
 from tidegate.sim.checks.witness import Check
 from tidegate.sim.kept import most_kept, most_to_check
 from tidegate.sim.slurm_parts import SimJob
-from tidegate.sim.slurm_rows import node_row
 
 SLACK_USD = 0.002
 
@@ -132,7 +131,7 @@ class NoDoubleBuy(Check):
             return
         launch, jobs = record.launch, digest.reading.jobs
         if not launch.for_jobs:
-            self._keep(record, sum(self._wanted(job) for job in jobs), digest)
+            self._keep(record, sum(self._wanted(job, digest) for job in jobs), digest)
             return
         asking = [job for job in jobs if job.job_id in launch.for_jobs]
         zones = {each.zone for each in request.overrides}
@@ -140,7 +139,7 @@ class NoDoubleBuy(Check):
         booting = self._booting(record, zones)
         places = [place for place in booting if any(self._fits(job, place) for job in asking)]
         wanted = sum(
-            self._wanted(job)
+            self._wanted(job, digest)
             for job in jobs
             if job in asking or any(self._fits(job, place, any) for place in places)
         )
@@ -172,16 +171,21 @@ class NoDoubleBuy(Check):
         launches = (self.witness.launch_of(one) for one in taken if one)
         return any(gang in (each.gated_for, *each.for_jobs) for each in launches if each)
 
-    def _wanted(self, job: Job) -> int:
+    def _wanted(self, job: Job, digest: Digest) -> int:
         if job.is_pending:
             return job.count * job.nodes
-        return job.nodes if job.is_running and any(map(self._is_lost, job.node_names)) else 0
+        lost = self._lost(digest)
+        return job.nodes if job.is_running and not lost.isdisjoint(job.node_names) else 0
 
-    def _is_lost(self, name: str) -> bool:
-        if name in self.witness.chaos.announced or not self.world.compute.is_live(name):
-            return True
-        node = self.world.slurm.nodes.get(name)
-        return node is not None and is_failed(node_row(node))
+    def _lost(self, digest: Digest) -> set[str]:
+        """Nodes that are no more, and those that had failed when the planner read the queue: the
+        job may have ended since then, and the node have left Slurm.
+        """
+        reading = digest.reading
+        used = {name for job in reading.jobs for name in job.node_names}
+        failed = {node.name for node in reading.nodes if is_failed(node)}
+        gone = {name for name in used if not self.world.compute.is_live(name)}
+        return gone | (used & (failed | self.witness.chaos.announced.keys()))
 
     def _booting(self, asked: LaunchRecord, zones: set[str]) -> list[_Place]:
         """The nodes on their way that the new ones may double.
@@ -247,8 +251,7 @@ class NoDoubleBuy(Check):
     def _spare(self, digest: Digest) -> None:
         """Note what the planner knew of jobs that would lose too much on spot."""
         cluster, reading = self.witness.priced(), digest.reading
-        lost = {name for job in reading.jobs for name in job.node_names if self._is_lost(name)}
-        needs, _ = demand(reading, cluster, frozenset(lost), digest.written_at_s)
+        needs, _ = demand(reading, cluster, frozenset(self._lost(digest)), digest.written_at_s)
         self._needs = {need.job_id: need for need in needs}
         self._losses = Losses(cluster)
 

@@ -24,7 +24,7 @@ from tidegate.core.model.orders import Order
 from tidegate.core.offers.market import at_market
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
-from tidegate.sim.chaos import Chaos
+from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.world import SimWorld
 
@@ -90,20 +90,33 @@ class Witness:
 
     def prices_about(self, one: Instance, since_s: float, until_s: float) -> Iterator[float]:
         """What the instance was known to cost between two moments, where the file leaves that to
-        the market: by the ledger, and by each reading of the market that counted.
+        the market: by the ledger, and by each reading of the market that counted. Where these say
+        no price, that of its own launch is better than a guess.
         """
         ledger, node = self.world.ledger, self.world.ledger.all_nodes.get(one.instance_id)
         if node:
             held = [*ledger.all_prices.get(one.instance_id, ()), (self.now_s, node.usd_per_hour)]
             yield next((usd for at_s, usd in held if at_s >= until_s), node.usd_per_hour)
         yield from self.prices_read(one.offering, since_s, until_s)
+        record = ledger.all_launches.get(one.launch_id)
+        if record and not self._is_said(one.offering, since_s, until_s):
+            bought_s = record.created_at_s
+            yield from self.prices_read(one.offering, bought_s - PAUSE_MAX_S, bought_s)
 
     def prices_read(self, offering: Offering, since_s: float, until_s: float) -> Iterator[float]:
         """The prices by each reading of the market that counted between two moments."""
+        for each in self._markets_read(since_s, until_s):
+            yield each.prices[offering]
+
+    def _is_said(self, offering: Offering, since_s: float, until_s: float) -> bool:
+        """Whether any reading of the market that counted between two moments knows its price."""
+        return any(offering in each.quoted for each in self._markets_read(since_s, until_s))
+
+    def _markets_read(self, since_s: float, until_s: float) -> Iterator[Cluster]:
         readings = [(0.0, NEVER_SEEN), *self.world.ledger.all_markets, (inf, NEVER_SEEN)]
         for (at_s, seen), (next_s, _) in pairwise(readings):
             if at_s <= until_s and next_s >= since_s:
-                yield at_market(self.world.cluster, seen, until_s).prices[offering]
+                yield at_market(self.world.cluster, seen, until_s)
 
     def was_stopped(self) -> bool:
         """What the calendar and people wanted while the planner that acts now made its plan: from
