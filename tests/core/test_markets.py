@@ -28,7 +28,8 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Resume
 from tidegate.core.model.slurm import Job, Shape
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.cost import LOST_WORK_FACTOR, billed_hours, may_be_interrupted
+from tidegate.core.offers.cost import LOST_WORK_FACTOR, billed_hours
+from tidegate.core.offers.due import MARGIN_S
 from tidegate.core.offers.limits import UNLIMITED
 from tidegate.core.planner import plan
 from tidegate.service.requests import fleet_request
@@ -120,8 +121,9 @@ def test_each_job_gets_the_market_that_costs_least_until_it_has_ended(
 
 
 def test_spot_is_tried_while_there_is_time_and_on_demand_at_the_last_safe_moment() -> None:
-    # Two boots of 300 s, the job, and the job again after an interruption at its very end.
-    last_s = 2 * 300 + 2 * HOUR_S
+    # Two boots of 300 s, the job, and the job again after an interruption at its very end, which
+    # the next look has to see.
+    last_s = 2 * 300 + 2 * HOUR_S + MARGIN_S
     patient = job(time_limit_s=HOUR_S, deadline_s=NOW_S + last_s)
     urgent = job(time_limit_s=HOUR_S, deadline_s=NOW_S + last_s - 1)
 
@@ -157,13 +159,12 @@ def test_a_job_whose_deadline_is_near_may_still_use_a_node_that_is_there() -> No
 
 
 def test_a_checkpoint_gives_spot_more_time_before_a_deadline() -> None:
-    deadline_s = NOW_S + 2 * 300 + HOUR_S + 60
+    deadline_s = NOW_S + 2 * 300 + HOUR_S + MARGIN_S
+    plain = job(time_limit_s=HOUR_S, deadline_s=deadline_s)
+    saving = replace(plain, comment="tidegate:ckpt=USR1@20")
 
-    plain = need(time_limit_s=HOUR_S, deadline_s=deadline_s)
-    saving = replace(plain, checkpoint_s=60.0)
-
-    assert not may_be_interrupted(plain, now_s=NOW_S, boot_s=300.0)
-    assert may_be_interrupted(saving, now_s=NOW_S, boot_s=300.0)
+    assert bought(plan(snapshot([plain]))) == [(Market.ON_DEMAND, 1)]
+    assert bought(plan(snapshot([saving]))) == [(Market.SPOT, 1)]
 
 
 def test_pool_weight_comes_before_expected_cost() -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from tidegate.core.buy.launches import LAUNCHES_MAX, owned
+from tidegate.core.demand.deadline import due_s
 from tidegate.core.demand.demand import in_order
 from tidegate.core.demand.held import holds
 from tidegate.core.fleet.members import Member, members
@@ -90,7 +91,7 @@ ATTEMPTS_MIN = 4
 JOBS_ATTEMPTED_MAX = 5_000
 
 # What a job asks of nodes; whose it is and its place in the queue left out.
-_asked: Callable[[Job], Hashable] = attrgetter(
+_asked: Callable[[Job], tuple[Hashable, ...]] = attrgetter(
     "partitions",
     "nodes",
     "shape",
@@ -99,7 +100,6 @@ _asked: Callable[[Job], Hashable] = attrgetter(
     "account",
     "qos",
     "time_limit_s",
-    "deadline_s",
     "time_min_s",
     "is_requeueable",
     "is_checkpointed",
@@ -184,10 +184,12 @@ def _alike(refused: Mapping[str, Unmet], work: Work) -> dict[str, Unmet]:
     pending = [job for job in work.digest.reading.jobs if job.is_pending and not job.het_job_id]
     said: dict[Hashable, Unmet] = {}
     for job in in_order(job for job in pending if job.job_id in refused):
-        said.setdefault(_asked(job), refused[job.job_id])
+        said.setdefault((*_asked(job), due_s(job)), refused[job.job_id])
     capped = work.queue.unmet.keys() - refused.keys() - work.queue.passed_over.keys()
     return {
         job.job_id: replace(known, job_id=job.job_id)
         for job in pending
-        if job.job_id in capped and (known := said.get(_asked(job))) and not holds(job)
+        if job.job_id in capped
+        and (known := said.get((*_asked(job), due_s(job))))
+        and not holds(job)
     }

@@ -19,13 +19,16 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import PASSING, Why, WhyNot
 from tidegate.core.offers.catalogue import Entry, bits
 from tidegate.core.offers.cost import allows_time
+from tidegate.core.offers.due import late_s
 from tidegate.core.offers.limits import Load, Usage
 from tidegate.core.offers.loss import lossy
-from tidegate.core.offers.offers import OfferGroup, OfferGroups, is_dear, late_s
+from tidegate.core.offers.offers import OfferGroup, OfferGroups, is_dear
 from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 
 # Entries of a offer group that are tried against the limits; the sentences of others are the same.
 TRIED_MAX = 3
+
+LATE_REMEDY = "give it a later deadline, or ask less time: scontrol update JobId={id} TimeLimit=..."
 
 
 class Refusals:
@@ -59,6 +62,8 @@ class Refusals:
             return (WhyNot(Why.NO_POOL, "no pool serves its partition"),)
         pools.sort(key=lambda p: (-p.weight, p.name))
         found = [each for pool in pools for each in self._of_pool(need, nodes, pool)]
+        if awaited := self._offer_groups.awaited(need):
+            found.insert(0, self._offer_groups.due.waiting(need, awaited))
         found.sort(key=lambda each: each.kind not in PASSING)
         if not found:
             said = "what fits it was used up by other jobs of this plan"
@@ -74,7 +79,7 @@ class Refusals:
                 f"pool {pool.name} boots a node in {pool.boot_s:.0f} s: the job would end "
                 f"{late:.0f} s after its deadline"
             )
-            yield WhyNot(Why.JOB_TIME, said, pool.name)
+            yield WhyNot(Why.DEADLINE, said, pool.name, remedy=LATE_REMEDY)
             return
         too_small = self._too_small(pool, need.shape)
         if too_small:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from tidegate.core.demand.accounting import Caps
 from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
+from tidegate.core.demand.deadline import due_s, least_s, unread
 from tidegate.core.demand.fit import can_be
 from tidegate.core.demand.held import holds
 from tidegate.core.demand.partitions import judged
@@ -253,8 +254,8 @@ class _Demand:
 
     def _never(self, job: Job) -> WhyNot | None:
         """Why no node that exists or is bought would let it start."""
-        if job.job_id in self._refused:
-            return self._refused[job.job_id]
+        if refused := self._refused.get(job.job_id) or unread(job):
+            return refused
         if self._places.is_anywhere(job):
             return None
         never = self._places.never(job)
@@ -288,8 +289,8 @@ class _Demand:
             job.account,
             job.qos,
             job.time_limit_s,
-            job.deadline_s,
-            job.time_min_s,
+            due_s(job),
+            least_s(job),
             job.is_requeueable,
             job.is_checkpointed,
             where,
@@ -340,8 +341,8 @@ class _Demand:
             qos=job.qos,
             time_limit_s=job.time_limit_s,
             expected_s=self.cluster.expected_s(job.time_limit_s, job.account),
-            deadline_s=job.deadline_s,
-            shortest_s=job.time_min_s or job.time_limit_s,
+            deadline_s=due_s(job),
+            shortest_s=least_s(job),
             is_requeueable=job.is_requeueable,
             checkpoint_s=0.0 if job.is_checkpointed else None,
             priority=job.priority,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from tidegate.core.demand.deadline import KEY
 from tidegate.core.demand.pending_reasons import held_because
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.why import PASSING, Why, WhyNot
@@ -40,6 +41,7 @@ CHANGE = {
 }
 
 CHECKPOINT = "scontrol update JobId={id} Comment=tidegate:ckpt=USR1@60"
+WITHOUT_DEADLINE = "scontrol update JobId={id} Comment="
 
 NONE_DRAINED: Mapping[str, Sequence[str]] = MappingProxyType({})
 
@@ -134,6 +136,10 @@ def _others(
             case Why.LOSSY:
                 yield f"have it write checkpoints and say so: {CHECKPOINT.format(id=job.job_id)}"
                 yield each.remedy
+            case Why.DEADLINE:
+                yield each.remedy.format(id=job.job_id)
+            case Why.SPARE_TIME if KEY in job.comment:
+                yield f"have it bought on demand now: {WITHOUT_DEADLINE.format(id=job.job_id)}"
             case Why.BUDGET:
                 yield "wait for the next day or month, or have the budget raised"
             case Why.NO_POOL:

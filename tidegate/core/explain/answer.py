@@ -9,6 +9,7 @@ from enum import StrEnum
 from tidegate.core.buy.refusals import too_small
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.explain.advice import advice, meaning
+from tidegate.core.explain.deadline import about_deadline
 from tidegate.core.explain.doubt import Doubt, doubt
 from tidegate.core.explain.idle_gpus import about_idle_gpus
 from tidegate.core.explain.lost import SlurmSays, lost_nodes
@@ -163,7 +164,7 @@ def _started(job_id: str, job: Job, snapshot: Snapshot, slurm: tuple[str, ...]) 
     idle = about_idle_gpus(job, snapshot)
     warning += f"; {idle[0]}" if idle else ""
     headline = f"job {job_id} {state}{where}{warning}"
-    needs = _needs(job, snapshot)
+    needs = _needs(job, snapshot, on)
     return Answer(job_id, Status.RUNNING, headline, slurm, needs, verdict=idle, nodes=nodes)
 
 
@@ -180,7 +181,7 @@ def _sick(member: Member, snapshot: Snapshot) -> str:
     )
 
 
-def _needs(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
+def _needs(job: Job, snapshot: Snapshot, on: Sequence[Member] = ()) -> tuple[str, ...]:
     pools = ", ".join(each.name for each in _pools_of(job, snapshot)) or "none"
     limit = f"{job.time_limit_s / 3600:.1f} h" if job.time_limit_s else "no time limit"
     constraint = f", constraint {job.constraint!r}" if job.constraint else ""
@@ -188,6 +189,7 @@ def _needs(job: Job, snapshot: Snapshot) -> tuple[str, ...]:
     return (
         f"{count}: {job.shape}{constraint}; {limit}",
         f"partition {', '.join(job.partitions)}, served by pools: {pools}",
+        *about_deadline(job, on, snapshot),
     )
 
 

@@ -15,6 +15,8 @@ class Why(StrEnum):
     TOO_SMALL = "too-small"  # no type of the pool holds it
     CONSTRAINT = "constraint"
     JOB_TIME = "job-time"  # longer than the pool or the capacity block allows
+    DEADLINE = "deadline"  # it cannot be met, or cannot be read
+    SPARE_TIME = "spare-time"  # spot is waited for while there is time before its deadline
     PARTITION = "partition"  # a limit of its partition, which no node changes
     MIN_TYPES = "min-types"
     NO_PRICE = "no-price"
@@ -44,6 +46,7 @@ PASSING = frozenset(
     {
         *(Why.LIMIT, Why.BUDGET, Why.FAILING, Why.RESTING, Why.BROKEN, Why.REFUSED),
         Why.LOSSY,
+        Why.SPARE_TIME,
         Why.DOUBTED,
         Why.NOT_BEGUN,
         Why.NEXT_PLAN,

@@ -65,19 +65,6 @@ def run_s(need: Need) -> float:
     return UNKNOWN_S
 
 
-def may_be_interrupted(need: Need, *, now_s: float, boot_s: float) -> bool:
-    """Whether there is time for an interruption before the job's deadline.
-
-    While there is, spot may be tried; at the last safe moment on-demand has to be bought.
-    The worst case counts: interrupted just before its end, and a second boot.
-    """
-    if need.deadline_s is None:
-        return True
-    whole_s = need.time_limit_s or run_s(need)
-    lost_s = whole_s if need.checkpoint_s is None else min(need.checkpoint_s, whole_s)
-    return now_s + 2 * boot_s + whole_s + lost_s <= need.deadline_s
-
-
 def allows_time(pool: Pool, need: Need) -> bool:
     """Whether the job's time limit is within what the pool allows."""
     if pool.max_job_time_s is None:

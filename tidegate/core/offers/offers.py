@@ -1,7 +1,7 @@
 """Everything that is for sale in one plan: pool by pool, market by market, around what rests."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
@@ -13,8 +13,9 @@ from tidegate.core.model.cluster import DEFAULT_HAZARD_PER_HOUR, Cluster, Pool
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, vector
-from tidegate.core.offers.cost import allows_time, billed_hours, may_be_interrupted
+from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, lowest, vector
+from tidegate.core.offers.cost import allows_time, billed_hours
+from tidegate.core.offers.due import Awaited, Due, late_s
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
 from tidegate.core.offers.places import SickPlace, sick_places
@@ -164,6 +165,7 @@ class OfferGroups:
         )
         self.reserved_capacity = ReservedCapacity(snapshot)
         self.losses = Losses(snapshot.cluster)
+        self.due = Due(snapshot, self.losses)
         self._prepaid_by: dict[tuple[object, ...], Catalogue] = {}
         self._shut: set[str] = set()
         self._shut_prepaid: set[str] = set()
@@ -208,13 +210,33 @@ class OfferGroups:
 
     def fitting(self, need: Need) -> Iterator[tuple[Fitting, ...]]:
         """Tier by tier, the offer groups that have something for the job."""
-        is_patient = may_be_interrupted(need, now_s=self._snapshot.now_s, boot_s=self._boot_s(need))
-        tiers = [tuple(f for s in tier if (f := (s, self.mask(need, s)))[1]) for tier in self.tiers]
-        if not is_patient:
-            steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
-            # Spot that may be too late is better than nothing.
-            tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
+        tiers = self._tiers_for(need)
+        if need.deadline_s is not None:
+            if self._awaited(need, tiers):
+                tiers = [tuple(f for f in tier if f[0].market.is_prepaid) for tier in tiers]
+            elif self.due.is_pressed(need):
+                steady = [tuple(f for f in tier if not f[0].hazard_per_hour) for tier in tiers]
+                # Spot that may be too late is better than nothing.
+                tiers = steady + [tuple(f for f in tier if f[0].hazard_per_hour) for tier in tiers]
         yield from (tier for tier in tiers if tier)
+
+    def _tiers_for(self, need: Need) -> list[tuple[Fitting, ...]]:
+        return [tuple(f for s in tier if (f := (s, self.mask(need, s)))[1]) for tier in self.tiers]
+
+    def awaited(self, need: Need) -> Awaited | None:
+        """The spot for which a job with a deadline waits rather than to be bought on demand."""
+        return self._awaited(need, self._tiers_for(need)) if need.deadline_s is not None else None
+
+    def _awaited(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Awaited | None:
+        sold = [each for tier in tiers for each in tier if not each[0].market.is_prepaid]
+        costs = [
+            group.catalogue.entries[lowest(mask)].usd_per_hour * group.hours(need)
+            for group, mask in sold
+            if group.market is Market.ON_DEMAND
+        ]
+        has_spot = any(group.market is Market.SPOT for group, _ in sold)
+        usd = min(costs, default=0.0)
+        return self.due.awaited(need, has_spot=has_spot, on_demand_usd=usd)
 
     def mask(self, need: Need, offer_group: OfferGroup) -> int:
         """The entries of the offer group that hold one node's share of the job."""
@@ -241,10 +263,6 @@ class OfferGroups:
             for option in merge(*(_options(need, *each) for each in tier), key=_by_cost):
                 if not self.losses.is_lossy(option.offer_group.pool, option.offering, need):
                     yield option
-
-    def _boot_s(self, need: Need) -> float:
-        pools = self._snapshot.cluster.pools
-        return max((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
 
     def _outlasting(self, need: Need, offer_group: OfferGroup, mask: int) -> int:
         """Without the entries whose reservation ends before the job would."""
@@ -296,16 +314,6 @@ def is_dear(cluster: Cluster, offering: Offering) -> bool:
         return False
     steady_usd = cluster.prices.get(replace(offering, market=Market.ON_DEMAND), 0.0)
     return 0.0 < steady_usd <= cluster.prices.get(offering, 0.0)
-
-
-def late_s(pool: Pool, need: Need, now_s: float) -> float:
-    """How long after its deadline the job would end at the soonest on a node bought now.
-
-    Slurm cancels a job that can no longer end in time, so such a node would be for nothing.
-    """
-    if need.deadline_s is None or need.shortest_s is None:
-        return 0.0
-    return max(now_s + pool.boot_s + need.shortest_s - need.deadline_s, 0.0)
 
 
 def _options(need: Need, offer_group: OfferGroup, mask: int) -> Iterator[Option]:

@@ -95,12 +95,13 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool
     losses = work.offer_groups.losses
     if not losses.is_elsewhere(need):
         return False
-    is_lossy = any(
-        losses.mask(need, each.pool, each.catalogue, fitting)
+    open_to = [
+        (each, fitting)
         for each in spots
         if each.pool.name in need.pools and (fitting := each.open_to(need))
-    )
-    if not is_lossy:
+    ]
+    is_lossy = any(losses.mask(need, each.pool, each.catalogue, fit) for each, fit in open_to)
+    if not (is_lossy or (open_to and work.offer_groups.due.is_pressed(need))):
         return False
     best = next(work.offer_groups.options(need), None)
     # Spot of another type or zone is bought for it: it must be let on that.
