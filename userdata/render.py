@@ -144,8 +144,10 @@ def head_bundle(values: HeadValues) -> Bundle:
         "slurm.conf": slurm_conf(values.slurm),
         "leaving.py": read("head/leaving.py"),
         "hooks.sh": read("both/hooks.sh"),
+        "await.sh": read("head/await.sh"),
         "cluster_id.sh": read("head/cluster_id.sh"),
         "qos.sh": read("head/qos.sh"),
+        "tidegate-accounting.sh": read("head/tidegate-accounting.sh"),
         "tidegate-user.sh": read("head/tidegate-user.sh"),
         # Not in the parameter, which holds 4 KB.
         "on_head_configured": _lines_of(values.on_head_configured),

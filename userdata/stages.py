@@ -70,6 +70,7 @@ HEAD_STAGES = (
     "head/data_volume",
     "head/export",
     "head/config",
+    "head/database",
     "head/accounting",
     "head/homes",
     "head/users",
