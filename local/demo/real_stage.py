@@ -94,13 +94,14 @@ class RealStage:
     @property
     def head(self) -> Machine:
         """The head's machine; a new one after each start. Errors: HeadDidNotBoot."""
-        machine = self.hypervisor.machine(self._head_id)
+        machine = self.hypervisor.machine(self.head_id)
         if machine is None:
             raise HeadDidNotBoot("the head has no machine")
         return machine
 
     @property
-    def _head_id(self) -> str:
+    def head_id(self) -> str:
+        """Its instance id."""
         (found,) = self.deployment.physical_ids("AWS::EC2::Instance")
         return found
 
@@ -155,7 +156,7 @@ class RealStage:
         self.router.advance_to(datetime.fromtimestamp(until_s, UTC))
 
     def head_state(self) -> str:
-        described = self._ec2.describe_instances(InstanceIds=[self._head_id])
+        described = self._ec2.describe_instances(InstanceIds=[self.head_id])
         return str(described["Reservations"][0]["Instances"][0]["State"]["Name"])
 
     def figures(self) -> dict[str, object]:
@@ -232,11 +233,11 @@ class RealStage:
         """Until slurmctld answers in it."""
         until_s = self.now_s() + HEAD_PATIENCE_S
         while self.now_s() < until_s:
-            machine = self.hypervisor.machine(self._head_id)
+            machine = self.hypervisor.machine(self.head_id)
             if machine and machine.is_alive and not machine.run(["scontrol", "ping"]).returncode:
                 return
             time.sleep(0.1)
-        machine = self.hypervisor.machine(self._head_id)
+        machine = self.hypervisor.machine(self.head_id)
         console = machine.console.read_text()[-2000:] if machine else "it never started"
         raise HeadDidNotBoot(f"slurmctld did not answer in {HEAD_PATIENCE_S:.0f} s:\n{console}")
 

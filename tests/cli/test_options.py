@@ -24,6 +24,7 @@ DEV = Path(__file__).parents[2] / "clusters" / "dev.yaml"
 # They ask about no cluster of theirs: files, worlds and formats are named by other words.
 NO_CLUSTER = {
     *("validate", "init", "import pcluster", "schema", "simulate", "dashboards"),
+    "drill restore",  # a cluster of its own
 }
 # They do something, or write what has one form alone.
 NO_OUTPUT = {

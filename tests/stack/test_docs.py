@@ -33,6 +33,8 @@ NOT_RUN = {
     "make lint": "`make test` runs it beside this",
     "make faults": "an hour; bench/mutants.py has tests of its own",
     "sudo .venv/bin/tidegate sandbox": "tests/e2e/test_sandbox.py runs what it runs",
+    "sudo .venv/bin/tidegate drill": "a minute; tests/local/test_drill.py has its judgement",
+    "squeue ": "a head is needed",
     "make vm": "half an hour; tests/boot/test_vm.py has what needs no machine",
     "scripts/vm.sh": "as above",
     "npx cdk ": "CloudFormation is needed; app.py, which it calls, is run for each deployment here",

@@ -13,6 +13,7 @@ from tidegate.cli.dashboards.command import EXAMPLES as DASHBOARDS
 from tidegate.cli.dashboards.command import dashboards
 from tidegate.cli.diff_command import EXAMPLES as DIFF
 from tidegate.cli.diff_command import diff
+from tidegate.cli.drill import RESTORE_EXAMPLES, drill, restore
 from tidegate.cli.events import EXAMPLES as EVENTS
 from tidegate.cli.events import events
 from tidegate.cli.image import image
@@ -157,6 +158,8 @@ app.command(epilog=DASHBOARDS)(dashboards)
 app.command(epilog=DIFF)(diff)
 app.command(epilog=INIT)(init)
 app.command(epilog=SANDBOX)(sandbox)
+drill.command(epilog=RESTORE_EXAMPLES)(restore)
+app.add_typer(drill, name="drill")
 app.add_typer(importing, name="import")
 app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)

@@ -1,8 +1,5 @@
 """`tidegate sandbox`: a whole cluster on this computer, for as long as its shell is open."""
 
-import os
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -37,16 +34,8 @@ def sandbox(
     """Run a cluster on this computer, AWS's part played; nothing of it is left. Slurm and machines
     are real where they can be (root, on Linux), else simulated.
     """
-    # It stands beside the package, in the repository: what it takes is nobody's at work.
-    if find_spec("local") is None or find_spec("local.sandbox") is None:
-        typer.echo(
-            "The sandbox is part of Tidegate's repository: clone it, run `make setup`, and then"
-            " .venv/bin/tidegate sandbox in it.",
-            err=True,
-        )
-        raise typer.Exit(2)
+    from tidegate.cli.local_cloud import become
+
     options = ["--cluster", str(cluster)] if cluster else []
     options += ["--command", command] if command else []
-    sys.stdout.flush()
-    # In this very process, so that whoever ends it ends the cluster.
-    os.execv(sys.executable, [sys.executable, "-m", "local.sandbox", *options])
+    become("local.sandbox", options, called="sandbox")
