@@ -254,6 +254,8 @@ def test_accounting_appears_only_when_asked_for():
 
     assert "Accounting" not in plain
     assert "AccountingStorageHost=head\n" in asked
+    # Else nobody knows what jobs used.
+    assert "\nJobAcctGatherType=jobacct_gather/cgroup\n" in asked
     packages = {
         accounting: head_parameter(
             replace(HEAD, installs=True, slurm=replace(SLURM, accounting=accounting)), AT
