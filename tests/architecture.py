@@ -57,7 +57,7 @@ PURE = frozenset(
     }
 )
 # Where messages, files and records of others are read.
-READERS = ("wire", "adapters", "agent", "cli", "sim/replay")
+READERS = ("wire", "adapters", "agent", "cli", "sim/replay", "sim/advise")
 IMPURE_CALLS = frozenset({"now", "utcnow", "today", "open", "print", "input"})
 # As methods these are the names of our own; without `pathlib` nothing else has them.
 BUILTINS = frozenset({"open", "print", "input"})

@@ -150,3 +150,17 @@ def test_an_answer_that_was_cut_off_is_no_bill(tmp_path: Path):
     (tmp_path / "lines").write_text(f"{line()}\n" * 50)
     with pytest.raises(ParseError, match="cut off"):
         SlurmAccounting(Cut(tmp_path, f"cat {tmp_path}/lines")).runs(NOW_S - 60, NOW_S)
+
+
+def test_a_history_is_asked_for_with_its_steps_and_comes_whole(tmp_path: Path):
+    asks = f'echo "$TZ $*" >{tmp_path}/asked; cat {tmp_path}/lines'
+    (tmp_path / "lines").write_text("JobID|JobName\n" + "7.batch|a|b\n" * 500)
+
+    said = SlurmAccounting(Here(tmp_path, asks)).history(NOW_S - 60, NOW_S, ["JobID", "JobName"])
+
+    assert said == (tmp_path / "lines").read_text()
+    asked = (tmp_path / "asked").read_text()
+    assert asked.startswith("UTC ")
+    assert "--format=JobID,JobName" in asked
+    assert "--duplicates" in asked
+    assert "--allocations" not in asked

@@ -58,6 +58,7 @@ NOT_RUN = {
     "tidegate cost --focus": "the same, tests/cli/test_focus.py",
     "tidegate cost --reconcile": "AWS's report is needed: tests/cli/test_reconcile.py",
     "tidegate report ": "as above: tests/cli/test_report.py",
+    "tidegate advise": "a history with steps, or a head's: tests/cli/test_advise.py",
     "tidegate validate --live": "the local cloud has no quotas: tests/cli/test_validate_live.py",
     "tidegate probe": "as above: tests/cli/test_probe.py",
     "tidegate user": "a head is needed: tests/e2e/test_sandbox.py, tests/boot/test_head.py",

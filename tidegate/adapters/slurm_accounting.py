@@ -8,7 +8,7 @@ import base64
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -40,6 +40,18 @@ runs=$(sacct --allusers --allocations --duplicates --parsable2 --noheader \\
     done
 }} | gzip -9 | base64 -w 100
 """
+HISTORY = """\
+set -o pipefail
+export TZ=UTC
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+history=$(sacct --allusers --duplicates --parsable2 --starttime="$1" --endtime="$2" \\
+    --format="$3" 2>"$said") || {
+    cat "$said"
+    exit 1
+}
+printf '%s\\n' "$history" | gzip -9 | base64 -w 100
+"""
 # The run did not end by itself: its node went, or it was requeued.
 CUT_SHORT = frozenset({"BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REQUEUED"})
 NOBODY = ("", "None assigned")
@@ -62,13 +74,20 @@ class SlurmAccounting:
 
     def runs(self, since_s: float, until_s: float) -> tuple[Run, ...]:
         """All that ran between two moments; what still runs counts until the second one."""
+        text = self._printed(SCRIPT, since_s, until_s)
+        return tuple(parse(text, until_s))
+
+    def history(self, since_s: float, until_s: float, columns: Sequence[str]) -> str:
+        """What `sacct -P` prints of jobs and their steps between two moments, moments in UTC."""
+        return self._printed(HISTORY, since_s, until_s, ",".join(columns))
+
+    def _printed(self, script: str, since_s: float, until_s: float, *words: str) -> str:
         window = [datetime.fromtimestamp(at, UTC).strftime("%FT%T") for at in (since_s, until_s)]
-        printed = self.shell.run("bash", "-c", SCRIPT, "runs", *window)
+        printed = self.shell.run("bash", "-c", script, "sacct", *window, *words)
         try:
-            text = gzip.decompress(base64.b64decode(printed)).decode(errors="replace")
+            return gzip.decompress(base64.b64decode(printed)).decode(errors="replace")
         except (ValueError, OSError, EOFError, zlib.error) as error:
             raise ParseError(f"sacct's answer was cut off: {error}") from error
-        return tuple(parse(text, until_s))
 
 
 def parse(text: str, until_s: float) -> Iterator[Run]:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tidegate.cli.advise_command import EXAMPLES as ADVISE
+from tidegate.cli.advise_command import advise
 from tidegate.cli.capacity.command import EXAMPLES as CAPACITY
 from tidegate.cli.capacity.command import capacity
 from tidegate.cli.cost_command import EXAMPLES as COST
@@ -152,6 +154,7 @@ def schema(
 
 app.command(epilog=PLAN)(plan)
 app.command(epilog=CAPACITY)(capacity)
+app.command(epilog=ADVISE)(advise)
 app.command(epilog=COST)(cost)
 app.command(epilog=REPORT)(report)
 app.command(epilog=DASHBOARDS)(dashboards)

@@ -1,12 +1,14 @@
 """What nodes cost and who ran on them: the ledger's bill and the head's sacct."""
 
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import typer
 
 from tidegate.adapters.slurm_accounting import SlurmAccounting
+from tidegate.cli.cost_by import since as moment_s
 from tidegate.cli.head import head_shell
 from tidegate.cli.live import bills
 from tidegate.core.model.ec2 import InstanceType
@@ -43,15 +45,29 @@ def require_accounting(file: ClusterFile) -> None:
         )
 
 
+def head_history(
+    file: ClusterFile, since: str, columns: Sequence[str], clients: Clients | None = None
+) -> str:
+    """What the head's `sacct -P` prints of all jobs since then, steps too, under a first line with
+    the columns' names. Errors: those of `ran`.
+    """
+    require_accounting(file)
+    now_s = time.time()
+    return _accounting(file, clients).history(moment_s(since, now_s), now_s, columns)
+
+
+def _accounting(file: ClusterFile, clients: Clients | None) -> SlurmAccounting:
+    if sys.stderr.isatty():
+        typer.echo("asking the head who ran what ...", err=True)
+    return SlurmAccounting(replace(head_shell(file, clients), timeout_s=SACCT_S))
+
+
 def ran(file: ClusterFile, since_s: float, clients: Clients | None = None) -> Ran:
     """All since then. Errors: BadConfig, Throttled, NotAuthorized; SlurmUnavailable and Permanent
     of the head.
     """
     require_accounting(file)
     billed, until_s = bills(file, since_s, clients)
-    if sys.stderr.isatty():
-        typer.echo("asking the head who ran what ...", err=True)
-    shell = replace(head_shell(file, clients), timeout_s=SACCT_S)
-    runs = SlurmAccounting(shell).runs(since_s, until_s)
+    runs = _accounting(file, clients).runs(since_s, until_s)
     types = {name: row.instance_type for name, row in load_catalogue().items()}
     return Ran(billed, runs, types, until_s)

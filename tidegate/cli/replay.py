@@ -214,10 +214,15 @@ def _market_files(folder: Path | None) -> dict[str, str]:
 
 def read_history(path: Path, *, is_lenient: bool = False) -> "Trace":
     """The history, with what was left out told on stderr. Errors: BadConfig, BadTrace."""
+    return history_of(history_text(path), str(path), is_lenient=is_lenient)
+
+
+def history_text(path: Path) -> str:
+    """Of a file, also gzipped. Errors: BadConfig, BadTrace."""
     import gzip
     import zlib
 
-    from tidegate.sim.replay.trace import BadTrace, read_trace
+    from tidegate.sim.replay.trace import BadTrace
     from tidegate.wire.yaml_file import as_text, read_bytes
 
     raw = read_bytes(path)
@@ -225,17 +230,23 @@ def read_history(path: Path, *, is_lenient: bool = False) -> "Trace":
         unpacked = gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as error:
         raise BadTrace(f"{path}: not a whole gzip file: {error}") from error
-    text = as_text(unpacked, path)
+    return as_text(unpacked, path)
+
+
+def history_of(text: str, source: str, *, is_lenient: bool) -> "Trace":
+    """The jobs of a text, with what was left out told on stderr. Errors: BadTrace."""
+    from tidegate.sim.replay.trace import BadTrace, read_trace
+
     try:
         trace = read_trace(text, is_lenient=is_lenient)
     except BadTrace as error:
-        raise BadTrace(f"{path}: {error}") from error
+        raise BadTrace(f"{source}: {error}") from error
     for broken in trace.broken[:10]:
-        typer.echo(f"{path}: skipped {broken}", err=True)
+        typer.echo(f"{source}: skipped {broken}", err=True)
     if trace.broken:
-        typer.echo(f"{path}: {len(trace.broken)} broken lines skipped", err=True)
+        typer.echo(f"{source}: {len(trace.broken)} broken lines skipped", err=True)
     for reason, count in trace.skipped:
-        typer.echo(f"{path}: {count} lines left out: {reason}", err=True)
+        typer.echo(f"{source}: {count} lines left out: {reason}", err=True)
     return trace
 
 

@@ -29,7 +29,7 @@ def run_of(
     if limit_s is None:
         chance = Random(f"{seed} {job.job_id}")
         limit_s = max(job.duration_s, 1.0) * chance.lognormvariate(0.0, error_sigma)
-    shown = job.queued or _told(job, cluster)
+    shown = job.queued or job_of(job, cluster)
     pending = replace(
         shown,
         job_id=str(place + 1),  # as Slurm does, it counts them as they come
@@ -47,7 +47,7 @@ def run_of(
     )
 
 
-def _told(job: TraceJob, cluster: Cluster) -> Job:
+def job_of(job: TraceJob, cluster: Cluster) -> Job:
     """As Slurm would show what the history tells of it."""
     partition = job.partition
     if cluster.partition(partition) is None:

@@ -85,8 +85,8 @@ class Trace:
     starts_at_s: float | None = None
 
 
-class _Line(Exception):
-    """Why a line is broken."""
+class BadLine(Exception):
+    """Why a line, or what stands in one of its columns, cannot be read."""
 
 
 class _Skip(Exception):
@@ -125,13 +125,13 @@ def _read(lines: Iterable[str], columns: list[str], *, is_sacct: bool) -> Trace:
         if not line:
             continue
         try:
-            row = line.split("|") if is_sacct else _fields(line)
+            row = sacct_fields(line, columns) if is_sacct else _fields(line)
             if len(row) != len(columns):
-                raise _Line(f"{len(row)} fields instead of {len(columns)}")
+                raise BadLine(f"{len(row)} fields instead of {len(columns)}")
             values = dict(zip(columns, row, strict=True))
             job = _sacct_job(values) if is_sacct else _csv_job(values)
             if job.job_id in seen and not is_sacct:
-                raise _Line(f"job {job.job_id} is in line {seen[job.job_id][0]} already")
+                raise BadLine(f"job {job.job_id} is in line {seen[job.job_id][0]} already")
             if job.job_id in seen:  # of a requeued job the last run counts
                 skipped["earlier runs"] = skipped.get("earlier runs", 0) + 1
                 before = jobs[seen[job.job_id][1]]
@@ -140,7 +140,7 @@ def _read(lines: Iterable[str], columns: list[str], *, is_sacct: bool) -> Trace:
                 continue
             seen[job.job_id] = number, len(jobs)
             jobs.append(job)
-        except _Line as problem:
+        except BadLine as problem:
             broken.append(Broken(number, str(problem)))
         except _Skip as reason:
             skipped[str(reason)] = skipped.get(str(reason), 0) + 1
@@ -172,14 +172,14 @@ def _fields(line: str) -> list[str]:
     try:
         return next(csv.reader([line]), [])
     except csv.Error as error:
-        raise _Line(f"is no CSV: {error}") from None
+        raise BadLine(f"is no CSV: {error}") from None
 
 
 def _csv_job(values: Mapping[str, str]) -> TraceJob:
     nodes, gpus_total = _count(values, "nodes", 1), _count(values, "gpus", 0)
     gpus = -(-gpus_total // nodes)
     if not values["job_id"]:
-        raise _Line("job_id is empty")
+        raise BadLine("job_id is empty")
     limit = values.get("time_limit_s", "")
     return TraceJob(
         job_id=values["job_id"],
@@ -208,9 +208,9 @@ def _seconds(values: Mapping[str, str], name: str) -> float:
     try:
         value = float(values[name])
     except ValueError:
-        raise _Line(f"{name} is no number: {_cut(values[name])!r}") from None
+        raise BadLine(f"{name} is no number: {_cut(values[name])!r}") from None
     if not 0 <= value < 1e11:
-        raise _Line(f"{name} is {_cut(values[name])}")
+        raise BadLine(f"{name} is {_cut(values[name])}")
     return value
 
 
@@ -218,7 +218,7 @@ def _count(values: Mapping[str, str], name: str, least: int) -> int:
     text = values[name]
     found = _whole(text)
     if found is None or found < least:
-        raise _Line(f"{name} is no number of at least {least}: {_cut(text)!r}")
+        raise BadLine(f"{name} is no number of at least {least}: {_cut(text)!r}")
     return found
 
 
@@ -231,11 +231,26 @@ def _played(duration_s: float) -> float:
     if duration_s > MAX_JOB_DAYS * DAY_S:
         days = duration_s / DAY_S
         text = f"it ran for {days:,.0f} days, more than {MAX_JOB_DAYS}"
-        raise _Line(f"{text}: was a clock wrong? leave the line out")
+        raise BadLine(f"{text}: was a clock wrong? leave the line out")
     return duration_s
 
 
 # -- sacct -----------------------------------------------------------------------------------
+
+
+def sacct_fields(line: str, columns: Sequence[str]) -> list[str]:
+    """As many as there are columns, if the line is whole; a job's name at its end may hold `|`."""
+    return line.split("|", len(columns) - 1 if columns[-1] == "JobName" else -1)
+
+
+def sacct_rows(text: str) -> Iterator[dict[str, str]]:
+    """The whole lines of `sacct -P` by column, steps too."""
+    header, *lines = text.splitlines() or [""]
+    columns = header.split("|")
+    for line in lines:
+        row = sacct_fields(line, columns)
+        if len(row) == len(columns):
+            yield dict(zip(columns, row, strict=True))
 
 
 def _sacct_job(values: Mapping[str, str]) -> TraceJob:
@@ -244,24 +259,24 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
     if "." in job_id:
         raise _Skip("steps")
     if not re.fullmatch(r"\d+(_(\d+|\[.*\])|\+\d+)?", job_id):
-        raise _Line(f"JobID is {_cut(job_id)!r}")
+        raise BadLine(f"JobID is {_cut(job_id)!r}")
     state = values["State"].split(" ")[0]
     if state in ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED"):
         raise _Skip(f"{state.lower()}: not ended")
     if values["Start"] in ("Unknown", "None", "") or "[" in job_id:
         raise _Skip("never started")
-    start_s, end_s = _instant(values, "Start"), _instant(values, "End")
+    start_s, end_s = instant_s(values, "Start"), instant_s(values, "End")
     if end_s < start_s:
-        raise _Line(f"End {values['End']} is before Start {values['Start']}")
+        raise BadLine(f"End {values['End']} is before Start {values['Start']}")
     nodes = _count(values, "NNodes", 1)
     tres = _tres(values["ReqTRES"])
     gpus_total, gpu_type = _gpus(tres)
     memory = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{0,9})?)([KMGT]?)n?", tres.get("mem", "0M"))
     if memory is None:
-        raise _Line(f"ReqTRES has mem={_cut(tres['mem'])}")
+        raise BadLine(f"ReqTRES has mem={_cut(tres['mem'])}")
     return TraceJob(
         job_id=job_id,
-        submit_s=_instant(values, "Submit"),
+        submit_s=instant_s(values, "Submit"),
         duration_s=_played(end_s - start_s),
         nodes=nodes,
         gpus=-(-gpus_total // nodes),
@@ -270,7 +285,7 @@ def _sacct_job(values: Mapping[str, str]) -> TraceJob:
         cpus=max(-(-_number(tres.get("cpu", "1")) // nodes), 1),
         memory_mib=int(float(memory[1]) * MIB[memory[2]] / nodes),
         gpu_type=gpu_type,
-        time_limit_s=_duration(values.get("Timelimit", "")),
+        time_limit_s=duration_s(values.get("Timelimit", "")),
         user=values.get("User", "") or "user",
         account=values.get("Account", ""),
         constraint=values.get("Constraints", ""),
@@ -292,18 +307,18 @@ def _gpus(tres: Mapping[str, str]) -> tuple[int, str]:
 def _number(text: str) -> int:
     found = _whole(text)
     if found is None:
-        raise _Line(f"ReqTRES has {_cut(text)!r} where a number should be")
+        raise BadLine(f"ReqTRES has {_cut(text)!r} where a number should be")
     return found
 
 
-def _instant(values: Mapping[str, str], name: str) -> float:
+def instant_s(values: Mapping[str, str], name: str) -> float:
     try:
         return datetime.fromisoformat(values[name]).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise _Line(f"{name} is no instant: {_cut(values[name])!r}") from None
+        raise BadLine(f"{name} is no instant: {_cut(values[name])!r}") from None
 
 
-def _duration(text: str) -> float | None:
+def duration_s(text: str) -> float | None:
     """`1-02:03:04`, `02:03:04` or `03:04`; None for `UNLIMITED` and `Partition_Limit`."""
     if text in ("", "UNLIMITED", "Partition_Limit"):
         return None
@@ -311,6 +326,6 @@ def _duration(text: str) -> float | None:
         r"(?:([0-9]{1,6})-)?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,6})(?:\.[0-9]+)?", text
     )
     if found is None:
-        raise _Line(f"Timelimit is {_cut(text)!r}")
+        raise BadLine(f"Timelimit is {_cut(text)!r}")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

@@ -1,0 +1,105 @@
+"""`tidegate advise`: which jobs ask more than they use, and what asking less would have saved."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidegate.cli.options import ClusterOption, Output, OutputOption
+
+if TYPE_CHECKING:
+    from tidegate.sim.advise.usage import Ran
+    from tidegate.sim.replay.trace import Trace
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
+
+EXAMPLES = (
+    "Examples: tidegate advise --cluster dev.yaml --since 60d;"
+    " tidegate advise history.txt --cluster dev.yaml -o json"
+)
+
+
+def advise(
+    context: typer.Context,
+    cluster: ClusterOption,
+    history: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TRACE]", help="`sacct -P` export, also gzipped; else the head's."),
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="MOMENT", help="Of the head: a span back, or a day in UTC.")
+    ] = "30d",
+    margin: Annotated[
+        float, typer.Option(min=0.1, max=3, help="Above the most that was used: 0.25 is a quarter.")
+    ] = 0.25,
+    most: Annotated[
+        int, typer.Option(min=1, max=100, help="How many classes of jobs are played.")
+    ] = 8,
+    boot: Annotated[
+        float | None, typer.Option(min=0, help="Seconds from launch to joined; else each pool's.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    is_lenient: Annotated[bool, typer.Option("--lenient", help="Skip broken lines.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show which jobs ask more GPUs, memory, CPUs or time than they use, and what less would have
+    saved: the history is replayed with and without. Of what is not sure nothing is said.
+    """
+    import sys
+
+    from tidegate.cli.advised import as_data, lines
+    from tidegate.cli.live import told
+    from tidegate.cli.replay import progress
+    from tidegate.cli.shown import filled, in_format
+    from tidegate.core.model.errors import BadConfig
+    from tidegate.sim.advise.proof import Studied
+    from tidegate.sim.replay.trace import BadTrace
+    from tidegate.sim.replay.world import Setting
+    from tidegate.wire.config import load_cluster
+
+    with told():
+        file = load_cluster(cluster)
+        try:
+            trace, runs = _read(file, history, since, context.obj, is_lenient=is_lenient)
+        except BadTrace as error:
+            raise BadConfig(str(error)) from error
+        setting = Setting(boot_s=boot, seed=seed)
+        studied = Studied(runs, trace, file.cluster, setting, margin, most)
+        with progress(f"{file.cluster.name} with smaller requests", sys.stderr) as tell:
+            found = studied.advised(tell)
+    if output.is_data:
+        import json
+
+        typer.echo(in_format(json.dumps(as_data(found), indent=2), output))
+        return
+    for line in lines(found):
+        typer.echo(filled(line, indent=len(line) - len(line.lstrip()) + 2, output=output))
+
+
+def _read(
+    file: "ClusterFile",
+    history: Path | None,
+    since: str,
+    clients: "Clients | None",
+    *,
+    is_lenient: bool,
+) -> "tuple[Trace, tuple[Ran, ...]]":
+    """Errors: BadTrace, BadConfig; without a file those of `head_history`."""
+    from tidegate.cli.ran import head_history
+    from tidegate.cli.replay import history_of, history_text
+    from tidegate.sim.advise.usage import COLUMNS, read_usage
+
+    if history:
+        text, source = history_text(history), str(history)
+    else:
+        text, source = head_history(file, since, COLUMNS, clients), f"sacct of {file.cluster.name}"
+    trace = history_of(text, source, is_lenient=is_lenient)
+    return trace, read_usage(text, trace, sums_gpus=_sums_gpus(file.slurm.version))
+
+
+def _sums_gpus(version: str) -> bool:
+    """Whether this Slurm records what all GPUs of a task did; before 24.05.1 it was the last one's.
+
+    Source: Slurm's change log of 24.05.1, gpu/nvml.
+    """
+    return tuple(map(int, version.split("."))) > (24, 5)
