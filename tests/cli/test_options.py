@@ -29,6 +29,7 @@ NO_CLUSTER = {
 # They do something, or write what has one form alone.
 NO_OUTPUT = {
     "report",  # a page
+    "mcp",  # it speaks with a program
     *("init", "import pcluster", "schema", "simulate", "replay", "retry", "keep-up", "stop"),
     *("image plan", "image bake", "sandbox", "dashboards", "user add", "user remove"),
     *("node hold", "node release"),

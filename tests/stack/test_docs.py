@@ -28,6 +28,7 @@ JOBS = ("1", "4711", "4711_3", "4711+1")
 # The beginning of a command -> why it is not run here.
 NOT_RUN = {
     "make setup": "it installs what this test runs with",
+    "uv sync ": "as above",
     "make demo": "tests/e2e/test_demo.py runs what it runs",
     "make test": "it is what runs this",
     "make lint": "`make test` runs it beside this",

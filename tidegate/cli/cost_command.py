@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidegate.cli.cost_by import Spent
     from tidegate.core.offers.allocation import Share
     from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
 
 EXAMPLES = (
     "Examples: npx cdk synth --quiet, "
@@ -155,12 +156,10 @@ def _show_by(
     from tidegate.cli.cost_by import as_csv, as_data, screen
     from tidegate.cli.live import told
     from tidegate.cli.shown import fit, in_format, show
-    from tidegate.core.offers.allocation import BY
+    from tidegate.wire.config import load_cluster
 
-    if by not in BY:
-        raise typer.BadParameter(f"--by {by}: it is one of {', '.join(BY)}")
     with told():
-        found = _spent_by(context, cluster, by, since)
+        found = spent_by(load_cluster(cluster), by, since, context.obj)
     if is_csv:
         typer.echo(as_csv(found), nl=False)
     elif output.is_data:
@@ -178,7 +177,7 @@ def _show_focus(context: typer.Context, cluster: Path, since: str) -> None:
 
     with told():
         file = load_cluster(cluster)
-        _, shares = _shares(context, file, since)
+        _, shares = _shares(file, since, context.obj)
         account = account_arn(clients_of(file, context.obj)("sts"))
     payer = Payer(file.cluster.name, account, file.region, region_name(file.region))
     typer.echo(as_focus(shares, payer), nl=False)
@@ -206,19 +205,19 @@ def _show_reconciled(
         raise typer.Exit(3)
 
 
-def _spent_by(context: typer.Context, cluster: Path, by: str, since: str) -> "Spent":
-    """Errors: those of `ran`."""
+def spent_by(file: "ClusterFile", by: str, since: str, clients: "Clients | None" = None) -> "Spent":
+    """What jobs have cost. Errors: those of `ran`; a usage error for an unknown `by`."""
     from tidegate.cli.cost_by import Spent
-    from tidegate.core.offers.allocation import rows
-    from tidegate.wire.config import load_cluster
+    from tidegate.core.offers.allocation import BY, rows
 
-    file = load_cluster(cluster)
-    span, shares = _shares(context, file, since)
+    if by not in BY:
+        raise typer.BadParameter(f"--by {by}: it is one of {', '.join(BY)}")
+    span, shares = _shares(file, since, clients)
     return Spent(file.cluster.name, by, *span, rows(shares, by))
 
 
 def _shares(
-    context: typer.Context, file: "ClusterFile", since: str
+    file: "ClusterFile", since: str, clients: "Clients | None"
 ) -> "tuple[tuple[float, float], Iterator[Share]]":
     """The shares of what was billed since then, and between which moments. Errors: as `ran`."""
     import time
@@ -229,6 +228,6 @@ def _shares(
 
     require_accounting(file)
     since_s = moment_s(since, time.time())
-    found = ran(file, since_s, context.obj)
+    found = ran(file, since_s, clients)
     shares = allocated(found.bills, found.runs, found.types, since_s, found.until_s)
     return (since_s, found.until_s), shares

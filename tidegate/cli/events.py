@@ -1,10 +1,15 @@
 """`tidegate events`: what looks did and met, by job, node, pool and time."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.options import ClusterOption, Output, OutputOption
+
+if TYPE_CHECKING:
+    from tidegate.core.explain.history import Event
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
 
 EXAMPLES = "Examples: tidegate events --since 2h --job 4711 --cluster dev.yaml; ... --pool t4"
 
@@ -25,21 +30,16 @@ def events(
 
     Exit codes: 0 also when there are none, 1 trouble.
     """
-    import time
-
-    from tidegate.cli.live import decisions, told
+    from tidegate.cli.live import told
     from tidegate.cli.shown import encoded, filled
     from tidegate.core.explain.repeats import told_once
-    from tidegate.core.model.durations import clock, moment, span_s
+    from tidegate.core.model.durations import clock, moment
     from tidegate.wire.config import load_cluster
 
-    back_s = span_s(since)
-    if back_s is None:
-        raise typer.BadParameter(f"--since takes 90s, 15m, 2h or 7d, not {since!r}")
+    back_s = span_of(since)
     with told():
         file = load_cluster(cluster)
-        looks = decisions(file, context.obj).since(time.time() - back_s, most=LOOKS_MAX)
-    every = (event for look in looks for event in look)
+        every, is_cut = happened(file, back_s, context.obj)
     found = [each for each in every if each.is_about(job=job, node=node, pool=pool)]
     if output.is_data:
         typer.echo(encoded(found, output))
@@ -50,5 +50,29 @@ def events(
             again = f" ({told_event.again} times more until {clock(told_event.last_s)})"
         line = f"{moment(each.at_s)} {each.kind:<9} {each.sentence}{again}"
         typer.echo(filled(line, indent=30, output=output))
-    if len(looks) == LOOKS_MAX:
+    if is_cut:
         typer.echo(f"only the newest {LOOKS_MAX} looks were read: give a shorter --since", err=True)
+
+
+def span_of(since: str) -> float:
+    """How far back, in seconds. Errors: a usage error."""
+    from tidegate.core.model.durations import span_s
+
+    back_s = span_s(since)
+    if back_s is None:
+        raise typer.BadParameter(f"--since takes 90s, 15m, 2h or 7d, not {since!r}")
+    return back_s
+
+
+def happened(
+    file: "ClusterFile", back_s: float, clients: "Clients | None" = None
+) -> "tuple[list[Event], bool]":
+    """What looks did since so many seconds ago, oldest first, and whether older ones were left
+    out. Errors: as `live`.
+    """
+    import time
+
+    from tidegate.cli.live import decisions
+
+    looks = decisions(file, clients).since(time.time() - back_s, most=LOOKS_MAX)
+    return [event for look in looks for event in look], len(looks) == LOOKS_MAX

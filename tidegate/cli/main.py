@@ -21,6 +21,8 @@ from tidegate.cli.events import events
 from tidegate.cli.image import image
 from tidegate.cli.init_command import EXAMPLES as INIT
 from tidegate.cli.init_command import init
+from tidegate.cli.mcp_command import EXAMPLES as MCP
+from tidegate.cli.mcp_command import mcp
 from tidegate.cli.node_hold import HOLD_EXAMPLES, RELEASE_EXAMPLES, hold, release
 from tidegate.cli.node_log import node
 from tidegate.cli.nodes import EXAMPLES as NODES
@@ -168,6 +170,7 @@ app.command(epilog=WHY)(why)
 app.command(epilog=STATUS)(status)
 app.command(epilog=NODES)(nodes)
 app.command(epilog=EVENTS)(events)
+app.command(epilog=MCP)(mcp)
 app.command(epilog=KEEP_UP_EXAMPLES)(keep_up)
 app.command(epilog=STOP_EXAMPLES)(stop)
 app.command(epilog=SCHEDULE)(schedule)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tidegate.core.explain.node_report import NodeReport
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
 
 # Between two columns of a table.
 GAP = 3
@@ -32,25 +34,32 @@ def nodes(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show each node that is paid for: stage, age, cost, what would end it, what holds it."""
-    from tidegate.adapters.clients import client
-    from tidegate.adapters.console import console_text
-    from tidegate.cli.live import live, told
+    from tidegate.cli.live import told
     from tidegate.cli.shown import columns, encoded, show
-    from tidegate.core.explain.node_report import node_reports
     from tidegate.wire.config import load_cluster
 
     with told():
-        file = load_cluster(cluster)
-        if pool and file.cluster.pool(pool) is None:
-            raise typer.BadParameter(f"the cluster file has no pool {pool}")
-        snapshot = live(file, context.obj).snapshot
-        make = context.obj or (lambda service: client(service, file.region))
-        chosen = (each for each in node_reports(snapshot) if pool in ("", each.pool))
-        found = list(with_stages(chosen, lambda name: console_text(make("ec2"), name)))
+        found = paid_for(load_cluster(cluster), pool, context.obj)
     if output.is_data:
         typer.echo(encoded(found, output))
         return
     show(screen(found, columns(output), is_wide=output.is_wide) if found else "no nodes", output)
+
+
+def paid_for(
+    file: "ClusterFile", pool: str = "", clients: "Clients | None" = None
+) -> "list[NodeReport]":
+    """The nodes of the pool, "": of all. Errors: as `live`; a usage error for an unknown pool."""
+    from tidegate.adapters.console import console_text
+    from tidegate.cli.live import clients_of, live
+    from tidegate.core.explain.node_report import node_reports
+
+    if pool and file.cluster.pool(pool) is None:
+        raise typer.BadParameter(f"the cluster file has no pool {pool}")
+    snapshot = live(file, clients).snapshot
+    make = clients_of(file, clients)
+    chosen = (each for each in node_reports(snapshot) if pool in ("", each.pool))
+    return list(with_stages(chosen, lambda name: console_text(make("ec2"), name)))
 
 
 def screen(

@@ -44,7 +44,7 @@ def status(
         if watch:
             _watch(file, context.obj)
             return
-        found = _overview(file, context.obj)
+        found = seen(file, context.obj)
     if output.is_data:
         typer.echo(encoded(found, output))
     else:
@@ -55,7 +55,8 @@ def status(
     raise typer.Exit(NEEDS_A_LOOK if found.needs_a_look else 0)
 
 
-def _overview(file: "ClusterFile", clients: "Clients | None") -> "Overview":
+def seen(file: "ClusterFile", clients: "Clients | None" = None) -> "Overview":
+    """The cluster at a glance. Errors: as `live`."""
     from tidegate.cli.live import alarms, live
     from tidegate.core.explain.overview import overview
 
@@ -76,7 +77,7 @@ def _watch(file: "ClusterFile", clients: "Clients | None") -> None:
     from tidegate.cli.status_screen import screen
 
     def now() -> RenderableType:
-        return screen(_overview(file, clients), is_wrapped=True)
+        return screen(seen(file, clients), is_wrapped=True)
 
     try:
         with Live(now(), console=console(), auto_refresh=False) as live:

@@ -1,10 +1,15 @@
 """`tidegate why JOBID`: one chain from Slurm's word to what the user could change."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidegate.cli.options import ClusterOption, Output, OutputOption
+
+if TYPE_CHECKING:
+    from tidegate.core.explain.answer import Answer
+    from tidegate.wire.config import ClusterFile
+    from tidegate.wiring.resources import Clients
 
 # Beside 0, it runs or starts soon; 1, trouble; 2, a command that cannot be meant.
 WAITS = 3
@@ -25,19 +30,27 @@ def why(
 
     Exit codes: 0 it runs or starts soon, 3 it waits, 4 it is not in the queue, 1 trouble.
     """
-    from tidegate.cli.live import live, told
+    from tidegate.cli.live import told
     from tidegate.cli.shown import columns, encoded
-    from tidegate.core.explain.answer import Status, answer
+    from tidegate.core.explain.answer import Status
     from tidegate.core.explain.chain import chain
     from tidegate.wire.config import load_cluster
 
     with told():
-        observed = live(load_cluster(cluster), context.obj)
-        verdicts = observed.decisions.newest()
-        found = answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts))
+        found = answered(load_cluster(cluster), job_id, context.obj)
     if output.is_data:
         typer.echo(encoded(found, output))
     else:
         typer.echo(chain(found, columns(output)))
     codes = {Status.WAITING: WAITS, Status.UNKNOWN: NOT_IN_QUEUE}
     raise typer.Exit(codes.get(found.status, 0))
+
+
+def answered(file: "ClusterFile", job_id: str, clients: "Clients | None" = None) -> "Answer":
+    """Why the job waits. Errors: as `live`."""
+    from tidegate.cli.live import live
+    from tidegate.core.explain.answer import answer
+
+    observed = live(file, clients)
+    verdicts = observed.decisions.newest()
+    return answer(job_id, observed.snapshot, verdicts, observed.unjudged(verdicts))
