@@ -34,9 +34,7 @@ REFUSED_PERIODS = 7
 class Alarms(Construct):
     """`topic`: subscribe to it what shall hear of alarms besides the file's `alarm_email`."""
 
-    def __init__(
-        self, scope: Construct, id: str, *, file: ClusterFile, functions: Functions, queues: Queues
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, *, file: ClusterFile) -> None:
         super().__init__(scope, id)
         self._cluster = file.cluster.name
         self.arns: list[str] = []
@@ -52,6 +50,9 @@ class Alarms(Construct):
                 endpoint=file.alarm_email,
                 protocol=sns.SubscriptionProtocol.EMAIL,
             )
+
+    def watch(self, file: ClusterFile, functions: Functions, queues: Queues) -> None:
+        """Alarms on what the cluster's parts say; the topic is there before the functions are."""
         self._dead_letters(queues)
         self._unread(queues)
         self._failing_functions(functions)

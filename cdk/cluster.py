@@ -21,6 +21,7 @@ from cdk.alarms import Alarms
 from cdk.backups import Backups
 from cdk.bill_alert import BillAlert
 from cdk.bootstrap import head_host
+from cdk.chats import Chats
 from cdk.dashboard import Dashboard
 from cdk.events import Events
 from cdk.existing_head import ExistingHead
@@ -144,6 +145,7 @@ class _Parts(Construct):
         if file.job_roles:
             said = "the role of the nodes, which the roles of jobs must trust"
             _tell(self, {"NodesRoleArn": (said, self.nodes.role.role_arn)})
+        self.alarms = Alarms(self, "Alarms", file=file)
         around = Around(
             file=file,
             network=self.network,
@@ -152,16 +154,14 @@ class _Parts(Construct):
             events=self.events,
             nodes=self.nodes,
             cluster_asset=_file_asset(self, source),
+            topic_arn=self.alarms.topic.topic_arn if file.notifications else "",
         )
         code = lambda_.Code.from_asset(str(packages.functions))
         self.functions = Functions(self, "Functions", around=around, code=code)
         Hours(self, "Hours", file=file, functions=self.functions, queues=self.queues)
-        self.alarms = Alarms(
-            self, "Alarms", file=file, functions=self.functions, queues=self.queues
-        )
+        self.alarms.watch(file, self.functions, self.queues)
         self._dashboard(file)
-        if file.bill_alert:
-            BillAlert(self, "BillAlert", file=file)
+        self._tell_people(file)
         _bound_and_tag(self, file)
         self._tell_what_it_has(head_host(file))
 
@@ -178,6 +178,12 @@ class _Parts(Construct):
                 "AlarmTopic": ("subscribe to hear of alarms", self.alarms.topic.topic_arn),
             },
         )
+
+    def _tell_people(self, file: ClusterFile) -> None:
+        if file.notifications:
+            Chats(self, "Chats", file=file, topic=self.alarms.topic)
+        if file.bill_alert:
+            BillAlert(self, "BillAlert", file=file)
 
     def _dashboard(self, file: ClusterFile) -> None:
         if file.metrics is Metrics.FULL:

@@ -36,7 +36,7 @@ type Statements = Sequence[iam.PolicyStatement]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What the functions work with."""
+    """What the functions work with. `topic_arn`: where the planner tells people, "": nowhere."""
 
     file: ClusterFile
     network: Network
@@ -45,6 +45,7 @@ class Around:
     events: Events
     nodes: Nodes
     cluster_asset: Asset
+    topic_arn: str
 
 
 class Functions(Construct):
@@ -189,6 +190,7 @@ class Functions(Construct):
             statements.pass_role(self, around.nodes.role.role_arn),
             statements.terminate_nodes(self, cluster),
             *([statements.make_spot_role(self)] if around.file.cluster.has_spot else []),
+            *([statements.publish(around.topic_arn)] if around.topic_arn else []),
         )
 
     def _interruption_statements(self) -> Statements:
@@ -233,5 +235,6 @@ def _environment(around: Around) -> dict[str, str]:
             dead_look_queue_url=queues.dead_looks.queue_url,
             urgent_queue_url=queues.urgent.queue_url,
             routine_queue_url=queues.routine.queue_url,
+            topic=around.topic_arn,
         ),
     }

@@ -145,6 +145,10 @@ def send(sid: str, *queue_arns: str) -> iam.PolicyStatement:
     return statement(sid, ["sqs:SendMessage"], queue_arns)
 
 
+def publish(topic_arn: str) -> iam.PolicyStatement:
+    return statement("Tell", ["sns:Publish"], [topic_arn])
+
+
 def receive(sid: str, *queue_arns: str) -> iam.PolicyStatement:
     """What Lambda needs to poll a queue for a function."""
     actions = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]

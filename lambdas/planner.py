@@ -28,6 +28,7 @@ def on_looks(made: Function[Planner], event: Event) -> Answer:
         made.logger.info("look", extra={"look": look_record(looked)})
         made.count(**look_figures(looked))
         _keep(made, looked)
+        _tell(made, looked)
     return {"batchItemFailures": []}
 
 
@@ -51,6 +52,15 @@ def _keep(made: Function[Planner], looked: Looked) -> None:
             made.work.decisions.append(events)
     except TidegateError as trouble:
         made.logger.error(f"the decisions cannot be stored: {trouble}")
+
+
+def _tell(made: Function[Planner], looked: Looked) -> None:
+    """Tell people what they asked to be told of; what could not be told now, the next look does."""
+    try:
+        if made.work.teller and (told := made.work.teller.tell(looked)):
+            made.logger.info("people were told", extra={"notices": told})
+    except TidegateError as trouble:
+        made.logger.error(f"people cannot be told: {trouble}")
 
 
 def _read(made: Function[Planner], message: Event) -> None:

@@ -128,6 +128,10 @@ def _on_function(call: Call) -> Iterator[Check]:
     yield Check("lambda:InvokeFunction" if call.name == "Invoke" else f"lambda:{call.name}", arn)
 
 
+def _on_topic(call: Call) -> Iterator[Check]:
+    yield Check(f"sns:{call.name}", call.params["TopicArn"])
+
+
 def _table(service: str, rule: Rule, *names: str) -> dict[str, Rule]:
     return {f"{service}:{name}": rule for name in names}
 
@@ -137,6 +141,7 @@ RULES: Mapping[str, Rule] = {
     **_table("dynamodb", _on_table, "Scan", "DescribeTable", "DescribeTimeToLive"),
     **_table("dynamodb", _on_tables, "BatchGetItem", "BatchWriteItem"),
     **_table("dynamodb", _transaction, "TransactGetItems", "TransactWriteItems"),
+    **_table("sns", _on_topic, "Publish"),
     **_table("sqs", _on_queue, "SendMessage", "SendMessageBatch", "ReceiveMessage"),
     **_table("sqs", _on_queue, "DeleteMessage", "DeleteMessageBatch", "ChangeMessageVisibility"),
     **_table("sqs", _on_queue, "ChangeMessageVisibilityBatch", "GetQueueAttributes"),

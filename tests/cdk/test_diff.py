@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tests.cdk.made import Stack, anew, dev_file, synthesized
 from tests.cdk.test_lint import FILES
-from tests.cdk.variants import VARIANTS, stacks_of
+from tests.cdk.variants import SLACK, VARIANTS, stacks_of
 from tidegate.cli.diff import HOLDS_DATA, REPLACED_BY, Change, Effect, changes
 from tidegate.cli.main import app
 
@@ -159,6 +159,7 @@ def test_the_same_file_changes_nothing(tmp_path, both):
         {"backup_days": "30"},
         {"bill_alert": {"usd_per_month": "100", "email": "a@example.org"}},
         {"metrics": "full"},
+        {"notifications": {"slack": SLACK}},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -17,7 +17,7 @@ from cdk_nag import AwsSolutionsChecks
 from cdk.app import load_stacks
 from cdk.statements import role, statement
 from tests.cdk.made import ROOT, Stack, dev_file, new_app
-from tests.cdk.variants import stacks_of
+from tests.cdk.variants import SLACK, TEAMS, stacks_of
 from tidegate.wire.deployment import NEEDED_ENDPOINTS
 
 # W3005: the CDK names dependencies that CloudFormation would find by itself.
@@ -30,6 +30,7 @@ FILES: dict[str, dict[str, Any]] = {
     "NAT": {
         "images": {},
         "alarm_email": "a@example.org",
+        "notifications": {"slack": SLACK, "teams": TEAMS},
         "network": {"nat": "one", "flow_logs": "rejected", "instance_connect": "true"},
         "lustre": {"storage_gib": "1200"},
         "bill_alert": {"usd_per_month": "100", "email": "a@example.org"},

@@ -91,6 +91,10 @@ def _images() -> File:
     )
 
 
+SLACK = {"workspace_id": "T0123ABCDEF", "channel_id": "C0123ABCDEF"}
+TEAM = "0a1b2c3d-1111-2222-3333-444455556666"
+TEAMS = {"tenant_id": TEAM, "team_id": TEAM, "channel_id": "19%3Aab6e%40thread.tacv2"}
+
 VARIANTS: Mapping[str, File] = {
     "dev": dev_file(),
     "research": _read(CLUSTERS / "research.yaml"),
@@ -119,6 +123,7 @@ VARIANTS: Mapping[str, File] = {
         metrics="full",
         alarm_email="ops@example.org",
         bill_alert={"usd_per_month": "100"},
+        notifications={"slack": SLACK, "teams": TEAMS},
     ),
     "live prices": dev_file(prices_usd_per_hour=None),
     "images": _images(),

@@ -24,9 +24,11 @@ from tidegate.ports import Calendar
 from tidegate.service.hours import Hours
 from tidegate.service.interruptions import Interruptions
 from tidegate.service.prices import Prices
+from tidegate.service.telling import Teller
 from tidegate.sim.bus import SimDeadLooks
 from tidegate.sim.faults import Faults
 from tidegate.sim.head import SimHead
+from tidegate.sim.notices import SimNotices
 from tidegate.sim.prices import SimPrices
 from tidegate.wire.deployment import Metrics
 from tidegate.wiring.function import Event, Function
@@ -104,8 +106,15 @@ class Deployed:
         # Loggers of one name share a handler within a process.
         self.logger = Logger(service=f"test-{next(NUMBERS)}", stream=self.log)
         of = self.world.control()
+        self.notices = SimNotices()
         self.planner = self._function(
-            Planner(control=of, dead_looks=self.dead, decisions=self.kept, ec2=self.tried)
+            Planner(
+                control=of,
+                dead_looks=self.dead,
+                decisions=self.kept,
+                ec2=self.tried,
+                teller=Teller("test", self.notices, of.clock, wait_s=7200.0),
+            )
         )
         self.interruption = self._function(Interruptions(of.cluster, of.ledger, of.bus, of.clock))
         hours = Hours(

@@ -4,7 +4,7 @@ import pytest
 
 from lambdas.planner import on_looks
 from tests.lambdas.conftest import Context, Deployed, messages
-from tests.make import job
+from tests.make import NOW_S, job
 from tests.wire.test_events import DIGEST_PUT, SPOT_WARNING
 from tidegate.core.model.errors import NotAuthorized, Throttled
 from tidegate.wire.events import encode_look
@@ -172,3 +172,17 @@ def test_trouble_with_dry_runs_is_an_answer_and_no_error_of_the_function(
 
     assert told == {"trouble": "Throttled: RequestLimitExceeded"}
     assert deployed.lines() == []
+
+
+def test_people_who_cannot_be_told_leave_the_look_as_good(deployed: Deployed) -> None:
+    def deny(point: str) -> None:
+        if point == "before publish":
+            raise NotAuthorized("no sns:Publish")
+
+    deployed.notices.faults = deny
+    deployed.world.report([job(1), job(2, gpus=64, begins_at_s=NOW_S - 7200)])
+
+    assert on_looks(deployed.planner, messages(LOOK)) == DONE
+
+    assert len(deployed.world.compute.requests) == 1
+    assert "people cannot be told: no sns:Publish" in str(deployed.lines()[-1])

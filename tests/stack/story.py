@@ -87,6 +87,16 @@ def rubbish(world: StackWorld) -> Missing:
         yield "an unreadable body is not put aside"
 
 
+def told(world: StackWorld) -> Missing:
+    """A job for which no pool has a node has waited for hours."""
+    world.report([make.job(9, gpus=64, begins_at_s=make.NOW_S - 10 * 3600)])
+    if not any(
+        "people were told" in line for each in world.router.invocations for line in each.lines
+    ):
+        yield "nobody was told of a long wait"
+    world.report()
+
+
 def night(world: StackWorld) -> Missing:
     """The evening's cron, a node that still has to go, and the next morning's cron."""
     nodes = buy(world, 2)
@@ -105,5 +115,6 @@ def whole(world: StackWorld) -> Missing:
     yield from opening(world)
     yield from day(world)
     yield from rubbish(world)
+    yield from told(world)
     yield from night(world)
     yield from prices(world)

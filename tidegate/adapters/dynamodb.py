@@ -13,6 +13,7 @@
     lost#<month>                nodes, lost_gpu_hours, saved_jobs, orphans (`charges.py`)
     pool_history#<pool>
     market
+    told                        (`notices.py`)
 
 Attributes that conditions or updates touch live beside the body and win over it. Finished
 launches and terminated nodes stay for a week, by which a repeated write is told; a look does not

@@ -19,6 +19,9 @@ REPLACED_BY: Mapping[str, frozenset[str]] = {
         "AWS::Backup::BackupSelection": "BackupPlanId BackupSelection",
         "AWS::Backup::BackupVault": "BackupVaultName",
         "AWS::Budgets::Budget": "NotificationsWithSubscribers",
+        "AWS::Chatbot::MicrosoftTeamsChannelConfiguration": "ConfigurationName TeamId "
+        "TeamsTenantId",
+        "AWS::Chatbot::SlackChannelConfiguration": "ConfigurationName SlackWorkspaceId",
         "AWS::CloudWatch::Alarm": "AlarmName",
         # DynamoDB makes local indexes with their table only.
         "AWS::DynamoDB::Table": "KeySchema LocalSecondaryIndexes TableName",

@@ -28,6 +28,7 @@ from tidegate.core.model.ledger import (
     Stretch,
 )
 from tidegate.core.model.market import NEVER_SEEN, SeenMarket
+from tidegate.core.model.notice import Message, Told
 from tidegate.core.model.orders import Order, PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting, RestKey
@@ -320,6 +321,22 @@ class Decisions(Protocol):
 
     def append(self, events: Sequence[Event]) -> None:
         """Add what one look did to the log, under the time of the last of them."""
+        ...
+
+
+class Notices(Protocol):
+    """Messages to people, and what they have been told. Each may raise Throttled, NotAuthorized."""
+
+    def told(self) -> Told:
+        """What was noted last, as it stands now; nothing before the first time."""
+        ...
+
+    def publish(self, message: Message) -> None:
+        """Send it to everybody who has subscribed."""
+        ...
+
+    def note(self, told: Told) -> None:
+        """Remember this instead of what was told before."""
         ...
 
 

@@ -32,6 +32,7 @@ from tidegate.wire.login import LoginModel
 from tidegate.wire.models import ClusterModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import DLAMI, OS_OF_IMAGE, OWN_IMAGE, GpuModel, SoftwareModel
+from tidegate.wire.notifications_model import NotificationsModel
 from tidegate.wire.pool_models import PoolModel
 from tidegate.wire.problems import Problem, problems_of, refusal
 from tidegate.wire.rollout_model import RolloutModel
@@ -78,6 +79,7 @@ class ClusterFile:
     images: ImagesModel | None = None
     schedules: Schedules | None = None
     alarm_email: str | None = None
+    notifications: NotificationsModel | None = None
     bill_alert: BillAlert | None = None
     kms_key: str | None = None
     lustre: LustreModel | None = None
@@ -223,6 +225,7 @@ def _cluster_file(model: ClusterModel) -> ClusterFile:
         images=model.images,
         schedules=_schedules(model),
         alarm_email=model.alarm_email,
+        notifications=model.notifications,
         bill_alert=model.alert(),
         kms_key=model.kms_key,
         lustre=model.lustre,

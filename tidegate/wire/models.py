@@ -33,6 +33,7 @@ from tidegate.wire.images_model import ImagesModel
 from tidegate.wire.login import LoginModel
 from tidegate.wire.monitoring import MonitoringModel
 from tidegate.wire.node_models import Containers, SoftwareModel, Users
+from tidegate.wire.notifications_model import CHATLESS, NotificationsModel
 from tidegate.wire.partition_model import PartitionModel
 from tidegate.wire.pool_models import LimitsModel, PoolModel, ReservationModel
 from tidegate.wire.prices import Priced, PriceList, PriceModel
@@ -206,6 +207,11 @@ class ClusterModel(Section):
         default=None, description="when the cluster is up; always when left out"
     )
     alarm_email: names.Email | None = Field(default=None, description="who hears of alarms")
+    notifications: NotificationsModel | None = Field(
+        default=None,
+        description="alarm_email and chats hear of long waits, budgets, roll-outs, blocks, checks"
+        " and idle GPUs, in sentences; of alarms alone when left out",
+    )
     bill_alert: BillAlertModel | None = Field(
         default=None, description="mails when a month's costs come near it; none when left out"
     )
@@ -292,6 +298,16 @@ class ClusterModel(Section):
             if name in partitions:
                 raise ValueError(f"{name} is a partition of slurm.static as well")
         return partitions
+
+    @field_validator("notifications")
+    @classmethod
+    def _has_chats(
+        cls, told: NotificationsModel | None, info: ValidationInfo
+    ) -> NotificationsModel | None:
+        region = info.data.get("region")
+        if told and region and (told.slack or told.teams) and region.startswith(CHATLESS):
+            raise ValueError(f"slack and teams: Amazon Q Developer does not serve {region}")
+        return told
 
     @field_validator("bill_alert")
     @classmethod

@@ -227,6 +227,19 @@ HeadInstanceType = Annotated[
     AfterValidator(places.head_type),
 ]
 Email = Annotated[str, _pattern(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an e-mail address")]
+# Source: Chatbot API reference, SlackChannelConfiguration and TeamsChannelConfiguration.
+SlackId = Annotated[str, _pattern(r"^[A-Z0-9]{9,255}$", "an ID of Slack like C0123ABCDEF")]
+Uuid = Annotated[
+    str,
+    _pattern(r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$", "a UUID, as Teams shows it"),
+]
+TeamsChannelId = Annotated[
+    str,
+    _pattern(
+        r"^[A-Za-z0-9=+/.,_-]*%3[aA][A-Za-z0-9=+/.,_-]*%40[A-Za-z0-9=+/.,_-]*$",
+        "a channel's id as its link has it, like 19%3Aab6e%40thread.tacv2",
+    ),
+]
 TimeZone = Annotated[str, AfterValidator(check_time_zone)]
 Cron = Annotated[str, AfterValidator(check_cron)]
 CgroupSetting = Annotated[str, _pattern(r"^[A-Za-z][A-Za-z0-9]*$", "a setting's name")]

@@ -9,6 +9,7 @@ from tidegate.core.model.calendar import ScheduleOverride
 from tidegate.core.model.errors import BadEvent
 from tidegate.core.model.ledger import Bill, Cordon, InterruptionLoss, LaunchRecord, NodeRecord
 from tidegate.core.model.market import SeenMarket
+from tidegate.core.model.notice import Told
 from tidegate.core.model.orders import PendingOrder
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.resting import Resting
@@ -26,6 +27,7 @@ STUCK = Kind(Stuck)
 OVERRIDE = Kind(ScheduleOverride)
 POOL_HISTORY = Kind(PoolHistory)
 SEEN_MARKET = Kind(SeenMarket)
+TOLD = Kind(Told)
 
 # The ledger's sparse index of what a look reads: an item is in it for as long as it has this
 # attribute. It is a local one, which alone can be read consistently.

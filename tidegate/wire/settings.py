@@ -26,7 +26,8 @@ class FunctionSettings(BaseModel):
 
     `cluster_bucket`, `cluster_key`: the cluster file as it was deployed. `templates`: pool ->
     (launch template id, version, digest), and the same for its capacity blocks. `subnets`: zone ->
-    subnet id. `placement_groups`: pool and zone -> group.
+    subnet id. `placement_groups`: pool and zone -> group. `topic`: where people are told, "": they
+    are not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", **FINITE)
@@ -43,6 +44,7 @@ class FunctionSettings(BaseModel):
     templates: Json[dict[str, tuple[Filled, Filled, Filled]]]
     subnets: Json[dict[str, Filled]]
     placement_groups: Json[dict[str, Filled]] = Field(default_factory=dict)
+    topic: str = ""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
@@ -67,6 +69,7 @@ def environment(
     templates: Mapping[str, tuple[str, str, str]],
     subnets: Mapping[str, str],
     placement_groups: Mapping[str, str],
+    topic: str = "",
     **names: str,
 ) -> dict[str, str]:
     """The variables of a function. The values may be CDK tokens. Errors: ValueError, too long."""
@@ -75,9 +78,10 @@ def environment(
         "templates": json.dumps({pool: list(each) for pool, each in templates.items()}),
         "subnets": json.dumps(dict(subnets)),
         "placement_groups": json.dumps(dict(placement_groups)),
+        "topic": topic,
     }
     assert fields.keys() == FunctionSettings.model_fields.keys(), "names must be the model's"
-    found = {f"{PREFIX}{name.upper()}": value for name, value in fields.items()}
+    found = {f"{PREFIX}{name.upper()}": value for name, value in fields.items() if value}
     size = sum(len(name) + len(value) for name, value in found.items())
     if size > MAX_ENVIRONMENT_BYTES:
         raise ValueError(

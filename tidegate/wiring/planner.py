@@ -6,23 +6,26 @@ from tidegate.adapters.dead_looks import SqsDeadLooks
 from tidegate.adapters.decisions import S3Decisions
 from tidegate.adapters.dynamodb import DynamoLedger
 from tidegate.adapters.ec2 import Ec2Compute
+from tidegate.adapters.notices import SnsNotices
 from tidegate.core.model.cluster import Cluster
 from tidegate.core.model.frozen import frozen
 from tidegate.ports import Calendar, DeadLooks, Decisions, DryRuns
 from tidegate.service.control import Control
 from tidegate.service.requests import Placement
+from tidegate.service.telling import Teller
 from tidegate.wiring.function import Deployed
 from tidegate.wiring.resources import Clients, Resources, placement_of, planner_bus, resources_of
 
 
 @frozen(kw_only=True)
 class Planner:
-    """What the planner's function works with."""
+    """What the planner's function works with. `teller` None: the file tells nobody."""
 
     control: Control
     dead_looks: DeadLooks
     decisions: Decisions
     ec2: DryRuns
+    teller: Teller | None
 
 
 def planner(deployed: Deployed) -> Planner:
@@ -39,7 +42,16 @@ def planner(deployed: Deployed) -> Planner:
         dead_looks=SqsDeadLooks(clients("sqs"), settings.dead_look_queue_url, cluster.name),
         decisions=S3Decisions(clients("s3"), settings.bucket, cluster.name),
         ec2=Ec2Compute(clients("ec2"), cluster.name),
+        teller=_teller(deployed),
     )
+
+
+def _teller(deployed: Deployed) -> Teller | None:
+    settings, clients, file = deployed.settings, deployed.clients, deployed.file
+    if file.notifications is None or not settings.topic:
+        return None
+    notices = SnsNotices(clients("dynamodb"), clients("sns"), settings.table, settings.topic)
+    return Teller(file.cluster.name, notices, SystemClock(), file.notifications.wait_s)
 
 
 def control(

@@ -28,6 +28,10 @@ CREATES = {
     "AWS::Backup::BackupSelection": "backup:CreateBackupSelection",
     "AWS::Backup::BackupVault": "backup:CreateBackupVault",
     "AWS::Budgets::Budget": "budgets:ModifyBudget",
+    "AWS::Chatbot::MicrosoftTeamsChannelConfiguration": (
+        "chatbot:CreateMicrosoftTeamsChannelConfiguration"
+    ),
+    "AWS::Chatbot::SlackChannelConfiguration": "chatbot:CreateSlackChannelConfiguration",
     "AWS::CloudWatch::Alarm": "cloudwatch:PutMetricAlarm",
     "AWS::CloudWatch::Dashboard": "cloudwatch:PutDashboard",
     "AWS::DynamoDB::Table": "dynamodb:CreateTable",
@@ -156,6 +160,7 @@ _WITH_KEY = (
     *("kms:CreateGrant", "kms:Decrypt", "kms:DescribeKey"),
     *("kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
 )
+_WITH_NOTIFICATIONS = ("sns:Publish",)
 _WITH_LOGS = ("logs:DescribeLogGroups", "logs:DescribeLogStreams")
 
 # Of who builds images, and of who ends old ones.
@@ -236,7 +241,8 @@ def roles_do(file: ClusterFile) -> tuple[str, ...]:
     with_key = _WITH_KEY if file.kms_key else ()
     prices = price_rights(file.cluster, file.region)
     logs, images = _WITH_LOGS if writes_logs else (), _WITH_IMAGES if file.images else ()
-    return (*ROLES_DO, *with_key, *prices, *logs, *images)
+    told = _WITH_NOTIFICATIONS if file.notifications else ()
+    return (*ROLES_DO, *with_key, *prices, *logs, *images, *told)
 
 
 def _told(found: Simulated, who: str, on: str = "") -> Iterator[Problem | Unasked]:

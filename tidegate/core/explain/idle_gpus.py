@@ -34,6 +34,11 @@ def idle_jobs(snapshot: Snapshot) -> Iterator[str]:
     )
 
 
+def idle_runs(snapshot: Snapshot) -> Iterator[tuple[Job, int, float]]:
+    """The jobs whose GPUs idle, how many these are, and for how many seconds."""
+    return ((each.job, each.gpus, idle_s) for each, _, idle_s in _idle(snapshot))
+
+
 def _idle(snapshot: Snapshot) -> list[tuple[GpuJob, IdleRule, float]]:
     """The jobs, the rule by which they idle, and for how many seconds."""
     if snapshot.digest is None:

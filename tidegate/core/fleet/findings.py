@@ -67,11 +67,19 @@ def stopped_by(member: Member, snapshot: Snapshot) -> StoppedCheck | None:
 
 def stopped_checks(snapshot: Snapshot, fleet: Sequence[Member]) -> Iterator[str]:
     """Checks whose word counts no more: what they did, what that means, and what to do."""
+    return (sentence for _, _, sentence in doubted_checks(snapshot, fleet))
+
+
+def doubted_checks(
+    snapshot: Snapshot, fleet: Sequence[Member]
+) -> Iterator[tuple[str, StoppedCheck, str]]:
+    """The same with pool and check."""
     for history in sorted(snapshot.pool_history, key=lambda each: each.pool):
         for stop in history.stopped_checks:
             ours = (each for each in fleet if each.pool == history.pool)
             held = [each.instance_id for each in ours if stopped_by(each, snapshot) == stop]
-            yield f"pool {history.pool}: {doubt(stop)}; {_remedy(history.pool, held)}"
+            said = f"pool {history.pool}: {doubt(stop)}; {_remedy(history.pool, held)}"
+            yield history.pool, stop, said
 
 
 def doubt(stop: StoppedCheck) -> str:

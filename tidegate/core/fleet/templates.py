@@ -149,6 +149,7 @@ def _roll_out(rollout: Rollout, snapshot: Snapshot, ours: Sequence[Member]) -> R
 
 def troubles(snapshot: Snapshot) -> Iterator[str]:
     """What people should know of launches that give no good node."""
+    stopped = {pool: sentence for pool, _, sentence in stopped_rollouts(snapshot)}
     for pool in snapshot.cluster.pools:
         pool_history, template = history_of(snapshot, pool.name), newest(snapshot, pool.name)
         until_s = pool_history.closed_until_s(snapshot.now_s)
@@ -156,17 +157,24 @@ def troubles(snapshot: Snapshot) -> Iterator[str]:
             failures = len(pool_history.recent(snapshot.now_s))
             said = f"the last {failures} launches gave no good node"
             yield f"pool {pool.name}: {said}, nothing is bought until {clock(until_s)}"
-        rollout = rollout_of(snapshot, pool.name)
-        if rollout and pool_history.good and rollout.is_stopped:
-            name, good = rollout.template.digest, pool_history.good.digest
-            said = f"is given up: {rollout.said}"
-            if rollout.is_paused:
-                said = f"is paused{why_paused(rollout)}"
-            does = remedy(pool.name, rollout)
-            yield f"pool {pool.name}: template {name} {said}; nodes come from {good}; {does}"
+        if pool.name in stopped:
+            yield stopped[pool.name]
         elif template and template.digest and (failures := pool_history.failures(template)):
             said = f"template {template.digest} gave no good node in {failures} launches"
             yield f"pool {pool.name}: {said}, nothing is replaced by it"
+
+
+def stopped_rollouts(snapshot: Snapshot) -> Iterator[tuple[str, Rollout, str]]:
+    """The roll-outs that were given up or are paused, with their pools, and what that means."""
+    for pool in snapshot.cluster.pools:
+        rollout, good = rollout_of(snapshot, pool.name), history_of(snapshot, pool.name).good
+        if rollout is None or good is None or not rollout.is_stopped:
+            continue
+        said = f"is given up: {rollout.said}"
+        if rollout.is_paused:
+            said = f"is paused{why_paused(rollout)}"
+        made = f"template {rollout.template.digest} {said}; nodes come from {good.digest}"
+        yield pool.name, rollout, f"pool {pool.name}: {made}; {remedy(pool.name, rollout)}"
 
 
 def drifted(pool: Pool, snapshot: Snapshot) -> Callable[[Judged], str] | None:

@@ -51,6 +51,12 @@ class Spending:
         return self.usd / self.budget_usd
 
     @property
+    def stops(self) -> str:
+        """What follows where all of it is spent."""
+        until = datetime.fromtimestamp(self.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"{self.of} is spent: nothing is launched for it until {until}"
+
+    @property
     def of(self) -> str:
         """The budget in words that do not change while it is being spent."""
         whose = "the cluster" if self.scope == CLUSTER_SCOPE else self.scope
@@ -210,9 +216,7 @@ def used_up(snapshot: Snapshot) -> dict[str, WhyNot]:
     found: dict[str, WhyNot] = {}
     for each in sorted(spending(snapshot), key=lambda each: each.ends_at_s):
         if each.usd >= each.budget_usd:
-            until = datetime.fromtimestamp(each.ends_at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            said = f"{each.of} is spent: nothing is launched for it until {until}"
-            found[each.scope] = WhyNot(Why.BUDGET, said, until_s=each.ends_at_s)
+            found[each.scope] = WhyNot(Why.BUDGET, each.stops, until_s=each.ends_at_s)
     return found
 
 

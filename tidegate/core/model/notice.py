@@ -1,0 +1,68 @@
+"""What people are told unasked: what each message is about, and what was told already."""
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+
+from tidegate.core.model.frozen import frozen
+
+
+class NoticeCode(StrEnum):
+    """What a notice is about."""
+
+    JOB_WAITS = "job-waits"
+    BUDGET_NEARLY_SPENT = "budget-nearly-spent"
+    BUDGET_SPENT = "budget-spent"
+    CHECK_DOUBTED = "check-doubted"  # a health check is believed no more
+    ROLLOUT_STOPPED = "rollout-stopped"  # given up, or paused until a person says how to go on
+    BLOCK_ENDS = "block-ends"
+    GPUS_IDLE = "gpus-idle"
+
+
+# What is over as soon as it is not seen any more: the next time is another cause.
+OF_JOBS = frozenset({NoticeCode.JOB_WAITS, NoticeCode.GPUS_IDLE})
+
+
+@frozen
+class Notice:
+    """`cause`: what is told once, unique among those of its code."""
+
+    code: NoticeCode
+    cause: str
+    sentence: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.code}/{self.cause}"
+
+
+@frozen
+class Message:
+    """One message: all notices of a code that a look has to tell, at least one."""
+
+    cluster: str
+    code: NoticeCode
+    at_s: float
+    notices: tuple[Notice, ...]
+
+
+@frozen
+class Told:
+    """What people were told: key of a notice -> when, epoch seconds."""
+
+    at_s: Mapping[str, float] = field(default_factory=dict)
+
+
+# Longer than a month, whose budget is told of once.
+TOLD_KEPT_S = 40 * 86400.0
+
+
+def still_told(told: Told, seen: frozenset[str], now_s: float) -> Told:
+    """What need not be told again. `seen`: the keys of what is so now."""
+    return Told(
+        {
+            key: at_s
+            for key, at_s in told.at_s.items()
+            if key in seen or (key.split("/")[0] not in OF_JOBS and now_s - at_s < TOLD_KEPT_S)
+        }
+    )
