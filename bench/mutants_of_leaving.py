@@ -90,7 +90,7 @@ FAULTS_OF_LEAVING = (
         "first nodes that failed are forgotten",
         (
             "core/fleet/rollout.py",
-            "        tried = tuple(sorted({*tried, *booted, *sick}))",
+            "        tried = tuple(sorted({*tried, *booted, *sick, *registered}))",
             "        tried = tuple(sorted(booted))",
         ),
         (
