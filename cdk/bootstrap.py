@@ -14,6 +14,7 @@ from tidegate.wire.compat_facts import INSTALLED_BRANCH, facts_of
 from tidegate.wire.config import ClusterFile
 from tidegate.wire.hooks import Hook as FileHook
 from tidegate.wire.node_models import HEAD_OS, GpuModel
+from tidegate.wire.topology_rules import tells_place
 from userdata.directory import Directory, asked
 from userdata.monitoring import METRICS_DIR, Monitoring
 from userdata.render import (
@@ -179,6 +180,7 @@ def slurm_values(file: ClusterFile) -> SlurmConfValues:
         cgroup=tuple(file.slurm.cgroup.items()),
         static=file.slurm.static,
         has_estimate=file.slurm.submit_estimate,
+        has_topology=file.slurm.topology is not None,
     )
 
 
@@ -339,6 +341,9 @@ def node_values(file: ClusterFile, shared: SharedNames, pool: Pool) -> NodeValue
         on_node_start=hooks_of(file.hooks[pool.name].on_node_start),
         on_node_configured=hooks_of(file.hooks[pool.name].on_node_configured),
         job_roles=tuple(file.job_roles.get(pool.name, {}).items()),
+        topology=tuple(each.name for each in pool.instance_types if tells_place(each))
+        if file.slurm.topology
+        else None,
         directory=directory_of(file),
         has_exporters=file.monitoring.prometheus,
         boot_bound_s=int(file.cluster.timings.boot_bound_s),

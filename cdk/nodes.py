@@ -69,6 +69,7 @@ class Nodes(Construct):
             *statements.read_hooks(self, scripts),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *_assume(role for roles in file.job_roles.values() for role in roles.values()),
+            *_ask_for_topology(file),
             *self._packages(values),
             *self._logs(file),
         ]
@@ -259,6 +260,13 @@ def _assume(roles: Iterable[str]) -> Sequence[iam.PolicyStatement]:
     """The roles that jobs act as, which nodes assume for them."""
     arns = sorted(set(roles))
     return (statements.statement("JobRoles", ["sts:AssumeRole"], arns),) if arns else ()
+
+
+def _ask_for_topology(file: ClusterFile) -> Sequence[iam.PolicyStatement]:
+    """Where a node is. EC2 knows no rights to this for single instances."""
+    if not file.slurm.topology:
+        return ()
+    return (statements.statement("Topology", ["ec2:DescribeInstanceTopology"], ["*"]),)
 
 
 def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]]:

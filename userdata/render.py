@@ -29,7 +29,7 @@ from userdata.packages import (
 from userdata.patterns import check_word
 from userdata.repository import Repository, repository_settings
 from userdata.site_check import check_files
-from userdata.slurm_conf import slurm_conf, with_settings
+from userdata.slurm_conf import slurm_conf, topology_conf, with_settings
 from userdata.slurm_values import NodeShape, SlurmConfValues, SlurmPartition, SlurmPool
 from userdata.stages import HEAD_STAGES, LOGIN_STAGES, NODE_STAGES
 from userdata.values import (
@@ -112,6 +112,7 @@ def _node_settings(values: NodeValues) -> dict[str, str]:
         "MIG": values.gpu.mig,
         "MPS": "yes" if values.gpu.has_mps else "",
         **_job_role_settings(values),
+        **({} if values.topology is None else {"TOPOLOGY": " ".join(values.topology) or "-"}),
         **_hook_settings("ON_NODE_START", values.on_node_start),
         **_hook_settings("ON_NODE_CONFIGURED", values.on_node_configured),
         **_settings_of_both(values.munge, values.shared),
@@ -142,6 +143,7 @@ def head_bundle(values: HeadValues) -> Bundle:
     """What the head runs at its boot, and again when this has changed."""
     files = {
         "slurm.conf": slurm_conf(values.slurm),
+        **_topology_files(values.slurm),
         "leaving.py": read("head/leaving.py"),
         "hooks.sh": read("both/hooks.sh"),
         "await.sh": read("head/await.sh"),
@@ -159,6 +161,10 @@ def head_bundle(values: HeadValues) -> Bundle:
         "cgroup.conf": with_settings(_CGROUP_CONF, values.slurm.cgroup),
     }
     return pack({"head": map(read_stage, HEAD_STAGES)}, files)
+
+
+def _topology_files(slurm: SlurmConfValues) -> dict[str, str]:
+    return {"topology.conf": topology_conf(slurm)} if slurm.has_topology else {}
 
 
 def _head_settings(values: HeadValues) -> dict[str, str]:
@@ -202,6 +208,7 @@ def login_bundle(values: LoginValues) -> Bundle:
     found = with_settings(slurm_conf(values.slurm), _accounting_host(values.slurm))
     files = {
         "slurm.conf": found,
+        **_topology_files(values.slurm),
         "hooks.sh": read("both/hooks.sh"),
         "on_login_configured": _lines_of(values.on_login_configured),
         **_directory_files(values.directory, values.shared),

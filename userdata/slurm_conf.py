@@ -30,7 +30,7 @@ def slurm_conf(values: SlurmConfValues) -> str:
     shapes = [shape for pool in values.pools for shape in pool.shapes]
     text = template.render(
         v=values,
-        placeholders=placeholders,
+        placeholders=[(shape, _names(shape, count), more) for shape, more, count in placeholders],
         max_node_count=max(
             MIN_NODE_TABLE,
             sum(count for _, _, count in placeholders)
@@ -45,12 +45,33 @@ def slurm_conf(values: SlurmConfValues) -> str:
     return with_settings(parameters, values.settings) + mark + rest
 
 
-def _num_nodes(line: str) -> int:
-    """How many nodes a line `NodeName=rack[1-4,7],big1 ...` names; 0: another line."""
+def topology_conf(values: SlurmConfValues) -> str:
+    """topology.conf of the cluster: the top of the tree, and a leaf for what EC2 knows nothing of.
+
+    A job of several nodes is tried against placeholders when it is submitted, and runs only where
+    one switch reaches all its nodes: so these and `static` nodes are below the same top as others.
+    Source: Slurm's Topology Guide; tried on 26.05 (docs/topology.md).
+    """
+    named = [_names(each, count) for each, _, count in _placeholders(values.pools)]
+    named += [found for line in values.static if (found := _names_of_nodes(line))]
+    lines = ["SwitchName=all Switches=elsewhere", f"SwitchName=elsewhere Nodes={','.join(named)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _names(shape: NodeShape, count: int) -> str:
+    """The placeholders of an instance type, like ph-g5-xlarge-[1-16]."""
+    return f"ph-{shape.instance_type.replace('.', '-')}-[1-{count}]"
+
+
+def _names_of_nodes(line: str) -> str:
+    """The nodes that a line `NodeName=rack[1-4,7],big1 ...` names; "": another line."""
     key, _, names = line.split()[0].partition("=")
-    if key != "NodeName":
-        return 0
-    parts = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", names)
+    return names if key == "NodeName" and names != "DEFAULT" else ""
+
+
+def _num_nodes(line: str) -> int:
+    """How many nodes a line of slurm.conf names; 0: another line."""
+    parts = re.findall(r"(?:[^,\[]|\[[^\]]*\])+", _names_of_nodes(line))
     return sum(math.prod(map(_num_numbers, re.findall(r"\[(.*?)\]", part))) for part in parts)
 
 

@@ -136,7 +136,8 @@ class SlurmConfValues:
     and `cgroup`: keys and values for slurm.conf and cgroup.conf, which take the place of our
     defaults of the same key. `static`: lines of slurm.conf for nodes and partitions that are
     somebody else's. `qos`: those that partitions name; slurmctld does not start without one's own.
-    `has_estimate`: whoever submits a job is told what it will cost.
+    `has_estimate`: whoever submits a job is told what it will cost. `has_topology`: jobs get nodes
+    that are close to each other in EC2's network, as the nodes tell it (Slurm 25.05 and later).
     """
 
     cluster: str
@@ -153,6 +154,7 @@ class SlurmConfValues:
     static: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
     has_estimate: bool = False
+    has_topology: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)

@@ -14,6 +14,7 @@ from userdata.patterns import (
     HOOK_ARGUMENT,
     HOOK_SOURCE,
     HOST,
+    INSTANCE_TYPE,
     MIG,
     NAME,
     OPTIONAL_CIDR,
@@ -179,9 +180,9 @@ class NodeValues:
     `os`: the image's system where that is known, in the cluster file's words, like "ubuntu22.04".
     `repository`: with Slurm for that system, None for the system's own. `on_...`: its own scripts.
     `job_roles`: ARNs of the IAM roles that jobs act as, by Slurm account; "": all other accounts.
-    `directory`: what the boot sets
-    sssd up for, None for what the image has. `has_exporters`: of metrics, for the head's
-    Prometheus.
+    `topology`: the instance types whose place in its network EC2 tells, None where Slurm knows no
+    topology. `directory`: what the boot sets sssd up for, None for what the image has.
+    `has_exporters`: of metrics, for the head's Prometheus.
     """
 
     cluster: str
@@ -207,11 +208,13 @@ class NodeValues:
     on_node_start: tuple[Hook, ...] = ()
     on_node_configured: tuple[Hook, ...] = ()
     job_roles: tuple[tuple[str, str], ...] = ()
+    topology: tuple[str, ...] | None = None
     directory: Directory | None = None
     has_exporters: bool = False
 
     def __post_init__(self) -> None:
         check("cluster", self.cluster, NAME)
+        check_each("topology", self.topology or (), INSTANCE_TYPE)
         for account, role in self.job_roles:
             check("job_roles", account, OPTIONAL_WORD)
             check("job_roles", role, WORD)

@@ -133,6 +133,12 @@ VARIANTS: Mapping[str, File] = {
         slurm={"accounting": True, "settings": {"AccountingStorageEnforce": "associations"}},
         pools=_with_t4(job_role=f"{JOB_ROLE}-t4"),
     ),
+    "topology": dev_file(
+        slurm={"version": "26.05", "topology": "tree", "repositories": {"ubuntu24.04": IN_S3}},
+        pools=_with_t4(instance_types=["g6e.12xlarge", "g4dn.12xlarge"]),
+        prices_usd_per_hour=None,
+        limits=None,
+    ),
     "35 pools": _many_pools(),
     "china": _elsewhere("cn-north-1"),
     "govcloud": _elsewhere("us-gov-west-1"),

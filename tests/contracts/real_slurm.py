@@ -46,6 +46,17 @@ def why_not_here() -> str:
     return f"real path: needs {', '.join(missing)}" if missing else ""
 
 
+def release_here() -> tuple[int, int]:
+    """Of the Slurm that would be started; (0, 0): there is none."""
+    tree = os.environ.get("TIDEGATE_SLURM_ROOT", "/")
+    asked = ["chroot", tree, "/usr/sbin/slurmctld", "-V"]
+    if os.geteuid() != 0 or shutil.which("slurmctld") is None:
+        return (0, 0)
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    year, month, *_ = said.split()[1].split(".") if said else ("0", "0")
+    return int(year), int(month)
+
+
 def eventually[T](what: str, ask: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
     """The first true answer of `ask`."""
     until_s = time.monotonic() + patience_s
@@ -133,11 +144,13 @@ class RealSlurm:
         gpus: int = 4,
         is_drained: bool = False,
         cpus: str = "CPUs=48",
+        place: str = "",
     ) -> None:
         """Boot dynamic nodes and wait until Slurm shows them."""
         for name in names:
             self._joined += 1
             conf = f"{cpus} RealMemory=187000 Gres=gpu:{gpu_type}:{gpus} Feature=gpu,{gpu_type}"
+            conf += f" Topology={place}" if place else ""
             conf += " State=DRAIN" * is_drained
             script = str(self.folder / SCRIPT.name)
             number = str(self._joined)

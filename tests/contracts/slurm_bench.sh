@@ -48,7 +48,10 @@ NodeName=ph-a10g-[1-8] State=FUTURE CPUs=48 RealMemory=187000 Gres=gpu:a10g:4 Fe
 NodeSet=gpuset Feature=gpu
 PartitionName=gpu Nodes=gpuset Default=YES MaxTime=INFINITE State=UP
 CONF
-    printf '%s\n' "$@" >> /etc/slurm/slurm.conf
+    for line in "$@"; do
+        if [[ $line == SwitchName=* ]]; then file=topology.conf; else file=slurm.conf; fi
+        echo "$line" >> "/etc/slurm/$file"
+    done
     # Debian 13's 24.11 has no usable cgroup in these namespaces; 22.05 and 23.11 know no "disabled".
     if slurmctld -V | grep -q '^slurm-wlm 2[23]'; then plugin=cgroup/v1; else plugin=disabled; fi
     # There only backfill starts jobs without accounting (docs/real-slurm.md, i).

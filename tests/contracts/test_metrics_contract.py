@@ -1,14 +1,11 @@
 """slurmctld's own metrics, of releases that serve them, as the head's Prometheus asks."""
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from tests.contracts.real_slurm import RealSlurm, slurm_of_its_own
+from tests.contracts.real_slurm import RealSlurm, release_here, slurm_of_its_own
 from userdata.monitoring import Monitoring, prometheus_config
 
 # What the cluster file's `monitoring` adds to slurm.conf.
@@ -16,20 +13,9 @@ METRICS = "MetricsType=metrics/openmetrics"
 FIRST = (25, 11)
 
 
-def release() -> tuple[int, int]:
-    """Of the Slurm that would be started; (0, 0): there is none."""
-    tree = os.environ.get("TIDEGATE_SLURM_ROOT", "/")
-    asked = ["chroot", tree, "/usr/sbin/slurmctld", "-V"]
-    if os.geteuid() != 0 or shutil.which("slurmctld") is None:
-        return (0, 0)
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    year, month, *_ = said.split()[1].split(".") if said else ("0", "0")
-    return int(year), int(month)
-
-
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[RealSlurm]:
-    if release() < FIRST:
+    if release_here() < FIRST:
         pytest.skip("this Slurm serves no metrics: scripts/contracts.sh tries one that does")
     with slurm_of_its_own(METRICS) as made:
         yield made

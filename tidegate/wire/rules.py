@@ -17,6 +17,7 @@ from tidegate.wire.problems import Place, Problem, and_, did_you_mean
 from tidegate.wire.secrets import secrets_in
 from tidegate.wire.selection import MIB_PER_GIB
 from tidegate.wire.sense_rules import SENSE_RULES
+from tidegate.wire.topology_rules import TOPOLOGY_RULES
 
 # Every placeholder is a node that slurmctld walks in each pass.
 MAX_PLACEHOLDERS = 250
@@ -344,5 +345,6 @@ RULES = (
     *(_existing, _login, _monitoring, _rollout, _labels, _placeholders, *IMAGE_RULES),
     *(_prices, _reservations, _prepaid_markets, _kept_nodes, _limits),
     *(_security_groups, _containers, *JOB_ROLE_RULES, *PARTITION_RULES),
+    *TOPOLOGY_RULES,
     *SENSE_RULES,
 )

@@ -1,6 +1,6 @@
 """What a cluster file says about Slurm."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -10,6 +10,8 @@ from tidegate.wire.repositories import InstalledOs, RepositoryModel
 from tidegate.wire.section import Section
 
 JOB_SUBMIT = "jobsubmitplugins"
+TOPOLOGY_PLUGIN = "topologyplugin"
+FIRST_WITH_TOPOLOGY = "25.05"
 _ASSOCIATIONS = {"associations", "limits", "qos", "safe", "wckeys", "all"}
 
 
@@ -43,6 +45,11 @@ class SlurmModel(Section):
         description="sbatch, srun and salloc say what the job will cost, by a script in slurmctld"
         " (JobSubmitPlugins=lua)",
     )
+    topology: Literal["tree"] | None = Field(
+        default=None,
+        description="jobs of several nodes get such as are close in EC2's network, as EC2 tells it"
+        " (Slurm 26.05)",
+    )
     repositories: dict[InstalledOs, RepositoryModel] = Field(
         default_factory=dict,
         description="where images of AWS and Canonical get this release from, by system; Ubuntu"
@@ -57,6 +64,19 @@ class SlurmModel(Section):
             text = f"true, and settings has a {key} of its own: Slurm runs one script of Lua"
             raise ValueError(f"{text}; leave one of the two out")
         return is_wanted
+
+    @field_validator("topology")
+    @classmethod
+    def _knows_nodes_places(cls, wanted: str | None, info: ValidationInfo) -> str | None:
+        """Source: Slurm 25.05, slurm.conf(5), Topology of a node."""
+        version = info.data.get("version")
+        if wanted and version is not None and version < FIRST_WITH_TOPOLOGY:
+            text = f"{wanted}, and nodes of Slurm {version} cannot say where they are"
+            raise ValueError(f"{text}; set slurm.version to 26.05, or leave topology out")
+        if wanted and any(k.lower() == TOPOLOGY_PLUGIN for k in info.data.get("settings", ())):
+            text = f"{wanted}, and settings has a TopologyPlugin of its own"
+            raise ValueError(f"{text}; leave one of the two out")
+        return wanted
 
     @property
     def has_accounting(self) -> bool:

@@ -12,6 +12,7 @@
 source files/qos.sh
 
 readonly CONF=/etc/slurm/slurm.conf MADE=/etc/tidegate/slurm.conf LEAVING=/etc/tidegate/leaving
+readonly TOPOLOGY_CONF=/etc/slurm/topology.conf
 readonly SUBMIT=/etc/slurm/job_submit.lua
 readonly ROTATION=/etc/logrotate.d/slurmctld
 
@@ -26,8 +27,13 @@ has_submit() {
     [[ ! -e files/job_submit.lua ]] || cmp -s files/job_submit.lua "$SUBMIT"
 }
 
+# It stays where it is no longer asked for: without TopologyPlugin nobody reads it.
+has_topology() {
+    [[ ! -e files/topology.conf ]] || cmp -s files/topology.conf "$TOPOLOGY_CONF"
+}
+
 check() {
-    has_plugins && has_submit && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
+    has_plugins && has_submit && has_topology && [[ ! -e $LEAVING && -e $CONF ]] && cmp -s files/slurm.conf "$MADE" &&
         cmp -s files/cgroup.conf /etc/slurm/cgroup.conf && [[ -d $STATE_DIR ]] &&
         has_file "$ROTATION" "$(rotation slurmctld)"
 }
@@ -61,12 +67,14 @@ apply() {
         is_changed=1
         cp -p "$CONF" "$CONF.before"
         cp -p /etc/slurm/cgroup.conf /etc/slurm/cgroup.conf.before
+        [[ ! -e $TOPOLOGY_CONF ]] || cp -p "$TOPOLOGY_CONF" "$TOPOLOGY_CONF.before"
     fi
     if ! has_plugins; then
         is_changed=1
         put_file /etc/slurm/plugstack.conf 644 <<<"optional $(pyxis)"
     fi
     has_submit || put_file "$SUBMIT" 644 <files/job_submit.lua
+    has_topology || put_file "$TOPOLOGY_CONF" 644 <files/topology.conf
     put_file "$CONF" 644 <<<"$new"
     put_file /etc/slurm/cgroup.conf 644 <files/cgroup.conf
     put_file /etc/slurm/gres.conf 644 <<<'Include /etc/slurm/gres.node.conf'
@@ -77,6 +85,7 @@ apply() {
     if [[ -n $is_changed ]] && systemctl is-active --quiet slurmctld; then
         make_qos
         restart_or_go_back
+        place_the_placeless
     fi
     put_file "$MADE" 644 <files/slurm.conf
     if [[ $new == *'# leaves when no job names it'* ]]; then
@@ -84,6 +93,14 @@ apply() {
         exit 0
     fi
     rm -f "$LEAVING"
+}
+
+# Nodes that joined before there was a topology: no job could have one of them beside another.
+place_the_placeless() {
+    local names
+    [[ -e files/topology.conf ]] || return 0
+    names=$(scontrol -o show nodes | sed -n '/DYNAMIC_NORM/{/ Topology=/!s/^NodeName=\([^ ]*\) .*/\1/p}' | paste -sd,)
+    [[ -z $names ]] || scontrol update nodename="$names" topology=default:all:elsewhere
 }
 
 restart_or_go_back() {
@@ -97,6 +114,7 @@ restart_or_go_back() {
     tail -n 2 /var/log/slurm/slurmctld.log
     cp -p "$CONF.before" "$CONF"
     cp -p /etc/slurm/cgroup.conf.before /etc/slurm/cgroup.conf
+    [[ ! -e $TOPOLOGY_CONF.before ]] || cp -p "$TOPOLOGY_CONF.before" "$TOPOLOGY_CONF"
     systemctl restart slurmctld
     refuse "slurmctld does not start with the new slurm.conf; the one before is back"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2153
-# needs: health users task_env job_role gpu_use on_node_configured
+# needs: topology health users task_env job_role gpu_use on_node_configured
 # time_limit_s: 600
 # slurmd as a dynamic node under the instance id, behind the health gate.
 
@@ -10,8 +10,16 @@ slurmd_conf() {
     cpus || return
     printf ' RealMemory=%s Feature=%s Weight=%s' "$MEMORY_MIB" "$features" "$WEIGHT"
     ((ACCELERATORS == 0)) || printf ' Gres=%s:%s:%s' "$GRES" "$GPU_TYPE" "$ACCELERATORS"
+    [[ -z ${PLACE:-} ]] || ! knows_topology || printf ' Topology=%s' "$PLACE"
     # A member of a gang: it takes no job before all are there and one undrain opens them.
     [[ $GATE != drain ]] || printf ' State=DRAIN'
+}
+
+# An earlier slurmd ends at the word Topology.
+knows_topology() {
+    local version
+    version=$(slurmd -V) || return
+    printf '%s\n' 25.05 "${version##* }" | sort -CV
 }
 
 # cpus: told by their number alone, Slurm gives away each thread by itself, as the planner counts them.
