@@ -36,11 +36,11 @@ ROOMS = {
     "buy": (
         "What a plan buys",
         "bins:Bin fillers:Item groups:Group groups:Slot blueprint:Blueprint "
-        "pending_launch:PendingLaunch launches:LaunchBuilder steering:Steering",
+        "pending_launch:PendingLaunch launches:LaunchBuilder purchase:Purchase steering:Steering",
     ),
     "passes": (
         "The passes of the planner",
-        "work:Work queue:Queue queue:Gang queue:Part departures:Departures",
+        "room:Room queue:Queue queue:Gang queue:Part departures:Departures",
     ),
     "explain": (
         "What people are told",

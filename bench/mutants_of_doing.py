@@ -54,7 +54,7 @@ FAULTS_OF_DOING = (
         ),
         (
             "core/passes/nodes.py",
-            "            yield work.order(OrderKind.DRAIN, (node.name,), each.drain_reason)",
+            "            yield order(OrderKind.DRAIN, (node.name,), each.drain_reason)",
             "            pass",
         ),
     ),

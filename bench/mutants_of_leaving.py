@@ -135,7 +135,11 @@ FAULTS_OF_LEAVING = (
     ),
     mutant(
         "a node keeps the price that it was launched at",
-        ("core/planner.py", "    watch_waiting,\n    reprice,\n", "    watch_waiting,\n"),
+        (
+            "core/planner.py",
+            "    decided = (*decided, *reprice(snapshot, ours, decided))\n    return",
+            "    return",
+        ),
     ),
     # -- steering ----------------------------------------------------------------------------
     mutant(
@@ -166,11 +170,11 @@ FAULTS_OF_LEAVING = (
     # -- jobs that lose nodes ------------------------------------------------------------------
     mutant(
         "a job runs on beside a GPU that failed",
-        ("core/planner.py", "    requeue_failed,\n    keep", "    keep"),
+        ("core/planner.py", "        *requeue_failed(snapshot, fleet),\n", ""),
     ),
     mutant(
         "what a job lost is bought after its requeue",
-        ("core/passes/serve.py", "failed=failed_nodes(work)", "failed=frozenset()"),
+        ("core/passes/serve.py", "failed_nodes(fleet)", "frozenset[str]()"),
     ),
     mutant(
         "a job whose nodes fail is requeued for ever",

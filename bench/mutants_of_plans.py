@@ -16,7 +16,7 @@ FAULTS_OF_PLANS = (
         "launches in doubt are not counted",
         (
             "core/passes/doubt.py",
-            "        _count_in_doubt(work, record)\n",
+            "        _count_in_doubt(snapshot, purchase, bins, record)\n",
             "        pass\n",
         ),
     ),
@@ -96,13 +96,13 @@ FAULTS_OF_PLANS = (
         "the calendar does not stop purchases",
         (
             "core/passes/serve.py",
-            "        if work.snapshot.wanted.is_up:\n            self._blueprint",
-            "        if True:\n            self._blueprint",
+            "        if stopped := purchase.stopped:",
+            "        if stopped := None:",
         ),
         (
             "core/passes/gangs.py",
-            "    if not work.snapshot.wanted.is_up or work.barred(need.payers):",
-            "    if work.barred(need.payers):",
+            "    if purchase.stopped or purchase.barred(need.payers):",
+            "    if purchase.barred(need.payers):",
         ),
     ),
     mutant(
@@ -149,8 +149,8 @@ FAULTS_OF_PLANS = (
         "a job that a cap stops gets no verdict",
         (
             "core/passes/serve.py",
-            "    work.queue.unmet.update({each.job_id: each for each in unmet})",
-            "    work.queue.unmet.update({each.job_id: each for each in unmet[:1]})",
+            "unmet={each.job_id: each for each in unmet}",
+            "unmet={each.job_id: each for each in unmet[:1]}",
         ),
     ),
     # -- planner: gangs ----------------------------------------------------------------------

@@ -64,6 +64,8 @@ BUILTINS = frozenset({"open", "print", "input"})
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
+# What a pass reads and writes stands in its signature. No object is given to all of them.
+MAX_PASS_PARAMETERS = 6
 
 type Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -181,6 +183,21 @@ def sizes(root: Path) -> Iterator[str]:
             if lines > MAX_FUNCTION_LINES:
                 place = f"{file.relative_to(root)}:{function.lineno} {function.name}"
                 yield f"{place} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def parameters_of_passes(root: Path) -> Iterator[str]:
+    """A pass names the few things that it needs, and uses each of them."""
+    for file in python_files(root, "tidegate/core/passes"):
+        for function in _functions(file):
+            arguments = (*function.args.args, *function.args.kwonlyargs)
+            names = [each.arg for each in arguments if each.arg != "self"]
+            place = f"{file.relative_to(root)}:{function.lineno} {function.name}"
+            if len(names) > MAX_PASS_PARAMETERS:
+                yield f"{place} has {len(names)} parameters, at most {MAX_PASS_PARAMETERS}"
+            used = {each.id for each in ast.walk(function) if isinstance(each, ast.Name)}
+            for name in names:
+                if name not in used:
+                    yield f"{place} does not use {name}"
 
 
 def annotations(root: Path) -> Iterator[str]:

@@ -19,6 +19,7 @@ RULES = (
     architecture.error_codes_in_one_file,
     architecture.finite_numbers,
     architecture.sizes,
+    architecture.parameters_of_passes,
     architecture.annotations,
     architecture.no_patching,
 )
@@ -70,6 +71,12 @@ MISTAKES = [
     (architecture.finite_numbers, "tidegate/cli/a.py", "class A(BaseModel):\n    x: float"),
     (architecture.sizes, "tidegate/core/a.py", "x = 1\n" * 401),
     (architecture.sizes, "tests/a.py", LONG_FUNCTION),
+    (
+        architecture.parameters_of_passes,
+        "tidegate/core/passes/a.py",
+        "def f(a, b, c, d, e, g, h): return a, b, c, d, e, g, h",
+    ),
+    (architecture.parameters_of_passes, "tidegate/core/passes/a.py", "def f(a, *, b): return a"),
     (architecture.annotations, "local/a.py", "def f(x: int): ..."),
     (architecture.annotations, "tidegate/a.py", "class A:\n    def f(self, *x) -> None: ..."),
     (architecture.no_patching, "tests/a.py", "from unittest import mock"),

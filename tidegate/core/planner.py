@@ -1,32 +1,42 @@
 """The planner: one pure function from what was seen to what should be done.
 
-A plan is made by passes over one working state, in a written order: judge every node, finish
-what is in doubt, save what is lost, retire what has had its time, serve the queue (existing
-nodes, then nodes in flight, then new ones), open complete gangs, keep what a pool wants to keep,
-buy spare nodes, release the idle.
+A plan is made by passes, in a written order: judge every node, finish what is in doubt, save what
+is lost, retire what has had its time, serve the queue (existing nodes, then nodes in flight, then
+new ones), open complete gangs, keep what a pool wants to keep, buy spare nodes, release the idle.
+
+Each pass is given what it needs and returns what it decides. What one takes from those after it,
+it counts in an account: what limits leave in `Purchase`, what is free on nodes in `Bins`, and which
+nodes may leave in `Fleet`.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from tidegate.core.buy.bins import Bins
 from tidegate.core.buy.launches import LAUNCHES_MAX, owned
+from tidegate.core.buy.purchase import Purchase
+from tidegate.core.buy.steering import Steering
 from tidegate.core.demand.deadline import due_s
 from tidegate.core.demand.demand import in_order
 from tidegate.core.demand.held import holds
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member, members
 from tidegate.core.fleet.templates import lessons, with_lessons
+from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Launch
-from tidegate.core.model.plan import Action, Plan, Resume, Send, Terminate, Unmet
-from tidegate.core.model.slurm import Job
+from tidegate.core.model.plan import Action, Plan, Resume, Send, Terminate, Unmet, Watch
+from tidegate.core.model.slurm import Job, Reading
 from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.constrain import keep_off_spot
+from tidegate.core.passes.departures import Departures
 from tidegate.core.passes.doubt import count_doubt, finish_launches
 from tidegate.core.passes.faults import watch_faults
-from tidegate.core.passes.futile import held_back, watch_waiting
-from tidegate.core.passes.gangs import keep_for_gangs, open_gangs
+from tidegate.core.passes.futile import Watched, held_back, watch_waiting
+from tidegate.core.passes.gangs import awaited, keep_for_gangs, open_gangs
 from tidegate.core.passes.hangs import requeue_hung
-from tidegate.core.passes.idle import keep_warm, release_idle
+from tidegate.core.passes.idle import idle_nodes, keep_warm, release_idle
 from tidegate.core.passes.idle_gpus import give_back_idle
 from tidegate.core.passes.nodes import (
     bury,
@@ -38,51 +48,18 @@ from tidegate.core.passes.nodes import (
     reprice,
     save_jobs,
 )
+from tidegate.core.passes.orders import numbered
 from tidegate.core.passes.queue import Queue
 from tidegate.core.passes.resume import keep_beside_silent, requeue_failed
 from tidegate.core.passes.retire import release_outdated, retire
 from tidegate.core.passes.rollout import check_new, launches, leave_given_up
+from tidegate.core.passes.room import Room
 from tidegate.core.passes.serve import serve_queue
 from tidegate.core.passes.sickness import watch_sick
 from tidegate.core.passes.silence import replacements
-from tidegate.core.passes.spares import buy_spares, learn_arrivals, want_spares
+from tidegate.core.passes.spares import PoolType, Spares, buy_spares, learn_arrivals, want_spares
 from tidegate.core.passes.steer import steer
 from tidegate.core.passes.vain import watch_vain
-from tidegate.core.passes.work import Pass, Work, after
-
-PASSES: tuple[Pass, ...] = (
-    count_doubt,
-    judge_nodes,
-    finish_launches,
-    save_jobs,
-    end_jobs,
-    requeue_failed,
-    keep_beside_silent,
-    order_out,
-    watch_sick,
-    watch_faults,
-    requeue_hung,
-    give_back_idle,
-    bury,
-    leave_given_up,
-    check_new,
-    retire,
-    want_spares,
-    serve_queue,
-    keep_for_gangs,
-    reopen,
-    open_gangs,
-    release_outdated,
-    keep_warm,
-    learn_arrivals,
-    buy_spares,
-    release_idle,
-    watch_vain,
-    steer,
-    keep_off_spot,
-    watch_waiting,
-    reprice,
-)
 
 # How often the passes may run for one plan where jobs that get no node hold places under a cap.
 # They may run more often while no job runs and none is served, since else all would wait for ever:
@@ -108,67 +85,159 @@ _asked: Callable[[Job], tuple[Hashable, ...]] = attrgetter(
     "reservation",
 )
 
-# While the head is silent nobody knows what runs where. Beside this, `silence` buys.
-PASSES_IN_SILENCE: tuple[Pass, ...] = (count_doubt, finish_launches, end_released, reprice)
-
 
 def plan(snapshot: Snapshot, *, launches_max: int = LAUNCHES_MAX) -> Plan:
     """What to do about `snapshot`, and one verdict for every pending job.
 
     The same snapshot, in any order of its parts, gives the same plan.
     """
-    stale = snapshot.staleness
-    if stale:
-        fleet = members(snapshot)
-        work = after(PASSES_IN_SILENCE, Work(snapshot, launches_max, fleet))
-        actions = (*work.decided, *replacements(snapshot, fleet, launches_max))
-        return Plan(_sorted(actions), (), (), (stale,))
-    work = considered(snapshot, launches_max)
+    if stale := snapshot.staleness:
+        return Plan(_sorted(_in_silence(snapshot, launches_max), snapshot), (), (), (stale,))
+    made = considered(snapshot, launches_max)
+    bought = launches(made.snapshot, made.fleet, made.purchase)
+    actions = (*made.actions, *owned(bought, made.snapshot.heard.reading.jobs))
     return Plan(
-        _sorted((*work.decided, *owned(launches(work), work.digest.reading.jobs))),
-        tuple(work.queue.served[key] for key in sorted(work.queue.served)),
-        tuple(work.queue.unmet[key] for key in sorted(work.queue.unmet)),
-        is_cut=work.launch_builder.is_cut,
-        usd_per_hour=round(work.usage.expected_usd_per_hour, 4),
+        _sorted(actions, snapshot),
+        tuple(made.queue.served[key] for key in sorted(made.queue.served)),
+        tuple(made.queue.unmet[key] for key in sorted(made.queue.unmet)),
+        is_cut=made.purchase.builder.is_cut,
+        usd_per_hour=round(made.purchase.usage.expected_usd_per_hour, 4),
     )
 
 
-def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Work:
-    """What a plan is made from: every pass has run. The snapshot has a digest."""
+@frozen
+class Considered:
+    """What a plan is made from: every pass has run.
+
+    `snapshot`: with what the passes learn of it; `bins`: what is left on nodes; `departures`:
+    which nodes go when new ones have come; `spares`: which stay ready.
+    """
+
+    snapshot: Snapshot
+    fleet: Fleet
+    purchase: Purchase
+    bins: Bins
+    queue: Queue
+    departures: Departures
+    spares: Mapping[PoolType, Spares]
+    actions: tuple[Action, ...]
+
+
+def considered(snapshot: Snapshot, launches_max: int = LAUNCHES_MAX) -> Considered:
+    """What a plan is made from. The snapshot has a digest."""
     fleet = members(snapshot)
     learns = lessons(snapshot, fleet)
-    work = _served(with_lessons(snapshot, learns), fleet, launches_max)
-    work.decided = (*learns, *work.decided)  # what the passes learn is the same and more
-    return work
+    made = _served(with_lessons(snapshot, learns), fleet, launches_max)
+    return replace(made, actions=(*learns, *made.actions))  # the passes learn the same and more
 
 
-def _sorted(actions: Iterable[Action]) -> tuple[Action, ...]:
+def _sorted(actions: Iterable[Action], snapshot: Snapshot) -> tuple[Action, ...]:
     """What saves money or jobs waits for nothing: orders, then ends, then purchases."""
     rank = {Send: 0, Terminate: 1, Resume: 2, Launch: 3}
-    return tuple(sorted(actions, key=lambda action: rank.get(type(action), 4)))
+    by_rank = sorted(numbered(actions, snapshot), key=lambda each: rank.get(type(each), 4))
+    return tuple(by_rank)
 
 
-def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Work:
-    """The state after all passes.
+def _in_silence(snapshot: Snapshot, launches_max: int) -> Iterator[Action]:
+    """While the head is silent nobody knows what runs where."""
+    ours, purchase = members(snapshot), Purchase(snapshot, launches_max)
+    count_doubt(snapshot, purchase, Bins())
+    decided = (*finish_launches(snapshot, purchase), *end_released(ours))
+    yield from (*decided, *reprice(snapshot, ours, decided))
+    yield from replacements(snapshot, ours, launches_max)
+
+
+def _served(snapshot: Snapshot, fleet: Sequence[Member], launches_max: int) -> Considered:
+    """What all passes decide.
 
     A job that gets no capacity holds no place under a cap of accounting: where there are caps,
     the passes run again without such jobs and those like them, so that others may have their
     places.
     """
     passed_over = held_back(snapshot)
+    reading = snapshot.heard.reading
+    has_caps = bool(reading.associations or reading.licences)
     attempts_max = _attempts_max(snapshot)
     for attempt in range(1, attempts_max + 1):
-        work = after(PASSES, Work(snapshot, launches_max, fleet, Queue(passed_over)))
-        refused = work.queue.refused
-        reading = work.digest.reading
-        has_caps = bool(reading.associations or reading.licences)
-        is_capped = has_caps and len(work.queue.unmet) > len(refused)
-        is_still = not work.queue.served and all(job.is_pending for job in reading.jobs)
+        made = _passed(snapshot, fleet, passed_over, launches_max)
+        queue = made.queue
+        refused = queue.refused
+        is_capped = has_caps and len(queue.unmet) > len(refused)
+        is_still = not queue.served and all(job.is_pending for job in reading.jobs)
         is_last = attempt >= (attempts_max if is_still else ATTEMPTS_MIN)
-        if is_last or not refused or not is_capped or work.launch_builder.is_full:
+        if is_last or not refused or not is_capped or made.purchase.builder.is_full:
             break
-        passed_over |= refused | _alike(refused, work)
-    return work
+        passed_over = {**queue.passed_over, **refused, **_alike(refused, queue, reading)}
+    return made
+
+
+def _passed(
+    snapshot: Snapshot,
+    ours: Sequence[Member],
+    passed_over: Mapping[str, Unmet],
+    launches_max: int,
+) -> Considered:
+    """What all passes decide without the jobs that are passed over, in their order."""
+    fleet, bins, purchase = Fleet(snapshot, ours), Bins(), Purchase(snapshot, launches_max)
+    steering = Steering(snapshot, purchase.offer_groups, purchase.usage)
+    room = Room(fleet, bins, steering)
+
+    count_doubt(snapshot, purchase, bins)
+    decided = _of_nodes(snapshot, room, purchase)
+    watched = _of_jobs(snapshot, fleet)
+    decided = (*decided, *watched.actions, *bury(snapshot, fleet))
+    decided = (*decided, *leave_given_up(snapshot, fleet, purchase, bins), *check_new(snapshot))
+    departures = retire(snapshot, fleet, purchase, bins)
+    decided = (*decided, *departures.actions)
+
+    spares = want_spares(snapshot, purchase.offer_groups)
+    steering.has_spares = frozenset(each for each in spares if spares[each].bought)
+    queue = serve_queue(snapshot, room, purchase, {**passed_over, **watched.passed_over})
+
+    known = _noted(snapshot, decided)
+    waiting = awaited(snapshot, queue.gangs)
+    decided = (*decided, *keep_for_gangs(snapshot, fleet, waiting))
+    decided = (*decided, *reopen(fleet, waiting, snapshot.now_s))
+    decided = (*decided, *open_gangs(snapshot, fleet, bins, queue.gangs, known))
+    departures = release_outdated(snapshot, fleet, purchase, bins, departures)
+    decided = (*decided, *departures.actions)
+    keep_warm(snapshot, fleet, purchase, bins, departures)
+    decided = (*decided, *learn_arrivals(snapshot, purchase.offer_groups, queue.needs))
+    kept = buy_spares(snapshot, purchase, bins, queue, spares)
+    idle = idle_nodes(snapshot, fleet, bins, departures.replacing, kept)
+    decided = (*decided, *release_idle(snapshot, fleet, purchase, bins, queue, idle))
+
+    decided = (*decided, *watch_vain(snapshot, fleet, queue, known, decided))
+    decided = (*decided, *steer(snapshot, room, queue.gangs, decided))
+    decided = (*decided, *keep_off_spot(snapshot, purchase, bins, queue.needs))
+    decided = (*decided, *watch_waiting(snapshot, queue.served, _noted(snapshot, decided)))
+    decided = (*decided, *reprice(snapshot, ours, decided))
+    return Considered(snapshot, fleet, purchase, bins, queue, departures, kept, decided)
+
+
+def _of_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> tuple[Action, ...]:
+    """What each node is good for, and what becomes of it and of the jobs on it."""
+    fleet = room.fleet
+    return (
+        *judge_nodes(snapshot, room, purchase),
+        *finish_launches(snapshot, purchase),
+        *save_jobs(snapshot, fleet),
+        *end_jobs(snapshot, fleet),
+        *requeue_failed(snapshot, fleet),
+        *keep_beside_silent(snapshot, fleet),
+        *order_out(snapshot, fleet),
+    )
+
+
+def _of_jobs(snapshot: Snapshot, fleet: Fleet) -> Watched:
+    """Which jobs fail, hang or idle again and again. What one pass notes the next one knows."""
+    sick = watch_sick(snapshot, fleet, _noted(snapshot, ()))
+    decided = sick.actions
+    faults = watch_faults(snapshot, _noted(snapshot, decided))
+    decided = (*decided, *faults.actions)
+    decided = (*decided, *requeue_hung(snapshot, _noted(snapshot, decided)))
+    decided = (*decided, *give_back_idle(snapshot, _noted(snapshot, decided)))
+    return Watched(decided, {**sick.passed_over, **faults.passed_over})
 
 
 def _attempts_max(snapshot: Snapshot) -> int:
@@ -177,15 +246,21 @@ def _attempts_max(snapshot: Snapshot) -> int:
     return max(ATTEMPTS_MIN, JOBS_ATTEMPTED_MAX // max(jobs, 1))
 
 
-def _alike(refused: Mapping[str, Unmet], work: Work) -> dict[str, Unmet]:
+def _noted(snapshot: Snapshot, decided: Iterable[Action]) -> dict[str, Stuck]:
+    """What is known of jobs, with what passes have just decided to note of them."""
+    known = {each.job_id: each for each in snapshot.stuck}
+    return known | {each.stuck.job_id: each.stuck for each in decided if isinstance(each, Watch)}
+
+
+def _alike(refused: Mapping[str, Unmet], queue: Queue, reading: Reading) -> dict[str, Unmet]:
     """Jobs that ask the very same as one that gets no capacity: each would hold a place under a
     cap in its turn, and get none either.
     """
-    pending = [job for job in work.digest.reading.jobs if job.is_pending and not job.het_job_id]
+    pending = [job for job in reading.jobs if job.is_pending and not job.het_job_id]
     said: dict[Hashable, Unmet] = {}
     for job in in_order(job for job in pending if job.job_id in refused):
         said.setdefault((*_asked(job), due_s(job)), refused[job.job_id])
-    capped = work.queue.unmet.keys() - refused.keys() - work.queue.passed_over.keys()
+    capped = queue.unmet.keys() - refused.keys() - queue.passed_over.keys()
     return {
         job.job_id: replace(known, job_id=job.job_id)
         for job in pending

@@ -264,12 +264,9 @@ class Steering:
         """For each node, in how many seconds its jobs are expected to end."""
         found: dict[str, list[float]] = {}
         digest = self.snapshot.digest
-        if digest is None:
-            return found
-        now_s = digest.written_at_s + self.snapshot.digest_age_s
-        for job in digest.reading.jobs:
+        for job in digest.reading.jobs if digest else ():
             if job.node_names and not job.is_pending:
-                ends_s = left_s(job, self.snapshot.cluster, now_s)
+                ends_s = left_s(job, self.snapshot.cluster, self.snapshot.head_now_s)
                 for name in job.node_names:
                     found.setdefault(name, []).append(ends_s)
         return found

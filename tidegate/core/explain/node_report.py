@@ -21,8 +21,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.departures import Outdated
 from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
 from tidegate.core.passes.rollout import waits_for_check
-from tidegate.core.passes.work import Work
-from tidegate.core.planner import considered
+from tidegate.core.planner import Considered, considered
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -136,16 +135,17 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
     """By node; nothing while the head is silent, when no node is let go."""
     if snapshot.staleness:
         return {}
-    work = considered(snapshot)
-    should = {each.node.name: each for each in candidates(work)}
-    above = above_minimum(work)
+    made = considered(snapshot)
+    snapshot, fleet = made.snapshot, made.fleet
+    should = {each.node.name: each for each in candidates(snapshot, fleet)}
+    above = above_minimum(snapshot, made.bins)
     found: dict[str, Prospect] = {}
-    for each in work.fleet.judged:
+    for each in fleet.judged:
         name, pool = each.member.instance_id, snapshot.cluster.pool(each.member.pool)
         if pool is None or each.member.node is None:
             continue
         if each.disruption:
-            held = work.fleet.allowance.held(pool.name, each.disruption, besides=name)
+            held = fleet.allowance.held(pool.name, each.disruption, besides=name)
             found[name] = Prospect(each.reason, held)
         elif each.is_held_back or hold_of(each.member, snapshot.now_s):
             found[name] = Prospect(held=each.reason)
@@ -153,46 +153,49 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
             found[name] = Prospect(each.reason)
         elif each.use is Use.CAPACITY:
             outdated = should.get(name)
-            held = kept_because(each.member, pool, work.head_now_s)
-            held = held or (_why_still(work, outdated) if outdated else "")
+            held = kept_because(each.member, pool, snapshot.head_now_s)
+            held = held or (_why_still(made, outdated) if outdated else "")
             if not held and not outdated and each.member.is_idle:
-                held = _why_kept(work, each, pool, above[pool.name])
+                held = _why_kept(made, each, pool, above[pool.name])
             found[name] = Prospect(outdated.why if outdated else "", held)
     return found
 
 
-def _why_still(work: Work, each: Outdated) -> str:
+def _why_still(made: Considered, each: Outdated) -> str:
     """What holds a node that has had its time."""
+    snapshot, fleet = made.snapshot, made.fleet
     pool = each.pool.name
-    if any(each.node.name == other.node.name for other in work.departures.replacing):
+    if any(each.node.name == other.node.name for other in made.departures.replacing):
         return f"a new node of pool {pool} comes first"
-    held = work.fleet.allowance.held(pool, each.reason)
-    roll, found = how_far(work, each), rollout_of(work.snapshot, pool)
+    held = fleet.allowance.held(pool, each.reason)
+    roll, found = how_far(snapshot, fleet, each), rollout_of(snapshot, pool)
     is_rolled = each.reason is DisruptionReason.DRIFTED and roll is not Roll.PROVEN
     if found and is_rolled and not (held and roll is Roll.SHARED):
-        ours = [j.member for j in work.fleet.judged if j.member.pool == pool]
-        goes = "is paused" if found.is_paused else goes_on(found, pool, ours, work.snapshot)
+        ours = [j.member for j in fleet.judged if j.member.pool == pool]
+        goes = "is paused" if found.is_paused else goes_on(found, pool, ours, snapshot)
         return f"roll-out of template {found.template.digest}: {goes}"
     if roll is Roll.STOPPED:
         return f"new nodes of pool {pool} are no good: nothing is replaced"
-    template = to_be(work.snapshot, pool)
+    template = to_be(snapshot, pool)
     if roll is not Roll.PROVEN and template:
         return f"a first node made from {template.digest} has to join well before"
     return held or "a pending job is about to take it"
 
 
-def _why_kept(work: Work, each: Judged, pool: Pool, above: int) -> str:
+def _why_kept(made: Considered, each: Judged, pool: Pool, above: int) -> str:
     """What holds a node that idles."""
+    snapshot = made.snapshot
     if each.member.offering.market.is_prepaid:
         return "its reservation is paid for"
-    if any(b.name == each.member.instance_id and b.jobs for b in work.bins.all):
+    if any(b.name == each.member.instance_id and b.jobs for b in made.bins.all):
         return "a pending job is about to take it"
-    if above <= 0 and (least_nodes(work, pool) or pool.headroom_nodes):
-        return f"pool {pool.name} keeps {least_nodes(work, pool)} nodes, {pool.headroom_nodes} idle"
-    if waits_for_check(work, each.member):
+    least = least_nodes(snapshot, pool)
+    if above <= 0 and (least or pool.headroom_nodes):
+        return f"pool {pool.name} keeps {least} nodes, {pool.headroom_nodes} idle"
+    if waits_for_check(snapshot, each.member):
         return "the site's check of its template is to run there"
     pool_type = pool.name, each.member.offering.instance_type
-    spares = work.spares.get(pool_type)
+    spares = made.spares.get(pool_type)
     if spares and spares.kept:
         return f"spare, of {spares.kept} {pool_type[1]} that save more waiting than they cost"
-    return work.fleet.allowance.held(pool.name, DisruptionReason.EMPTY)
+    return made.fleet.allowance.held(pool.name, DisruptionReason.EMPTY)

@@ -47,6 +47,17 @@ class Snapshot:
     refused_templates: tuple[Resting, ...] = ()
 
     @property
+    def heard(self) -> Digest:
+        """The digest, for whoever runs only when there is one."""
+        assert self.digest is not None
+        return self.digest
+
+    @property
+    def head_now_s(self) -> float:
+        """The present on the head's clock."""
+        return self.heard.written_at_s + self.digest_age_s
+
+    @property
     def in_doubt(self) -> list[LaunchRecord]:
         """Launches of which nobody knows whether EC2 was asked for them, or what it gave."""
         recorded = [each for each in self.launches if each.status is LaunchStatus.RECORDED]

@@ -1,8 +1,10 @@
 """Jobs that Slurm must not start on spot: interruptions would cost them more than spot saves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 
+from tidegate.core.buy.bins import Bins
+from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import satisfies
@@ -12,8 +14,9 @@ from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import Catalogue, entry, gres, vector
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.orders import order
 
 # An order is one message; the next look takes more.
 NAMES_MAX = 200
@@ -21,30 +24,32 @@ NAMES_MAX = 200
 STEADY = Market.ON_DEMAND.feature
 
 
-def keep_off_spot(work: Work) -> Iterator[Action]:
+def keep_off_spot(
+    snapshot: Snapshot, purchase: Purchase, bins: Bins, needs: Iterable[Need]
+) -> Iterator[Action]:
     """Have such jobs ask for what nobody takes back, while there are spot nodes to start on.
 
     Slurm starts what waits on whatever has room. A job's constraint is the one thing by which it
     refuses a node to one job and not to the next.
     """
-    spots = _spots(work)
+    spots = _spots(snapshot, purchase, bins)
     if not spots:
         return
-    jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
+    jobs = {job.job_id: job for job in snapshot.heard.reading.jobs if job.is_pending}
     kinds: dict[int, bool] = {}
     names: dict[str, None] = {}
-    for need in work.queue.needs:
+    for need in needs:
         job = jobs.get(need.job_id)
         if job is None or job.het_job_id:  # Slurm changes all components with the first
             continue
         if need.kind not in kinds or need.kind < 0:
-            kinds[need.kind] = _is_to_go(work, job, need, spots)
+            kinds[need.kind] = _is_to_go(purchase, job, need, spots)
         if kinds[need.kind]:
             names[job.job_id] = None
     if names:
         why = "interruptions would cost it more than spot saves"
         chosen = tuple(names)[:NAMES_MAX]
-        yield work.order(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
+        yield order(OrderKind.CONSTRAIN, chosen, STEADY, only_if=("PENDING",), why=why)
 
 
 @frozen
@@ -69,10 +74,10 @@ class _Spots:
         return fitting & self.by_constraint[need.constraint]
 
 
-def _spots(work: Work) -> list[_Spots]:
+def _spots(snapshot: Snapshot, purchase: Purchase, bins: Bins) -> list[_Spots]:
     """What is there on spot, boots, or is being bought, by pool."""
-    cluster = work.snapshot.cluster
-    there = {(each.pool, each.offering) for each in work.bins.all} | work.launch_builder.bought
+    cluster = snapshot.cluster
+    there = {(each.pool, each.offering) for each in bins.all} | purchase.builder.bought
     found: list[_Spots] = []
     for pool in cluster.pools:
         entries = [
@@ -87,12 +92,12 @@ def _spots(work: Work) -> list[_Spots]:
     return found
 
 
-def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool:
+def _is_to_go(purchase: Purchase, job: Job, need: Need, spots: Sequence[_Spots]) -> bool:
     """Whether it could start on one of them, should not, and has another place to go to."""
     constraint = with_feature(job.constraint, STEADY)
     if constraint is None or constraint == job.constraint:
         return False
-    losses = work.offer_groups.losses
+    losses = purchase.offer_groups.losses
     if not losses.is_elsewhere(need):
         return False
     open_to = [
@@ -101,8 +106,8 @@ def _is_to_go(work: Work, job: Job, need: Need, spots: Sequence[_Spots]) -> bool
         if each.pool.name in need.pools and (fitting := each.open_to(need))
     ]
     is_lossy = any(losses.mask(need, each.pool, each.catalogue, fit) for each, fit in open_to)
-    if not (is_lossy or (open_to and work.offer_groups.due.is_pressed(need))):
+    if not (is_lossy or (open_to and purchase.offer_groups.due.is_pressed(need))):
         return False
-    best = next(work.offer_groups.options(need), None)
+    best = next(purchase.offer_groups.options(need), None)
     # Spot of another type or zone is bought for it: it must be let on that.
     return best is None or best.offer_group.market is not Market.SPOT

@@ -5,22 +5,23 @@ from dataclasses import replace
 from tidegate.core.buy.bins import BinKind
 from tidegate.core.fleet.judge import Use
 from tidegate.core.model.slurm import Job, Node
-from tidegate.core.passes.work import Work
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.passes.room import Room
 
 
-def free_soon(work: Work) -> bool:
+def free_soon(snapshot: Snapshot, room: Room) -> bool:
     """Add the room of such jobs to what waiting jobs may count on; False: there is none.
 
     A node that is launched for them would join after it was needed, and idle.
     """
     is_any = False
-    bins = {each.name: each for each in work.bins.all}
-    for each in work.fleet.judged:
-        node, pool = each.member.node, work.snapshot.cluster.pool(each.member.pool)
-        found = bins.get(each.member.instance_id)
+    by_name = {each.name: each for each in room.bins.all}
+    for each in room.fleet.judged:
+        node, pool = each.member.node, snapshot.cluster.pool(each.member.pool)
+        found = by_name.get(each.member.instance_id)
         if each.use is not Use.CAPACITY or node is None or pool is None or found is None:
             continue
-        soon = [job for job in each.member.jobs if _ends_within(work, job, pool.boot_s)]
+        soon = [job for job in each.member.jobs if _ends_within(snapshot, job, pool.boot_s)]
         if soon:
             is_empty = len(soon) == len(each.member.jobs) and not found.jobs
             gpus, cpus, memory_mib = _freed(node, soon)
@@ -33,15 +34,15 @@ def free_soon(work: Work) -> bool:
                 is_empty=is_empty,
                 jobs=found.jobs,
             )
-            if work.steering.is_mixed:
-                work.steering.watch(freed)
+            if room.steering.is_mixed:
+                room.steering.watch(freed)
             found.gpus = found.cpus = found.memory_mib = 0  # all of it is in the new bin
-            work.bins.append(freed)
+            room.bins.append(freed)
             is_any = True
     return is_any
 
 
-def _ends_within(work: Work, job: Job, boot_s: float) -> bool:
+def _ends_within(snapshot: Snapshot, job: Job, boot_s: float) -> bool:
     """Whether the job will have ended when a node launched now would join.
 
     One that runs longer than expected is taken to run until its time limit.
@@ -49,8 +50,8 @@ def _ends_within(work: Work, job: Job, boot_s: float) -> bool:
     is_suspended = job.state == "SUSPENDED"  # nobody knows when it goes on
     if is_suspended or job.started_at_s is None or job.time_limit_s is None:
         return False
-    now_s = work.head_now_s
-    expected_s = work.snapshot.cluster.expected_s(job.time_limit_s, job.account)
+    now_s = snapshot.head_now_s
+    expected_s = snapshot.cluster.expected_s(job.time_limit_s, job.account)
     ends = [job.started_at_s + each for each in (expected_s, job.time_limit_s) if each]
     left = [at_s - now_s for at_s in ends if at_s >= now_s]
     return bool(left) and min(left) <= boot_s

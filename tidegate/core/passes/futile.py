@@ -5,19 +5,19 @@ and again, so after three scheduling passes it is passed over for 5, then 15, th
 or until its request or its limits change.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from hashlib import sha256
 
 from tidegate.core.demand.accounting import covers
 from tidegate.core.demand.constraint import with_feature
 from tidegate.core.model.ec2 import Market
-from tidegate.core.model.plan import Action, Unmet, Watch
+from tidegate.core.model.frozen import frozen
+from tidegate.core.model.plan import Action, Served, Unmet, Watch
 from tidegate.core.model.slurm import Job, Reading, holders
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck, anew
 from tidegate.core.model.why import PASSED_OVER, PASSES_MAX, Why, WhyNot
-from tidegate.core.passes.work import Work
 
 # Slurm's main scheduler tries at least once a minute (sched_interval).
 PASS_S = 60.0
@@ -26,6 +26,14 @@ BACK_OFF_S = (300.0, 900.0, 3600.0)
 
 # Each is a write to the ledger; more can wait for the next look.
 WATCHES_MAX = 20
+
+
+@frozen
+class Watched:
+    """What is noted of jobs and done about them, and which of them get nothing in this plan."""
+
+    actions: tuple[Action, ...] = ()
+    passed_over: Mapping[str, Unmet] = field(default_factory=dict)
 
 
 def held_back(snapshot: Snapshot) -> dict[str, Unmet]:
@@ -50,25 +58,26 @@ def passed_over(stuck: Stuck, now_s: float) -> Unmet:
     return Unmet(stuck.job_id, said, (WhyNot(kind, said, until_s=stuck.until_s),))
 
 
-def watch_waiting(work: Work) -> Sequence[Action]:
+def watch_waiting(
+    snapshot: Snapshot, served: Mapping[str, Served], known: Mapping[str, Stuck]
+) -> Sequence[Action]:
     """Note which served jobs Slurm leaves waiting beside nodes that have been idle for long."""
-    now_s, held = work.snapshot.now_s, holders(work.digest.reading.jobs)
+    now_s, held = snapshot.now_s, holders(snapshot.heard.reading.jobs)
     idle = {
         node.name
-        for node in work.digest.reading.nodes
+        for node in snapshot.heard.reading.nodes
         if node.state.is_empty  # also PLANNED: for a job that Slurm could start there, and does not
         and node.state.takes_jobs
         and node.name not in held
-        and work.digest.written_at_s - node.last_busy_at_s >= PASSES_MAX * PASS_S
+        and snapshot.heard.written_at_s - node.last_busy_at_s >= PASSES_MAX * PASS_S
     }
     if not idle:
         return ()
-    known = work.stuck
-    jobs = {job.job_id: job for job in work.digest.reading.jobs if job.is_pending}
+    jobs = {job.job_id: job for job in snapshot.heard.reading.jobs if job.is_pending}
     watches: list[Watch] = []
-    for job_id in sorted(work.queue.served):
-        if job_id in jobs and idle.issuperset(work.queue.served[job_id].by):
-            asked = request(jobs[job_id], work.digest.reading)
+    for job_id in sorted(served):
+        if job_id in jobs and idle.issuperset(served[job_id].by):
+            asked = request(jobs[job_id], snapshot.heard.reading)
             watch = _watch(known.get(job_id), job_id, asked, now_s)
             if watch is not None:
                 watches.append(watch)

@@ -4,42 +4,46 @@ Nodes bought for a gang join drained. Nodes that were open already are drained w
 others boot: what Slurm keeps as their drain reason is all that has to be remembered.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tidegate.core.buy.bins import Bin, BinKind, gang_members
+from tidegate.core.buy.bins import Bin, BinKind, Bins, gang_members
+from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.resume import gang_of, kept_for
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind, PendingOrder
 from tidegate.core.model.plan import Action
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.stuck import Stuck
 from tidegate.core.model.why import told
 from tidegate.core.passes.kinds import complete_kinds, hold_kinds, lacks_named, place_of
-from tidegate.core.passes.queue import Gang, Part
+from tidegate.core.passes.orders import order
+from tidegate.core.passes.queue import Gang, Part, Queue
 from tidegate.core.passes.resume import ending_runs, waiting_for_nodes
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.room import Room
 
 
-def hold(work: Work, needs: Iterable[Need]) -> Gang:
+def hold(room: Room, needs: Iterable[Need]) -> Gang:
     """Note which existing nodes a gang will count on; nobody of lower priority gets them."""
     gang = Gang([Part(need) for need in needs])
-    work.queue.gangs.append(gang)
     if gang.is_of_kinds:
-        hold_kinds(work, gang)
+        hold_kinds(room.fleet, room.bins, gang)
         return gang
-    _hold_parts(work, gang)
+    _hold_parts(room, gang)
     return gang
 
 
-def _hold_parts(work: Work, gang: Gang) -> None:
+def _hold_parts(room: Room, gang: Gang) -> None:
     """Who has the fewest nodes to choose from chooses first, or else whose nodes cost the most."""
-    _hold_in_order(work, gang, _fewest_choices)
+    _hold_in_order(room, gang, _fewest_choices)
     is_short = any(part.missing for part in gang.parts)
     if is_short and len(gang.parts) > 1 and not _is_bound(gang):
-        give_back(work, gang)
-        _hold_in_order(work, gang, _dearest)
+        give_back(room.bins, gang)
+        _hold_in_order(room, gang, _dearest)
 
 
 def _is_bound(gang: Gang) -> bool:
@@ -48,13 +52,13 @@ def _is_bound(gang: Gang) -> bool:
 
 
 def _hold_in_order(
-    work: Work, gang: Gang, first: Callable[[Work, Part], tuple[float, ...]]
+    room: Room, gang: Gang, first: Callable[[Room, Part], tuple[float, ...]]
 ) -> None:
-    for part in sorted(gang.parts, key=partial(first, work)) if gang.parts[1:] else gang.parts:
-        need, within = part.need, place_of(work, part.need.beside)
-        held = gang_members(work.bins.for_gang(need), need, within, _wanted_by(gang))
+    for part in sorted(gang.parts, key=partial(first, room)) if gang.parts[1:] else gang.parts:
+        need, within = part.need, place_of(room.fleet, part.need.beside)
+        held = gang_members(room.bins.for_gang(need), need, within, _wanted_by(gang))
         if need.beside and len(held) < need.nodes:
-            part.need, held = _moved(work, need) or (need, held)
+            part.need, held = _moved(room, need) or (need, held)
         part.hold(held)
 
 
@@ -66,77 +70,79 @@ def _wanted_by(gang: Gang) -> Callable[[Bin], int]:
     return lambda each: sum(each.takes(need) for need in needs) if len(needs) > 1 else 1
 
 
-def _fewest_choices(work: Work, part: Part) -> tuple[float, ...]:
+def _fewest_choices(room: Room, part: Part) -> tuple[float, ...]:
     """Components for which few nodes would do choose before those for which many would."""
     would_do = sum(
-        each.is_empty and each.takes(part.need) for each in work.bins.for_gang(part.need)
+        each.is_empty and each.takes(part.need) for each in room.bins.for_gang(part.need)
     )
     return would_do - part.need.nodes, part.need.nodes
 
 
-def _dearest(work: Work, part: Part) -> tuple[float, ...]:
+def _dearest(room: Room, part: Part) -> tuple[float, ...]:
     """Where not all are there those whose nodes cost the most choose first: what was bought for a
     large one may do for a small one too, for which a new one is cheaper.
     """
-    sold = filter(None, (work.steering.own_node(part.need, market) for market in Market))
+    sold = filter(None, (room.steering.own_node(part.need, market) for market in Market))
     usd_per_hour = min((each.usd_per_hour for each in sold), default=float("inf"))
-    return -usd_per_hour, *_fewest_choices(work, part)
+    return -usd_per_hour, *_fewest_choices(room, part)
 
 
-def _hold_again(work: Work, gang: Gang) -> None:
+def _hold_again(room: Room, gang: Gang) -> None:
     """Choose anew among the nodes that are there: gangs before it in the queue may have held the
     better place for it in vain.
     """
     if _is_bound(gang) or not any(part.missing for part in gang.parts):
         return
-    give_back(work, gang)
-    _hold_parts(work, gang)
+    give_back(room.bins, gang)
+    _hold_parts(room, gang)
 
 
-def _hold_more(work: Work, part: Part) -> None:
+def _hold_more(room: Room, part: Part) -> None:
     """Take also what gangs before it in the queue have held in vain."""
-    need, within = part.need, part.place or place_of(work, part.need.beside)
-    part.hold(gang_members(work.bins.for_gang(need), need, within, count=part.missing))
+    need, within = part.need, part.place or place_of(room.fleet, part.need.beside)
+    part.hold(gang_members(room.bins.for_gang(need), need, within, count=part.missing))
 
 
-def _moved(work: Work, need: Need) -> tuple[Need, list[Bin]] | None:
+def _moved(room: Room, need: Need) -> tuple[Need, list[Bin]] | None:
     """The whole gang, where some of it is on its way to another place; None when none is."""
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
-    beside = place_of(work, need.beside)
+    beside = place_of(room.fleet, need.beside)
     gated = (
         each
-        for each in work.bins.for_gang(need)
+        for each in room.bins.for_gang(need)
         if each.gated_for and (each.pool, each.offering.zone) != beside
     )
     held = gang_members(gated, whole)
     return (whole, held) if held else None
 
 
-def complete(work: Work, gang: Gang) -> bool:
+def complete(room: Room, purchase: Purchase, queue: Queue, gang: Gang) -> bool:
     """Buy what a gang lacks; otherwise give back what it held."""
-    before = work.launch_builder.num_launches
-    if not gang.is_of_kinds:
-        _hold_again(work, gang)
-    part = complete_kinds(work, gang) if gang.is_of_kinds else _first_incomplete(work, gang)
+    before = purchase.builder.num_launches
+    if gang.is_of_kinds:
+        part = complete_kinds(room.fleet, room.bins, purchase, gang)
+    else:
+        _hold_again(room, gang)
+        part = _first_incomplete(room, purchase, gang)
     if part:
         named = lacks_named(part)
-        why_nots = (named,) if named else work.refuse_reasons(part.need, max(part.missing, 1))
-        work.launch_builder.undo(before)
-        give_back(work, gang)
+        why_nots = (named,) if named else purchase.why_not(part.need, max(part.missing, 1))
+        purchase.builder.undo(before)
+        give_back(room.bins, gang)
         for job_id in dict.fromkeys(each.need.job_id for each in gang.parts):
-            work.queue.refuse(job_id, why_nots, told(why_nots))
+            queue.refuse(job_id, why_nots, told(why_nots))
         return False
     gang.is_complete = True
-    _note_served(work, gang)
+    _note_served(queue, gang)
     return True
 
 
-def _first_incomplete(work: Work, gang: Gang) -> Part | None:
+def _first_incomplete(room: Room, purchase: Purchase, gang: Gang) -> Part | None:
     """Complete part by part; the first that cannot be, None: all are."""
-    return next((part for part in gang.parts if not _complete(work, part)), None)
+    return next((part for part in gang.parts if not _complete(room, purchase, part)), None)
 
 
-def _note_served(work: Work, gang: Gang) -> None:
+def _note_served(queue: Queue, gang: Gang) -> None:
     is_waiting = not gang.is_there
     for part in gang.parts:
         reason = "nodes that fit are up: Slurm will start it"
@@ -145,68 +151,70 @@ def _note_served(work: Work, gang: Gang) -> None:
         elif is_waiting:
             reason = "nodes are booting for it"
         names = (*(each.name for each in part.held), *part.bought)
-        work.queue.note_served(part.need.job_id, names, reason)
+        queue.note_served(part.need.job_id, names, reason)
 
 
-def _complete(work: Work, part: Part) -> bool:
+def _complete(room: Room, purchase: Purchase, part: Part) -> bool:
     """All nodes of one need: those that it holds and new ones beside them, or all elsewhere."""
     need = part.need
     if part.missing:
-        _hold_more(work, part)
+        _hold_more(room, part)
     if lacks_named(part):
         return False
     if not part.missing:
         return True
-    if not work.snapshot.wanted.is_up or work.barred(need.payers):
+    if purchase.stopped or purchase.barred(need.payers):
         return False
-    within = part.place or place_of(work, need.beside)
-    part.bought = work.launch_builder.buy_gang(need, part.missing, within)
+    within = part.place or place_of(room.fleet, need.beside)
+    part.bought = purchase.builder.buy_gang(need, part.missing, within)
     if part.bought or within is None or (need.where and need.where.required):
         return bool(part.bought)
-    return _goes_elsewhere(work, part, within)
+    return _goes_elsewhere(room.bins, purchase, part, within)
 
 
-def _goes_elsewhere(work: Work, part: Part, not_here: tuple[str, str]) -> bool:
+def _goes_elsewhere(bins: Bins, purchase: Purchase, part: Part, not_here: tuple[str, str]) -> bool:
     """The whole gang in another place, beside what it has there from an earlier attempt; that
     may be all of it.
     """
     need = part.need
     whole = replace(need, nodes=need.nodes + len(need.beside), beside=())
-    own = (each for each in work.bins.for_gang(need) if each.gated_for and each.is_empty)
+    own = (each for each in bins.for_gang(need) if each.gated_for and each.is_empty)
     places = {(each.pool, each.offering.zone) for each in own} - {not_here}
     for place in (*sorted(places), None):
-        held = gang_members(work.bins.for_gang(whole), whole, place) if place else []
+        held = gang_members(bins.for_gang(whole), whole, place) if place else []
         lacks = whole.nodes - len(held)
-        bought = work.launch_builder.buy_gang(whole, lacks, place) if lacks else []
+        bought = purchase.builder.buy_gang(whole, lacks, place) if lacks else []
         if bought or not lacks:
-            part.give_back(work.bins)
+            part.give_back(bins)
             part.need, part.bought = whole, bought
             part.hold(held)
             return True
     return False
 
 
-def keep_for_gangs(work: Work) -> Iterator[Action]:
-    """Close open nodes that complete gangs count on while the rest of each is on its way."""
-    for gang in awaited(work):
-        held = [each for part in gang.parts for each in part.held]
-        yield from _keep(work, gang, [b for b in held if b.kind is BinKind.EXISTING])
-
-
-def awaited(work: Work) -> list[Gang]:
+def awaited(snapshot: Snapshot, gangs: Iterable[Gang]) -> list[Gang]:
     """Complete gangs of which some nodes are still to come, so that the others wait for these.
 
     Not those that Slurm itself keeps: the job could not start on them either.
     """
-    by_slurm = _kept_by_slurm(work)
-    complete = (gang for gang in work.queue.gangs if gang.is_complete)
+    by_slurm = _kept_by_slurm(snapshot)
+    complete = (gang for gang in gangs if gang.is_complete)
     return [gang for gang in complete if not gang.is_there and gang.key not in by_slurm]
 
 
-def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:
+def keep_for_gangs(snapshot: Snapshot, fleet: Fleet, waiting: Iterable[Gang]) -> Iterator[Action]:
+    """Close open nodes that complete gangs count on while the rest of each is on its way."""
+    for gang in waiting:
+        held = [each for part in gang.parts for each in part.held]
+        yield from _keep(snapshot, fleet, gang, [b for b in held if b.kind is BinKind.EXISTING])
+
+
+def _keep(
+    snapshot: Snapshot, fleet: Fleet, gang: Gang, existing: Sequence[Bin]
+) -> Iterator[Action]:
     """Start no other job on open nodes that the gang counts on while the rest boots."""
-    now_s = work.snapshot.now_s
-    members = {each.member.instance_id: each.member for each in work.fleet.judged}
+    now_s = snapshot.now_s
+    members = {each.member.instance_id: each.member for each in fleet.judged}
     names = tuple(
         sorted(
             each.name
@@ -215,104 +223,105 @@ def _keep(work: Work, gang: Gang, existing: Sequence[Bin]) -> Iterator[Action]:
         )
     )
     if names:
-        until_s = now_s + work.snapshot.cluster.timings.boot_bound_s
-        yield work.order(OrderKind.DRAIN, names, kept_for(gang.key, until_s), only_if=("IDLE",))
+        until_s = now_s + snapshot.cluster.timings.boot_bound_s
+        yield order(OrderKind.DRAIN, names, kept_for(gang.key, until_s), only_if=("IDLE",))
 
 
-def give_back(work: Work, gang: Gang) -> None:
+def give_back(bins: Bins, gang: Gang) -> None:
     """Open nodes that the gang held take other jobs again."""
     for part in gang.parts:
-        part.give_back(work.bins)
+        part.give_back(bins)
 
 
-def open_gangs(work: Work) -> Iterator[Action]:
+def open_gangs(
+    snapshot: Snapshot, fleet: Fleet, bins: Bins, gangs: Sequence[Gang], known: Mapping[str, Stuck]
+) -> Iterator[Action]:
     """Undrain the members of each complete gang in one command; free those of gone gangs.
 
     A gang that lost nodes keeps its good ones also while nothing can be bought, until their time
     is over.
     """
     waiting: dict[str, list[Gang]] = {}
-    for gang in work.queue.gangs:
+    for gang in gangs:
         if gang.is_complete:
             waiting.setdefault(gang.key, []).append(gang)
-    gated = list(work.bins.gated())
+    gated = list(bins.gated())
     if not gated:
         return
-    ending, resuming, kept = ending_runs(work), waiting_for_nodes(work), _kept(work)
-    early, silent = _too_early(work), _silent(work)
-    by_slurm = _kept_by_slurm(work)
+    ending, resuming = ending_runs(snapshot), waiting_for_nodes(snapshot, fleet, known)
+    kept, early, silent = _kept(snapshot), _too_early(snapshot), _silent(snapshot)
+    by_slurm = _kept_by_slurm(snapshot)
     for key, held in gated:
-        gangs = waiting.get(key, ())
-        bins = [each for each in held if each.kind is BinKind.EXISTING]
+        own = waiting.get(key, ())
+        shut = [each for each in held if each.kind is BinKind.EXISTING]
         if key in by_slurm:
             said = f"Slurm itself keeps it for job {key}"
-            names = tuple(sorted(each.name for each in bins if each.name in kept))
-            yield from _open(work, names, DrainReason(DrainCode.FREED, said, key))
-        if not gangs and key in ending:
+            names = tuple(sorted(each.name for each in shut if each.name in kept))
+            yield from _open(snapshot, names, DrainReason(DrainCode.FREED, said, key))
+        if not own and key in ending:
             continue
         if key in by_slurm:
-            bins = [each for each in bins if each.name not in kept]
-        elif not gangs and key in resuming:
-            bins = [each for each in bins if each.name not in kept or _is_of_no_use(work, each)]
+            shut = [each for each in shut if each.name not in kept]
+        elif not own and key in resuming:
+            shut = [each for each in shut if each.name not in kept or _is_of_no_use(gangs, each)]
         is_next = key not in early
-        there = [g for g in gangs if is_next and g.is_there and not _is_closing(work, g)]
+        there = [g for g in own if is_next and g.is_there and not _is_closing(snapshot, fleet, g)]
         there = [g for g in there if silent.isdisjoint(g.held_names)]
-        names, why = _to_open(gangs, there, key, bins)
-        if not _is_opening(work, names):
-            yield from _open(work, names, why)
+        names, why = _to_open(own, there, key, shut)
+        if not _is_opening(snapshot, names):
+            yield from _open(snapshot, names, why)
 
 
-def _too_early(work: Work) -> set[str]:
+def _too_early(snapshot: Snapshot) -> set[str]:
     """Gangs that Slurm would not start yet, and another job would take the nodes: the run before
     has not ended, or Slurm still keeps the job from the next one.
     """
-    jobs = work.digest.reading.jobs
+    jobs = snapshot.heard.reading.jobs
     return {gang_of(j) for j in jobs if j.is_running or j.reason.startswith("BeginTime")}
 
 
-def _is_of_no_use(work: Work, kept: Bin) -> bool:
+def _is_of_no_use(gangs: Iterable[Gang], kept: Bin) -> bool:
     """Its gang would not start there any more: it asks something else by now, like no spot."""
-    needs = [p.need for g in work.queue.gangs if g.key == kept.gated_for for p in g.parts]
+    needs = [p.need for g in gangs if g.key == kept.gated_for for p in g.parts]
     return bool(needs) and not any(kept.holds(need) for need in needs)
 
 
-def _kept(work: Work) -> set[str]:
+def _kept(snapshot: Snapshot) -> set[str]:
     """Nodes that are drained for the rest of a gang, and not at a gate since they joined."""
-    nodes = work.digest.reading.nodes
+    nodes = snapshot.heard.reading.nodes
     return {node.name for node in nodes if code_of(node.reason) is DrainCode.KEPT}
 
 
-def _silent(work: Work) -> set[str]:
+def _silent(snapshot: Snapshot) -> set[str]:
     """Drained nodes, at a gate or kept, that do not answer: Slurm would not start the gang there,
     and would give the others to whoever waits. An open one may do so for a moment.
     """
-    shut = (node for node in work.digest.reading.nodes if node.state.is_drain)
+    shut = (node for node in snapshot.heard.reading.nodes if node.state.is_drain)
     return {node.name for node in shut if "NOT_RESPONDING" in node.state.words}
 
 
-def _kept_by_slurm(work: Work) -> set[str]:
+def _kept_by_slurm(snapshot: Snapshot) -> set[str]:
     """The gangs of which Slurm keeps the good nodes (`--requeue=expedite`)."""
-    return {gang_of(job) for job in work.digest.reading.jobs if job.is_expediting}
+    return {gang_of(job) for job in snapshot.heard.reading.jobs if job.is_expediting}
 
 
-def _open(work: Work, names: Sequence[str], why: DrainReason) -> Iterator[Action]:
+def _open(snapshot: Snapshot, names: Sequence[str], why: DrainReason) -> Iterator[Action]:
     """One command for all that share a drain reason; gates have none and go with any."""
-    nodes = {node.name: node for node in work.digest.reading.nodes}
+    nodes = {node.name: node for node in snapshot.heard.reading.nodes}
     reasons = sorted({nodes[name].reason for name in names} - {""})
     for reason in reasons or [""] if names else []:
         with_gates = ("", reason) if reason in ("", *reasons[:1]) else (reason,)
         chosen = tuple(name for name in names if nodes[name].reason in with_gates)
         text = reason or why
-        yield work.order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
+        yield order(OrderKind.UNDRAIN, chosen, text, only_if=("DRAIN",), why=why.sentence)
 
 
-def _is_closing(work: Work, gang: Gang) -> bool:
+def _is_closing(snapshot: Snapshot, fleet: Fleet, gang: Gang) -> bool:
     """A drain of one of its open nodes is on its way: the others would open without it."""
     opened = {each.name for part in gang.parts for each in part.held if not each.gated_for}
     return any(
-        each.member.instance_id in opened
-        and each.member.has_order(OrderKind.DRAIN, work.snapshot.now_s)
-        for each in (work.fleet.judged if opened else ())
+        each.member.instance_id in opened and each.member.has_order(OrderKind.DRAIN, snapshot.now_s)
+        for each in (fleet.judged if opened else ())
     )
 
 
@@ -335,13 +344,13 @@ def _to_open(
     return tuple(n for n in names if n not in used), freed
 
 
-def _is_opening(work: Work, names: Sequence[str]) -> bool:
+def _is_opening(snapshot: Snapshot, names: Sequence[str]) -> bool:
     """An undrain of one of them is on its way: neither answered nor expired."""
-    records = {record.instance_id: record for record in work.snapshot.nodes}
+    records = {record.instance_id: record for record in snapshot.nodes}
     orders = [records[name].order for name in names if name in records]
-    return any(o and o.kind is OrderKind.UNDRAIN and _is_open(work, o) for o in orders)
+    return any(o and o.kind is OrderKind.UNDRAIN and _is_open(snapshot, o) for o in orders)
 
 
-def _is_open(work: Work, order: PendingOrder) -> bool:
-    answered = any(r.order_id == order.order_id for r in work.digest.results)
-    return not answered and work.snapshot.now_s <= order.not_after_s
+def _is_open(snapshot: Snapshot, undrain: PendingOrder) -> bool:
+    answered = any(r.order_id == undrain.order_id for r in snapshot.heard.results)
+    return not answered and snapshot.now_s <= undrain.not_after_s

@@ -4,55 +4,53 @@ One order for each run, which it names: its repetition, which comes late, leaves
 It is sent again only when the one before has expired.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.core.model.durations import span
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Watch
 from tidegate.core.model.slurm import Fault, Hang, Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.faults import RETRIES_MAX, counted, told
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.orders import order
 
 RUNNING = ("RUNNING",)
 
 
-def requeue_hung(work: Work) -> Iterator[Action]:
+def requeue_hung(snapshot: Snapshot, known: Mapping[str, Stuck]) -> Iterator[Action]:
     """What to do about each job whose heartbeat is silent, or of which nobody can see it."""
-    known = work.stuck
-    for job in sorted(work.digest.reading.jobs, key=lambda job: job.job_id):
+    for job in sorted(snapshot.heard.reading.jobs, key=lambda job: job.job_id):
         if job.hang and job.is_running and job.het_job_id in ("", job.job_id):
-            yield from _about(work, job, job.hang, known.get(job.job_id))
+            yield from _about(snapshot, job, job.hang, known.get(job.job_id))
 
 
-def _about(work: Work, job: Job, hang: Hang, before: Stuck | None) -> Iterator[Action]:
+def _about(snapshot: Snapshot, job: Job, hang: Hang, before: Stuck | None) -> Iterator[Action]:
     run = job.restarts + 1  # as Slurm will count it when this run has ended
     is_news = before is None or before.fault_restarts < run
-    ttl_s = work.snapshot.cluster.timings.order_ttl_s
-    if before and not is_news and work.snapshot.now_s <= before.faulted_at_s + ttl_s:
+    ttl_s = snapshot.cluster.timings.order_ttl_s
+    if before and not is_news and snapshot.now_s <= before.faulted_at_s + ttl_s:
         return
     may_end = hang.since_s is not None and job.is_requeueable
     if not (is_news or may_end):
         return  # it was told
-    why = _said(job, hang, work.head_now_s)
-    after = counted(before, job, Fault(why, job.node_names, run, ran_s=_ran_s(job, hang)), work)
+    why = _said(job, hang, snapshot.head_now_s)
+    after = counted(before, job, Fault(why, job.node_names, run, ran_s=_ran_s(job, hang)), snapshot)
     if not (is_news and may_end):
         after = replace(after, faults=before.faults if before else 0)
     if not may_end:
         yield Watch(after, f"job {job.job_id}: {why}")
-        yield work.order(OrderKind.COMMENT, (job.job_id,), f"tidegate: {why}", only_if=RUNNING)
+        yield order(OrderKind.COMMENT, (job.job_id,), f"tidegate: {why}", only_if=RUNNING)
     elif after.faults > RETRIES_MAX:
-        held = replace(after, held_at_s=work.snapshot.now_s)
+        held = replace(after, held_at_s=snapshot.now_s)
         yield Watch(held, f"job {job.job_id}: {why}")
-        yield work.order(
+        yield order(
             OrderKind.HOLD, (job.job_id,), told(held), only_if=RUNNING, restarts=job.restarts
         )
     else:
         yield Watch(after, f"job {job.job_id} is requeued: {why} (fault {after.faults})")
-        yield work.order(
-            OrderKind.REQUEUE, (job.job_id,), why, only_if=RUNNING, restarts=job.restarts
-        )
+        yield order(OrderKind.REQUEUE, (job.job_id,), why, only_if=RUNNING, restarts=job.restarts)
 
 
 def _ran_s(job: Job, hang: Hang) -> float | None:

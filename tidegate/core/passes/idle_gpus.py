@@ -4,7 +4,7 @@ A sensor may lie about a whole cluster. So within an hour one job of five is end
 single one, and never before Slurm has had the warning for this very run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.core.interruption.idle_gpus import GpuJob, gpu_jobs, rule_of
@@ -13,11 +13,12 @@ from tidegate.core.model.gpu_use import IdleAction, IdleNotice, IdleRule
 from tidegate.core.model.orders import OrderKind, OrderOutcome
 from tidegate.core.model.plan import Action, Watch
 from tidegate.core.model.slurm import Fault, Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.faults import RETRIES_MAX, counted, told
 from tidegate.core.passes.futile import request
 from tidegate.core.passes.hangs import RUNNING
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.orders import order
 
 ENDED_WITHIN_S = 3600.0
 JOBS_PER_END = 5
@@ -25,28 +26,28 @@ JOBS_PER_END = 5
 _WILL = {IdleAction.REQUEUE: "requeued", IdleAction.CANCEL: "cancelled"}
 
 
-def give_back_idle(work: Work) -> Iterator[Action]:
+def give_back_idle(snapshot: Snapshot, known: Mapping[str, Stuck]) -> Iterator[Action]:
     """Tell owners of jobs whose GPUs idle, and end those that were told and idle on."""
-    policy = work.snapshot.cluster.idle_gpus
+    policy = snapshot.cluster.idle_gpus
     if policy is None:
         return
-    jobs, known = gpu_jobs(work.digest.reading.jobs), work.stuck
-    left = _may_end(work, jobs, known)
+    jobs = gpu_jobs(snapshot.heard.reading.jobs)
+    left = _may_end(snapshot, jobs, known)
     for each in jobs:
         rule = rule_of(policy, each.job)
         since_s = each.idle_since_s(rule.use_percent) if rule else None
         # What was not seen since the digest was written is no idleness.
-        if rule is None or since_s is None or work.digest.written_at_s - since_s < rule.after_s:
+        if rule is None or since_s is None or snapshot.heard.written_at_s - since_s < rule.after_s:
             continue
-        idle = _Idle(work, each.job, rule, since_s, known.get(each.job.job_id))
+        idle = _Idle(snapshot, each.job, rule, since_s, known.get(each.job.job_id))
         decided = tuple(idle.decided(may_end=left > 0))
         left -= sum(idle.is_end(action) for action in decided)
         yield from decided
 
 
-def _may_end(work: Work, jobs: tuple[GpuJob, ...], known: dict[str, Stuck]) -> int:
+def _may_end(snapshot: Snapshot, jobs: tuple[GpuJob, ...], known: Mapping[str, Stuck]) -> int:
     """How many jobs more may be ended now."""
-    since_s = work.snapshot.now_s - ENDED_WITHIN_S
+    since_s = snapshot.now_s - ENDED_WITHIN_S
     ended = {i for i, each in known.items() if each.idle and each.idle.ended_at_s > since_s}
     there = ended.union(each.job.job_id for each in jobs)
     return max(1, len(there) // JOBS_PER_END) - len(ended)
@@ -56,12 +57,12 @@ class _Idle:
     """One job whose GPUs have idled for long enough to be told of."""
 
     def __init__(
-        self, work: Work, job: Job, rule: IdleRule, since_s: float, before: Stuck | None
+        self, snapshot: Snapshot, job: Job, rule: IdleRule, since_s: float, before: Stuck | None
     ) -> None:
-        self._work, self._job, self._rule = work, job, rule
-        self._stuck = before or Stuck(job.job_id, request(job, work.digest.reading), 0.0)
-        self._now_s = work.snapshot.now_s
-        self._idle_s = work.digest.written_at_s - since_s
+        self._snapshot, self._job, self._rule = snapshot, job, rule
+        self._stuck = before or Stuck(job.job_id, request(job, snapshot.heard.reading), 0.0)
+        self._now_s = snapshot.now_s
+        self._idle_s = snapshot.heard.written_at_s - since_s
 
     def is_end(self, action: Action) -> bool:
         """Whether this is the note that it ends, and no repetition of its order."""
@@ -69,7 +70,7 @@ class _Idle:
         return after is not None and after.ended_at_s == self._now_s
 
     def decided(self, *, may_end: bool) -> Iterator[Action]:
-        notice, ttl_s = self._notice, self._work.snapshot.cluster.timings.order_ttl_s
+        notice, ttl_s = self._notice, self._snapshot.cluster.timings.order_ttl_s
         if notice is None:
             yield from self._tell(self._new)
         elif not notice.told_at_s and self._has_been_told:
@@ -99,7 +100,7 @@ class _Idle:
         """What was done about this run since its GPUs idle, under the rule as it is."""
         notice = self._stuck.idle
         is_of_run = notice is not None and notice.restarts == self._job.restarts
-        began_s = self._now_s - self._work.snapshot.digest_age_s - self._idle_s
+        began_s = self._now_s - self._snapshot.digest_age_s - self._idle_s
         is_of_now = notice is not None and notice.asked_at_s >= began_s
         is_same = notice is not None and notice.action is self._rule.action
         return notice if is_of_run and is_of_now and is_same else None
@@ -121,7 +122,7 @@ class _Idle:
             each.kind is OrderKind.TELL
             and each.name == self._job.job_id
             and each.outcome is OrderOutcome.DONE
-            for each in self._work.digest.results
+            for each in self._snapshot.heard.results
         )
 
     @property
@@ -146,7 +147,7 @@ class _Idle:
             # Hours of work before do not begin the count anew: the next run would end the same way.
             run = self._job.restarts + 1
             fault = Fault(self._said, self._job.node_names, run, ran_s=0.0)
-            after = counted(after, self._job, fault, self._work)
+            after = counted(after, self._job, fault, self._snapshot)
             is_last = after.faults > RETRIES_MAX
             after = replace(after, held_at_s=self._now_s if is_last else 0.0)
         self._stuck = after
@@ -172,7 +173,7 @@ class _Idle:
         yield self._order(OrderKind.COMMENT, f"tidegate: {why}")
 
     def _order(self, kind: OrderKind, text: str) -> Action:
-        return self._work.order(
+        return order(
             kind,
             (self._job.job_id,),
             text,

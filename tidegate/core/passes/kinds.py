@@ -6,20 +6,21 @@ Slurm 22.05 gives each kind nodes of its own, in the order in which they are wri
 from collections.abc import Sequence
 from math import inf
 
-from tidegate.core.buy.bins import Bin, Place, gang_members
+from tidegate.core.buy.bins import Bin, Bins, Place, gang_members
+from tidegate.core.buy.purchase import Purchase
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.model.why import Why, WhyNot
 from tidegate.core.offers.offers import OfferGroups
 from tidegate.core.passes.queue import Gang, Part
-from tidegate.core.passes.work import Work
 
 type Members = list[list[Bin]]
 """For each part of a gang the nodes that it may count on."""
 
 
-def place_of(work: Work, names: Sequence[str]) -> Place | None:
+def place_of(fleet: Fleet, names: Sequence[str]) -> Place | None:
     """Pool and zone of the first of these nodes; None when none is known."""
     wanted = set(names)
-    for each in work.fleet.judged if wanted else ():
+    for each in fleet.judged if wanted else ():
         if each.member.instance_id in wanted:  # also one that takes no job any more
             return each.member.pool, each.member.offering.zone
     return None
@@ -40,43 +41,41 @@ def lacks_named(part: Part) -> WhyNot | None:
     return WhyNot(Why.NODES, where.why) if is_waiting else None
 
 
-def hold_kinds(work: Work, gang: Gang) -> None:
+def hold_kinds(fleet: Fleet, bins: Bins, gang: Gang) -> None:
     """Count on the existing nodes of one zone: where most stand at its gate, or are there."""
-    beside = place_of(work, gang.parts[0].need.beside)
-    bins = list(work.bins.for_gang(gang.parts[0].need))
-    zones = [beside[1]] if beside else sorted({each.offering.zone for each in bins})
-    _hold(gang, max((_members(gang, bins, zone) for zone in zones), key=_worth, default=[]))
+    beside = place_of(fleet, gang.parts[0].need.beside)
+    free = list(bins.for_gang(gang.parts[0].need))
+    zones = [beside[1]] if beside else sorted({each.offering.zone for each in free})
+    _hold(gang, max((_members(gang, free, zone) for zone in zones), key=_worth, default=[]))
 
 
-def complete_kinds(work: Work, gang: Gang) -> Part | None:
+def complete_kinds(fleet: Fleet, bins: Bins, purchase: Purchase, gang: Gang) -> Part | None:
     """Buy what the gang lacks, all in one zone; the part that cannot be completed, if one."""
     if all(not part.missing for part in gang.parts):
         return None
-    if not work.snapshot.wanted.is_up:
+    if purchase.stopped:
         return next(part for part in gang.parts if part.missing)
     first: Part | None = None
-    for zone in _zones(work, gang):
-        before = work.launch_builder.num_launches
+    for zone in _zones(fleet, purchase.offer_groups, gang):
+        before = purchase.builder.num_launches
         for part in gang.parts:
-            part.give_back(work.bins)
-        _hold(gang, _members(gang, list(work.bins.for_gang(gang.parts[0].need)), zone))
-        incomplete = next((part for part in gang.parts if not _buy(work, part, zone)), None)
+            part.give_back(bins)
+        _hold(gang, _members(gang, list(bins.for_gang(gang.parts[0].need)), zone))
+        incomplete = next((part for part in gang.parts if not _buy(purchase, part, zone)), None)
         if incomplete is None:
             return None
-        work.launch_builder.undo(before)
+        purchase.builder.undo(before)
         for part in gang.parts:
             part.bought = []
         first = first or incomplete
     return first or gang.parts[0]
 
 
-def _buy(work: Work, part: Part, zone: str) -> bool:
+def _buy(purchase: Purchase, part: Part, zone: str) -> bool:
     if part.missing and lacks_named(part):
         return False
     if part.missing:
-        part.bought = work.launch_builder.buy_gang(
-            part.need, part.missing, part.place or ("", zone)
-        )
+        part.bought = purchase.builder.buy_gang(part.need, part.missing, part.place or ("", zone))
     return not part.missing or bool(part.bought)
 
 
@@ -105,13 +104,13 @@ def _worth(members: Members) -> tuple[int, int]:
     return sum(bool(each.gated_for) for each in held), len(held)
 
 
-def _zones(work: Work, gang: Gang) -> list[str]:
+def _zones(fleet: Fleet, offer_groups: OfferGroups, gang: Gang) -> list[str]:
     """Where to try: beside what it has; else where it holds nodes, then the cheapest."""
-    beside = place_of(work, gang.parts[0].need.beside)
+    beside = place_of(fleet, gang.parts[0].need.beside)
     if beside:
         return [beside[1]]
     held = {part.place[1] for part in gang.parts if part.place}
-    costs = [_by_zone(work.offer_groups, part) for part in gang.parts]
+    costs = [_by_zone(offer_groups, part) for part in gang.parts]
     zones = held.union(*costs)
     total = {zone: sum(cost.get(zone, inf) for cost in costs) for zone in zones}
     return sorted(zones, key=lambda zone: (zone not in held, total[zone], zone))

@@ -6,8 +6,10 @@ from functools import partial
 from typing import NamedTuple
 
 from tidegate.core.buy.bins import bin_of_node, bin_of_type
+from tidegate.core.buy.purchase import Purchase
 from tidegate.core.buy.steering import usd_per_hour
 from tidegate.core.demand.demand import Need
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import is_to_blame
@@ -28,15 +30,16 @@ from tidegate.core.offers.reservations import (
     block_drains_at_s,
 )
 from tidegate.core.passes.doubt import dearest
-from tidegate.core.passes.gangs import awaited
-from tidegate.core.passes.work import ANY_STATE, Work
+from tidegate.core.passes.orders import ANY_STATE, order
+from tidegate.core.passes.queue import Gang
+from tidegate.core.passes.room import Room
 
 
-def end_released(work: Work) -> Iterator[Action]:
+def end_released(ours: Iterable[Member]) -> Iterator[Action]:
     """Nodes that Slurm has already let go may end even while the head is silent."""
     released = [
         member.instance_id
-        for member in work.fleet.members
+        for member in ours
         if member.record is not None
         and member.record.phase is Phase.RELEASED
         and member.is_let_go
@@ -47,17 +50,16 @@ def end_released(work: Work) -> Iterator[Action]:
         yield Terminate(tuple(released), "released by Slurm")
 
 
-def judge_nodes(work: Work) -> Iterator[Action]:
+def judge_nodes(snapshot: Snapshot, room: Room, purchase: Purchase) -> list[Action]:
     """What each node is good for, what it costs, and what room it has."""
-    snapshot = work.snapshot
     in_doubt = snapshot.doubted
-    for each in work.fleet.judged:
-        _debit(work, each.member, in_doubt)
-        _add_bin(work, each)
-    _bound_launches(work, in_doubt)
-    yield from _merged(
+    for each in room.fleet.judged:
+        _debit(snapshot, purchase, each.member, in_doubt)
+        _add_bin(snapshot, room, purchase, each)
+    _bound_launches(snapshot, room.fleet, purchase, in_doubt)
+    return _merged(
         action
-        for each in work.fleet.judged
+        for each in room.fleet.judged
         for action in each.actions
         if not (isinstance(action, Rest) and is_to_blame(each, snapshot))
     )
@@ -75,24 +77,23 @@ def _merged(actions: Iterable[Action]) -> list[Action]:
     return [*(Terminate(tuple(ids), reason) for reason, ids in sorted(ends.items())), *others]
 
 
-def _bound_launches(work: Work, in_doubt: frozenset[str]) -> None:
+def _bound_launches(
+    snapshot: Snapshot, fleet: Fleet, purchase: Purchase, in_doubt: frozenset[str]
+) -> None:
     """The circuit breaker: where launches fail, few are begun at a time."""
     flying: dict[str, set[str]] = {}
-    for each in work.fleet.judged:
+    for each in fleet.judged:
         record = each.member.record
         if record and each.use is Use.IN_FLIGHT:
             flying.setdefault(record.pool, set()).add(record.launch_id)
-    for launch in (r.launch for r in work.snapshot.launches if r.launch.launch_id in in_doubt):
+    for launch in (r.launch for r in snapshot.launches if r.launch.launch_id in in_doubt):
         flying.setdefault(launch.pool, set()).add(launch.launch_id)
-    for pool_history in work.snapshot.pool_history:
-        left = pool_history.launches_left(
-            work.snapshot.now_s, len(flying.get(pool_history.pool, ()))
-        )
+    for pool_history in snapshot.pool_history:
+        left = pool_history.launches_left(snapshot.now_s, len(flying.get(pool_history.pool, ())))
         if left is not None:
-            work.launch_builder.bound(pool_history.pool, left)
-    for pool in {each.member.pool for each in work.fleet.judged if each.is_held_back}:
-        work.offer_groups.shut(pool)
-        work.refusals.shut(pool, _held_back(pool))
+            purchase.builder.bound(pool_history.pool, left)
+    for pool in {each.member.pool for each in fleet.judged if each.is_held_back}:
+        purchase.shut(pool, _held_back(pool))
 
 
 def _held_back(pool: str) -> WhyNot:
@@ -106,9 +107,10 @@ def _held_back(pool: str) -> WhyNot:
     return WhyNot(Why.DOUBTED, said, pool, remedy=remedy)
 
 
-def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
+def _debit(
+    snapshot: Snapshot, purchase: Purchase, member: Member, in_doubt: frozenset[str]
+) -> None:
     """What EC2 may still bill counts against the limits until it is seen to have ended."""
-    snapshot = work.snapshot
     is_counted = member.instance is not None and member.instance.launch_id in in_doubt
     is_gone = member.is_gone(snapshot.now_s, snapshot.cluster.timings.describe_lag_s)
     # One Describe may leave out what lives: while it boots or Slurm has it, it counts.
@@ -120,12 +122,12 @@ def _debit(work: Work, member: Member, in_doubt: frozenset[str]) -> None:
     if member.instance is None and member.record:  # EC2's last word on it is older
         record = member.record
         offering, known_s = billed_as(record), record.priced_at_s or record.launched_at_s
-    most = work.usage.load_of(offering.instance_type, dearest(work, offering, usd, known_s))
-    work.usage.debit(member.pool, 1, most, usd)
+    most = purchase.usage.load_of(offering.instance_type, dearest(snapshot, offering, usd, known_s))
+    purchase.usage.debit(member.pool, 1, most, usd)
 
 
-def _add_bin(work: Work, judged: Judged) -> None:
-    member, cluster = judged.member, work.snapshot.cluster
+def _add_bin(snapshot: Snapshot, room: Room, purchase: Purchase, judged: Judged) -> None:
+    member, cluster = judged.member, snapshot.cluster
     pool = cluster.pool(member.pool)
     if pool is None:
         return
@@ -133,14 +135,14 @@ def _add_bin(work: Work, judged: Judged) -> None:
         gated_for = judged.gated_for if judged.use is Use.GATED else ""
         found = bin_of_node(member.node, pool, member.offering, gated_for)
         found.is_empty = not member.is_busy
-        found.usd_per_hour = usd_per_hour(work.snapshot, member)
+        found.usd_per_hour = usd_per_hour(snapshot, member)
         found.is_closed = judged.is_closed
         if member.offering.market is Market.SPOT:
-            found.is_lossy = _lossy(work, pool, member.offering)
-        work.bins.add([found])
+            found.is_lossy = _lossy(purchase, pool, member.offering)
+        room.bins.add([found])
         if judged.is_closed:
-            work.steering.watch(found)
-    elif judged.use is Use.IN_FLIGHT and work.snapshot.wanted.is_up:
+            room.steering.watch(found)
+    elif judged.use is Use.IN_FLIGHT and snapshot.wanted.is_up:
         instance_type = cluster.instance_type(member.offering.instance_type)
         if instance_type:
             booting = bin_of_type(
@@ -151,30 +153,30 @@ def _add_bin(work: Work, judged: Judged) -> None:
                 gated_for=member.gated_for,
             )
             booting.for_jobs = member.record.for_jobs if member.record else ()
-            booting.usd_per_hour = usd_per_hour(work.snapshot, member)
+            booting.usd_per_hour = usd_per_hour(snapshot, member)
             if member.offering.market is Market.SPOT:
-                booting.is_lossy = _lossy(work, pool, member.offering)
-            if member.was_told(OrderKind.DRAIN, work.snapshot.now_s):  # it joins closed
-                work.steering.watch(booting)
-            work.bins.add([booting])
+                booting.is_lossy = _lossy(purchase, pool, member.offering)
+            if member.was_told(OrderKind.DRAIN, snapshot.now_s):  # it joins closed
+                room.steering.watch(booting)
+            room.bins.add([booting])
 
 
-def _lossy(work: Work, pool: Pool, offering: Offering) -> Callable[[Need], bool]:
-    return partial(work.offer_groups.losses.is_lossy, pool, offering)
+def _lossy(purchase: Purchase, pool: Pool, offering: Offering) -> Callable[[Need], bool]:
+    return partial(purchase.offer_groups.losses.is_lossy, pool, offering)
 
 
-def save_jobs(work: Work) -> Iterator[Action]:
+def save_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     """Signal and requeue what runs on nodes that EC2 will reclaim, also what came late."""
-    snapshot, timings = work.snapshot, work.snapshot.cluster.timings
+    timings = snapshot.cluster.timings
     notices = tuple(
         Notice(each.member.instance_id, at_s)
-        for each in work.fleet.judged
+        for each in fleet.judged
         if (at_s := _taken_at_s(each, snapshot)) is not None
     )
     if not notices:
         return
-    for order in saves(notices, work.digest.reading, snapshot.now_s, timings):
-        yield Send(order, RECLAIMED)
+    for saving in saves(notices, snapshot.heard.reading, snapshot.now_s, timings):
+        yield Send(saving, RECLAIMED)
 
 
 def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
@@ -201,12 +203,12 @@ def _taken_at_s(judged: Judged, snapshot: Snapshot) -> float | None:
     return at_s if at_s > now_s else now_s + snapshot.cluster.timings.spot_notice_s
 
 
-def end_jobs(work: Work) -> Iterator[Action]:
+def end_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     """Signal and requeue what still runs when a stopped cluster waits for it no longer.
 
     It is as with a spot reclaim: jobs that ask for it hear of it two minutes before.
     """
-    snapshot, wanted = work.snapshot, work.snapshot.wanted
+    wanted = snapshot.wanted
     ends_at_s, now_s = wanted.jobs_end_at_s, snapshot.now_s
     if wanted.is_up or ends_at_s is None or now_s < ends_at_s - NOTICE_S:
         return
@@ -215,29 +217,29 @@ def end_jobs(work: Work) -> Iterator[Action]:
     late_s = max(0.0, now_s + timings.order_ttl_s - ends_at_s)
     notices = tuple(
         Notice(node.name, ends_at_s + late_s)
-        for each in work.fleet.judged
+        for each in fleet.judged
         if (node := each.member.node) and each.is_leaving and each.member.is_busy
     )
     if not notices:
         return
     margin_s = timings.requeue_margin_s + late_s
     hurried = replace(timings, requeue_margin_s=margin_s)
-    for order in saves(notices, work.digest.reading, now_s, hurried, wanted.reason):
-        yield Send(order, wanted.reason)
+    for saving in saves(notices, snapshot.heard.reading, now_s, hurried, wanted.reason):
+        yield Send(saving, wanted.reason)
 
 
-def order_out(work: Work) -> Iterator[Action]:
+def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     """Release nodes of no use on which nothing runs; start no new job on the others.
 
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
-    now_s = work.snapshot.now_s
+    now_s = snapshot.now_s
     alike: dict[_Ordered, list[str]] = {}
-    for each in work.fleet.judged:
+    for each in fleet.judged:
         node = each.member.node
         if node is None or each.order in (None, OrderKind.UNDRAIN):
             continue
-        if each.disruption and not work.fleet.allowance.take(
+        if each.disruption and not fleet.allowance.take(
             each.member.pool, node.name, each.disruption
         ):
             continue
@@ -253,9 +255,9 @@ def order_out(work: Work) -> Iterator[Action]:
                 key = _Ordered(each.order, each.drain_reason, is_budgeted, lives, each.despite)
                 alike.setdefault(key, []).append(node.name)
         elif not node.state.is_drain and not each.member.has_order(OrderKind.DRAIN, now_s):
-            yield work.order(OrderKind.DRAIN, (node.name,), each.drain_reason)
+            yield order(OrderKind.DRAIN, (node.name,), each.drain_reason)
     for key in sorted(alike, key=lambda key: (key.kind, key.reason.sentence, *key[2:])):
-        yield work.order(
+        yield order(
             key.kind,
             tuple(sorted(alike[key])),
             key.reason,
@@ -275,30 +277,32 @@ class _Ordered(NamedTuple):
     despite: str
 
 
-def reprice(work: Work) -> Iterator[Action]:
+def reprice(
+    snapshot: Snapshot, ours: Iterable[Member], decided: Iterable[Action]
+) -> Iterator[Action]:
     """Note which nodes EC2 bills otherwise than the ledger holds: an open reservation took them in,
     or has ended, or the spot price changed. What ends in this plan is counted at its end.
     """
-    ending = {name for a in work.decided if isinstance(a, Terminate) for name in a.instance_ids}
-    for member in work.fleet.members:
+    ending = {name for a in decided if isinstance(a, Terminate) for name in a.instance_ids}
+    for member in ours:
         record, instance = member.record, member.instance
         if record is None or instance is None or not instance.is_alive:
             continue
         if record.ended_at_s is not None or member.instance_id in ending:
             continue
-        usd = usd_per_hour(work.snapshot, member)
+        usd = usd_per_hour(snapshot, member)
         if usd != record.usd_per_hour:
             reason = f"EC2 bills it as {member.offering.market} now, {usd:.3f} USD per hour"
             yield Reprice(member.instance_id, usd, reason)
 
 
-def bury(work: Work) -> Iterator[Action]:
+def bury(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     """Delete dead nodes that only Slurm still knows: they died as they joined."""
-    known = {each.member.instance_id for each in work.fleet.judged}
-    pools = {pool.name for pool in work.snapshot.cluster.pools}
+    known = {each.member.instance_id for each in fleet.judged}
+    pools = {pool.name for pool in snapshot.cluster.pools}
     names = tuple(
         node.name
-        for node in sorted(work.digest.reading.nodes, key=lambda node: node.name)
+        for node in sorted(snapshot.heard.reading.nodes, key=lambda node: node.name)
         if node.state.is_down
         and node.name not in known
         and is_instance_id(node.name)
@@ -306,21 +310,19 @@ def bury(work: Work) -> Iterator[Action]:
     )
     if names:
         gone = DrainReason(DrainCode.GONE, "its instance is gone for good")
-        yield work.order(OrderKind.RELEASE, names, gone)
+        yield order(OrderKind.RELEASE, names, gone)
 
 
-def reopen(work: Work) -> Iterator[Action]:
+def reopen(fleet: Fleet, waiting: Iterable[Gang], now_s: float) -> Iterator[Action]:
     """Undrain what was drained for a while; the guard is the reason it was drained with.
 
-    Not what the plan keeps for a gang: opened first it would be anybody's until it is closed again.
+    Not what waiting gangs hold: opened first it would be anybody's until it is closed again.
     """
-    kept = {name for gang in awaited(work) for name in gang.held_names}
-    opening = (each for each in work.fleet.judged if each.member.instance_id not in kept)
-    for reason, names in sorted(_to_reopen(opening, work.snapshot.now_s).items()):
+    kept = {name for gang in waiting for name in gang.held_names}
+    opening = (each for each in fleet.judged if each.member.instance_id not in kept)
+    for reason, names in sorted(_to_reopen(opening, now_s).items()):
         why = sentence_of(reason)
-        yield work.order(
-            OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why
-        )
+        yield order(OrderKind.UNDRAIN, tuple(sorted(names)), reason, only_if=("DRAIN",), why=why)
 
 
 def _to_reopen(judged: Iterable[Judged], now_s: float) -> dict[str, list[str]]:

@@ -1,13 +1,13 @@
 """The queue of one plan: who needs capacity, which gangs that makes, and who has a place."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
 from tidegate.core.buy.bins import Bin, BinKind, Bins, Place
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.plan import Served, Unmet
-from tidegate.core.model.why import Why, WhyNot
+from tidegate.core.model.why import WhyNot
 
 
 @dataclass(slots=True)
@@ -84,12 +84,6 @@ class Gang:
         return len(jobs) == 1 and self.parts[0].need.is_of_kinds
 
 
-def bound(need: Need) -> WhyNot | None:
-    """Why a new node never helps it; None: one may."""
-    where = need.where
-    return WhyNot(Why.NODES, where.why) if where and where.is_bound else None
-
-
 @dataclass(slots=True)
 class Queue:
     """Every pending job, and what became of it; each has one verdict in the end.
@@ -98,7 +92,7 @@ class Queue:
     capacity is sought for, in Slurm's order.
     """
 
-    passed_over: dict[str, Unmet] = field(default_factory=dict)
+    passed_over: Mapping[str, Unmet] = field(default_factory=dict)
     needs: Sequence[Need] = ()
     gangs: list[Gang] = field(default_factory=list)
     served: dict[str, Served] = field(default_factory=dict)

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tidegate.core.buy.bins import BinKind
+from tidegate.core.buy.bins import BinKind, Bins
+from tidegate.core.buy.purchase import Purchase
 from tidegate.core.fleet.do_not_disrupt import kept_because
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.templates import (
     Roll,
@@ -28,9 +30,9 @@ from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
-from tidegate.core.passes.departures import Outdated
+from tidegate.core.passes.departures import Departures, Outdated
+from tidegate.core.passes.orders import order
 from tidegate.core.passes.rollout import share_left
-from tidegate.core.passes.work import Work
 
 type Find = Callable[[Pool, Snapshot], Callable[[Judged], str] | None]
 """What tells why a node of the pool should go, in words, "": it should not; None: none should."""
@@ -50,97 +52,112 @@ PASSES: tuple[tuple[DisruptionReason, Find], ...] = (
 )
 
 
-def retire(work: Work) -> Iterator[Action]:
+def retire(snapshot: Snapshot, fleet: Fleet, purchase: Purchase, bins: Bins) -> Departures:
     """Choose the nodes that go under the budgets; drain busy ones that their pool can spare.
 
     Before the queue is served, so that no job counts on them. An idle one waits until the
     queue has been served: a job that is about to take it comes first.
     """
-    if not work.snapshot.wanted.is_up:
-        return
-    found = list(outdated(work))
+    found = list(outdated(snapshot, fleet)) if snapshot.wanted.is_up else ()
     if not found:
-        return
+        return Departures()
+    actions: list[Action] = []
+    idle: list[Outdated] = []
+    replacing: list[Outdated] = []
+    tries: dict[str, Outdated] = {}
     joined = Counter(
-        bin.pool for bin in work.bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
+        bin.pool for bin in bins.all if bin.kind is BinKind.EXISTING and not bin.gated_for
     )
-    shares = {pool.name: _share(work, pool) for pool in work.snapshot.cluster.pools}
+    shares = {pool.name: _share(snapshot, fleet, bins, pool) for pool in snapshot.cluster.pools}
     for each in found:
         pool = each.pool
-        if not _may_go(work, each, shares):
+        if not _may_go(snapshot, fleet, purchase, each, shares, tries):
             continue
-        if not work.fleet.allowance.take(pool.name, each.node.name, each.reason):
+        if not fleet.allowance.take(pool.name, each.node.name, each.reason):
             continue
         if each.judged.member.is_idle:
-            work.departures.idle.append(each)
-        elif joined[pool.name] > least_nodes(work, pool):
+            idle.append(each)
+        elif joined[pool.name] > least_nodes(snapshot, pool):
             joined[pool.name] -= 1
-            yield from _drain(work, each)
+            actions += _drain(snapshot, fleet, bins, each)
+        elif _has_room(snapshot, purchase, each):
+            replacing.append(each)
         else:
-            yield from _replace(work, each)
+            actions += _go(snapshot, fleet, bins, _old_first(each))
+    return Departures(tuple(actions), tuple(idle), tuple(replacing), tries)
 
 
-def _may_go(work: Work, each: Outdated, shares: dict[str, int]) -> bool:
+def _may_go(
+    snapshot: Snapshot,
+    fleet: Fleet,
+    purchase: Purchase,
+    each: Outdated,
+    shares: dict[str, int],
+    tries: dict[str, Outdated],
+) -> bool:
     """Whether the nodes that come now are good enough. `shares`: how many nodes of each pool may
-    go for a roll-out that has come to its share.
+    go for a roll-out that has come to its share; `tries`: who waits for a first new one.
     """
-    match how_far(work, each):
+    match how_far(snapshot, fleet, each):
         case Roll.PROVEN:
             return True
         case Roll.SHARED:
             shares[each.pool.name] -= 1
             return shares[each.pool.name] >= 0
         case Roll.UNTRIED:
-            return _try(work, each)
+            return _try(snapshot, fleet, purchase, each, tries)
         case _:
             return False
 
 
-def _share(work: Work, pool: Pool) -> int:
+def _share(snapshot: Snapshot, fleet: Fleet, bins: Bins, pool: Pool) -> int:
     """How many nodes of the pool may go for its roll-out: those that its share has room for, or for
     which the new one is there already, where the pool keeps some.
     """
-    left, keeps = share_left(work, pool), least_nodes(work, pool) or pool.headroom_nodes
-    is_rolled = rollout_of(work.snapshot, pool.name) is not None
-    return max(left, above_minimum(work)[pool.name]) if keeps and is_rolled else left
+    left = share_left(snapshot, fleet, pool)
+    keeps = least_nodes(snapshot, pool) or pool.headroom_nodes
+    is_rolled = rollout_of(snapshot, pool.name) is not None
+    return max(left, above_minimum(snapshot, bins)[pool.name]) if keeps and is_rolled else left
 
 
-def how_far(work: Work, each: Outdated) -> Roll:
+def how_far(snapshot: Snapshot, fleet: Fleet, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
-        return roll(work.snapshot, each.pool, work.fleet.judged)
-    pool_history = history_of(work.snapshot, each.pool.name)
-    return Roll.STOPPED if pool_history.recent(work.snapshot.now_s) else Roll.PROVEN
+        return roll(snapshot, each.pool, fleet.judged)
+    pool_history = history_of(snapshot, each.pool.name)
+    return Roll.STOPPED if pool_history.recent(snapshot.now_s) else Roll.PROVEN
 
 
-def _try(work: Work, each: Outdated) -> bool:
+def _try(
+    snapshot: Snapshot, fleet: Fleet, purchase: Purchase, each: Outdated, tries: dict[str, Outdated]
+) -> bool:
     """Ask for a first node of the new template; True: this one must make room for it."""
-    pool, tries = each.pool, work.departures.tries
+    pool = each.pool
     is_needed = not each.judged.member.is_idle or pool.min_nodes or pool.headroom_nodes
-    if not is_needed or pool.name in tries or work.fleet.allowance.held(pool.name, each.reason):
+    if not is_needed or pool.name in tries or fleet.allowance.held(pool.name, each.reason):
         return False
     tries[pool.name] = each
-    return not _has_room(work, each)
+    return not _has_room(snapshot, purchase, each)
 
 
-def outdated(work: Work) -> Iterator[Outdated]:
+def outdated(snapshot: Snapshot, fleet: Fleet) -> Iterator[Outdated]:
     """Nodes that should go, reason by reason, the oldest first."""
-    found = list(candidates(work))
+    found = list(candidates(snapshot, fleet))
     for each in found:
-        if not kept_because(each.judged.member, each.pool, work.head_now_s):
+        if not kept_because(each.judged.member, each.pool, snapshot.head_now_s):
             yield each
 
 
-def candidates(work: Work) -> Iterator[Outdated]:
+def candidates(snapshot: Snapshot, fleet: Fleet) -> Iterator[Outdated]:
     """Nodes that have had their time, whatever holds them."""
-    staying = [j for j in work.fleet.judged if j.use is Use.CAPACITY and not j.order]
+    staying = [j for j in fleet.judged if j.use is Use.CAPACITY and not j.order]
     if not staying:
         return
     oldest_first = sorted(staying, key=lambda j: (j.member.launched_at_s, j.member.instance_id))
-    pools = {pool.name: pool for pool in work.snapshot.cluster.pools}
+    pools = {pool.name: pool for pool in snapshot.cluster.pools}
     seen: set[str] = set()
     for reason, find in PASSES:
-        finds = {name: find(pool, work.snapshot) for name, pool in pools.items()}
+        finds = {name: find(pool, snapshot) for name, pool in pools.items()}
         for judged in oldest_first if any(finds.values()) else ():
             node, tells = judged.member.node, finds.get(judged.member.pool)
             why = tells(judged) if tells else ""
@@ -149,81 +166,85 @@ def candidates(work: Work) -> Iterator[Outdated]:
                 yield Outdated(judged, node, pools[judged.member.pool], reason, why)
 
 
-def release_outdated(work: Work) -> Iterator[Action]:
+def release_outdated(
+    snapshot: Snapshot, fleet: Fleet, purchase: Purchase, bins: Bins, departures: Departures
+) -> Departures:
     """Release chosen nodes that idle: no pending job takes them and their pool can spare
     them; the others wait for a new one.
     """
-    if not work.departures.idle:
-        return
-    bins = {each.name: each for each in work.bins.all}
-    above = above_minimum(work)
-    for each in work.departures.idle:
-        found = bins.get(each.node.name)
+    if not departures.idle:
+        return replace(departures, actions=())
+    actions: list[Action] = []
+    replacing = list(departures.replacing)
+    by_name = {each.name: each for each in bins.all}
+    above = above_minimum(snapshot, bins)
+    for each in departures.idle:
+        found = by_name.get(each.node.name)
         if found is None or found.jobs or found.gated_for:
             continue
         if above[each.pool.name] > 0:
             above[each.pool.name] -= 1
-            yield from _go(work, each)
+            actions += _go(snapshot, fleet, bins, each)
+        elif _has_room(snapshot, purchase, each):
+            replacing.append(each)
         else:
-            yield from _replace(work, each)
+            actions += _go(snapshot, fleet, bins, _old_first(each))
+    return replace(departures, actions=tuple(actions), replacing=tuple(replacing))
 
 
-def _replace(work: Work, each: Outdated) -> Iterator[Action]:
-    """New before old; old before new where nothing new may stand beside it."""
-    if _has_room(work, each):
-        work.departures.replacing.append(each)
-    else:
-        why = f"{each.why}; a limit or a reservation has no room for a new one beside it"
-        yield from _go(work, replace(each, why=why))
+def _old_first(each: Outdated) -> Outdated:
+    """New before old, but for this one."""
+    why = f"{each.why}; a limit or a reservation has no room for a new one beside it"
+    return replace(each, why=why)
 
 
-def least_nodes(work: Work, pool: Pool) -> int:
+def least_nodes(snapshot: Snapshot, pool: Pool) -> int:
     """How many nodes the pool has in any case: its own minimum, or more at certain hours."""
-    return max(pool.min_nodes, work.snapshot.wanted.warm_nodes.get(pool.name, 0))
+    return max(pool.min_nodes, snapshot.wanted.warm_nodes.get(pool.name, 0))
 
 
-def above_minimum(work: Work) -> Counter[str]:
+def above_minimum(snapshot: Snapshot, bins: Bins) -> Counter[str]:
     """How many nodes each pool may lose and still have its minimum and its headroom up."""
     above: Counter[str] = Counter()
-    for pool in work.snapshot.cluster.pools:
-        up = [b for b in work.bins.all if b.pool == pool.name and b.kind is BinKind.EXISTING]
+    for pool in snapshot.cluster.pools:
+        up = [b for b in bins.all if b.pool == pool.name and b.kind is BinKind.EXISTING]
         unused = sum(b.is_empty and not b.jobs and not b.gated_for for b in up)
-        above[pool.name] = min(len(up) - least_nodes(work, pool), unused - pool.headroom_nodes)
+        above[pool.name] = min(len(up) - least_nodes(snapshot, pool), unused - pool.headroom_nodes)
     return above
 
 
-def _go(work: Work, each: Outdated) -> Iterator[Action]:
+def _go(snapshot: Snapshot, fleet: Fleet, bins: Bins, each: Outdated) -> Iterator[Action]:
     if each.judged.member.is_idle:
-        _forget(work, each)
-        if not each.judged.member.was_told(OrderKind.RELEASE, work.snapshot.now_s):
+        _forget(fleet, bins, each)
+        if not each.judged.member.was_told(OrderKind.RELEASE, snapshot.now_s):
             names = (each.node.name,)
             reason = each.drain_reason
-            yield work.order(OrderKind.RELEASE, names, reason, only_if=("IDLE",), is_budgeted=True)
+            yield order(OrderKind.RELEASE, names, reason, only_if=("IDLE",), is_budgeted=True)
     else:
-        yield from _drain(work, each)
+        yield from _drain(snapshot, fleet, bins, each)
 
 
-def _drain(work: Work, each: Outdated) -> Iterator[Action]:
+def _drain(snapshot: Snapshot, fleet: Fleet, bins: Bins, each: Outdated) -> Iterator[Action]:
     """No new job starts there; what runs there is waited for."""
-    _forget(work, each)
-    if not each.judged.member.has_order(OrderKind.DRAIN, work.snapshot.now_s):
-        yield work.order(OrderKind.DRAIN, (each.node.name,), each.drain_reason, is_budgeted=True)
+    _forget(fleet, bins, each)
+    if not each.judged.member.has_order(OrderKind.DRAIN, snapshot.now_s):
+        yield order(OrderKind.DRAIN, (each.node.name,), each.drain_reason, is_budgeted=True)
 
 
-def _forget(work: Work, each: Outdated) -> None:
+def _forget(fleet: Fleet, bins: Bins, each: Outdated) -> None:
     """It is no capacity any more, for no job and for no minimum."""
-    work.fleet.leaves(each.judged, each.why)
-    work.bins.remove(each.node.name)
+    fleet.leaves(each.judged, each.why)
+    bins.remove(each.node.name)
 
 
-def _has_room(work: Work, each: Outdated) -> bool:
+def _has_room(snapshot: Snapshot, purchase: Purchase, each: Outdated) -> bool:
     """Whether limits and reservations allow a new node beside this one; a rest will pass."""
-    reserved_capacity = work.offer_groups.reserved_capacity
+    reserved_capacity = purchase.offer_groups.reserved_capacity
     if each.judged.member.offering.market.is_prepaid:
         return reserved_capacity.left(each.judged.member.offering) > 0
     for kind, offering in each.pool.offerings():
-        usd = work.snapshot.cluster.prices.get(offering, 0.0)
+        usd = snapshot.cluster.prices.get(offering, 0.0)
         is_sold = reserved_capacity.left(offering) > 0 if offering.market.is_prepaid else usd > 0
-        if is_sold and work.usage.room(each.pool.name, 1, Load.of(kind, usd))[0]:
+        if is_sold and purchase.usage.room(each.pool.name, 1, Load.of(kind, usd))[0]:
             return True
     return False

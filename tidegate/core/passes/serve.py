@@ -1,21 +1,24 @@
 """The queue: a place or a reason for every pending job, in Slurm's order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 
 from tidegate.core.buy.bins import BinKind
 from tidegate.core.buy.blueprint import Blueprint
 from tidegate.core.buy.groups import Group, grouped
+from tidegate.core.buy.purchase import Purchase, bound
 from tidegate.core.demand.demand import Need, demand
 from tidegate.core.fleet.judge import Use
-from tidegate.core.model.why import Why, WhyNot, told
+from tidegate.core.model.plan import Unmet
+from tidegate.core.model.snapshot import Snapshot
+from tidegate.core.model.why import told
 from tidegate.core.passes.doubt import hope
 from tidegate.core.passes.freeing import free_soon
 from tidegate.core.passes.gangs import complete, give_back, hold
-from tidegate.core.passes.queue import Gang, bound
+from tidegate.core.passes.queue import Gang, Queue
 from tidegate.core.passes.resume import failed_nodes
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.room import Room
 
 # After that many new blueprints around limits, groups are planned one by one.
 REDRAWS_MAX = 6
@@ -28,25 +31,24 @@ SERVED_BECAUSE = {
 BUYING = "nodes are being bought for it"
 
 
-def serve_queue(work: Work) -> None:
-    """Existing nodes first for everybody, then purchases, both in the order of the queue."""
-    lost = frozenset(j.member.instance_id for j in work.fleet.judged if j.use is Use.LOST)
-    reading, cluster = work.digest.reading, work.snapshot.cluster
-    needs, unmet = demand(
-        reading,
-        cluster,
-        lost,
-        work.head_now_s,
-        work.queue.passed_over,
-        failed=failed_nodes(work),
-    )
-    work.queue.unmet.update({each.job_id: each for each in unmet})
-    work.queue.needs = needs
-    work.steering.needs = needs
-    work.steering.pending = tuple({need.kind: need for need in needs}.values())
-    work.bins.sort()
+def serve_queue(
+    snapshot: Snapshot, room: Room, purchase: Purchase, passed_over: Mapping[str, Unmet]
+) -> Queue:
+    """Existing nodes first for everybody, then purchases, both in the order of the queue.
+
+    `passed_over`: jobs that get nothing in this plan, and what they hear.
+    """
+    fleet, bins, steering = room.fleet, room.bins, room.steering
+    lost = frozenset(j.member.instance_id for j in fleet.judged if j.use is Use.LOST)
+    reading, cluster = snapshot.heard.reading, snapshot.cluster
+    now_s, failed = snapshot.head_now_s, failed_nodes(fleet)
+    needs, unmet = demand(reading, cluster, lost, now_s, passed_over, failed=failed)
+    queue = Queue(passed_over, needs, unmet={each.job_id: each for each in unmet})
+    steering.needs = needs
+    steering.pending = tuple({need.kind: need for need in needs}.values())
+    bins.sort()
     if not needs:
-        return
+        return queue
     groups = grouped(needs)
     left: list[int] = []
     gangs: dict[int, list[Gang]] = {}
@@ -56,42 +58,50 @@ def serve_queue(work: Work) -> None:
             left.append(need.count)
             if need.gang_id not in held:
                 parts = _components(needs, number)
-                gangs[number] = [hold(work, parts) for _ in range(need.count)]
+                gangs[number] = [hold(room, parts) for _ in range(need.count)]
+                queue.gangs += gangs[number]
                 held.update([need.gang_id] if need.gang_id else ())
         else:
             group, remaining = groups[number], need.count
-            if group.position < work.bins.end:
-                remaining = _fill(work, need, group, need.count)
+            if group.position < bins.end:
+                remaining = _fill(room, queue, need, group, need.count)
             if remaining:
-                work.steering.waits(need)
+                steering.waits(need)
             group.waiting += remaining
             left.append(remaining)
-    if any(left) and hope(work) | free_soon(work):
+    if any(left) and hope(bins) | free_soon(snapshot, room):
         for number, need in enumerate(needs):
             if left[number] and not need.is_gang:
-                remaining = _fill(work, need, groups[number], left[number])
+                remaining = _fill(room, queue, need, groups[number], left[number])
                 groups[number].waiting -= left[number] - remaining
                 left[number] = remaining
-    _bar(work, needs, left, groups)
-    purchase = _Purchase(work, groups)
+    _bar(purchase, queue, needs, left, groups)
+    buyer = _Buyer(snapshot, room, purchase, queue, groups)
     for number, need in enumerate(needs):
         if need.is_gang:
-            purchase.complete(gangs.get(number, ()))
+            buyer.complete(gangs.get(number, ()))
         elif left[number]:
-            purchase.serve(need, groups[number], left[number])
+            buyer.serve(need, groups[number], left[number])
+    return queue
 
 
-def _bar(work: Work, needs: Sequence[Need], left: list[int], groups: Sequence[Group]) -> None:
+def _bar(
+    purchase: Purchase,
+    queue: Queue,
+    needs: Sequence[Need],
+    left: list[int],
+    groups: Sequence[Group],
+) -> None:
     """Nothing is bought for jobs whose payer's budget is spent, nor for those that may
     start on certain nodes only.
     """
     is_any_bound = any(group.need.where for group in dict.fromkeys(groups))
-    for number, need in enumerate(needs) if work.usage.used_up or is_any_bound else ():
-        barred = bound(need) or work.barred(need.payers)
+    for number, need in enumerate(needs) if purchase.usage.used_up or is_any_bound else ():
+        barred = bound(need) or purchase.barred(need.payers)
         if barred and left[number] and not need.is_gang:
             groups[number].waiting -= left[number]
             left[number] = 0
-            work.queue.refuse(need.job_id, (barred,), barred.sentence)
+            queue.refuse(need.job_id, (barred,), barred.sentence)
 
 
 def _components(needs: Sequence[Need], number: int) -> list[Need]:
@@ -104,9 +114,9 @@ def _components(needs: Sequence[Need], number: int) -> list[Need]:
     return found
 
 
-def _fill(work: Work, need: Need, group: Group, count: int) -> int:
+def _fill(room: Room, queue: Queue, need: Need, group: Group, count: int) -> int:
     """Put up to `count` jobs on nodes that are there or coming; how many found no place."""
-    bins = work.bins
+    bins, steering = room.bins, room.steering
     while count:
         group.position = bins.first(need, group.position)
         found = bins.at(group.position)
@@ -118,56 +128,63 @@ def _fill(work: Work, need: Need, group: Group, count: int) -> int:
         found.put(need, fitting)
         count -= fitting
         if found.kind is BinKind.EXISTING:
-            work.steering.claimed.add(found.name)
+            steering.claimed.add(found.name)
         else:
-            work.steering.waits(need)
-        work.queue.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
+            steering.waits(need)
+        queue.note_served(need.job_id, (found.name,) * fitting, SERVED_BECAUSE[found.kind])
     return count
 
 
-class _Purchase:
+class _Buyer:
     """Buys for what waits: nodes of a blueprint of all of it, opened in the queue's order.
 
     Limits are met job by job, so that the first in the queue is the first to be served; a node
     that a limit refuses leads to a new blueprint without its kind.
     """
 
-    def __init__(self, work: Work, groups: Sequence[Group]) -> None:
-        self._work = work
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        room: Room,
+        purchase: Purchase,
+        queue: Queue,
+        groups: Sequence[Group],
+    ) -> None:
+        self._room, self._purchase, self._queue = room, purchase, queue
+        self._has_reservations = bool(snapshot.cluster.reservations)
         self._groups = [group for group in dict.fromkeys(groups) if group.waiting]
         self._redraws, self._is_outdated = 0, False
         if not self._groups:
             return
-        if work.snapshot.wanted.is_up:
-            self._blueprint.draw(self._groups)
-            if not work.queue.gangs:
-                self._open_all()
-        else:
-            stopped = (WhyNot(Why.STOPPED, work.snapshot.wanted.reason),)
+        if stopped := purchase.stopped:
             for group in self._groups:
-                group.refused, group.refused_because = stopped, told(stopped)
+                group.refused, group.refused_because = (stopped,), told((stopped,))
+        else:
+            self._blueprint.draw(self._groups)
+            if not queue.gangs:
+                self._open_all()
 
     @cached_property
     def _blueprint(self) -> Blueprint:
-        return Blueprint(self._work.offer_groups, self._work.usage)
+        return Blueprint(self._purchase.offer_groups, self._purchase.usage)
 
     def complete(self, gangs: Sequence[Gang]) -> None:
         """Buy what equal gangs, the tasks of one array, lack; none after the first refusal."""
         is_refused = False
         for gang in gangs:
             if is_refused:
-                give_back(self._work, gang)
+                give_back(self._room.bins, gang)
             else:
-                is_refused = not complete(self._work, gang)
+                is_refused = not complete(self._room, self._purchase, self._queue, gang)
 
     def serve(self, need: Need, group: Group, count: int) -> None:
         """Give `count` jobs their places on nodes that are bought, or a reason."""
-        work, slots = self._work, group.slots
+        queue, slots = self._queue, group.slots
         group.waiting -= count
-        if group.position < work.bins.end:
-            wanted, count = count, _fill(work, need, group, count)
+        if group.position < self._room.bins.end:
+            wanted, count = count, _fill(self._room, queue, need, group, count)
             # What is paid for and was meant for it is left for others.
-            self._is_outdated |= count < wanted and bool(work.snapshot.cluster.reservations)
+            self._is_outdated |= count < wanted and self._has_reservations
         by: list[tuple[str]] = []
         while count and (slots or self._open(group, count)):
             slot = slots[0]
@@ -178,16 +195,15 @@ class _Purchase:
                 slots.popleft()
         if by:
             names = by[0] if len(by) == 1 else tuple(chain.from_iterable(by))
-            work.queue.note_served(need.job_id, names, BUYING)
-        if count and not work.launch_builder.is_full:
+            queue.note_served(need.job_id, names, BUYING)
+        if count and not self._purchase.builder.is_full:
             count = self._fill_closed(need, count)
         if count:
-            work.queue.refuse(need.job_id, group.refused, group.refused_because)
+            queue.refuse(need.job_id, group.refused, group.refused_because)
 
     def _fill_closed(self, need: Need, count: int) -> int:
         """Nothing cheaper can be bought: better on a dear node than not at all."""
-        work = self._work
-        for each in work.steering.closed:
+        for each in self._room.steering.closed:
             if not count:
                 break
             fitting = min(each.room(need.shape) if each.suits(need) else 0, count)
@@ -195,28 +211,28 @@ class _Purchase:
                 each.put(need, fitting)
                 count -= fitting
                 by = (each.name,) * fitting
-                work.queue.note_served(need.job_id, by, SERVED_BECAUSE[each.kind])
+                self._queue.note_served(need.job_id, by, SERVED_BECAUSE[each.kind])
         return count
 
     def _open_all(self) -> None:
         """When no limit is in the way of anybody, nobody has to wait for his turn."""
         configs = list(dict.fromkeys(c for group in self._groups for c in group.configs))
-        if self._work.launch_builder.has_room_for(configs):
+        if self._purchase.builder.has_room_for(configs):
             for config in configs:
-                self._work.launch_builder.open(config, config.left)
+                self._purchase.builder.open(config, config.left)
 
     def _is_passed_over(self, group: Group) -> bool:
         """It would be bought by the hour, what is paid for is meant for somebody behind it in the
         queue, and limits leave no room for both.
         """
-        if not self._work.snapshot.cluster.reservations:
+        if not self._has_reservations:
             return False
         left = [each for each in group.configs if each.left]
         if not left or left[0].offer_group.market.is_prepaid:
             return False
         configs = list(dict.fromkeys(c for each in self._groups for c in each.configs if c.left))
         is_meant = any(each.offer_group.market.is_prepaid for each in configs)
-        return is_meant and not self._work.launch_builder.has_room_for(configs)
+        return is_meant and not self._purchase.builder.has_room_for(configs)
 
     def _open(self, group: Group, count: int) -> bool:
         """Buy the next node of the group's; False: there is none for it in this plan."""
@@ -226,7 +242,7 @@ class _Purchase:
         is_open = self._try(group)
         group.waiting -= count
         if not is_open:
-            group.refused = self._work.refuse_reasons(group.need, 1)
+            group.refused = self._purchase.why_not(group.need, 1)
             group.refused_because = told(group.refused)
         return is_open
 
@@ -239,9 +255,9 @@ class _Purchase:
         for is_last in (False, True):
             while group.configs and not group.configs[0].left:
                 group.configs.popleft()
-            if group.configs and self._work.launch_builder.open(group.configs[0]):
+            if group.configs and self._purchase.builder.open(group.configs[0]):
                 return True
-            if is_last or self._work.launch_builder.is_full:
+            if is_last or self._purchase.builder.is_full:
                 return False
             self._redraws += 1
             is_whole = self._redraws <= REDRAWS_MAX

@@ -5,44 +5,44 @@ be as bad. So a job's nodes are replaced twice at most, then nothing is bought f
 60 minutes, with one try in between, or until its request or its limits change.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tidegate.core.fleet.drains import Hand, hand
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.model.budgets import DisruptionReason
 from tidegate.core.model.drain_reason import DrainCode, code_of
-from tidegate.core.model.plan import Action, Watch
+from tidegate.core.model.plan import Unmet, Watch
 from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck, anew
-from tidegate.core.passes.futile import WATCHES_MAX, back_off_s, passed_over, request
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.futile import WATCHES_MAX, Watched, back_off_s, passed_over, request
 
 # Launches for one job of which no node is well: the first, and what has replaced it.
 SICK_LAUNCHES_MAX = 2
 
 
-def watch_sick(work: Work) -> Sequence[Action]:
+def watch_sick(snapshot: Snapshot, fleet: Fleet, known: Mapping[str, Stuck]) -> Watched:
     """Note which waiting jobs have had launches of which every node that is left is unhealthy.
 
     Before the queue is served: what is bought for a job in this plan is too much already.
     """
-    sick = _sick_launches(work.fleet.judged, work.snapshot.cluster.health_reasons)
+    sick = _sick_launches(fleet.judged, snapshot.cluster.health_reasons)
     if not sick:
-        return ()
-    known = work.stuck
-    reading = work.digest.reading
+        return Watched()
+    reading = snapshot.heard.reading
     watches: list[Watch] = []
+    rests: dict[str, Unmet] = {}
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
         if job.is_pending and job.job_id in sick:
             asked = request(job, reading)
-            watch = _watch(known.get(job.job_id), job, asked, sick[job.job_id], work.snapshot.now_s)
+            watch = _watch(known.get(job.job_id), job, asked, sick[job.job_id], snapshot.now_s)
             if watch:
                 watches.append(watch)
-                if watch.stuck.until_s > work.snapshot.now_s:
-                    why = passed_over(watch.stuck, work.snapshot.now_s)
-                    work.queue.passed_over[job.job_id] = why
-    return watches[:WATCHES_MAX]
+                if watch.stuck.until_s > snapshot.now_s:
+                    rests[job.job_id] = passed_over(watch.stuck, snapshot.now_s)
+    return Watched(tuple(watches[:WATCHES_MAX]), rests)
 
 
 def _sick_launches(

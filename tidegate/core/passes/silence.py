@@ -3,15 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tidegate.core.buy.bins import Bins
 from tidegate.core.buy.launches import owned
+from tidegate.core.buy.purchase import Purchase
+from tidegate.core.buy.steering import Steering
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.ledger import Launch, Phase
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.doubt import count_doubt
 from tidegate.core.passes.nodes import judge_nodes
 from tidegate.core.passes.rollout import from_templates
+from tidegate.core.passes.room import Room
 from tidegate.core.passes.serve import serve_queue
-from tidegate.core.passes.work import Work, after
 
 
 def replacements(
@@ -30,9 +34,14 @@ def replacements(
     reading = replace(digest.reading, jobs=tuple(jobs))
     seen = replace(snapshot, digest=replace(digest, reading=reading))
     # What else they would do waits for the head.
-    work = after((count_doubt, judge_nodes, serve_queue), Work(seen, launches_max, fleet))
+    purchase = Purchase(seen, launches_max)
+    bins, steering = Bins(), Steering(seen, purchase.offer_groups, purchase.usage)
+    room = Room(Fleet(seen, fleet), bins, steering)
+    count_doubt(seen, purchase, bins)
+    judge_nodes(seen, room, purchase)
+    serve_queue(seen, room, purchase, {})
     lost = {job.job_id: len(taken & set(job.node_names)) for job in jobs}
-    launches = work.launch_builder.launches(str(snapshot.epoch))
+    launches = purchase.builder.launches(str(snapshot.epoch))
     few = [each for each in launches if each.count <= _lost(each, lost)]
     return tuple(from_templates(owned(few, jobs), snapshot))
 

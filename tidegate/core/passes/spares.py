@@ -9,22 +9,25 @@ there are none.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.core.buy.bins import Bin, BinKind
+from tidegate.core.buy.bins import Bin, BinKind, Bins
+from tidegate.core.buy.purchase import Purchase
 from tidegate.core.demand.demand import Need, kinds_running
 from tidegate.core.fleet.arrivals import saved, until, used, with_jobs
 from tidegate.core.fleet.members import Member
 from tidegate.core.fleet.templates import history_of
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import InstanceType, Market
+from tidegate.core.model.frozen import frozen
 from tidegate.core.model.plan import Action, Learn
 from tidegate.core.model.pool_history import Arrivals, PoolHistory
 from tidegate.core.model.slurm import Reading, Shape
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why
-from tidegate.core.offers.offers import Option
-from tidegate.core.passes.work import Spares, Work
+from tidegate.core.offers.offers import OfferGroups, Option
+from tidegate.core.passes.queue import Queue
 
 # A node is bought when it saves so much more than it costs, and kept while it saves more: its
 # boot is paid for as well, and what came lately goes up and down. With 1 instead of 1.4 philly
@@ -39,79 +42,99 @@ type PoolType = tuple[str, str]
 """A pool and one of its instance types."""
 
 
-def learn_arrivals(work: Work) -> Iterator[Action]:
+@frozen
+class Spares:
+    """How many spare nodes of one type are bought, how many that are there are kept, and why."""
+
+    bought: int
+    kept: int
+    why: str
+
+
+def learn_arrivals(
+    snapshot: Snapshot, offer_groups: OfferGroups, needs: Sequence[Need]
+) -> Iterator[Action]:
     """Count the jobs that have come since the last plan, by the node each would be bought."""
-    cluster = work.snapshot.cluster
+    cluster = snapshot.cluster
     if not cluster.waiting.most_usd:
         return
-    newest, known = _newest(work.digest.reading), _known(work)
+    newest, known = _newest(snapshot.heard.reading), _known(snapshot)
     if not newest or known - RESTARTED <= newest <= known:
         return
     # Where another slurmctld counts, no pool's may stay higher.
-    found = {each.pool: each for each in work.snapshot.pool_history if each.newest_job > newest}
+    found = {each.pool: each for each in snapshot.pool_history if each.newest_job > newest}
     if known and newest > known:
-        for need, jobs in _came(work, known):
-            _count(work, found, need, jobs)
+        for need, jobs in _came(snapshot, needs, known):
+            _count(snapshot, offer_groups, found, need, jobs)
     if not found:  # nobody's, but the next plan has to know
         pool = cluster.pools[0].name
-        found[pool] = history_of(work.snapshot, pool)
+        found[pool] = history_of(snapshot, pool)
     for history in found.values():
         said = f"pool {history.pool}: which nodes jobs came for"
         yield Learn(replace(history, newest_job=newest), said)
 
 
-def want_spares(work: Work) -> None:
+def want_spares(snapshot: Snapshot, offer_groups: OfferGroups) -> dict[PoolType, Spares]:
     """How many spare nodes of each type are worth what they cost."""
-    work.spares = dict(_wanted(work))
-    work.steering.has_spares = frozenset(
-        pool_type for pool_type, each in work.spares.items() if each.bought
-    )
+    return dict(_wanted(snapshot, offer_groups))
 
 
-def buy_spares(work: Work) -> None:
-    """Buy those that are missing; none are bought or kept while a job waits for their room."""
-    if _is_short_of_room(work):
-        work.spares = {}
-    for pool_type, spares in sorted(work.spares.items()):
-        pool = work.snapshot.cluster.pool(pool_type[0])
+def buy_spares(
+    snapshot: Snapshot,
+    purchase: Purchase,
+    bins: Bins,
+    queue: Queue,
+    spares: Mapping[PoolType, Spares],
+) -> Mapping[PoolType, Spares]:
+    """Buy those that are missing; none are bought or kept while a job waits for their room.
+
+    Returns those that are kept.
+    """
+    if _is_short_of_room(queue):
+        return {}
+    for pool_type, each in sorted(spares.items()):
+        pool = snapshot.cluster.pool(pool_type[0])
         assert pool is not None
-        for _ in range(int(spares.bought - spare_room(work, pool_type))):
-            if not work.launch_builder.keep(pool, spares.why, pool_type[1], markets_of(pool)):
+        for _ in range(int(each.bought - spare_room(snapshot, bins, pool_type))):
+            if not purchase.builder.keep(pool, each.why, pool_type[1], markets_of(pool)):
                 break
+    return spares
 
 
-def _wanted(work: Work) -> Iterator[tuple[PoolType, Spares]]:
-    most_usd = work.snapshot.cluster.waiting.most_usd
-    if not most_usd or not work.snapshot.wanted.is_up:
+def _wanted(snapshot: Snapshot, offer_groups: OfferGroups) -> Iterator[tuple[PoolType, Spares]]:
+    most_usd = snapshot.cluster.waiting.most_usd
+    if not most_usd or not snapshot.wanted.is_up:
         return
-    for history in work.snapshot.pool_history:
-        pool = work.snapshot.cluster.pool(history.pool)
-        for arrivals in history.arrivals if pool else ():
-            usd_per_hour = _cheapest_usd(work, pool, arrivals.instance_type) if pool else None
-            if pool is None or usd_per_hour is None:
+    for history in snapshot.pool_history:
+        pool = snapshot.cluster.pool(history.pool)
+        if pool is None:
+            continue
+        for arrivals in history.arrivals:
+            usd_per_hour = _cheapest_usd(offer_groups, pool, arrivals.instance_type)
+            if usd_per_hour is None:
                 continue
-            now = until(arrivals, pool.boot_s, work.snapshot.now_s)
+            now = until(arrivals, pool.boot_s, snapshot.now_s)
             yield (pool.name, now.instance_type), _spares(now, most_usd, usd_per_hour)
 
 
 class Ready:
     """Which idle nodes stay as spare ones while others are let go."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, snapshot: Snapshot, bins: Bins, spares: Mapping[PoolType, Spares]) -> None:
+        self._snapshot, self._bins, self._spares = snapshot, bins, spares
         self._room: dict[PoolType, float] = {}
 
     def keeps(self, member: Member) -> bool:
         """Whether the spare nodes of its type would be too few without it."""
         pool_type = member.pool, member.offering.instance_type
-        spares = self._work.spares.get(pool_type)
-        pool = self._work.snapshot.cluster.pool(member.pool)
+        spares = self._spares.get(pool_type)
+        pool = self._snapshot.cluster.pool(member.pool)
         if spares is None or not spares.kept or pool is None:
             return False
         if member.offering.market not in markets_of(pool):
             return False
         if pool_type not in self._room:
-            self._room[pool_type] = spare_room(self._work, pool_type)
+            self._room[pool_type] = spare_room(self._snapshot, self._bins, pool_type)
         return self._room[pool_type] - 1 < spares.kept
 
     def let_go(self, member: Member) -> None:
@@ -120,13 +143,13 @@ class Ready:
             self._room[pool_type] -= 1
 
 
-def spare_room(work: Work, pool_type: PoolType) -> float:
+def spare_room(snapshot: Snapshot, bins: Bins, pool_type: PoolType) -> float:
     """How many such nodes no job takes: those that are partly free count in part.
 
     The room of a node in doubt is in what it is likely to be, where jobs were told to hope for it.
     """
-    bins = (*work.bins.all, *(likely for each, likely in work.bins.hoped if not each.cpus))
-    return sum(_free(work, each) for each in bins if pool_type_of(each) == pool_type)
+    every = (*bins.all, *(likely for each, likely in bins.hoped if not each.cpus))
+    return sum(_free(snapshot, each) for each in every if pool_type_of(each) == pool_type)
 
 
 def _spares(arrivals: Arrivals, most_usd: float, usd_per_hour: float) -> Spares:
@@ -156,11 +179,11 @@ def markets_of(pool: Pool) -> tuple[Market, ...]:
     )
 
 
-def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
+def _cheapest_usd(offer_groups: OfferGroups, pool: Pool, instance_type: str) -> float | None:
     """The price of such a node, if it is for sale now; what is paid for already is kept anyway."""
     prices = [
         each.usd_per_hour
-        for tier in work.offer_groups.tiers
+        for tier in offer_groups.tiers
         for offer_group in tier
         if offer_group.pool.name == pool.name and offer_group.market in markets_of(pool)
         for each in offer_group.catalogue.entries
@@ -169,9 +192,9 @@ def _cheapest_usd(work: Work, pool: Pool, instance_type: str) -> float | None:
     return min(prices, default=None)
 
 
-def _is_short_of_room(work: Work) -> bool:
+def _is_short_of_room(queue: Queue) -> bool:
     """A job waits for a limit or a budget, which idle nodes use up as well."""
-    held, queue = (Why.LIMIT, Why.BUDGET), work.queue
+    held = (Why.LIMIT, Why.BUDGET)
     # Those that this attempt of the plan passes over were refused by the one before.
     waiting = (*queue.refused.values(), *queue.passed_over.values())
     return any(why.kind in held for unmet in waiting for why in unmet.why_nots)
@@ -181,9 +204,9 @@ def pool_type_of(each: Bin) -> PoolType:
     return each.pool, each.offering.instance_type
 
 
-def _free(work: Work, each: Bin) -> float:
+def _free(snapshot: Snapshot, each: Bin) -> float:
     """The part of the node that new jobs may have; a closed one is opened for those it is for."""
-    of = work.snapshot.cluster.instance_type(each.offering.instance_type)
+    of = snapshot.cluster.instance_type(each.offering.instance_type)
     is_open = each.kind in (BinKind.EXISTING, BinKind.IN_FLIGHT)
     if of is None or not is_open or each.gated_for or each.is_reserved:
         return 0.0
@@ -194,8 +217,8 @@ def _newest(reading: Reading) -> int:
     return max((_number(job.job_id) for job in reading.jobs), default=0)
 
 
-def _known(work: Work) -> int:
-    return max((each.newest_job for each in work.snapshot.pool_history), default=0)
+def _known(snapshot: Snapshot) -> int:
+    return max((each.newest_job for each in snapshot.pool_history), default=0)
 
 
 def _number(job_id: str) -> int:
@@ -204,26 +227,32 @@ def _number(job_id: str) -> int:
     return int(digits[0]) if digits else 0
 
 
-def _came(work: Work, known: int) -> Iterator[tuple[Need, int]]:
+def _came(snapshot: Snapshot, needs: Sequence[Need], known: int) -> Iterator[tuple[Need, int]]:
     """The jobs with a higher number: those that wait for nodes and those that started at once."""
-    for need in work.queue.needs:
+    for need in needs:
         if _number(need.job_id) > known:
             yield need, need.count
-    for need, jobs in kinds_running(work.digest.reading, work.snapshot.cluster):
+    for need, jobs in kinds_running(snapshot.heard.reading, snapshot.cluster):
         if count := sum(_number(job.job_id) > known for job in jobs):
             yield need, count
 
 
-def _count(work: Work, found: dict[str, PoolHistory], need: Need, jobs: int) -> None:
-    option = next(work.offer_groups.options(need), None)
+def _count(
+    snapshot: Snapshot,
+    offer_groups: OfferGroups,
+    found: dict[str, PoolHistory],
+    need: Need,
+    jobs: int,
+) -> None:
+    option = next(offer_groups.options(need), None)
     if option is None or option.offer_group.market not in markets_of(option.offer_group.pool):
         return
     pool, of = option.offer_group.pool, _type_of(option)
-    history = found.get(pool.name) or history_of(work.snapshot, pool.name)
+    history = found.get(pool.name) or history_of(snapshot, pool.name)
     before = next((e for e in history.arrivals if e.instance_type == of.name), Arrivals(of.name))
-    weight = need.wait_usd_per_hour / work.snapshot.cluster.waiting.most_usd
+    weight = need.wait_usd_per_hour / snapshot.cluster.waiting.most_usd
     after = with_jobs(
-        until(before, pool.boot_s, work.snapshot.now_s),
+        until(before, pool.boot_s, snapshot.now_s),
         jobs * weight,
         jobs * need.nodes * _share(need.shape, of),
     )

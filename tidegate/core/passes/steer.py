@@ -6,22 +6,25 @@ on cheaper ones is closed, drained with a reason of our own, and opened for a jo
 it. Nothing that runs is touched.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import log2
 
 from tidegate.core.buy.bins import Bin, BinKind
-from tidegate.core.buy.steering import outlasts_s, usd_per_hour
+from tidegate.core.buy.steering import Steering, outlasts_s, usd_per_hour
 from tidegate.core.demand.demand import natural
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.judge import Judged, Use
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Send
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.cost import UNKNOWN_S
+from tidegate.core.passes.orders import ANY_STATE, order
 from tidegate.core.passes.queue import Gang
-from tidegate.core.passes.work import ANY_STATE, Work
+from tidegate.core.passes.room import Room
 
 # No job starts there until one comes that is worth it.
 CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
@@ -30,27 +33,30 @@ CLOSED = DrainReason(DrainCode.CLOSED, "kept for larger jobs")
 REOPEN = 0.5
 
 
-def steer(work: Work) -> Iterator[Action]:
+def steer(
+    snapshot: Snapshot, room: Room, gangs: Sequence[Gang], decided: Iterable[Action]
+) -> Iterator[Action]:
     """Close, open and weigh nodes after all that the plan has decided already."""
-    ordered = {n for a in work.decided if isinstance(a, Send) for n in a.order.names}
+    fleet, steering = room.fleet, room.steering
+    ordered = {n for a in decided if isinstance(a, Send) for n in a.order.names}
     steered = [
         each
-        for each in work.fleet.judged
+        for each in fleet.judged
         if each.order is None
         and each.member.instance_id not in ordered
-        and not _has_any_order(each.member, work.snapshot.now_s)
+        and not _has_any_order(each.member, snapshot.now_s)
     ]
     num_open = sum(each.use is Use.CAPACITY for each in steered)
-    if not steered or (num_open < 2 and not work.steering.is_mixed):
+    if not steered or (num_open < 2 and not steering.is_mixed):
         return
-    kept = _kept_pools(work)
-    if work.steering.is_mixed:
-        bins = {b.name: b for b in work.bins.all if b.kind is not BinKind.FREEING}
+    kept = _kept_pools(snapshot, fleet)
+    if steering.is_mixed:
+        bins = {b.name: b for b in room.bins.all if b.kind is not BinKind.FREEING}
         paired = [(e, b) for e in steered if (b := bins.get(e.member.instance_id))]
-        yield from _open(work, paired, kept)
-        yield from _close(work, paired, kept)
+        yield from _open(steering, gangs, paired, kept)
+        yield from _close(steering, gangs, paired, kept)
     if num_open > 1:
-        yield from _weigh(work, steered, kept)
+        yield from _weigh(snapshot, steering, gangs, steered, kept)
 
 
 def _has_any_order(member: Member, now_s: float) -> bool:
@@ -58,12 +64,10 @@ def _has_any_order(member: Member, now_s: float) -> bool:
     return order is not None and member.has_order(order.kind, now_s)
 
 
-def _kept_pools(work: Work) -> set[str]:
+def _kept_pools(snapshot: Snapshot, fleet: Fleet) -> set[str]:
     """Pools that have no more nodes than they keep anyway: a job costs nothing there."""
-    counts = {
-        pool.name: -pool.min_nodes - pool.headroom_nodes for pool in work.snapshot.cluster.pools
-    }
-    for each in work.fleet.judged:
+    counts = {pool.name: -pool.min_nodes - pool.headroom_nodes for pool in snapshot.cluster.pools}
+    for each in fleet.judged:
         if each.use in (Use.CAPACITY, Use.GATED, Use.IN_FLIGHT) and each.member.pool in counts:
             counts[each.member.pool] += 1
     return {name for name, above in counts.items() if above <= 0}
@@ -72,9 +76,11 @@ def _kept_pools(work: Work) -> set[str]:
 type Pairs = Sequence[tuple[Judged, Bin]]
 
 
-def _open(work: Work, paired: Pairs, kept: Container[str]) -> Iterator[Send]:
+def _open(
+    steering: Steering, gangs: Iterable[Gang], paired: Pairs, kept: Container[str]
+) -> Iterator[Send]:
     """Undrain closed nodes that a job is worth, or that no job would keep at a loss any more."""
-    held = {n for gang in work.queue.gangs if not gang.is_there for n in gang.held_names}
+    held = {n for gang in gangs if not gang.is_there for n in gang.held_names}
     by_why: dict[tuple[str, str], list[str]] = {}
     for each, found in paired:
         node = each.member.node
@@ -86,42 +92,50 @@ def _open(work: Work, paired: Pairs, kept: Container[str]) -> Iterator[Send]:
             why = f"pool {found.pool} keeps it in any case"
         elif each.member.offering.market is Market.RESERVED and found.is_empty:
             why = "a reservation pays for it now"
-        elif found.is_empty or _may_lose(work, found):
+        elif found.is_empty or _may_lose(steering, found):
             continue
         else:
             why = "its jobs need it for long enough"
         by_why.setdefault((why, node.reason), []).append(found.name)
     for (why, reason), names in sorted(by_why.items()):
-        yield work.order(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
+        yield order(OrderKind.UNDRAIN, tuple(names), reason, only_if=("DRAIN",), why=why)
 
 
-def _may_lose(work: Work, found: Bin) -> bool:
-    return work.steering.lets_in(found) or work.steering.is_threatened(found, REOPEN)
+def _may_lose(steering: Steering, found: Bin) -> bool:
+    return steering.lets_in(found) or steering.is_threatened(found, REOPEN)
 
 
-def _close(work: Work, paired: Pairs, kept: Container[str]) -> Iterator[Send]:
+def _close(
+    steering: Steering, gangs: Iterable[Gang], paired: Pairs, kept: Container[str]
+) -> Iterator[Send]:
     """Drain dear nodes before jobs start there that belong elsewhere, also while they boot."""
-    there = {n for gang in work.queue.gangs if gang.is_complete for n in gang.held_names}
+    there = {n for gang in gangs if gang.is_complete for n in gang.held_names}
     closing: list[str] = []
     booting: list[str] = []
     for each, found in paired:
-        is_used = found.name in work.steering.claimed or found.name in there or found.gated_for
+        is_used = found.name in steering.claimed or found.name in there or found.gated_for
         if each.is_closed or is_used or found.pool in kept:
             continue
         if each.use is Use.IN_FLIGHT and found.jobs:
             continue
-        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and work.steering.is_threatened(found):
+        if each.use in (Use.CAPACITY, Use.IN_FLIGHT) and steering.is_threatened(found):
             (closing if each.use is Use.CAPACITY else booting).append(found.name)
     if closing:
-        yield work.order(OrderKind.DRAIN, tuple(closing), CLOSED, only_if=ANY_STATE)
+        yield order(OrderKind.DRAIN, tuple(closing), CLOSED, only_if=ANY_STATE)
     if booting:
         # No guard: such a drain lasts, and meets the node as it joins.
-        yield work.order(OrderKind.DRAIN, tuple(booting), CLOSED)
+        yield order(OrderKind.DRAIN, tuple(booting), CLOSED)
 
 
-def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> Iterator[Send]:
+def _weigh(
+    snapshot: Snapshot,
+    steering: Steering,
+    gangs: Iterable[Gang],
+    steered: Sequence[Judged],
+    kept: Container[str],
+) -> Iterator[Send]:
     """Tell Slurm what one more job would cost on each open node, where that has changed."""
-    kinds = work.steering.about
+    kinds = steering.about
     count = sum(kind.count for kind in kinds)
     mean_s = sum(kind.total_s for kind in kinds) / count if count else UNKNOWN_S
     wanted: dict[str, int] = {}
@@ -129,10 +143,10 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> Itera
     for each in steered:
         node, member = each.member.node, each.member
         if each.use is Use.CAPACITY and node is not None and not each.is_closed:
-            usd = 0.0 if member.pool in kept else usd_per_hour(work.snapshot, member)
-            cost = usd * outlasts_s(mean_s, work.steering.lives_s(node.name))
+            usd = 0.0 if member.pool in kept else usd_per_hour(snapshot, member)
+            cost = usd * outlasts_s(mean_s, steering.lives_s(node.name))
             wanted[node.name], weights[node.name] = weight_of(cost), node.weight
-    for gang in work.queue.gangs:
+    for gang in gangs:
         if gang.is_there and len(gang.parts) > 1 and not gang.is_of_kinds:
             _part_by_part(gang, wanted)
     if _is_in_order(wanted, weights):
@@ -143,7 +157,7 @@ def _weigh(work: Work, steered: Sequence[Judged], kept: Container[str]) -> Itera
             by_weight.setdefault(weight, []).append(name)
     for weight, names in sorted(by_weight.items()):
         why = f"its weight follows what one more job would cost there ({weight})"
-        yield work.order(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
+        yield order(OrderKind.WEIGHT, tuple(names), str(weight), why=why)
 
 
 def _part_by_part(gang: Gang, wanted: dict[str, int]) -> None:

@@ -5,73 +5,80 @@ it has booted a job behind it, for which a node is there, has taken the place. S
 are bought twice, then nothing is for 5, 15, 60 minutes, with one try in between.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.accounting import covers
 from tidegate.core.demand.pending_reasons import held_because
+from tidegate.core.fleet.fleet import Fleet
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Send, Watch
 from tidegate.core.model.slurm import Job
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck, anew
 from tidegate.core.passes.futile import WATCHES_MAX, back_off_s, request
-from tidegate.core.passes.work import Work
+from tidegate.core.passes.queue import Queue
 
 VAIN_LAUNCHES_MAX = 2
 
 
-def watch_vain(work: Work) -> Sequence[Action]:
+def watch_vain(
+    snapshot: Snapshot,
+    fleet: Fleet,
+    queue: Queue,
+    known: Mapping[str, Stuck],
+    decided: Sequence[Action],
+) -> Sequence[Action]:
     """Note which waiting jobs this plan lets the nodes go of that were bought for them."""
     launches: dict[str, set[str]] = {}
-    for member in _let_go(work):
+    for member in _let_go(fleet, decided):
         record = member.record
-        for job_id in record.for_jobs if record and _is_unused(work, member) else ():
+        for job_id in record.for_jobs if record and _is_unused(snapshot, member) else ():
             launches.setdefault(job_id, set()).add(record.launch_id if record else "")
     if not launches:
         return ()
-    known = work.stuck
-    reading, watches = work.digest.reading, list[Watch]()
+    reading, watches = snapshot.heard.reading, list[Watch]()
     for job in sorted(reading.jobs, key=lambda job: job.job_id):
-        if job.job_id in launches and _is_over_a_cap(work, job):
+        if job.job_id in launches and _is_over_a_cap(snapshot, queue, job):
             asked = request(job, reading)
             watches += _watch(
-                known.get(job.job_id), job, asked, launches[job.job_id], work.snapshot.now_s
+                known.get(job.job_id), job, asked, launches[job.job_id], snapshot.now_s
             )
     return watches[:WATCHES_MAX]
 
 
-def _is_over_a_cap(work: Work, job: Job) -> bool:
+def _is_over_a_cap(snapshot: Snapshot, queue: Queue, job: Job) -> bool:
     """It has never run, and waits for nothing but a place under a cap: what is held by its user, or
     begins later, needs its node when that is over.
     """
-    unmet = work.queue.unmet.get(job.job_id)
-    if not job.is_pending or job.restarts or unmet is None or job.job_id in work.queue.passed_over:
+    unmet = queue.unmet.get(job.job_id)
+    if not job.is_pending or job.restarts or unmet is None or job.job_id in queue.passed_over:
         return False
     is_slurms_word = job.reason.startswith(("Assoc", "QOS"))
-    is_capped = any(covers(each, job) for each in work.digest.reading.associations)
+    is_capped = any(covers(each, job) for each in snapshot.heard.reading.associations)
     return is_slurms_word or (is_capped and not held_because(job.reason))
 
 
-def _let_go(work: Work) -> Iterator[Member]:
+def _let_go(fleet: Fleet, decided: Sequence[Action]) -> Iterator[Member]:
     names = {
         name
-        for each in work.decided
+        for each in decided
         if isinstance(each, Send) and each.order.kind is OrderKind.RELEASE
         if code_of(each.order.text) is DrainCode.EMPTY
         for name in each.order.names
     }
-    for each in work.fleet.judged if names else ():
+    for each in fleet.judged if names else ():
         if each.member.instance_id in names:
             yield each.member
 
 
-def _is_unused(work: Work, member: Member) -> bool:
+def _is_unused(snapshot: Snapshot, member: Member) -> bool:
     """Slurm has called it idle since it joined: to a new node it says so of its registration. One
     that booted quickly may have run a short job meanwhile.
     """
-    pool = work.snapshot.cluster.pool(member.pool)
+    pool = snapshot.cluster.pool(member.pool)
     if member.node is None or pool is None:
         return False
     return member.node.last_busy_at_s - member.launched_at_s <= pool.boot_s
