@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants faults contracts vm rights screens clean
+.PHONY: help setup demo test lint bench mutants contracts vm rights screens clean
 
 # auto: real Slurm daemons where they can run; real: nothing else will do; sim: simulated.
 SLURM ?= auto
@@ -9,8 +9,8 @@ help:
 	@echo "make demo    the whole loop on this machine (SLURM=sim: without root and Slurm)"
 	@echo "make test    all checks and tests"
 	@echo "make lint    the checks without the tests"
-	@echo "make mutants changes modules node by node, and shows what no test sees"
-	@echo "make faults  deliberate faults, and how soon the simulation finds each"
+	@echo "make mutants breaks the product on purpose: how soon the simulation finds each deliberate"
+	@echo "             fault, and which changes of modules, node by node, no test sees"
 	@echo "make bench   every figure that the documents state; with TRACES=FOLDER also those of"
 	@echo "             the replays: what two weeks of public histories would cost"
 	@echo "make contracts  what real Slurm promises, on 22.05, 24.11 and 26.05 (root)"
@@ -37,9 +37,6 @@ bench:
 
 mutants:
 	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutation
-
-faults:
-	@SLURM=sim scripts/setup.sh && .venv/bin/python -m bench.mutants
 
 contracts:
 	@scripts/contracts.sh

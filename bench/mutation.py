@@ -1,8 +1,13 @@
-"""`make mutants`: changes chosen modules node by node, and tells which changes no test sees.
+"""`make mutants`: breaks the product on purpose, and tells what nothing sees.
 
-`python -m bench.mutation [MODULE...] [--most N]`: of each module at most N changes (40), always the
-same ones. A survivor is printed as a diff: a missing test, code that nobody needs, or a change that
-means the same. Exit code 1 only when the tests fail without any change.
+First the deliberate faults of `faults`: the simulation has to find each of them. Then the modules
+below, node by node: of each at most N changes (40), always the same ones, which its tests should
+see. A survivor is printed as a diff: a missing test, code that nobody needs, or a change that
+means the same. Exit code 1 when a deliberate fault survives, and when tests or the simulation fail
+without any change.
+
+`python -m bench.mutation MODULE... [--most N]`: these modules alone; `--faults [WORDS]`: the faults
+alone whose names hold these words.
 
 A small tool of our own: mutmut changes what is inside functions alone, neither a module's constants
 nor a dataclass's defaults, and cosmic-ray has one test command for all modules and changes the
@@ -19,11 +24,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
+from bench.aimed import Fault
+from bench.faults import FAULTS
+from bench.hunt import hunt
+from bench.mutated import ROOT, run_tests
 from bench.mutations import Change, changes
 
-ROOT = Path(__file__).parents[1]
 CHANGES_MAX = 40
 
 # Tests of the planner run in seconds, so whichever of them sees a fault will do.
@@ -75,30 +82,41 @@ class Judged:
 
 def main() -> int:
     options = _options()
-    trouble = False
-    with ThreadPoolExecutor(os.cpu_count()) as pool, TemporaryDirectory() as folder:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        if options.faults:
+            return int(not hunt(options.faults, pool))
+        is_good = bool(options.modules) or hunt(FAULTS, pool)
         for file in options.modules or MODULES:
-            trouble |= not _module(file, options.most, pool, Path(folder))
-    return int(trouble)
+            is_good &= _module(file, options.most, pool)
+    return int(not is_good)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", choices=[*MODULES, []])
     parser.add_argument("--most", type=int, default=CHANGES_MAX, help="changes of a module")
+    parser.add_argument("--faults", nargs="?", const="", type=_named, metavar="WORDS", help="alone")
     return parser.parse_args()
 
 
-def _module(file: str, most: int, pool: ThreadPoolExecutor, folder: Path) -> bool:
+def _named(words: str) -> list[Fault]:
+    """The deliberate faults whose names hold these words."""
+    found = [each for each in FAULTS if words in each.name]
+    if not found:
+        raise argparse.ArgumentTypeError(f"no fault in bench/faults.py is named like {words!r}")
+    return found
+
+
+def _module(file: str, most: int, pool: ThreadPoolExecutor) -> bool:
     """Prints what became of a module's changes; whether its tests pass without any."""
     source, began_s = Path(ROOT, file).read_text(), time.monotonic()
-    if not passes(file, source, folder, time_out_s=600.0):
+    if not passes(file, source, time_out_s=600.0):
         print(f"{file}: its tests fail without a change")
         return False
     bound_s = 10 + 5 * (time.monotonic() - began_s)
 
     def judge(change: Change) -> Judged:
-        return Judged(change, not passes(file, change.of(source), folder, time_out_s=bound_s))
+        return Judged(change, not passes(file, change.of(source), time_out_s=bound_s))
 
     every = changes(source)
     judged = list(pool.map(judge, chosen(every, most, file)))
@@ -120,23 +138,13 @@ def chosen(every: Sequence[Change], most: int, name: str) -> list[Change]:
     return [every[number] for number in numbers]
 
 
-def passes(file: str, text: str, folder: Path, *, time_out_s: float) -> bool:
+def passes(file: str, text: str, *, time_out_s: float) -> bool:
     """Whether the module's tests pass when this is its text."""
-    with TemporaryDirectory(dir=folder) as own:
-        changed = Path(own, "changed.py")
-        changed.write_text(text)
-        name = file.removesuffix(".py").replace("/", ".")
-        command = [sys.executable, "-m", "bench.mutated", name, str(changed), *MODULES[file]]
-        try:
-            ran = subprocess.run(
-                [*command, "--basetemp", f"{own}/pytest"],
-                cwd=ROOT,
-                capture_output=True,
-                timeout=time_out_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return False
+    name = file.removesuffix(".py").replace("/", ".")
+    try:
+        ran = run_tests({name: text}, *MODULES[file], time_out_s=time_out_s)
+    except subprocess.TimeoutExpired:
+        return False
     return ran.returncode == 0
 
 

@@ -54,22 +54,29 @@ class Change:
         return "\n".join(lines)
 
 
-def changes(source: str) -> list[Change]:
-    """All of a module, in the order of its text; each of them can be compiled."""
-    starts = [0, *accumulate(len(line.encode()) for line in source.splitlines(keepends=True))]
+class Text:
+    """A module's text, in which one node becomes another."""
 
-    def at(node: ast.stmt | ast.expr, new: ast.stmt | ast.expr) -> Change:
+    def __init__(self, source: str) -> None:
+        lengths = (len(line.encode()) for line in source.splitlines(keepends=True))
+        self._starts = [0, *accumulate(lengths)]
+
+    def change(self, node: ast.stmt | ast.expr, new: ast.stmt | ast.expr) -> Change:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         text = ast.unparse(new)
-        is_bare = isinstance(new, ast.stmt | ast.Constant | ast.Name)
+        is_bare = isinstance(new, ast.stmt | ast.Constant | ast.Name | ast.Tuple)
         return Change(
-            starts[node.lineno - 1] + node.col_offset,
-            starts[node.end_lineno - 1] + node.end_col_offset,
+            self._starts[node.lineno - 1] + node.col_offset,
+            self._starts[node.end_lineno - 1] + node.end_col_offset,
             text if is_bare else f"({text})",
         )
 
-    found = {at(*each) for each in _pairs(ast.parse(source))}
+
+def changes(source: str) -> list[Change]:
+    """All of a module, in the order of its text; each of them can be compiled."""
+    text = Text(source)
+    found = {text.change(*each) for each in _pairs(ast.parse(source))}
     return sorted(found, key=lambda each: (each.start, each.end, each.new))
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.mutation import MODULES, ROOT, chosen, passes
+from bench.mutated import ROOT
+from bench.mutation import MODULES, chosen, passes
 from bench.mutations import Change, changes
 
 SOURCE = '''\
@@ -79,21 +80,21 @@ def test_the_same_changes_are_chosen_at_each_run() -> None:
     [("", "", True), ("if not self.cluster.estimates", "if self.cluster.estimates", False)],
 )
 def test_the_tests_of_a_module_run_with_its_change_and_the_checkout_stays(
-    tmp_path: Path, old: str, new: str, is_good: bool
+    old: str, new: str, is_good: bool
 ) -> None:
     file = "tidegate/service/prices.py"
     source = Path(ROOT, file).read_text()
     changed = source.replace(old, new) if old else source
 
-    assert passes(file, changed, tmp_path, time_out_s=120.0) is is_good
+    assert passes(file, changed, time_out_s=120.0) is is_good
     assert Path(ROOT, file).read_text() == source
 
 
-def test_a_change_that_hangs_is_seen(tmp_path: Path) -> None:
+def test_a_change_that_hangs_is_seen() -> None:
     file = "tidegate/service/prices.py"
     source = Path(ROOT, file).read_text()
 
-    assert not passes(file, f"import time\ntime.sleep(60)\n{source}", tmp_path, time_out_s=2.0)
+    assert not passes(file, f"import time\ntime.sleep(60)\n{source}", time_out_s=2.0)
 
 
 def test_the_modules_and_their_tests_are_there() -> None:

@@ -32,7 +32,7 @@ NOT_RUN = {
     "make demo": "tests/e2e/test_demo.py runs what it runs",
     "make test": "it is what runs this",
     "make lint": "`make test` runs it beside this",
-    "make faults": "an hour; bench/mutants.py has tests of its own",
+    "make mutants": "hours; tests/sim/test_mutants.py and tests/test_mutations.py have its parts",
     "sudo .venv/bin/tidegate sandbox": "tests/e2e/test_sandbox.py runs what it runs",
     "sudo .venv/bin/tidegate drill": "a minute; tests/local/test_drill.py has its judgement",
     "squeue ": "a head is needed",
