@@ -1,6 +1,7 @@
 """Invariants of nodes that are let go of our own accord."""
 
 from collections import defaultdict, deque
+from collections.abc import Mapping
 
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.cluster import Limits, Pool
@@ -137,6 +138,22 @@ class OldNodesGo(Check):
         self.left_s: dict[str, float] = {}
         self.promised: set[tuple[str, str]] = set()
         self.blind_s = float("-inf")  # when a planner last had no digest that it may act on
+        self.templates_read: dict[int, Mapping[str, str]] = {}  # by each planner, as it began
+        self.templates_of: dict[str, Mapping[str, str]] = {}  # those that an order was decided by
+
+    def begun(self) -> None:
+        self.templates_read[self.witness.depth] = self._newest()
+
+    def sent(self, order: Order) -> None:
+        """Another template may be deployed before the head carries it out."""
+        if self.world.actors[-1:] == ["planner"]:
+            read = self.templates_read.get(self.witness.depth)
+            self.templates_of.setdefault(order.order_id, read or self._newest())
+
+    def _newest(self) -> Mapping[str, str]:
+        """The template that new nodes of each pool are to be made from."""
+        templates = self.world.control.placement.templates
+        return {name: template.digest for name, template in templates.items()}
 
     def looked(self, looked: Looked) -> None:
         """A job that is about to take an idle node comes first; a busy one is drained then."""
@@ -153,19 +170,20 @@ class OldNodesGo(Check):
             return
         orders, _ = self.world.in_hand[-1]
         for name in names:
-            reasons = [_reason(each) for each in orders if name in each.names]
+            reasons = {_reason(each): each for each in orders if name in each.names}
             age_s, most_s = self._ages(name)
             if DisruptionReason.EXPIRED in reasons and age_s < most_s:
                 raise self.broken(f"{name} expires after {age_s:.0f} s, its pool allows {most_s}")
 
-            if DisruptionReason.DRIFTED in reasons and not self._is_proven(name):
+            order = reasons.get(DisruptionReason.DRIFTED)
+            if order and not self._is_proven(name, order):
                 raise self.broken(
                     f"{name} goes before a node of its pool's new template has joined"
                 )
 
-    def _is_proven(self, name: str) -> bool:
-        """A node like those that come now has joined, or a limit or a reservation leaves
-        no room for one.
+    def _is_proven(self, name: str, order: Order) -> bool:
+        """A node like those that came when it was decided has joined, or a limit or a reservation
+        leaves no room for one.
         """
         everything, cluster = self.world.compute.everything, self.world.cluster
         pool = cluster.pool(everything[name].pool)
@@ -173,7 +191,7 @@ class OldNodesGo(Check):
             return True
         if name in self.world.compute.prepaid.held:
             return True
-        newest = self.world.control.placement.templates[pool.name].digest
+        newest = self.templates_of.get(order.order_id, self._newest())[pool.name]
         return any(
             (one.pool, one.template) == (pool.name, newest)
             for one in everything.values()

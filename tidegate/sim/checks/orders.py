@@ -309,10 +309,21 @@ class GangsWhole(Check):
         kept = (promised | self._opened_with(name)) - mates - {name}
         gone = any(map(self._goes, mates | self._opened_with(name)))
         is_broken_up = gone or any(map(self._is_held, mates | kept))
+        is_broken_up |= any(self._is_dealt_anew(each, owner) for each in self._opened_with(name))
         # A more important job that has taken one of them leaves the gang waiting for another.
         taken = any(self._takers(mate) - {job.job_id} for mate in mates)
         if not (is_broken_up or taken or any(self._is_taken(name, owner) for name in kept)):
             raise self.broken(f"job {job.job_id} starts on {name}, which waits for gang {gang}")
+
+    def _is_dealt_anew(self, name: str, owner: SimJob) -> bool:
+        """The newest plan gives the node to a job that is no less important and has lost one of its
+        own; the order that closes those opened with it may come after Slurm has looked at them.
+        """
+        job_id = self.promised.get(name)
+        its = next((job for job in self._jobs() if job_id in ids_of(job)), None)
+        if its is None or its is owner:
+            return False
+        return its.submit.priority >= owner.submit.priority
 
     def _takers(self, name: str) -> set[str]:
         node = self.world.slurm.nodes.get(name)

@@ -1,0 +1,79 @@
+"""What checks think of an order that is carried out when something has changed since."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.make import T4, cluster, pool
+from tests.sim.test_excuses import a_gang_of_two, first_node, promising, witnessed
+from tests.sim.test_rolls import deploy
+from tidegate.core.model.drain_reason import DrainCode, DrainReason
+from tidegate.core.model.ec2 import Template
+from tidegate.core.model.orders import Order, OrderKind
+from tidegate.service.control import Looked
+from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.leaving import OldNodesGo
+from tidegate.sim.checks.orders import GangsWhole
+from tidegate.sim.checks.witness import Broken, Witness
+from tidegate.sim.draw import draw
+from tidegate.sim.world import SimWorld
+
+
+def template(digest: str) -> Template:
+    return Template("lt-t4", "2", digest)
+
+
+@pytest.mark.parametrize("has_joined", [True, False])
+def test_a_template_that_comes_after_the_decision_asks_for_no_proof(has_joined: bool) -> None:
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    witness = Witness(world, Chaos(draw(0), world))
+    check = OldNodesGo(witness)
+    (old,) = world.compute.create_fleet(first_node(world)).instances
+    deploy(world, template("two-2" if has_joined else "two-3"))
+    witness.registered[old.instance_id] = 0.0
+    reason = str(DrainReason(DrainCode.DRIFTED, "made from another template"))
+    order = Order("e-1-o0", OrderKind.DRAIN, (old.instance_id,), 1e12, text=reason)
+    world.actors.append("planner")
+    check.begun()
+    check.sent(order)
+    world.actors.pop()
+
+    deploy(world, template("three-3"))
+    world.in_hand.append(((order,), 0.0))
+
+    if has_joined:
+        check.commanded("drain", order.names)
+    else:
+        with pytest.raises(Broken, match="before a node of its pool's new template"):
+            check.commanded("drain", order.names)
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_sent", "is_fair"), [(9, True, True), (8, True, False), (9, False, False)]
+)
+def test_a_gang_that_was_opened_and_lost_a_node_to_one_as_important_is_closed_in_vain(
+    priority: int, is_sent: bool, is_fair: bool
+) -> None:
+    world, seen = witnessed()
+    check = GangsWhole(seen)
+    lesser, other, kept = a_gang_of_two(world, check)
+    (bought,) = lesser.node_names
+    gang = world.ledger.all_nodes[bought].gated_for
+    check.commanded("undrain", (bought, kept))
+
+    other.submit = replace(other.submit, priority=priority)
+    anew = promising(world, gang, bought)
+    to_other = promising(world, other.job_id, kept).rounds[0].plan.served
+    (done,) = anew.rounds
+    check.looked(
+        Looked([replace(done, plan=replace(done.plan, served=done.plan.served + to_other))])
+    )
+    if is_sent:
+        until_s = world.clock.now_s() + 60.0
+        check.sent(Order("e-2-o0", OrderKind.DRAIN, (bought,), until_s, text="kept"))
+
+    if is_fair:
+        check.started(lesser)
+    else:
+        with pytest.raises(Broken, match="which waits for gang"):
+            check.started(lesser)
