@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bench.aimed import Fault
 from bench.mutated import run_tidegate
 
-SEEDS = "0:300"
+SEEDS = "0:500"
 TIME_OUT_S = 900.0
 SOUND = Fault("nothing", ())
 

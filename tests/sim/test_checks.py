@@ -189,6 +189,26 @@ def test_a_users_budget_binds_him_alone_and_a_planner_that_forgets_it_is_found()
         bought("ada", planned_by=free)
 
 
+def test_a_plan_leaves_no_open_node_that_has_had_its_time() -> None:
+    """While launches fail nothing is replaced for its age."""
+    seen: list[Looked] = []
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))
+    world = SimWorld(made, lambda instance: 60.0, seen.append)
+    world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+    world.step(1000.0)
+    found = witness(world)
+    check = OldNodesGo(found)
+    plans = [done for looked in seen for done in looked.rounds[-1:]]
+    done = next(one for one in plans if any("expired" in str(a) for a in one.plan.actions))
+    silent = Looked([replace(done, plan=replace(done.plan, actions=()))])
+
+    check.looked(Looked([done]))
+    with pytest.raises(Broken, match="a plan leaves i-"):
+        check.looked(silent)
+    found.chaos.note("boot", world.clock.now_s())
+    check.looked(silent)
+
+
 def test_a_job_that_the_last_plan_gives_an_old_node_to_may_take_it() -> None:
     seen: list[Looked] = []
     made = cluster(replace(pool(types=(T4,)), disruption=Disruption(expire_after_s=100.0)))

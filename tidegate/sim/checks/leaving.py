@@ -1,14 +1,17 @@
 """Invariants of nodes that are let go of our own accord."""
 
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.cluster import Limits, Pool
 from tidegate.core.model.drain_reason import DrainCode, code_of
 from tidegate.core.model.ec2 import TEMPLATE_TAG, FleetRequest, Instance
+from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.model.plan import Plan, Send
 from tidegate.core.model.slurm import SetBy
+from tidegate.core.model.snapshot import Snapshot
 from tidegate.service.control import Looked
 from tidegate.sim.checks.ending import UNREACHABLE
 from tidegate.sim.checks.orders import ids_of
@@ -25,6 +28,7 @@ EXCUSES = ("clock", "lag")
 LEFT_SOON_S = 300.0
 # While launches fail nothing is replaced for its age, and unhealthy nodes use up the budgets.
 BOOTS_FAIL = ("boot", "death", "spot", "sick")
+SHUT = frozenset({"DRAIN", "DOWN"})
 REASONS = {
     DrainCode.EXPIRED: DisruptionReason.EXPIRED,
     DrainCode.DRIFTED: DisruptionReason.DRIFTED,
@@ -161,6 +165,25 @@ class OldNodesGo(Check):
             if done.snapshot.staleness:
                 self.blind_s = self.witness.now_s
             self.promised = {(one.job_id, name) for one in done.plan.served for name in one.by}
+            for name in self._forgotten(done.snapshot, done.plan):
+                age_s, most_s = self._ages(name)
+                raise self.broken(f"a plan leaves {name}, {age_s:.0f} s old of {most_s} s")
+
+    def _forgotten(self, snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+        """Open nodes that the plan finds too old, lets no job have, and gives no order about."""
+        is_calm = self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
+        if snapshot.staleness or not snapshot.wanted.is_up or not is_calm:
+            return
+        shown = snapshot.heard.reading.nodes
+        untold = {node.name for node in shown if not node.state.words & SHUT}
+        untold -= {name for a in plan.actions if isinstance(a, Send) for name in a.order.names}
+        untold -= {name for _, name in self.promised} | self.witness.chaos.touched
+        for record in snapshot.nodes:
+            name, most_s = record.instance_id, self._ages(record.instance_id)[1]
+            is_old = snapshot.now_s - record.launched_at_s >= most_s
+            is_open = record.phase is Phase.JOINED and not (record.order or record.cordon)
+            if is_old and is_open and name in untold and self._is_alone(name):
+                yield name
 
     def ended(self, instance: Instance) -> None:
         self.left_s[instance.pool] = self.witness.now_s
