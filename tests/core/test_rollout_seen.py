@@ -5,7 +5,18 @@ from dataclasses import replace
 import pytest
 
 from tests.core.reading import launches
-from tests.core.test_drift import NEW, OLD, busy, in_doubt, learns, made_from, running, seen, t4
+from tests.core.test_drift import (
+    NEW,
+    OLD,
+    busy,
+    going,
+    in_doubt,
+    learns,
+    made_from,
+    running,
+    seen,
+    t4,
+)
 from tests.core.test_rollout import (
     BESIDE,
     FIRST,
@@ -245,3 +256,19 @@ def test_of_a_launch_in_doubt_what_is_seen_counts_once():
     made = plan(replace(shown, instances=(replace(one, template="new-2"),)))
 
     assert bought(made)["new-2"] == 1
+
+
+@pytest.mark.parametrize("rollout", [FIRST, WELL, TENTH], ids=["first", "second", "tenth"])
+@pytest.mark.parametrize("least", [0, 1])
+def test_no_old_node_goes_where_another_old_one_would_come(rollout, least):
+    """What rests for the new template is bought from the old one, which would be drifted too."""
+    rest = replace(of_template(NEW, Cure.NONE), template="new-2")
+    records, nodes = made_from({"i-1": OLD}), [busy("i-1")]
+    of = world(rollout, records, nodes, running("i-1"), min_nodes=least)
+
+    made = plan(replace(of, refused_templates=(rest,)))
+    elsewhere = replace(rest, offering=replace(rest.offering, zone="us-east-1b"))
+    goes_on = plan(replace(of, refused_templates=(elsewhere,)))
+
+    assert (bought(made), going(made)) == ({}, [])
+    assert bought(goes_on) or going(goes_on)

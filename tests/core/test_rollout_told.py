@@ -5,10 +5,22 @@ from dataclasses import replace
 import pytest
 
 from tests.core.test_drift import NEW, OLD, busy, going, made_from, running
-from tests.core.test_rollout import BAD, BESIDE, FIRST, TENTH, WELL, bought, told, waiting, world
+from tests.core.test_rollout import (
+    BAD,
+    BESIDE,
+    FIRST,
+    TENTH,
+    WELL,
+    bought,
+    of_template,
+    told,
+    waiting,
+    world,
+)
 from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.overview import overview
 from tidegate.core.explain.rollouts import rollouts
+from tidegate.core.model.ec2 import Cure
 from tidegate.core.model.rollout import Rollout, RolloutCode, Tally
 from tidegate.core.planner import plan
 
@@ -33,6 +45,17 @@ def test_an_old_node_tells_what_it_waits_for(how):
     report = next(each for each in node_reports(of) if each.name == "i-1")
 
     assert report.held.startswith(says)
+
+
+def test_an_old_node_tells_that_the_new_template_rests_where_it_is_from():
+    rest = replace(of_template(NEW, Cure.NONE), template="new-2")
+    of = world(FIRST, made_from({"i-1": OLD}), [busy("i-1")], running("i-1"))
+
+    (report,) = node_reports(replace(of, refused_templates=(rest,)))
+
+    assert report.held == (
+        f"roll-out of template new-2: it has failed in {rest.offering} and rests there"
+    )
 
 
 def asked(asks: RolloutCode, before: Rollout = WELL) -> list[tuple[str, str]]:

@@ -173,6 +173,8 @@ def _why_still(made: Considered, each: Outdated) -> str:
     if found and is_rolled and not (held and roll is Roll.SHARED):
         ours = [j.member for j in fleet.judged if j.member.pool == pool]
         goes = "is paused" if found.is_paused else goes_on(found, pool, ours, snapshot)
+        if roll is Roll.RESTING:
+            goes = f"it has failed in {each.judged.member.offering} and rests there"
         return f"roll-out of template {found.template.digest}: {goes}"
     if roll is Roll.STOPPED:
         return f"new nodes of pool {pool} are no good: nothing is replaced"

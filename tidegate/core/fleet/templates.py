@@ -112,6 +112,7 @@ class Roll(Enum):
     SHARED = auto()  # its first nodes are good: every tenth node may go for it
     TRIED = auto()  # a first node is on its way
     UNTRIED = auto()  # a first node has to show that it is good
+    RESTING = auto()  # it rests where the node is from: one of the old template would come instead
     STOPPED = auto()  # nodes made from it fail and no good template is known, or it is paused
 
 

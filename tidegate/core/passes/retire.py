@@ -32,7 +32,7 @@ from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.limits import Load
 from tidegate.core.passes.departures import Departures, Outdated
 from tidegate.core.passes.orders import order
-from tidegate.core.passes.rollout import share_left
+from tidegate.core.passes.rollout import resting, share_left
 
 type Find = Callable[[Pool, Snapshot], Callable[[Judged], str] | None]
 """What tells why a node of the pool should go, in words, "": it should not; None: none should."""
@@ -123,6 +123,8 @@ def _share(snapshot: Snapshot, fleet: Fleet, bins: Bins, pool: Pool) -> int:
 def how_far(snapshot: Snapshot, fleet: Fleet, each: Outdated) -> Roll:
     """Whether nodes like those that come now have shown that they are good."""
     if each.reason is DisruptionReason.DRIFTED:
+        if each.judged.member.offering in resting(snapshot, each.pool):
+            return Roll.RESTING
         return roll(snapshot, each.pool, fleet.judged)
     pool_history = history_of(snapshot, each.pool.name)
     return Roll.STOPPED if pool_history.recent(snapshot.now_s) else Roll.PROVEN
