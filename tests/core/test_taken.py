@@ -10,7 +10,7 @@ from tidegate.core.model.cluster import Cluster, Reservation
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Cordon, NodeRecord
 from tidegate.core.model.orders import Order, OrderKind
-from tidegate.core.model.plan import Plan
+from tidegate.core.model.plan import Plan, Send
 from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.planner import plan
@@ -103,3 +103,38 @@ def test_a_spot_node_that_outlives_its_notice_is_not_asked_again() -> None:
     late = replace(seen.nodes[0], cordon=None, reclaim_at_s=NOW_S - 5)
 
     assert saved(plan(replace(seen, nodes=(late,)))) == ([], [])
+
+
+def idle_in_block(state: str, *jobs: Job, reason: str = "") -> Plan:
+    """One idle node of a block that takes no more jobs."""
+    seen = in_block(1000.0)
+    idle = node(state=state, reason=reason)
+    return plan(
+        snapshot(jobs, [idle], of=seen.cluster, instances=seen.instances, records=seen.nodes)
+    )
+
+
+def told(made: Plan) -> list[tuple[OrderKind, tuple[str, ...]]]:
+    sent = [each.order for each in made.actions if isinstance(each, Send)]
+    return [(each.kind, each.names) for each in sent if each.kind is not OrderKind.WEIGHT]
+
+
+WAITS_FOR_IT = job(2, required_nodes=("i-1",))
+
+
+def test_an_idle_node_for_which_a_job_waits_is_closed_and_not_deleted() -> None:
+    """Slurm would end the job with its node, so the agent keeps the node from a release."""
+    assert told(idle_in_block("IDLE", WAITS_FOR_IT)) == [(OrderKind.DRAIN, ("i-1",))]
+
+
+def test_it_is_asked_for_once() -> None:
+    ours = "tidegate: its capacity block ends"
+
+    assert told(idle_in_block("IDLE+DRAIN", WAITS_FOR_IT, reason=ours)) == []
+
+
+@pytest.mark.parametrize(
+    "jobs", [(), (job(2, required_nodes=("i-2",)),), (job(2, on=["i-9"], required_nodes=("i-1",)),)]
+)
+def test_it_goes_where_no_job_waits_for_it(jobs: tuple[Job, ...]) -> None:
+    assert told(idle_in_block("IDLE", *jobs)) == [(OrderKind.RELEASE, ("i-1",))]

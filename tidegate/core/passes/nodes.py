@@ -229,11 +229,14 @@ def end_jobs(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
 
 
 def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
-    """Release nodes of no use on which nothing runs; start no new job on the others.
+    """Release nodes of no use on which nothing runs; start no new job on the others, nor on those
+    for which a job waits (-w), since with its node Slurm would end it.
 
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = snapshot.now_s
+    jobs = snapshot.heard.reading.jobs
+    insisted = {name for job in jobs if job.is_pending for name in job.required_nodes}
     alike: dict[_Ordered, list[str]] = {}
     for each in fleet.judged:
         node = each.member.node
@@ -246,6 +249,7 @@ def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
         if each.order is OrderKind.DELETE or (
             each.order is OrderKind.RELEASE
             and not each.member.is_busy
+            and node.name not in insisted
             and not node.state.is_reserved  # until then it is closed
         ):
             if not each.member.was_told(each.order, now_s):
