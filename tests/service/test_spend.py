@@ -228,6 +228,24 @@ def test_a_reservation_that_ends_while_a_look_is_made_has_paid_until_then(world:
     assert living.priced_at_s == held.ends_at_s
 
 
+def test_a_node_that_a_slow_look_ends_costs_until_it_was_ended(world: World) -> None:
+    """What its seconds cost while the look waited is on the bill."""
+    name = bought(world)
+    world.clock.advance(HOUR_S)
+
+    def waits(point: str) -> None:
+        if point == "before terminate":
+            world.clock.advance(HOUR_S)
+
+    world.break_with(waits)
+    world.report()
+    world.look()
+
+    record = world.ledger.all_nodes[name]
+    assert record.ended_at_s == record.launched_at_s + 2 * HOUR_S
+    assert counted(world) == pytest.approx(2 * record.usd_per_hour)
+
+
 @pytest.mark.parametrize("dies_at", ["", "after terminate"])
 def test_what_outlived_its_reclaim_costs_until_it_ends_whoever_dies(
     world: World, dies_at: str

@@ -83,7 +83,7 @@ class Applier:
             if isinstance(action, Terminate):
                 snapshot = self._count_overdue(action.instance_ids, snapshot)
                 self.compute.terminate(action.instance_ids)
-                self._charge(action.instance_ids, snapshot)
+                self._charge(action.instance_ids, snapshot, self.clock.now_s())
                 outcome.ended.extend(_seen(action.instance_ids, snapshot))
         launching = Launching(self.compute, self.ledger, self.clock, snapshot, until_s, outcome)
         resumed = [action for action in plan.actions if isinstance(action, Resume)]
@@ -91,7 +91,7 @@ class Applier:
         self._remember(plan.actions, snapshot)
         # A node that is forgotten is never counted, so that comes first.
         gone = [mark.instance_id for mark in marks if mark.phase is Phase.TERMINATED]
-        self._charge(gone, snapshot)
+        self._charge(gone, snapshot, snapshot.now_s)
         self._reprice(plan.actions, snapshot)
         self._mark(later)
         return outcome
@@ -171,15 +171,20 @@ class Applier:
         )
         return replace(snapshot, nodes=tuple(nodes))
 
-    def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot) -> None:
-        """Count what these nodes have cost; those that were counted before are left out."""
+    def _charge(self, instance_ids: Iterable[str], snapshot: Snapshot, by_s: float) -> None:
+        """Count what these nodes have cost; those that were counted before are left out.
+
+        `by_s`: when those had ended that EC2 showed alive; the others had as it was asked.
+        """
         ours = set(instance_ids)
         stretches: list[Stretch] = []
         shown = {each.instance_id for each in snapshot.instances if each.is_alive}
         for record in snapshot.nodes if ours else ():
             name = record.instance_id
             if name in ours and record.ended_at_s is None:
-                stretches.append(ended(record, snapshot.now_s, is_shown=name in shown))
+                is_shown = name in shown
+                at_s = by_s if is_shown else snapshot.now_s
+                stretches.append(ended(record, at_s, is_shown=is_shown))
         if stretches:
             self.ledger.charge(stretches)
 
