@@ -7,6 +7,7 @@ import pytest
 from tests.core.reading import ended, launches, orders, why
 from tests.core.test_planner import shuffled
 from tests.make import NOW_S, digest, instance, job, node, placement, record, snapshot
+from tidegate.core.explain.node_report import node_reports
 from tidegate.core.explain.plan import describe
 from tidegate.core.model.calendar import Wanted
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, code_of
@@ -304,3 +305,27 @@ def test_what_runs_when_a_stop_waits_no_longer_is_saved_as_from_a_reclaim(
     assert [each.delay_s for each in found] == delays_s
     assert {each.not_after_s for each in found} <= {NOW_S + lasts_s}
     assert not orders(plan(replace(of, wanted=replace(of.wanted, is_up=True))), OrderKind.REQUEUE)
+
+
+@pytest.mark.parametrize(("state", "reason"), [("IDLE", ""), ("IDLE+DRAIN", REASON)])
+def test_a_node_that_a_job_asks_for_by_name_stays_closed_and_says_for_whom(
+    state: str, reason: str
+) -> None:
+    """Slurm would end the job with its node; nobody pays for the night without being told."""
+    night = seen([job(7, required_nodes=("i-1",))], [node("i-1", state=state, reason=reason)])
+
+    made = plan(night)
+
+    assert names_of(made, OrderKind.RELEASE) == []
+    assert names_of(made, OrderKind.DRAIN) == ([] if reason else ["i-1"])
+    (report,) = node_reports(night)
+    assert report.held == "job 7 asks for it by name (-w), and Slurm would end it with its node"
+
+
+def test_a_node_that_such_a_job_runs_on_is_held_by_nothing_else() -> None:
+    running = job(8, on=["i-1"])
+    busy = node("i-1", state="ALLOCATED", gpus_alloc=1)
+
+    (report,) = node_reports(seen([running, job(7, required_nodes=("i-1",))], [busy]))
+
+    assert report.held == ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.core.demand.pending_reasons import held_because
-from tidegate.core.model.slurm import Job, Node
+from tidegate.core.model.slurm import Job, Node, asked_by_name
 
 # Base states and flag of a node on which a job runs or ends; PLANNED has none yet.
 _HAS_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
@@ -26,8 +26,8 @@ def static_nodes(
     nodes: Sequence[Node], known: frozenset[str], jobs: Sequence[Job]
 ) -> tuple[str, ...]:
     """Those that a pending job asks for by name and that are not Tidegate's."""
-    asked = {name for job in jobs if job.is_pending for name in job.required_nodes}
-    return tuple(sorted(asked & known - {node.name for node in nodes})) if asked else ()
+    asked = asked_by_name(jobs).keys()
+    return tuple(sorted(asked & known - {node.name for node in nodes}))
 
 
 def in_open_partition(job: Job, closed: Mapping[str, str]) -> Job:

@@ -7,7 +7,7 @@ from tidegate.agent.asked import why_held
 from tidegate.core.model.drain_reason import DrainCode, DrainReason, read
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.orders import Order, OrderOutcome, OrderResult
-from tidegate.core.model.slurm import Job, Node, Reading, holders
+from tidegate.core.model.slurm import Node, Reading, asked_by_name, holders
 from tidegate.ports.slurm import Slurm
 
 HOLDS_A_JOB = frozenset({"ALLOCATED", "MIXED"})
@@ -125,8 +125,7 @@ class _Release:
             return _runs_here(node, reading)
         if node.state.words & RESERVED and not node.state.is_down:
             return f"The node is {node.state}: Slurm deletes no node that is in a reservation."
-        if job := _insists_on(node.name, reading):
-            # Slurm cancels a pending job at its next restart when a node of its list is gone.
+        if job := asked_by_name(reading.jobs).get(node.name):
             return f"Job {job.job_id} waits for this very node (-w); deleting it would end the job."
         if not begins and not node.state.is_drain and not node.state.is_down:
             return "Somebody undrained the node meanwhile."
@@ -158,9 +157,3 @@ def _runs_here(node: Node, reading: Reading) -> str:
     what = "is suspended" if {job.state for job in jobs} == {"SUSPENDED"} else "runs"
     ids = ", ".join(job.job_id for job in jobs[:5])
     return f"Job {ids} {what} here." if jobs else f"The node is {node.state}."
-
-
-def _insists_on(name: str, reading: Reading) -> Job | None:
-    return next(
-        (job for job in reading.jobs if job.is_pending and name in job.required_nodes), None
-    )

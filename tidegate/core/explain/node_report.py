@@ -17,6 +17,7 @@ from tidegate.core.model.drain_reason import sentence_of
 from tidegate.core.model.durations import clock, moment
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import InterruptionLoss, NodeRecord, Phase
+from tidegate.core.model.slurm import Job, asked_by_name
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.passes.departures import Outdated
 from tidegate.core.passes.retire import above_minimum, candidates, how_far, least_nodes
@@ -140,6 +141,7 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
     should = {each.node.name: each for each in candidates(snapshot, fleet)}
     above = above_minimum(snapshot, made.bins)
     found: dict[str, Prospect] = {}
+    asked = asked_by_name(snapshot.heard.reading.jobs)
     for each in fleet.judged:
         name, pool = each.member.instance_id, snapshot.cluster.pool(each.member.pool)
         if pool is None or each.member.node is None:
@@ -158,7 +160,14 @@ def prospects(snapshot: Snapshot) -> Mapping[str, Prospect]:
             if not held and not outdated and each.member.is_idle:
                 held = _why_kept(made, each, pool, above[pool.name])
             found[name] = Prospect(outdated.why if outdated else "", held)
+        if name in asked and not each.member.is_busy and not found.get(name, Prospect()).held:
+            goes = found[name].goes if name in found else ""
+            found[name] = Prospect(goes, _asked(asked[name]))
     return found
+
+
+def _asked(job: Job) -> str:
+    return f"job {job.job_id} asks for it by name (-w), and Slurm would end it with its node"
 
 
 def _why_still(made: Considered, each: Outdated) -> str:

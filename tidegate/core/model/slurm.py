@@ -273,6 +273,17 @@ def holders(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     return found
 
 
+def asked_by_name(jobs: Iterable[Job]) -> dict[str, Job]:
+    """The first pending job that asks for each node (-w), which Slurm would end with that node:
+    at its next restart at the latest.
+    """
+    found: dict[str, Job] = {}
+    for job in jobs:
+        for name in job.required_nodes if job.is_pending else ():
+            found.setdefault(name, job)
+    return found
+
+
 @frozen
 class Association:
     """A cap on one TRES that accounting will apply once nodes are up.

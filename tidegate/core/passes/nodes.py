@@ -21,6 +21,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Action, Reprice, Rest, Send, Terminate
+from tidegate.core.model.slurm import asked_by_name
 from tidegate.core.model.slurm_names import is_instance_id
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.why import Why, WhyNot
@@ -235,8 +236,7 @@ def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
     Nodes whose instance is gone leave with whatever seems to run on them.
     """
     now_s = snapshot.now_s
-    jobs = snapshot.heard.reading.jobs
-    insisted = {name for job in jobs if job.is_pending for name in job.required_nodes}
+    asked = asked_by_name(snapshot.heard.reading.jobs)
     alike: dict[_Ordered, list[str]] = {}
     for each in fleet.judged:
         node = each.member.node
@@ -249,7 +249,7 @@ def order_out(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
         if each.order is OrderKind.DELETE or (
             each.order is OrderKind.RELEASE
             and not each.member.is_busy
-            and node.name not in insisted
+            and node.name not in asked
             and not node.state.is_reserved  # until then it is closed
         ):
             if not each.member.was_told(each.order, now_s):
