@@ -15,6 +15,7 @@ from tidegate.core.explain.rollouts import rollouts
 from tidegate.core.fleet.site_check import LATE_S, job_name
 from tidegate.core.model.ec2 import Market
 from tidegate.core.model.ended import EndedJob
+from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.rollout import BY_CHECK, WATCHED_S, Rollout, RolloutCode, Step, Tally
 from tidegate.core.model.site_check import (
@@ -227,6 +228,32 @@ def test_a_node_that_is_no_good_or_takes_no_job_is_none_for_it():
     closed = node("i-3", state="IDLE+DRAIN+DYNAMIC_NORM", reason="I look into it")
     of = world(BOTH, made_from({"i-2": NEW, "i-3": NEW}), [node("i-2"), closed])
     assert orders(plan(checking(of, TWO)), OrderKind.CHECK) == []
+
+
+def test_a_node_that_is_about_to_leave_is_none_for_it():
+    retired = Cordon("AWS Health: AWS_EC2_RETIREMENT", NOW_S, NOW_S + 7200)
+    for cordons in ({}, {"i-3": retired}):
+        records = made_from({"i-2": NEW, "i-3": NEW})
+        records = [replace(each, cordon=cordons.get(each.instance_id)) for each in records]
+        of = checking(world(BOTH, records, [node("i-2"), node("i-3")]), TWO)
+
+        asked = [each.names for each in orders(plan(of), OrderKind.CHECK)]
+
+        assert asked == ([] if cordons else [("i-2", "i-3")])
+
+
+def test_where_a_node_left_before_it_ran_it_is_asked_for_again_at_once():
+    """On a node that Slurm does not know the head submits no job."""
+    left = replace(BOTH, checked=replace(ASKED, nodes=("i-2", "i-3")))
+
+    found = after(checking(up(left, "i-2"), TWO))
+
+    assert (found.checked.missed, found.checked.asked_at_s) == (1, None)
+    assert found.said == ("the site's check did not run: i-3, which it needs, left before it ran")
+    assert orders(plan(checking(up(found, "i-2", "i-3"), TWO)), OrderKind.CHECK)[0].names == (
+        "i-2",
+        "i-3",
+    )
 
 
 def test_where_there_never_are_nodes_enough_a_person_is_asked():

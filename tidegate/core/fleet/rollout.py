@@ -364,7 +364,7 @@ def goes_on(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
         return f"{failed} of {rollout.jobs.ended} jobs failed there, {WATCHED_JOBS} have to end"
     check, now_s = check_of(snapshot, pool), snapshot.now_s
     if check is not None and lacks_check(rollout, check):
-        return waits_for(rollout, check, fit_nodes(rollout, ours), now_s)
+        return waits_for(rollout, check, fit_nodes(rollout, ours, snapshot), now_s)
     left_s = max(rollout.step_since_s + WATCHED_S - now_s, 0.0)
     jobs = f" or until {WATCHED_JOBS} jobs have ended there"
     return f"watched for {span(left_s)} more{jobs if rollout.step is Step.CANARY else ''}"

@@ -7,6 +7,7 @@ says nothing of it, so it is asked for once more, and then the roll-out waits fo
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tidegate.core.fleet.judge import judge
 from tidegate.core.fleet.members import Member
 from tidegate.core.model.digest import Digest
 from tidegate.core.model.durations import span
@@ -52,7 +53,7 @@ def checked(rollout: Rollout, pool: str, ours: Sequence[Member], snapshot: Snaps
         return _asked_for(rollout, check, ours, snapshot)
     found = _jobs(job_name(rollout, pool), check, digest)
     if not found:
-        return _unheard(rollout, check, snapshot)
+        return _unheard(rollout, check, ours, snapshot)
     return _seen(rollout, check, found, snapshot.now_s)
 
 
@@ -62,8 +63,8 @@ def job_name(rollout: Rollout, pool: str) -> str:
     return check_name(pool, rollout.template.digest, since_s, number)
 
 
-def fit_nodes(rollout: Rollout, ours: Sequence[Member]) -> list[str]:
-    """Its nodes on which a job may start, and of which nothing bad is known, in order."""
+def fit_nodes(rollout: Rollout, ours: Sequence[Member], snapshot: Snapshot) -> list[str]:
+    """Its nodes that take jobs and stay, and of which nothing bad is known, in order."""
     return sorted(
         each.instance_id
         for each in ours
@@ -72,6 +73,7 @@ def fit_nodes(rollout: Rollout, ours: Sequence[Member]) -> list[str]:
         and each.instance_id not in rollout.bad
         and each.node is not None
         and each.node.state.takes_jobs
+        and judge(each, snapshot, snapshot.doubted).order is None
     )
 
 
@@ -91,7 +93,7 @@ def _asked_for(
     """Asks for a job once there are nodes enough; where there are none for long, for a person."""
     state, now_s = rollout.checked, snapshot.now_s
     since_s = now_s if state.since_s is None else state.since_s
-    fit = fit_nodes(rollout, ours)
+    fit = fit_nodes(rollout, ours, snapshot)
     if len(fit) >= check.nodes:
         asked = replace(
             state,
@@ -117,12 +119,17 @@ def _jobs(name: str, check: SiteCheck, digest: Digest) -> list[CheckJob]:
     ]
 
 
-def _unheard(rollout: Rollout, check: SiteCheck, snapshot: Snapshot) -> Rollout:
+def _unheard(
+    rollout: Rollout, check: SiteCheck, ours: Sequence[Member], snapshot: Snapshot
+) -> Rollout:
     """The order may be lost, or the job's end was told while nobody listened: the head submits a
-    job that Slurm knows no second time.
+    job that Slurm knows no second time, and none on a node that Slurm does not know.
     """
     state, now_s = rollout.checked, snapshot.now_s
     assert state.asked_at_s is not None, "there is a job"
+    there = {each.instance_id for each in ours if each.node is not None}
+    if gone := [name for name in state.nodes if name not in there]:
+        return _missed(rollout, f"{' and '.join(gone)}, which it needs, left before it ran", now_s)
     if now_s > state.asked_at_s + check.wait_s + check.time_limit_s + LATE_S:
         since = span(now_s - state.asked_at_s)
         return _missed(rollout, f"nothing was heard of its job in {since}", now_s)

@@ -101,7 +101,7 @@ def lacks_node_to_check(snapshot: Snapshot, fleet: Fleet, pool: Pool) -> bool:
     if all(market.is_prepaid for market in pool.markets):
         return False  # launched from templates of their own
     ours = _ours(fleet, pool)
-    is_short = len(fit_nodes(found, ours)) < check.nodes
+    is_short = len(fit_nodes(found, ours, snapshot)) < check.nodes
     return is_short and rollout.room(found, snapshot, ours, 0) > 0
 
 
@@ -111,7 +111,7 @@ def waits_for_check(snapshot: Snapshot, member: Member) -> bool:
     check = check_of(snapshot, member.pool)
     if not found or found.is_stopped or not lacks_check(found, check):
         return False
-    return found.step_since_s is not None and member.instance_id in fit_nodes(found, [member])
+    return found.step_since_s is not None and bool(fit_nodes(found, [member], snapshot))
 
 
 def share_left(snapshot: Snapshot, fleet: Fleet, pool: Pool) -> int:
