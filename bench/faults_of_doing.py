@@ -127,7 +127,7 @@ FAULTS_OF_DOING = (
     ),
     fault(
         "a node that a job insists on is deleted",
-        becomes("agent.release:_Release._why_stop", "_insists_on(...)", "None"),
+        becomes("agent.release:_Release._why_stop", "asked_by_name(...).get(...)", "None"),
     ),
     fault(
         "who has a node is read from the node's own words",
