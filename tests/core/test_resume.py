@@ -66,10 +66,11 @@ def undrained(made: Plan) -> list[tuple[str, ...]]:
 
 
 def test_a_job_of_which_one_nodes_gpu_failed_is_requeued_and_one_node_bought_in_one_plan() -> None:
-    made = planned([gang(on=NAMES)], [busy("i-1"), failed("i-2")])
+    made = planned([gang(on=NAMES, restarts=3)], [busy("i-1"), failed("i-2")])
 
     (order,) = orders(made, OrderKind.REQUEUE)
     assert (order.names, order.on_nodes) == (("9",), ("i-2",))
+    assert order.restarts == 3  # a person may have mended the node before its next run
     assert "RUNNING" in order.only_if
     assert "Xid 79" in order.text
     assert [(each.count, each.gated_for) for each in launches(made)] == [(1, "9")]

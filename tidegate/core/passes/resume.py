@@ -19,7 +19,7 @@ from tidegate.core.model.slurm import Job
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.model.stuck import Stuck
 from tidegate.core.passes.futile import held_back
-from tidegate.core.passes.orders import ANY_STATE, order
+from tidegate.core.passes.orders import ANY_STATE, Guard, order
 
 
 def failed_nodes(fleet: Fleet) -> frozenset[str]:
@@ -44,7 +44,8 @@ def requeue_failed(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
         on = tuple(sorted(failed & set(job.node_names)))
         if on and job.is_requeueable:
             why = f"node {on[0]} of job {job.job_id} has failed: {reasons[on[0]]}"
-            yield order(OrderKind.REQUEUE, (job.job_id,), why, only_if=RUNS, on_nodes=on, why=why)
+            guard = Guard(only_if=RUNS, on_nodes=on, restarts=job.restarts)
+            yield order(OrderKind.REQUEUE, (job.job_id,), why, why=why, **guard)
 
 
 def keep_beside_silent(snapshot: Snapshot, fleet: Fleet) -> Iterator[Action]:
