@@ -12,6 +12,8 @@ from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.rollout import BadImagesTouchTwo
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
+from tidegate.sim.happenings import Happenings
+from tidegate.sim.options import Happening
 from tidegate.sim.world import SimWorld
 
 
@@ -43,3 +45,17 @@ def test_a_third_node_may_come_for_one_that_aws_takes_and_for_no_other(how: str)
 def _launched(world: SimWorld) -> Instance:
     (one,) = world.compute.create_fleet(first_node(world)).instances
     return one
+
+
+def test_a_machine_that_dies_is_one_that_aws_took() -> None:
+    """EC2 ends it without a word, as spot instances sometimes end."""
+    world = SimWorld(cluster(pool(types=(T4,))), lambda instance: 60.0)
+    death = Happening("death", 5.0, what="instance")
+    chaos = Chaos(replace(draw(0), happenings=(death,), arrivals=(), faults=frozenset()), world)
+    Happenings(chaos).begin()
+    one = _launched(world)
+
+    world.step(10.0)
+
+    assert chaos.doomed == {one.instance_id}
+    assert not world.compute.live()

@@ -5,11 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, ZONE, cluster, pool, record, snapshot
+from tests.make import T4, ZONE, cluster, node, pool, record, snapshot
 from tidegate.core.model.budgets import Disruption
 from tidegate.core.model.cluster import CLUSTER_SCOPE, Cluster, Limits, Rebalance, Reservation
 from tidegate.core.model.cluster import Budget as Money
-from tidegate.core.model.ec2 import POOL_TAG, FleetRequest, Instance, Market, Override
+from tidegate.core.model.ec2 import (
+    POOL_TAG,
+    FleetRequest,
+    Instance,
+    InstanceState,
+    Market,
+    Override,
+)
 from tidegate.core.model.events import HealthCategory, HealthNotice, News, RebalanceRecommendation
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.orders import Order, OrderKind
@@ -205,6 +212,14 @@ def test_a_plan_leaves_no_open_node_that_has_had_its_time() -> None:
     check.looked(Looked([done]))
     with pytest.raises(Broken, match="a plan leaves i-"):
         check.looked(silent)
+    # A node whose machine is gone leaves as well, which a budget counts until Slurm forgets it.
+    (old,) = world.compute.live()
+    world.compute.everything["i-dead"] = replace(old, state=InstanceState.TERMINATED)
+    digest = done.snapshot.digest
+    assert digest is not None
+    held = replace(digest.reading, nodes=(*digest.reading.nodes, node("i-dead", state="DOWN")))
+    beside = replace(done.snapshot, digest=replace(digest, reading=held))
+    check.looked(Looked([replace(silent.rounds[0], snapshot=beside)]))
     found.chaos.note("boot", world.clock.now_s())
     check.looked(silent)
 

@@ -12,6 +12,7 @@ from tidegate.core.model.ec2 import Template
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
+from tidegate.sim.checks.ending import RequeuedOnlyForAReason
 from tidegate.sim.checks.leaving import OldNodesGo
 from tidegate.sim.checks.orders import GangsWhole
 from tidegate.sim.checks.witness import Broken, Witness
@@ -77,3 +78,22 @@ def test_a_gang_that_was_opened_and_lost_a_node_to_one_as_important_is_closed_in
     else:
         with pytest.raises(Broken, match="which waits for gang"):
             check.started(lesser)
+
+
+@pytest.mark.parametrize("hit_in_run", [None, 0, 1, 2])
+def test_a_run_whose_gpu_failed_is_requeued_for_a_reason_and_no_other_run(
+    hit_in_run: int | None,
+) -> None:
+    """A person may have resumed the node by then: that mends no run that was hit."""
+    world, seen = witnessed()
+    check = RequeuedOnlyForAReason(seen)
+    gang, _, _ = a_gang_of_two(world, GangsWhole(seen))
+    gang.state, gang.starts = "RUNNING", 1
+    if hit_in_run is not None:
+        seen.chaos.gpu_faults[gang.job_id] = {hit_in_run: 0.0}
+
+    if hit_in_run == 1:
+        check.commanded("requeue", (gang.job_id,))
+    else:
+        with pytest.raises(Broken, match="whose nodes are all well"):
+            check.commanded("requeue", (gang.job_id,))

@@ -35,8 +35,9 @@ class Chaos:
     """The faults of one world. `injected` counts them; `last_s`: when each kind came last.
 
     `announced`: instance -> when EC2 takes it back, for those that got their notice;
-    `doomed`: those that it means to take back; `left_out`: those that Describe has hidden;
-    `touched`: nodes that a person has drained; `cordoned`: those that AWS has hinted at;
+    `doomed`: those that it means to take back, or took without a word;
+    `left_out`: those that Describe has hidden; `touched`: nodes that a person has drained;
+    `cordoned`: those that AWS has hinted at;
     `sickened`: those that software has drained; `held`: until when a person holds a node to look
     into it; `words`: when a person believed the checks of a pool again. `gpu_faults`: by job, when
     a GPU failed in a run.

@@ -357,6 +357,7 @@ class Happenings:
         name = stream(self.chaos.options.seed, f"death at {it.at_s}").choice(alive)
         self.chaos.note("death")
         if it.what == "instance":
+            self.chaos.doomed.add(name)
             world.compute.end(name)
             # EC2 tells of it by an event, which may get lost.
             if it.for_s > 15:

@@ -167,10 +167,14 @@ class RequeuedOnlyForAReason(Check):
                 raise self.broken(f"job {job_id} may not be requeued")
             parts = self.world.slurm.table.active.values() if job.het_job_id else (job,)
             used = [n for p in parts if p.het_job_id == job.het_job_id for n in p.node_names]
-            if any(self._goes(name) for name in used):
+            if any(self._goes(name) for name in used) or self._was_hit(job):
                 continue
             if not any(self.witness.lately_ended_jobs()):
                 raise self.broken(f"{verb} of job {job_id}, whose nodes are all well")
+
+    def _was_hit(self, job: SimJob) -> bool:
+        """A GPU failed in this run, whatever a person has said of the node since."""
+        return job.starts in self.witness.chaos.gpu_faults.get(job.job_id, {})
 
     def _goes(self, name: str) -> bool:
         node = self.world.slurm.nodes.get(name)

@@ -1,7 +1,7 @@
 """Invariants of nodes that are let go of our own accord."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tidegate.core.model.budgets import DisruptionReason, tightest
 from tidegate.core.model.cluster import Limits, Pool
@@ -175,6 +175,7 @@ class OldNodesGo(Check):
         if snapshot.staleness or not snapshot.wanted.is_up or not is_calm:
             return
         shown = snapshot.heard.reading.nodes
+        names = {node.name for node in shown}
         untold = {node.name for node in shown if not node.state.words & SHUT}
         untold -= {name for a in plan.actions if isinstance(a, Send) for name in a.order.names}
         untold -= {name for _, name in self.promised} | self.witness.chaos.touched
@@ -182,7 +183,7 @@ class OldNodesGo(Check):
             name, most_s = record.instance_id, self._ages(record.instance_id)[1]
             is_old = snapshot.now_s - record.launched_at_s >= most_s
             is_open = record.phase is Phase.JOINED and not (record.order or record.cordon)
-            if is_old and is_open and name in untold and self._is_alone(name):
+            if is_old and is_open and name in untold and self._is_alone(name, names):
                 yield name
 
     def ended(self, instance: Instance) -> None:
@@ -231,7 +232,11 @@ class OldNodesGo(Check):
             is_calm &= self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
             is_calm &= self.blind_s < since_s
             is_calm &= self.promised.isdisjoint((each, name) for each in ids_of(job))
-            if age_s > most_s + LEFT_SOON_S and is_calm and self._is_alone(name):
+            if (
+                age_s > most_s + LEFT_SOON_S
+                and is_calm
+                and self._is_alone(name, self.world.slurm.nodes)
+            ):
                 raise self.broken(
                     f"job {job.job_id} starts on {name}, which is {age_s:.0f} s old, {most_s} are "
                     "allowed"
@@ -245,19 +250,20 @@ class OldNodesGo(Check):
         age_s = self.witness.now_s - instance.launched_at_s if instance else 0.0
         return age_s, float("inf") if most_s is None else most_s
 
-    def _is_alone(self, name: str) -> bool:
-        """No budget and no minimum has made it wait for another node of its pool lately."""
+    def _is_alone(self, name: str, shown: Collection[str]) -> bool:
+        """No budget and no minimum has made it wait for another node of its pool lately. `shown`:
+        those that Slurm has, of which budgets count the dead ones too.
+        """
         everything = self.world.compute.everything
         left_s = self.left_s.get(everything[name].pool, 0.0)
         if self.witness.now_s - left_s <= LEFT_SOON_S:
             return False
         pool = self.world.cluster.pool(everything[name].pool)
         is_held = pool is None or most_kept(self.world, pool)
-        return not is_held and not any(
-            other.pool == everything[name].pool
-            for other in self.world.compute.live()
-            if other.instance_id != name and other.instance_id in self.witness.registered
-        )
+        lives = {one.instance_id for one in self.world.compute.live()}
+        others = (lives & self.witness.registered.keys()).union(shown) - {name}
+        pools = {everything[other].pool for other in others & everything.keys()}
+        return not is_held and everything[name].pool not in pools
 
 
 class OneFirstNode(Check):
