@@ -106,6 +106,29 @@ def test_a_node_that_was_opened_again_leaves_no_more() -> None:
         leaves(one)
 
 
+def test_a_node_that_is_kept_for_a_gang_meanwhile_leaves_no_more() -> None:
+    made = cluster(replace(pool(types=(T4,)), disruption=Disruption((Budget(nodes=1),))))
+    kept = str(DrainReason(DrainCode.KEPT, "kept for gang 7", "7", START_S + 900.0))
+    going = str(DrainReason(DrainCode.DRIFTED, "made from another template"))
+
+    def leaves_beside(reason: str) -> None:
+        world = SimWorld(made, lambda instance: 60.0)
+        for _ in range(2):
+            world.slurm.submit(Submit("ada", Shape(1, "t4", 1, 1000), 3000.0))
+        world.step(240.0)
+        orders, check = releases(world, world.clock.now_s()), BudgetsHold(witness(world))
+        one, two = world.slurm.nodes
+        for name, why in ((one, reason), (two, going)):
+            world.in_hand.append(([each for each in orders if name in each.names], 0.0))
+            world.slurm.drain([name], why)
+            check.commanded("drain", (name,))
+            world.in_hand.pop()
+
+    leaves_beside(kept)
+    with pytest.raises(Broken, match="2 leave"):
+        leaves_beside(going)
+
+
 def test_the_nodes_of_one_command_count_together_before_it_is_carried_out() -> None:
     made = cluster(replace(pool(types=(T4,)), disruption=Disruption((Budget(nodes=1),))))
     world = SimWorld(made, lambda instance: 60.0)

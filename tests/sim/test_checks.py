@@ -21,6 +21,7 @@ from tidegate.core.model.events import HealthCategory, HealthNotice, News, Rebal
 from tidegate.core.model.ledger import LaunchStatus
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.plan import Plan, Send, Served
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.slurm import Shape
 from tidegate.core.offers.spend import DAY_S
 from tidegate.ports import Finished
@@ -220,6 +221,10 @@ def test_a_plan_leaves_no_open_node_that_has_had_its_time() -> None:
     held = replace(digest.reading, nodes=(*digest.reading.nodes, node("i-dead", state="DOWN")))
     beside = replace(done.snapshot, digest=replace(digest, reading=held))
     check.looked(Looked([replace(silent.rounds[0], snapshot=beside)]))
+    failed = FailedLaunch("l-1", done.snapshot.now_s - 60, done.snapshot.now_s, "one-1")
+    history = PoolHistory("t4", failed=(failed,))
+    failing = replace(done.snapshot, pool_history=(history,))
+    check.looked(Looked([replace(silent.rounds[0], snapshot=failing)]))
     found.chaos.note("boot", world.clock.now_s())
     check.looked(silent)
 

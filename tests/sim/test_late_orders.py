@@ -4,17 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from tests.make import T4, cluster, pool
+from tests.make import T4, ZONE, cluster, pool
 from tests.sim.test_excuses import a_gang_of_two, first_node, promising, witnessed
 from tests.sim.test_rolls import deploy
+from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.drain_reason import DrainCode, DrainReason
-from tidegate.core.model.ec2 import Template
+from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.orders import Order, OrderKind
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import Chaos
 from tidegate.sim.checks.ending import RequeuedOnlyForAReason
 from tidegate.sim.checks.leaving import OldNodesGo
-from tidegate.sim.checks.orders import GangsWhole
+from tidegate.sim.checks.orders import GangsWhole, HoldsKept
 from tidegate.sim.checks.witness import Broken, Witness
 from tidegate.sim.draw import draw
 from tidegate.sim.world import SimWorld
@@ -97,3 +99,23 @@ def test_a_run_whose_gpu_failed_is_requeued_for_a_reason_and_no_other_run(
     else:
         with pytest.raises(Broken, match="whose nodes are all well"):
             check.commanded("requeue", (gang.job_id,))
+
+
+@pytest.mark.parametrize("ends_in_s", [None, BLOCK_DRAIN_S + 60, BLOCK_DRAIN_S - 60])
+def test_a_hold_lasts_until_the_capacity_block_of_its_node_ends(ends_in_s: float | None) -> None:
+    world, seen = witnessed()
+    check = HoldsKept(seen)
+    _, _, name = a_gang_of_two(world, GangsWhole(seen))
+    until_s = world.clock.now_s() + 86_400
+    seen.chaos.held[name] = until_s
+    world.slurm.drain([name], str(DrainReason(DrainCode.HELD, "held by ada", "ada", until_s)))
+    if ends_in_s is not None:
+        ends_at_s = world.clock.now_s() + ends_in_s
+        block = Reservation("cr-1", T4.name, ZONE, 1, Market.CAPACITY_BLOCK, 0.0, ends_at_s)
+        world.compute.prepaid.held[name] = block
+
+    if ends_in_s == BLOCK_DRAIN_S - 60:
+        check.commanded("delete", (name,))
+    else:
+        with pytest.raises(Broken, match="which a person holds"):
+            check.commanded("delete", (name,))

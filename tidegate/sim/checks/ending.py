@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from tidegate.core.fleet.resume import is_failed
 from tidegate.core.model.budgets import DEFAULT_BUDGETS
 from tidegate.core.model.cluster import Pool
-from tidegate.core.model.ec2 import Instance, Market
+from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.checks.witness import Check, Witness
 from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
@@ -178,17 +177,10 @@ class RequeuedOnlyForAReason(Check):
 
     def _goes(self, name: str) -> bool:
         node = self.world.slurm.nodes.get(name)
-        is_announced = name in self.witness.chaos.announced or self._block_ends(name)
+        is_announced = name in self.witness.chaos.announced or self.witness.is_block_ending(name)
         if is_announced or node is None or self.witness.is_machine_dead(node):
             return True
         return is_failed(node_row(node))
-
-    def _block_ends(self, name: str) -> bool:
-        """Its capacity block's end stands in the cluster file: that is notice enough."""
-        block = self.world.compute.prepaid.held.get(name)
-        if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
-            return False
-        return self.witness.now_s >= block.ends_at_s - BLOCK_DRAIN_S
 
 
 class DrainedInTime(Check):

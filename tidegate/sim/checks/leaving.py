@@ -10,6 +10,7 @@ from tidegate.core.model.ec2 import TEMPLATE_TAG, FleetRequest, Instance
 from tidegate.core.model.ledger import Phase
 from tidegate.core.model.orders import Order, OrderKind
 from tidegate.core.model.plan import Plan, Send
+from tidegate.core.model.pool_history import BREAKER_S
 from tidegate.core.model.slurm import SetBy
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.service.control import Looked
@@ -123,11 +124,15 @@ class BudgetsHold(Check):
                 del going[name]
 
     def _is_going(self, name: str) -> bool:
-        """Drained by us still, whatever Slurm has said since, or out of Slurm and not yet ended."""
+        """Drained by us still, whatever Slurm has said since, or out of Slurm and not yet ended.
+        One that is kept for a gang meanwhile stays.
+        """
         node = self.world.slurm.nodes.get(name)
         if node is None:
             return self.world.compute.is_live(name)
-        return node.is_drain and (node.set_by is SetBy.US or code_of(node.reason) in REASONS)
+        code = code_of(node.reason)
+        is_ours = node.set_by is SetBy.US and code is not DrainCode.KEPT
+        return node.is_drain and (is_ours or code in REASONS)
 
 
 class OldNodesGo(Check):
@@ -174,7 +179,9 @@ class OldNodesGo(Check):
         is_calm = self.witness.chaos.was_calm_since(1.0, *BOOTS_FAIL)
         if snapshot.staleness or not snapshot.wanted.is_up or not is_calm:
             return
-        shown = snapshot.heard.reading.nodes
+        shown, since_s = snapshot.heard.reading.nodes, snapshot.now_s - BREAKER_S
+        failed = [(each.pool, one) for each in snapshot.pool_history for one in each.failed]
+        failing = {pool for pool, one in failed if one.launched_at_s > since_s}
         names = {node.name for node in shown}
         untold = {node.name for node in shown if not node.state.words & SHUT}
         untold -= {name for a in plan.actions if isinstance(a, Send) for name in a.order.names}
@@ -182,6 +189,7 @@ class OldNodesGo(Check):
         for record in snapshot.nodes:
             name, most_s = record.instance_id, self._ages(record.instance_id)[1]
             is_old = snapshot.now_s - record.launched_at_s >= most_s
+            is_old &= record.pool not in failing  # new nodes there are no good
             is_open = record.phase is Phase.JOINED and not (record.order or record.cordon)
             if is_old and is_open and name in untold and self._is_alone(name, names):
                 yield name
@@ -261,7 +269,7 @@ class OldNodesGo(Check):
         pool = self.world.cluster.pool(everything[name].pool)
         is_held = pool is None or most_kept(self.world, pool)
         lives = {one.instance_id for one in self.world.compute.live()}
-        others = (lives & self.witness.registered.keys()).union(shown) - {name}
+        others = lives.union(shown) - {name}
         pools = {everything[other].pool for other in others & everything.keys()}
         return not is_held and everything[name].pool not in pools
 

@@ -170,7 +170,9 @@ class OperatorsKeepNodes(Check):
 
 
 class HoldsKept(Check):
-    """What a person holds to look into it nobody touches before the hold is over."""
+    """What a person holds to look into it nobody touches before the hold is over, or AWS takes it,
+    or its capacity block ends.
+    """
 
     def commanded(self, verb: str, names: tuple[str, ...]) -> None:
         chaos = self.witness.chaos
@@ -181,6 +183,7 @@ class HoldsKept(Check):
                 continue
             is_held = node.is_drain and code_of(node.reason) is DrainCode.HELD
             is_taken = name in chaos.announced or not self.world.compute.is_live(name)
+            is_taken |= self.witness.is_block_ending(name)
             if is_held and not is_taken:
                 raise self.broken(f"{verb} of {name}, which a person holds")
 
