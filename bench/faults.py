@@ -54,6 +54,18 @@ _OF_PLANS = (
         drop("core.offers.offers:OfferGroups.mask", "_ &= ~_.losses.mask(...)"),
     ),
     fault(
+        "spot is bought for a job that an interruption makes too late",
+        becomes("core.offers.due:Due.is_pressed", "choice(...) is Choice.ON_DEMAND", "False"),
+    ),
+    fault(
+        "a job waits for spot until it is too late",
+        becomes("core.offers.due:Due.awaited", "choice(...) is not Choice.WAIT", "False"),
+    ),
+    fault(
+        "nodes are bought for jobs that cannot end in time",
+        becomes("core.offers.offers:OfferGroups.mask", "late_s(...)", "0.0"),
+    ),
+    fault(
         "caps of accounting are ignored",
         becomes("core.demand.accounting:Caps._admitted", "_._room(_, _1, _)", "(_1.count, '')"),
     ),

@@ -17,6 +17,7 @@ from tidegate.sim.draw_jobs import (
     draw_arrivals,
     with_begin,
     with_components,
+    with_deadlines,
     with_ends,
     with_equal_gangs,
 )
@@ -97,7 +98,9 @@ def draw(seed: int, faults: Collection[str] | None = None, size: str = "") -> Wo
         calendar=_hours(stream(seed, "hours"), safety_s, size, _calendar(chance, safety_s)),
         associations=_associations(chance),
         licences=chance.randint(1, 2),
-        arrivals=with_time_limits(prepaid, arrivals, cluster),
+        arrivals=with_deadlines(
+            stream(seed, "deadlines"), with_time_limits(prepaid, arrivals, cluster), cluster
+        ),
         operator=(
             *operators(stream(seed, "operator"), safety_s),
             *suspenders(stream(seed, "suspend"), safety_s),

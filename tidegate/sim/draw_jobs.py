@@ -7,6 +7,7 @@ from random import Random
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.ec2 import InstanceType
 from tidegate.core.model.slurm import Shape
+from tidegate.sim.clock import START_S
 from tidegate.sim.options import Arrival
 from tidegate.sim.slurm_parts import Submit
 
@@ -80,6 +81,29 @@ def with_components(
         if beside:
             leader = replace(_component(each.submit, each.submit), beside=tuple(beside))
             each = replace(each, submit=leader)
+        found.append(each)
+    return tuple(found)
+
+
+def with_deadlines(
+    chance: Random, arrivals: Sequence[Arrival], cluster: Cluster
+) -> tuple[Arrival, ...]:
+    """In some worlds many jobs must have ended by a time, which may be too soon for any node."""
+    if chance.random() >= 0.2:
+        return tuple(arrivals)
+    found: list[Arrival] = []
+    boot_s = max(pool.boot_s for pool in cluster.pools)
+    for each in arrivals:
+        limit_s = round(each.submit.duration_s * chance.uniform(1.1, 2.0))
+        spare_s = chance.choice((-60.0, 30.0, 400.0, 900.0, 1500.0, 2500.0, 4000.0))
+        if chance.random() < 0.6:
+            begins_s = START_S + each.at_s + each.submit.begin_after_s
+            due = f"tidegate:deadline={begins_s + boot_s + limit_s + spare_s:.0f}"
+            parts = [
+                replace(one, time_limit_s=limit_s, comment=f"{one.comment} {due}".strip())
+                for one in (each.submit, *each.submit.beside)
+            ]
+            each = replace(each, submit=replace(parts[0], beside=tuple(parts[1:])))
         found.append(each)
     return tuple(found)
 

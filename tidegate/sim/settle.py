@@ -13,6 +13,7 @@ from tidegate.core.model.slurm import Reading
 from tidegate.core.model.why import Why
 from tidegate.core.offers.loss import Losses
 from tidegate.service.control import Looked
+from tidegate.sim.due import due_by_s
 from tidegate.sim.kept import most_kept
 from tidegate.sim.slurm_parts import SimJob, Submit
 from tidegate.sim.slurm_table import caps_over
@@ -52,7 +53,14 @@ def waiting_for(world: SimWorld, last: Looked | None) -> str | None:
 
 
 def _waits_for_good(job: SimJob, world: SimWorld, last: Looked | None) -> bool:
-    return _may_never_run(job, world) or _is_spared(job, world, last)
+    return _may_never_run(job, world) or _is_too_late(job, world) or _is_spared(job, world, last)
+
+
+def _is_too_late(job: SimJob, world: SimWorld) -> bool:
+    """No node that boots now would let it end before its deadline."""
+    due_s, boot_s = due_by_s(job.submit.comment), max(p.boot_s for p in world.cluster.pools)
+    least_s = boot_s + (job.submit.time_limit_s or 0.0)
+    return due_s is not None and world.clock.now_s() + least_s > due_s
 
 
 def _is_behind(job: SimJob, world: SimWorld, last: Looked | None) -> bool:

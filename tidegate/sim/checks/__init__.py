@@ -8,6 +8,7 @@ from tidegate.sim.checks.buying import (
     NothingWhileBlind,
     RecordedFirst,
 )
+from tidegate.sim.checks.deadlines import DeadlinesHeeded
 from tidegate.sim.checks.ending import (
     DrainedInTime,
     HeadGoesLast,
@@ -84,6 +85,7 @@ CHECKS: tuple[type[Check], ...] = (
     BootFailuresRestTheirPool,
     RefusalsRemembered,
     NoLossySpot,
+    DeadlinesHeeded,
     NoFutileLaunches,
     NothingForBoundJobs,
     SickNeedsWait,
