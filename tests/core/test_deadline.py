@@ -81,11 +81,24 @@ def test_a_job_with_time_waits_for_spot_instead_of_being_bought_on_demand() -> N
     assert "is tried again at 08:01:00 UTC" in why_not(made).sentence
 
 
-@pytest.mark.parametrize(("left_s", "market"), [(NET_S + 1, None), (NET_S, Market.ON_DEMAND)])
-def test_on_demand_is_bought_at_the_last_safe_moment(left_s: float, market: Market | None) -> None:
+@pytest.mark.parametrize(("left_s", "market"), [(NET_S + 60, None), (NET_S + 59, Market.ON_DEMAND)])
+def test_on_demand_is_bought_where_spot_is_not_tried_again_in_time(
+    left_s: float, market: Market | None
+) -> None:
+    """It rests for a minute."""
     made = plan(snapshot([saving(left_s)], resting=NO_SPOT))
 
     assert [each for each, _ in bought(made)] == ([market] if market else [])
+
+
+def test_spot_that_rests_for_two_reasons_is_tried_after_the_last_of_both() -> None:
+    longer = [replace(each, until_s=NOW_S + 1800, pool="t4", code="X") for each in NO_SPOT]
+    for rests in ([*NO_SPOT, *longer], [*longer, *NO_SPOT]):
+        soon = plan(snapshot([saving(NET_S + 1799)], resting=rests))
+        later = plan(snapshot([saving(NET_S + 1800)], resting=rests))
+
+        assert bought(soon) == [(Market.ON_DEMAND, 1)]
+        assert "is tried again at 08:30:00 UTC" in why_not(later).sentence
 
 
 def test_without_a_deadline_on_demand_is_bought_at_once() -> None:

@@ -7,7 +7,7 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.durations import clock, moment, span
-from tidegate.core.model.ec2 import Market
+from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
@@ -56,18 +56,27 @@ class Due:
         """
         if need.deadline_s is None:
             return None
-        if choice(self.pressure(need, has_spot=has_spot)) is not Choice.WAIT:
+        now = self.pressure(need, has_spot=has_spot)
+        if choice(now) is not Choice.WAIT:
             return None
-        found = [each for each in self._to_come(need, on_demand_usd) if self._pays(each, need)]
+        last_s = self._snapshot.now_s + now.waits_s
+        found = [
+            each
+            for each in self._to_come(need, on_demand_usd)
+            if each.rest.until_s <= last_s and self._pays(each, need)
+        ]
         return min(found, key=lambda each: (-each.saves_usd, each.rest.offering), default=None)
 
     def _to_come(self, need: Need, on_demand_usd: float) -> Iterator[Awaited]:
         """Spot that rests now, and on which the job would cost less."""
         cluster = self._snapshot.cluster
         for pool in (pool for pool in cluster.pools if pool.name in need.pools):
+            rests: dict[Offering, Resting] = {}
             for rest in self._snapshot.resting:
-                if not self._is_for(need, pool, rest):
-                    continue
+                known = rests.get(rest.offering, rest)
+                if self._is_for(need, pool, rest) and known.until_s <= rest.until_s:
+                    rests[rest.offering] = rest  # it is not tried before the last of them is over
+            for rest in rests.values():
                 usd = cluster.prices.get(rest.offering, 0.0)
                 hours = billed_hours(
                     need,
