@@ -6,6 +6,7 @@ import pytest
 
 from tests.make import T4, cluster, node, pool
 from tidegate.core.model.ec2 import Template
+from tidegate.core.model.ledger import Cordon
 from tidegate.core.model.pool_history import PoolHistory
 from tidegate.core.model.rollout import Rollout, RolloutCode, Step
 from tidegate.core.model.site_check import Checked, SiteCheck
@@ -47,12 +48,19 @@ def rolling(of: str, *tried: str) -> Rollout:
 
 
 def lacking(
-    rollout: Rollout | None, *, nodes: int = 2, state: str = "IDLE", pools: str = ""
+    rollout: Rollout | None,
+    *,
+    nodes: int = 2,
+    state: str = "IDLE",
+    pools: str = "",
+    is_leaving: bool = False,
 ) -> int:
     """`state`: of the only node, "" for none."""
     wanted = (pools,) if pools else ()
     world, name = with_node(SiteCheck("ci", nodes, pools=wanted))
     template = world.compute.everything[name].template
+    if is_leaving:
+        world.ledger.cordon_node(name, Cordon("AWS Health: retirement", 0.0))
     (held,) = world.cluster.pools
     if rollout:
         of = replace(rollout.template, digest=rollout.template.digest or template)
@@ -69,6 +77,7 @@ def test_a_check_lacks_the_nodes_that_it_needs_beside_the_good_ones_that_are_ope
     assert [lacking(FIRST, nodes=each) for each in (1, 2)] == [0, 1]
     assert lacking(FIRST, state="IDLE+DRAIN") == 2
     assert lacking(FIRST, state="") == 2
+    assert lacking(FIRST, is_leaving=True) == 2
     assert lacking(replace(FIRST, bad=("it",))) == 2
     assert lacking(replace(FIRST, tried=())) == 2
     assert lacking(rolling("another", "it")) == 2

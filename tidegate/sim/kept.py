@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.rollout import Rollout, Step
 from tidegate.core.model.slurm import Node
+from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.sim.world import SimWorld
 
 
@@ -36,6 +38,16 @@ def most_to_check(world: SimWorld, pool: Pool, seen: Iterable[Node]) -> int:
 
 
 def _is_good(rollout: Rollout, name: str, world: SimWorld) -> bool:
-    one = world.compute.everything.get(name)
+    one, known = world.compute.everything.get(name), world.ledger.all_nodes.get(name)
     is_made_from = one is not None and one.template == rollout.template.digest
-    return is_made_from and name in rollout.tried and name not in rollout.bad
+    is_leaving = known is not None and bool(known.cordon or known.reclaim_at_s)
+    is_tried = name in rollout.tried and name not in rollout.bad
+    return is_made_from and is_tried and not (is_leaving or is_block_ending(world, name))
+
+
+def is_block_ending(world: SimWorld, name: str) -> bool:
+    """Its capacity block's end stands in the cluster file: that is notice enough."""
+    block = world.compute.prepaid.held.get(name)
+    if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
+        return False
+    return world.clock.now_s() >= block.ends_at_s - BLOCK_DRAIN_S

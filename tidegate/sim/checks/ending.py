@@ -8,7 +8,7 @@ from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Instance
 from tidegate.core.model.slurm import SetBy
 from tidegate.sim.checks.witness import Check, Witness
-from tidegate.sim.kept import most_kept
+from tidegate.sim.kept import is_block_ending, most_kept
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
 
@@ -177,7 +177,7 @@ class RequeuedOnlyForAReason(Check):
 
     def _goes(self, name: str) -> bool:
         node = self.world.slurm.nodes.get(name)
-        is_announced = name in self.witness.chaos.announced or self.witness.is_block_ending(name)
+        is_announced = name in self.witness.chaos.announced or is_block_ending(self.world, name)
         if is_announced or node is None or self.witness.is_machine_dead(node):
             return True
         return is_failed(node_row(node))

@@ -11,6 +11,7 @@ from tidegate.core.model.slurm_names import faults
 from tidegate.service.control import Looked
 from tidegate.sim.checks.witness import ORDERS_LAST_S, Check, Witness
 from tidegate.sim.happenings import OPERATORS
+from tidegate.sim.kept import is_block_ending
 from tidegate.sim.slurm_parts import SimJob, SimNode
 from tidegate.sim.slurm_rows import node_row
 
@@ -183,7 +184,7 @@ class HoldsKept(Check):
                 continue
             is_held = node.is_drain and code_of(node.reason) is DrainCode.HELD
             is_taken = name in chaos.announced or not self.world.compute.is_live(name)
-            is_taken |= self.witness.is_block_ending(name)
+            is_taken |= is_block_ending(self.world, name)
             if is_held and not is_taken:
                 raise self.broken(f"{verb} of {name}, which a person holds")
 

@@ -38,11 +38,13 @@ class SickNeedsWait(Check):
         self.since_s: dict[str, float] = {}  # when the first node of a launch was sick
         self.until_s: dict[str, float] = {}
         self.known_s: dict[str, float] = {}  # since when a plan may know of both launches
+        self.started_s: dict[str, float] = {}  # nodes from before were no use or served a run
 
     def started(self, job: SimJob) -> None:
         for name in (job.job_id, job.array_job_id):
             self.sick.pop(name, None)
             self.until_s.pop(name, None)
+            self.started_s[name] = self.witness.now_s
 
     def passed(self, seconds: float) -> None:
         """A planner may write its back-off down and die before anybody hears of its look."""
@@ -71,6 +73,8 @@ class SickNeedsWait(Check):
             for launch_id, names in by_launch.items():
                 launch = self.world.ledger.all_launches.get(launch_id)
                 jobs = launch.launch.for_jobs if launch else ()
+                if launch and any(launch.created_at_s < self.started_s.get(j, 0.0) for j in jobs):
+                    continue
                 if ill := names & sick:
                     began_s = min(self.sick_s.get(name, self.witness.now_s) for name in ill)
                     self.since_s.setdefault(launch_id, began_s)

@@ -9,14 +9,7 @@ from math import inf
 from tidegate.core.model.calendar import NOTICE_S, Wanted
 from tidegate.core.model.cluster import Cluster, Rebalance
 from tidegate.core.model.digest import Digest
-from tidegate.core.model.ec2 import (
-    LAUNCH_TAG,
-    FleetRequest,
-    FleetResult,
-    Instance,
-    Market,
-    Offering,
-)
+from tidegate.core.model.ec2 import LAUNCH_TAG, FleetRequest, FleetResult, Instance, Offering
 from tidegate.core.model.events import (
     HealthNotice,
     News,
@@ -29,7 +22,6 @@ from tidegate.core.model.ledger import Launch, LaunchRecord
 from tidegate.core.model.market import NEVER_SEEN
 from tidegate.core.model.orders import Order
 from tidegate.core.offers.market import at_market
-from tidegate.core.offers.reservations import BLOCK_DRAIN_S
 from tidegate.ports import LedgerView
 from tidegate.service.control import Looked
 from tidegate.sim.chaos import PAUSE_MAX_S, Chaos
@@ -161,13 +153,6 @@ class Witness:
     def launch_of(self, instance: Instance) -> Launch | None:
         record = self.world.ledger.all_launches.get(instance.launch_id)
         return record.launch if record else None
-
-    def is_block_ending(self, name: str) -> bool:
-        """Its capacity block's end stands in the cluster file: that is notice enough."""
-        block = self.world.compute.prepaid.held.get(name)
-        if block is None or block.market is not Market.CAPACITY_BLOCK or not block.ends_at_s:
-            return False
-        return self.now_s >= block.ends_at_s - BLOCK_DRAIN_S
 
     def is_machine_dead(self, node: SimNode) -> bool:
         is_gone = not self.world.compute.is_live(node.name)
