@@ -39,7 +39,7 @@ def test_it_is_requeued_keeps_its_other_nodes_and_one_node_is_bought(gang: Gang)
 
 
 def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(gang: Gang) -> None:
-    """Another job waits for a node in the moment in which an instance ends."""
+    """Another job waits for its good node in the moment in which the instance of the other ends."""
     folder = gang.slurm.folder / "run"
     folder.mkdir()
     told = f"TRAIN={EXAMPLE}/train.py,STEP_SECONDS=0.2"
@@ -51,8 +51,9 @@ def test_a_training_goes_on_at_its_step_on_its_good_node_and_a_new_one(gang: Gan
     gang.made.until("it has a checkpoint", checkpoint.exists, PATIENCE_S)
     lost = max(first)
 
-    # One: on the nodes of two, which join open, the gang could start before its own are opened.
-    rival = gang.slurm.submit("--exclusive", "--gres=gpu:t4:4")
+    # By name: a node that came for it would be open, and as good for the gang as its own.
+    (good,) = first - {lost}
+    rival = gang.slurm.submit("--exclusive", "--gres=gpu:t4:4", "-w", good)
     began_s = time.monotonic()
     gang.ends(lost)
     gang.leaves(lost)
