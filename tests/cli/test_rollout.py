@@ -1,15 +1,20 @@
 """`rollout`: how far a deployment has come, and a person's word about it."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Town
 from tests.cli.test_retry import ledger_of, looks
+from tidegate.cli.live import ask_rollout
 from tidegate.core.model.ec2 import Template
-from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.errors import Throttled
+from tidegate.core.model.pool_history import FailedLaunch, PoolHistory
 from tidegate.core.model.rollout import Rollout, RolloutCode
+from tidegate.wire.config import load_cluster
 
 GOOD = Template("lt-before", "1", "before-1")
 
@@ -89,3 +94,47 @@ def test_what_is_on_no_roll_out_is_neither_paused_nor_aborted(town: Town) -> Non
     assert "pool t4 rolls nothing out" in result.output
     history(town, Rollout(replace(GOOD, digest="older"), time.time()))
     assert town.ask("rollout", "pause", "t44").exit_code == 2
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_persons_word_stands_beside_what_planners_note_at_that_moment(
+    town: Town, is_busy: bool
+) -> None:
+    """`is_busy`: they note news each time that it is tried."""
+    history(town)
+    failed = [FailedLaunch(f"l-{n}", 0.0, 0.0) for n in range(9)]
+
+    def clients(service: str) -> Any:
+        # Who speaks is asked between reading and writing.
+        count = len(known(town).failed)
+        if service == "sts" and not count:
+            note(count)
+        return busy if is_busy and service == "dynamodb" else town.client(service)
+
+    def note(count: int) -> None:
+        assert ledger_of(town).learn(replace(known(town), failed=tuple(failed[: count + 1])))
+
+    busy = Busy(town.client("dynamodb"), lambda: note(len(known(town).failed)))
+    file = load_cluster(town.file)
+    if is_busy:
+        with pytest.raises(Throttled, match="all the time"):
+            ask_rollout(file, "t4", RolloutCode.PAUSED, clients)
+        return
+    ask_rollout(file, "t4", RolloutCode.PAUSED, clients)
+
+    found = known(town)
+    assert (len(found.failed), found.rollout and found.rollout.asked) == (1, RolloutCode.PAUSED)
+
+
+class Busy:
+    """DynamoDB beside somebody who writes before each write of ours."""
+
+    def __init__(self, client: Any, writes: Callable[[], None]) -> None:
+        self._client, self._writes = client, writes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def put_item(self, **asked: Any) -> Any:
+        self._writes()
+        return self._client.put_item(**asked)

@@ -1,5 +1,7 @@
 """What a ledger remembers of pools and of how nodes ended, on the simulated one and on DynamoDB."""
 
+from dataclasses import replace
+
 from tests.contracts.test_ledger_contract import HOUR_S, node
 from tests.make import NOW_S, offering
 from tidegate.core.model.ec2 import Template
@@ -14,13 +16,31 @@ def test_what_was_learnt_of_a_pool_is_remembered_for_good(ledger: Ledger, clock:
     failed = FailedLaunch("l-1", NOW_S - 900, NOW_S, "aa-1")
     ledger.learn(PoolHistory("t4", (failed,)))
     ledger.learn(PoolHistory("a10g"))
-    ledger.learn(PoolHistory("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")))
+    (known,) = (each for each in ledger.view().pool_history if each.pool == "t4")
+    good = Template("lt-1", "3", "bb-3")
+    assert ledger.learn(replace(known, joined_at_s=NOW_S, good=good))
 
     clock.advance(1000 * HOUR_S)
     assert sorted(ledger.view().pool_history, key=lambda each: each.pool) == [
         PoolHistory("a10g"),
         PoolHistory("t4", (failed,), NOW_S, Template("lt-1", "3", "bb-3")),
     ]
+
+
+def test_news_of_a_pool_are_not_noted_over_newer_ones(ledger: Ledger) -> None:
+    """A planner that stood still would take back what others have learnt, and a person's word."""
+    failed = FailedLaunch("l-1", NOW_S - 900, NOW_S, "aa-1")
+    assert ledger.learn(PoolHistory("t4", (failed,)))
+    assert not ledger.learn(PoolHistory("t4"))
+    (slow,) = ledger.view().pool_history
+    stop = StoppedCheck("NHC: check_fs_used", NOW_S, 2, 10)
+
+    assert ledger.learn(replace(slow, stopped_checks=(stop,)))
+    assert not ledger.learn(replace(slow, failed=()))
+
+    (known,) = ledger.view().pool_history
+    assert (known.failed, known.stopped_checks) == ((failed,), (stop,))
+    assert ledger.learn(replace(known, failed=()))
 
 
 def test_what_checks_found_is_remembered_as_it_was_noted(ledger: Ledger) -> None:

@@ -42,6 +42,7 @@ from tidegate.adapters.ledger_items import (
     key,
     launch,
     launch_item,
+    learnt_put,
     losses,
     node,
     node_item,
@@ -85,7 +86,6 @@ from tidegate.wire.records import (
     CORDON,
     OPEN_INDEX,
     OVERRIDE,
-    POOL_HISTORY,
     RESTING,
     SEEN_MARKET,
     STUCK,
@@ -278,16 +278,16 @@ class DynamoLedger:
         self._remember(f"stuck#{stuck.job_id}", encode(STUCK, stuck), stuck.is_forgotten_at_s)
 
     def override_hours(self, override: ScheduleOverride) -> None:
-        self._remember(
-            f"override#{override.override_id}",
-            encode(OVERRIDE, override),
-            override.until_s + OVERRIDE_KEPT_S,
-        )
+        sk, until_s = f"override#{override.override_id}", override.until_s + OVERRIDE_KEPT_S
+        self._remember(sk, encode(OVERRIDE, override), until_s)
 
-    def learn(self, pool_history: PoolHistory) -> None:
-        self._remember(
-            f"pool_history#{pool_history.pool}", encode(POOL_HISTORY, pool_history), None
-        )
+    def learn(self, pool_history: PoolHistory) -> bool:
+        put = learnt_put(pool_history)
+        with aws_call():
+            answer = tolerating(
+                lambda: self.client.put_item(TableName=self.table, **put), is_condition_failed
+            )
+        return not isinstance(answer, ClientError)
 
     def see_market(self, seen: SeenMarket) -> None:
         self._remember("market", encode(SEEN_MARKET, seen), None)

@@ -273,6 +273,21 @@ def pool_histories(by_kind: Mapping[str, Sequence[Item]]) -> tuple[PoolHistory, 
     return tuple({each.pool: each for each in found}.values())
 
 
+def learnt_put(pool_history: PoolHistory) -> dict[str, Any]:
+    """What `put_item` needs to note it where nobody has noted anything since it was read.
+
+    Version 0.1 did not count: such an item is replaced by whoever comes first.
+    """
+    noted = pool_history.noted
+    body = encode(POOL_HISTORY, replace(pool_history, noted=noted + 1))
+    item = open_key(f"pool_history#{pool_history.pool}") | {"body": body, "noted": noted + 1}
+    return {
+        "Item": packed(item),
+        "ConditionExpression": "attribute_not_exists(noted) OR noted = :noted",
+        "ExpressionAttributeValues": packed({":noted": noted}),
+    }
+
+
 def seen_market(by_kind: Mapping[str, Sequence[Item]]) -> SeenMarket:
     for item in by_kind.get("market", ()):
         return decode(SEEN_MARKET, item["body"])

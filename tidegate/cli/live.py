@@ -23,7 +23,7 @@ from tidegate.core.explain.verdicts import Verdicts
 from tidegate.core.fleet.rollout import on_its_way
 from tidegate.core.model.calendar import ScheduleOverride, Wanted
 from tidegate.core.model.ec2 import InstanceState
-from tidegate.core.model.errors import BadConfig, NotAuthorized, TidegateError
+from tidegate.core.model.errors import BadConfig, NotAuthorized, Throttled, TidegateError
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.ledger import Bill, Launch
 from tidegate.core.model.plan import Plan
@@ -33,6 +33,7 @@ from tidegate.core.model.rollout import Rollout, RolloutCode
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.reservations import block_of
 from tidegate.core.offers.spend import bill, days_between
+from tidegate.ports import Ledger
 from tidegate.service.observe import observe
 from tidegate.service.requests import Placement, fleet_request, template_key
 from tidegate.wire.config import ClusterFile
@@ -42,6 +43,9 @@ from tidegate.wiring.resources import Clients, placement_of, planner_bus, resour
 
 # A planner that fails does so at least every five minutes.
 FAILURES_S = 900.0
+
+# How often a person's word is tried beside planners that note other news.
+NOTED_TRIES = 5
 
 
 @frozen
@@ -207,15 +211,16 @@ def retried(file: ClusterFile, pool: str, clients: Clients | None = None) -> Ret
         if each.until_s > now_s and each.stops(pool) and each.offering in sold
     )
     ledger.lift(*lifted)
-    history = next((each for each in view.pool_history if each.pool == pool), PoolHistory(pool))
-    stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
-    rollout = history.rollout
-    template = rollout.template.digest if rollout and rollout.given_up else ""
-    checks = tuple(each.check for each in stops)
-    found = Retried(lifted, len(history.failed), checks, template)
-    if found.failures or found.checks or found.template:
+    found = Retried(lifted, 0, (), "")
+    for history in _until_noted(ledger, pool):
+        stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
+        rollout = history.rollout
+        template = rollout.template.digest if rollout and rollout.given_up else ""
+        found = Retried(lifted, len(history.failed), tuple(s.check for s in stops), template)
         again = None if template else rollout
-        ledger.learn(replace(history, failed=(), stopped_checks=stops, rollout=again))
+        after = replace(history, failed=(), stopped_checks=stops, rollout=again)
+        if after == history or ledger.learn(after):
+            break
     if found.is_any:
         planner_bus(file.cluster.name, resources_of(settings), make).look(f"retry of pool {pool}")
     return found
@@ -230,16 +235,28 @@ def ask_rollout(
     make = clients_of(file, clients)
     settings = _settings(file, make)
     ledger = _ledger(settings, make)
-    known = next((each for each in ledger.view().pool_history if each.pool == pool), None)
-    found = on_its_way(known, placement_of(settings).templates.get(pool)) if known else None
-    if known is None or found is None:
-        return None
-    if not found.given_up:
-        asked = replace(found, asked=asks, by=who(make("sts")))
-        ledger.learn(replace(known, rollout=asked))
-        looks = planner_bus(file.cluster.name, resources_of(settings), make)
-        looks.look(f"{asks} of pool {pool}")
+    newest, by = placement_of(settings).templates.get(pool), ""
+    for known in _until_noted(ledger, pool):
+        found = on_its_way(known, newest)
+        if found is None or found.given_up:
+            return found
+        by = by or who(make("sts"))
+        if ledger.learn(replace(known, rollout=replace(found, asked=asks, by=by))):
+            looks = planner_bus(file.cluster.name, resources_of(settings), make)
+            looks.look(f"{asks} of pool {pool}")
+            break
     return found
+
+
+def _until_noted(ledger: Ledger, pool: str) -> Iterator[PoolHistory]:
+    """What is known of the pool, read anew while planners note other news of it.
+
+    Errors: Throttled, when they do so all the time.
+    """
+    for _ in range(NOTED_TRIES):
+        known = (each for each in ledger.view().pool_history if each.pool == pool)
+        yield next(known, PoolHistory(pool))
+    raise Throttled(f"planners note news of pool {pool} all the time: try again in a minute")
 
 
 def _ledger(settings: FunctionSettings, make: Clients) -> DynamoLedger:

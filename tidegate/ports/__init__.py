@@ -255,8 +255,11 @@ class Ledger(Protocol):
         """Remember what a person wants, or that it ends earlier; for a day after its end."""
         ...
 
-    def learn(self, pool_history: PoolHistory) -> None:
-        """Remember how a pool's launches fared."""
+    def learn(self, pool_history: PoolHistory) -> bool:
+        """Remember how a pool's launches fared, in place of what `pool_history` was made from.
+
+        False: somebody has noted other news of the pool since that was read, and nothing is noted.
+        """
         ...
 
     def see_market(self, seen: SeenMarket) -> None:

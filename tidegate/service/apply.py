@@ -72,7 +72,9 @@ class Applier:
         self._adopt([each for each in plan.actions if isinstance(each, Adopt)])
         for action in plan.actions:
             if isinstance(action, Learn):  # before the record that it was learnt from is closed
-                self.ledger.learn(action.pool_history)
+                if not self.ledger.learn(action.pool_history):  # what else it saw is as old
+                    outcome.is_stale = True
+                    return outcome
             elif isinstance(action, Watch):  # before the nodes leave that it was seen by
                 self.ledger.watch(action.stuck)
         marks = [action for action in plan.actions if isinstance(action, Mark)]

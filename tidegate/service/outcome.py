@@ -7,7 +7,7 @@ from tidegate.core.model.ec2 import Instance, Refusal
 
 @dataclass(slots=True)
 class Outcome:
-    """`is_stale`: another planner was faster, nothing was done. `is_late`: time was up before
+    """`is_stale`: another planner was faster, nothing more was done. `is_late`: time was up before
     EC2 was asked for all of it. `lacking`: gangs of which a part did not come; EC2 is asked for
     no other part of theirs.
     """

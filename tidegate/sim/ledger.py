@@ -262,9 +262,14 @@ class SimLedger:
         with effect(self.faults, "override_hours"):
             self.all_overrides[override.override_id] = override
 
-    def learn(self, pool_history: PoolHistory) -> None:
+    def learn(self, pool_history: PoolHistory) -> bool:
         with effect(self.faults, "learn"):
-            self.all_pool_history[pool_history.pool] = pool_history
+            pool, noted = pool_history.pool, pool_history.noted
+            known = self.all_pool_history.get(pool)
+            is_newest = noted == (known.noted if known else 0)
+            if is_newest:
+                self.all_pool_history[pool] = replace(pool_history, noted=noted + 1)
+        return is_newest
 
     def see_market(self, seen: SeenMarket) -> None:
         with effect(self.faults, "see_market"):

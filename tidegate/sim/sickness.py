@@ -120,6 +120,7 @@ def believe_again(chaos: Chaos) -> None:
     for pool, history in list(world.ledger.all_pool_history.items()):
         if any(not each.is_lifted for each in history.stopped_checks):
             stops = tuple(replace(each, is_lifted=True) for each in history.stopped_checks)
-            world.ledger.all_pool_history[pool] = replace(history, stopped_checks=stops)
+            noted = replace(history, stopped_checks=stops, noted=history.noted + 1)
+            world.ledger.all_pool_history[pool] = noted
             chaos.words.append((world.clock.now_s(), pool))
             world.bus.look(f"retry of pool {pool}")

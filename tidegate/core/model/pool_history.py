@@ -1,6 +1,6 @@
 """What is remembered of each pool: launches that gave no node, and the last good template."""
 
-from dataclasses import replace
+from dataclasses import field, replace
 
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.finding import Finding, StoppedCheck
@@ -72,6 +72,7 @@ class PoolHistory:
     #: its way to a newer template, which has to show first that it is good; null: nothing was
     #: deployed since
     rollout: Rollout | None = None
+    noted: int = field(default=0, compare=False)  #: how often the ledger noted it until it was read
 
     def failures(self, template: Template) -> int:
         return sum(each.template == template.digest for each in self.failed)
