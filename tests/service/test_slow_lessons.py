@@ -1,12 +1,16 @@
 """A planner that stood still after its commit: what others have learnt meanwhile stands."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.make import job, node
 from tests.service.conftest import World
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.finding import StoppedCheck
+from tidegate.core.model.plan import Learn
 from tidegate.core.model.pool_history import PoolHistory
+from tidegate.core.model.waiting import Waiting
 from tidegate.sim.faults import no_faults
 
 MADE_FROM = Template("lt-t4", "1", "one-1")
@@ -40,3 +44,20 @@ def test_a_slow_planner_takes_back_nothing_that_others_have_learnt(
     world.look(t4=MADE_FROM)
     history = world.ledger.all_pool_history["t4"]
     assert (history.stopped_checks, bool(history.good)) == ((stop,) if is_beaten else (), True)
+
+
+def test_two_lessons_of_one_pool_in_one_plan_are_noted_as_one(world: World) -> None:
+    """The second holds the first; noted apart, it would never be the next after what was read."""
+    world.of = replace(world.of, waiting=Waiting(usd_per_job_hour=50.0))
+    world.report([job(7)])
+    world.look(t4=MADE_FROM)
+    (one,) = world.compute.live()
+    world.report([job(8)], [node(one.instance_id)])
+
+    looked = world.look(t4=MADE_FROM)
+
+    (done,) = looked.rounds[-1:]
+    assert sum(isinstance(each, Learn) for each in done.plan.actions) == 2
+    assert not done.outcome.is_stale
+    known = world.ledger.all_pool_history["t4"]
+    assert (known.good, known.newest_job) == (MADE_FROM, 8)

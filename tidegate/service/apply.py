@@ -70,12 +70,12 @@ class Applier:
             outcome.is_stale = True
             return outcome
         self._adopt([each for each in plan.actions if isinstance(each, Adopt)])
+        # Before the record that it was learnt from is closed.
+        if not self._learn([each for each in plan.actions if isinstance(each, Learn)]):
+            outcome.is_stale = True
+            return outcome
         for action in plan.actions:
-            if isinstance(action, Learn):  # before the record that it was learnt from is closed
-                if not self.ledger.learn(action.pool_history):  # what else it saw is as old
-                    outcome.is_stale = True
-                    return outcome
-            elif isinstance(action, Watch):  # before the nodes leave that it was seen by
+            if isinstance(action, Watch):  # before the nodes leave that it was seen by
                 self.ledger.watch(action.stuck)
         marks = [action for action in plan.actions if isinstance(action, Mark)]
         joined, later = _ordered_first(marks, plan.actions)
@@ -219,6 +219,14 @@ class Applier:
         if by_launch:
             done = LaunchStatus.DONE
             self.ledger.finish_launches(*(Finished(i, done, n) for i, n in by_launch.items()))
+
+    def _learn(self, learns: Sequence[Learn]) -> bool:
+        """False: others have noted news of a pool meanwhile, and what else it saw is as old.
+
+        Of several lessons of a pool the last holds all that come before it.
+        """
+        newest = {each.pool_history.pool: each.pool_history for each in learns}
+        return all(self.ledger.learn(each) for each in newest.values())
 
     def _remember(self, actions: Iterable[Action], snapshot: Snapshot) -> None:
         """What came and was no good."""
