@@ -181,12 +181,20 @@ class LiarsCostTheirShare(Check):
             if self.world.slurm.nodes[name].is_down:
                 continue
             pool = self.world.compute.everything[name].pool
+            if self._was_found_before(pool, name):
+                continue
             self.let_go[pool].add(name)
             if len(self.let_go[pool]) > believed(self.most[pool], is_check=True):
                 raise self.broken(
                     f"{name} is let go, the {len(self.let_go[pool])}th of pool {pool} that "
                     f"`{CHECK}` drained, of {self.most[pool]} nodes"
                 )
+
+    def _was_found_before(self, pool: str, name: str) -> bool:
+        """Another check had condemned it, before this one drained it as well."""
+        history = self.world.ledger.all_pool_history.get(pool)
+        found = {each.instance_id: each.check for each in history.findings} if history else {}
+        return not CHECK.startswith(found.get(name, CHECK))
 
     def _was_up(self, order: Order) -> bool:
         """Whether the cluster was wanted when the order was decided."""
