@@ -1,10 +1,13 @@
 """`retry`: what EC2 refused is asked for again by hand, of a cluster in the local cloud."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from tests.cli.conftest import Town
 from tests.make import job
+from tidegate.cli.live import retried
 from tidegate.core.model.cluster import Pool
 from tidegate.core.model.ec2 import Cure, Market
 from tidegate.core.model.finding import StoppedCheck
@@ -115,3 +118,43 @@ def test_what_waiting_does_not_cure_names_the_command(town: Town) -> None:
     town.look()
 
     assert "tidegate retry t4" in " ".join(town.ask("why", "1").output.split())
+
+
+def test_what_planners_note_at_that_moment_stays(town: Town) -> None:
+    ledger, now_s = ledger_of(town), time.time()
+    first, second = (FailedLaunch(f"l-{n}", now_s - 300, now_s - 60) for n in "12")
+    assert ledger.learn(PoolHistory("t4", (first,)))
+    stop = StoppedCheck("NHC: check_fs_used", now_s - 600, 2, 10)
+    news = [stop]
+
+    def writes() -> None:
+        (known,) = ledger.view().pool_history
+        if news:
+            after = replace(known, failed=(first, second), stopped_checks=(news.pop(),))
+            assert ledger.learn(after)
+
+    busy = Busy(town.client("dynamodb"), writes)
+
+    found = retried(
+        load_cluster(town.file),
+        "t4",
+        lambda name: busy if name == "dynamodb" else town.client(name),
+    )
+
+    (known,) = ledger.view().pool_history
+    assert (found.failures, found.checks) == (2, ("NHC: check_fs_used",))
+    assert (known.failed, known.stopped_checks) == ((), (replace(stop, is_lifted=True),))
+
+
+class Busy:
+    """DynamoDB beside somebody who writes before each write of ours."""
+
+    def __init__(self, client: Any, writes: Callable[[], None]) -> None:
+        self._client, self._writes = client, writes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def put_item(self, **asked: Any) -> Any:
+        self._writes()
+        return self._client.put_item(**asked)

@@ -1,14 +1,13 @@
 """`rollout`: how far a deployment has come, and a person's word about it."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Town
-from tests.cli.test_retry import ledger_of, looks
+from tests.cli.test_retry import Busy, ledger_of, looks
 from tidegate.cli.live import ask_rollout
 from tidegate.core.model.ec2 import Template
 from tidegate.core.model.errors import Throttled
@@ -124,17 +123,3 @@ def test_a_persons_word_stands_beside_what_planners_note_at_that_moment(
 
     found = known(town)
     assert (len(found.failed), found.rollout and found.rollout.asked) == (1, RolloutCode.PAUSED)
-
-
-class Busy:
-    """DynamoDB beside somebody who writes before each write of ours."""
-
-    def __init__(self, client: Any, writes: Callable[[], None]) -> None:
-        self._client, self._writes = client, writes
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def put_item(self, **asked: Any) -> Any:
-        self._writes()
-        return self._client.put_item(**asked)
