@@ -81,12 +81,13 @@ def test_a_job_with_time_waits_for_spot_instead_of_being_bought_on_demand() -> N
     assert "is tried again at 08:01:00 UTC" in why_not(made).sentence
 
 
-@pytest.mark.parametrize(("left_s", "market"), [(NET_S + 60, None), (NET_S + 59, Market.ON_DEMAND)])
-def test_on_demand_is_bought_where_spot_is_not_tried_again_in_time(
-    left_s: float, market: Market | None
+@pytest.mark.parametrize("rest_s", [1.0, 60.0])
+@pytest.mark.parametrize(("more_s", "market"), [(0, None), (-1, Market.ON_DEMAND)])
+def test_on_demand_is_bought_at_the_last_moment_at_which_spot_is_tried_again(
+    rest_s: float, more_s: float, market: Market | None
 ) -> None:
-    """It rests for a minute."""
-    made = plan(snapshot([saving(left_s)], resting=NO_SPOT))
+    rests = refused(Market.SPOT, rest_s)
+    made = plan(snapshot([saving(NET_S + rest_s + more_s)], resting=rests))
 
     assert [each for each, _ in bought(made)] == ([market] if market else [])
 

@@ -7,7 +7,7 @@ from tidegate.core.demand.demand import Need
 from tidegate.core.demand.fit import lacks, satisfies
 from tidegate.core.model.cluster import Cluster, Pool
 from tidegate.core.model.durations import clock, moment, span
-from tidegate.core.model.ec2 import Market, Offering
+from tidegate.core.model.ec2 import Market
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.resting import Resting
 from tidegate.core.model.snapshot import Snapshot
@@ -71,12 +71,10 @@ class Due:
         """Spot that rests now, and on which the job would cost less."""
         cluster = self._snapshot.cluster
         for pool in (pool for pool in cluster.pools if pool.name in need.pools):
-            rests: dict[Offering, Resting] = {}
-            for rest in self._snapshot.resting:
-                known = rests.get(rest.offering, rest)
-                if self._is_for(need, pool, rest) and known.until_s <= rest.until_s:
-                    rests[rest.offering] = rest  # it is not tried before the last of them is over
-            for rest in rests.values():
+            rests = [each for each in self._snapshot.resting if self._is_for(need, pool, each)]
+            rests.sort(key=lambda each: (each.until_s, each.key))
+            # What rests for several reasons is tried when the last is over.
+            for rest in {each.offering: each for each in rests}.values():
                 usd = cluster.prices.get(rest.offering, 0.0)
                 hours = billed_hours(
                     need,
