@@ -6,6 +6,7 @@ import pytest
 
 from tests.make import T4, ZONE, cluster, pool
 from tests.sim.test_checks import witness
+from tidegate.core.model.digest import Digest
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.plan import Unmet
 from tidegate.core.model.slurm import Shape
@@ -107,21 +108,13 @@ def test_a_purchase_that_a_deadline_forbids_is_found(spare_s: float, found: str)
     check = DeadlinesHeeded(seen := witness(world))
     world.compute.on_request.append(check.requested)
     world.ledger.on_view.append(lambda view: seen.views.update({seen.depth: view}))
-    world.bus.on_digest.append(
-        lambda digest: seen.digests.update(
-            {
-                seen.depth: replace(
-                    digest,
-                    reading=replace(
-                        digest.reading,
-                        jobs=tuple(
-                            replace(job, comment=submit.comment) for job in digest.reading.jobs
-                        ),
-                    ),
-                )
-            }
-        )
-    )
+
+    def note(digest: Digest) -> None:
+        jobs = tuple(replace(job, comment=submit.comment) for job in digest.reading.jobs)
+        told = replace(digest, reading=replace(digest.reading, jobs=jobs))
+        seen.digests[seen.depth] = told
+
+    world.bus.on_digest.append(note)
     world.slurm.submit(replace(submit, comment=""))
 
     with pytest.raises(Broken, match=found):

@@ -70,8 +70,8 @@ class DeadlinesHeeded(Check):
     def _net_s(self, job: Job) -> float:
         """Two boots, the work that an interruption loses, and the looks between."""
         pools = list(self._pools(job))
-        loses = [_work_s(job) if p.checkpoint_s is None else p.checkpoint_s for p in pools]
-        lost_s = 0.0 if job.is_checkpointed else min(*loses, _work_s(job), _work_s(job))
+        known = [p.checkpoint_s for p in pools if p.checkpoint_s is not None]
+        lost_s = 0.0 if job.is_checkpointed else min([_work_s(job), *known])
         return 2 * min(pool.boot_s for pool in pools) + lost_s + LOOKS_S
 
     def _is_steady_sold(self, job: Job) -> bool:
@@ -86,7 +86,9 @@ class DeadlinesHeeded(Check):
         return any(
             not lacks(job.shape, kind)
             and satisfies(job.constraint, pool.features(kind.name, offering.market))
-            and (pool.min_types == 1 and offering in cluster.prices and offering not in rests)
+            and pool.min_types == 1
+            and offering in cluster.prices
+            and offering not in rests
             for pool in self._pools(job)
             for kind, offering in pool.offerings()
             if offering.market is Market.ON_DEMAND
