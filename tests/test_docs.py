@@ -1,5 +1,6 @@
 """The pages: every command in them can be typed, every page that they name is there."""
 
+import ast
 import importlib.util
 import re
 import shlex
@@ -81,6 +82,35 @@ def test_pages_that_are_named_are_there(page: Path) -> None:
     missing = [each for each in named if not {ROOT / each, ROOT / "docs" / each} & set(PAGES)]
 
     assert not missing
+
+
+PATH = re.compile(
+    r"(?:tidegate|tests|cdk|lambdas|userdata|local|bench|scripts|clusters|docs)/[\w./-]+"
+)
+FLOW_STEP = re.compile(r"\| `([\w/]+\.py)` \| `(\w+)` \|")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    named = {span for span in re.findall(r"`([^`\n]+)`", page.read_text()) if PATH.fullmatch(span)}
+
+    assert [each for each in sorted(named) if not (ROOT / each).exists()] == []
+
+
+def test_each_step_of_a_flow_names_what_its_file_defines() -> None:
+    steps = FLOW_STEP.findall((ROOT / "docs/reading-the-code.md").read_text())
+    defined = {file: names_of(ROOT / file) for file, _ in steps}
+
+    assert len(steps) > 20, "the tables have another form"
+    assert [step for step in steps if step[1] not in defined[step[0]]] == []
+
+
+def names_of(file: Path) -> set[str]:
+    """What a module defines at its top."""
+    tree = ast.parse(file.read_text())
+    defined = {each.name for each in tree.body if isinstance(each, ast.ClassDef | ast.FunctionDef)}
+    targets = [each.targets for each in tree.body if isinstance(each, ast.Assign)]
+    return defined | {one.id for each in targets for one in each if isinstance(one, ast.Name)}
 
 
 def test_the_glossary_says_what_the_docstrings_say() -> None:
