@@ -217,7 +217,7 @@ def _mode_for(model: GpuModel) -> str:
 
 def _shared(file: ClusterFile, names: SharedNames) -> Shared:
     more = (
-        ("efs" if each.is_efs else "nfs", each.source, each.directory, ",".join(each.options))
+        (each.kind, each.source, each.directory, ",".join(each.options))
         for each in file.file_systems
     )
     made = Shared(

@@ -14,6 +14,7 @@ from cdk.bundles import read_bundles, store, store_file
 from cdk.events import Events
 from cdk.images import HeadImage
 from cdk.machine import boot_parameter, machine, read_boot_parameter, rights_to_boot
+from cdk.mounts import mount_more
 from cdk.network import Network
 from cdk.nodes import shared_names
 from cdk.proxy import with_proxy
@@ -61,7 +62,7 @@ class Head(Construct):
         parameter = boot_parameter(self, file, HEAD_ROLE, head_parameter(values, bundle))
         more = [
             read_bundles(self, bundle.bucket),
-            *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
+            *mount_more(self, file.file_systems),
             *statements.read_hooks(self, (each.source for each in file.head_hooks)),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *statements.read_packages(self, values.repository if values.installs else None),

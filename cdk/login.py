@@ -13,6 +13,7 @@ from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import HeadImage
 from cdk.machine import boot_parameter, machine, read_boot_parameter, rights_to_boot
+from cdk.mounts import mount_more
 from cdk.network import Network
 from cdk.nodes import shared_names
 from cdk.proxy import with_proxy
@@ -55,7 +56,7 @@ class Login(Construct):
         more = [
             read_bundles(self, bundle.bucket),
             read_boot_parameter(self, file, LOGIN_ROLE),
-            *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
+            *mount_more(self, file.file_systems),
             *statements.read_hooks(self, (each.source for each in file.login_hooks)),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *statements.read_packages(self, values.repository if values.installs else None),

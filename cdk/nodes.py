@@ -16,6 +16,7 @@ from cdk.bundles import read_bundles, store
 from cdk.events import Events
 from cdk.images import Images
 from cdk.machine import rights_to_boot
+from cdk.mounts import mount_more
 from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
@@ -65,7 +66,7 @@ class Nodes(Construct):
         scripts = [each.source for hooks in file.hooks.values() for each in hooks.all]
         more = [
             read_bundles(self, bundle.bucket),
-            *statements.mount_more(self, (f.source for f in file.file_systems if f.is_efs)),
+            *mount_more(self, file.file_systems),
             *statements.read_hooks(self, scripts),
             *(statements.read_secret(each, "Directory") for each in file.directory_secrets),
             *_assume(role for roles in file.job_roles.values() for role in roles.values()),

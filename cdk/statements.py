@@ -380,17 +380,6 @@ def _via(scope: Construct, service: str) -> str:
     return f"{service}.{stack.region}.{stack.url_suffix}"
 
 
-def mount_more(scope: Construct, ids: Iterable[str]) -> Sequence[iam.PolicyStatement]:
-    """EFS file systems that are there already, which may ask for it in a policy of their own."""
-    stack = Stack.of(scope)
-    arns = [
-        stack.format_arn(service="elasticfilesystem", resource="file-system", resource_name=each)
-        for each in sorted(set(ids))
-    ]
-    actions = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]
-    return (statement("MoreFiles", actions, arns),) if arns else ()
-
-
 def mount(file_system_arn: str, *, as_root: bool) -> iam.PolicyStatement:
     """Without ClientRootAccess root is squashed: only the head may make folders for users."""
     actions = ["elasticfilesystem:ClientMount", "elasticfilesystem:ClientWrite"]

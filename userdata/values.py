@@ -90,7 +90,7 @@ class Shared:
     """The file system that head and nodes share (EFS) and where it is mounted.
 
     `lustre`: what is mounted at `lustre_dir`, HOST@tcp:/NAME, "" for none. `file_systems`: more of
-    them: efs or nfs, source, directory, options.
+    them: efs, nfs, s3files or s3, source, directory, options.
     `wait_s`: how long a mount may take; the name of a mount target that was just made
     resolves only after minutes. `helper_url`: where AWS's packages of the mount helper are,
     `neuron_url`: those of the Neuron driver. `cuda_url`: NVIDIA's for Amazon Linux 2023.

@@ -89,6 +89,8 @@ mkdir -p /srv/nas
 echo "$4" >/etc/local-nfs
 mount --bind /srv/nas "$2"
 """
+LAKE = ("s3files", "fs-0a1b2c3d4e5f60001", "/lake", "nodirects3read")
+SETS = ("s3", "data-sets/imagenet", "/sets", "ro")
 NAS = ("nfs", "nas.example.com:/export/data", "/nas", "nfsvers=4.1,hard")
 
 
@@ -342,8 +344,12 @@ FAULTS = {
     "tampered": Fault("1 computed checksum did NOT match", key=TAMPERED_KEY),
     "more_file_systems": Fault(
         "",
-        {"/usr/sbin/mount.nfs": MOUNT_NFS},
-        mounting(("efs", "fs-0a1b2c3d", "/data", ""), NAS),
+        {
+            "/usr/sbin/mount.nfs": MOUNT_NFS,
+            "/usr/sbin/mount.s3files": stub("mount.s3files"),
+            "/usr/bin/mount-s3": stub("mount-s3"),
+        },
+        mounting(("efs", "fs-0a1b2c3d", "/data", ""), NAS, LAKE, SETS),
     ),
     "nfs_refuses": Fault(
         "mount.nfs: Connection refused",

@@ -172,8 +172,10 @@ def look_at(name: str, machine: Machine) -> dict[str, Any]:
         found["shown"] = machine.run(["bash", "-c", line]).stdout.split()
         found["smi"] = machine.run(["cat", "/run/local-nvidia-smi-calls"]).stdout.splitlines()
         found["hooks"] = machine.run(["cat", "/etc/local-hooks"]).stdout.splitlines()
-        mounted = "for at in /data /nas; do findmnt -no TARGET $at; done; cat /etc/local-nfs"
+        targets = "/data /nas /lake /sets"
+        mounted = f"for at in {targets}; do findmnt -no TARGET $at; done; cat /etc/local-nfs"
         found["mounted"] = machine.run(["bash", "-c", mounted]).stdout.split()
+        found["of_s3"] = machine.run(["cat", "/etc/local-s3"]).stdout.splitlines()
         found["log"] = machine.run(["cat", "/var/log/tidegate/packages.log"]).stdout
         found["job"] = told_by_job(machine, JOBS[name]) if name in JOBS else ""
         found["exports"] = exporting(machine) if name == "mps" else {}

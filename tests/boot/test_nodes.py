@@ -61,7 +61,11 @@ def test_what_does_no_harm_keeps_no_node_away(seen, name):
 def test_file_systems_of_the_site_are_mounted_before_the_node_joins(seen):
     """In the order of the file; what lies on NFS makes nobody root."""
     assert seen["more_file_systems"]["mounted"][-1].startswith("rw,nosuid,nodev,nfsvers=4.1,hard")
-    assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas"]
+    assert seen["more_file_systems"]["mounted"][:-1] == ["/data", "/nas", "/lake", "/sets"]
+    assert seen["more_file_systems"]["of_s3"] == [
+        "fs-0a1b2c3d4e5f60001 rw,nosuid,nodev,nodirects3read,_netdev",
+        "data-sets --read-only --allow-other --prefix imagenet/",
+    ]
 
 
 def test_hooks_run_in_their_order_before_the_node_joins_each_with_its_arguments(seen):

@@ -19,6 +19,11 @@ FILE_SYSTEMS = [
     {"directory": "/data", "efs": "fs-0a1b2c3d", "security_group": FILES},
     {"directory": "/more", "efs": "fs-0a1b2c3e", "security_group": FILES},
     {"directory": "/nas", "nfs": "nas.example.com:/export"},
+    {"directory": "/read", "efs": "fs-0a1b2c3f", "read_only": True},
+    {"directory": "/lake", "s3_files": "fs-0a1b2c3d4e5f60001", "security_group": FILES},
+    {"directory": "/raw", "s3_files": "fs-0a1b2c3d4e5f60002", "bucket": "lake/raw"},
+    {"directory": "/sets", "s3": "data-sets/imagenet"},
+    {"directory": "/all", "s3": "all-of-it"},
 ]
 TAGS = {"cost-center": "ml 42", "owner": "vision"}
 
@@ -122,3 +127,27 @@ def test_file_systems_are_opened_once_for_head_and_nodes_who_may_mount_them(
         assert ":file-system/fs-0a1b2c3e" in text
     told = str(made.one("AWS::SSM::Parameter")["Value"])
     assert "nas.example.com:/export" in told
+
+
+def test_roles_may_read_and_write_of_file_systems_and_buckets_what_the_file_says(
+    stacks: dict[str, Stack],
+) -> None:
+    made = stacks["tidegate-dev"]
+    for name in ("HeadRole", "NodesRole"):
+        policies = made.named(name, "AWS::IAM::Role")["Policies"]
+        given = {
+            each["Sid"]: each
+            for policy in policies
+            for each in policy["PolicyDocument"]["Statement"]
+        }
+
+        assert given["MoreFilesRead"]["Action"] == "elasticfilesystem:ClientMount"
+        assert "fs-0a1b2c3f" in str(given["MoreFilesRead"]["Resource"])
+        assert "fs-0a1b2c3f" not in str(given["MoreFiles"]["Resource"])
+        assert given["S3Files"]["Action"] == ["s3files:ClientMount", "s3files:ClientWrite"]
+        assert ":s3files:" in str(given["S3Files"]["Resource"][0])
+        assert ":s3:::lake/raw/*" in str(given["BehindS3Files"]["Resource"])
+        assert "Condition" not in given["ListBucket0"]
+        assert ":s3:::all-of-it" in str(given["ListBucket0"]["Resource"])
+        assert given["ListBucket1"]["Condition"] == {"StringLike": {"s3:prefix": ["imagenet/*"]}}
+        assert ":s3:::data-sets/imagenet/*" in str(given["Buckets"]["Resource"])

@@ -1,6 +1,6 @@
 """File systems that a site has already, which head and nodes mount beside the shared one."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -31,19 +31,48 @@ NFS_OPTIONS = (
 )
 
 
+# Source: S3 user guide, "General purpose bucket naming rules"; of keys what needs no quoting.
+S3Place = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.()=+@-]+)*/?$",
+        json_schema_extra={"x-expected": "bucket or bucket/prefix, like data-sets/imagenet"},
+    ),
+]
+# Source: AWS CLI reference, s3files create-mount-target, --file-system-id.
+S3FilesId = Annotated[
+    str,
+    Field(
+        pattern=r"^fs-[0-9a-f]{17,40}$",
+        json_schema_extra={"x-expected": "an S3 file system's id like fs-0a1b2c3d4e5f60001"},
+    ),
+]
+
+Kind = Literal["efs", "nfs", "s3files", "s3"]
+
+
 @frozen
 class FileSystem:
-    """`source`: an EFS id, or host:/path of NFS. `security_group` "": its door is open already."""
+    """`source`: an id of EFS or S3 Files, host:/path of NFS, or a bucket with its prefix.
+
+    `bucket`: what nodes read of an S3 file system directly, "" for nothing.
+    `security_group` "": its door is open already.
+    """
 
     directory: str
-    is_efs: bool
+    kind: Kind
     source: str
     options: tuple[str, ...]
     security_group: str
+    bucket: str = ""
+
+    @property
+    def is_read_only(self) -> bool:
+        return "ro" in self.options
 
 
 class FileSystemModel(Section):
-    """One that is there already: EFS by its id, or anything that speaks NFS, by its name."""
+    """One that is there already: EFS, anything that speaks NFS, S3 Files, or a bucket of S3."""
 
     directory: names.SharedDir = Field(description="where head and nodes have it, like /data")
     efs: names.FileSystemId | None = Field(
@@ -52,6 +81,21 @@ class FileSystemModel(Section):
     nfs: NfsSource | None = Field(
         default=None,
         description="host:/path of an NFS server, FSx for OpenZFS or ONTAP among them",
+    )
+    s3_files: S3FilesId | None = Field(
+        default=None,
+        description="an S3 file system's id: a bucket with all that files can do; mounted with TLS"
+        " and the machine's role",
+    )
+    bucket: S3Place | None = Field(
+        default=None,
+        description="the bucket behind s3_files, with its prefix: large files are then read from"
+        " S3 itself, which the machines' roles may",
+    )
+    s3: S3Place | None = Field(
+        default=None,
+        description="a bucket in the cluster's region, with a prefix or none, to read from by"
+        " Mountpoint; on nodes with disks of their own what was read stays there",
     )
     options: tuple[MountOption, ...] = Field(
         default=(), description="of mount, over the usual ones of NFS, like nconnect=16"
@@ -65,25 +109,47 @@ class FileSystemModel(Section):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if (self.efs is None) == (self.nfs is None):
-            raise ValueError("needs efs or nfs: one of the two")
-        if self.efs and self.options:
-            raise ValueError("options: those of EFS are its mount helper's own")
+        given = [self.efs, self.nfs, self.s3_files, self.s3]
+        if sum(each is not None for each in given) != 1:
+            raise ValueError("needs efs, nfs, s3_files or s3: one of the four")
+        if self.options and not self.nfs:
+            raise ValueError("options: only of nfs; the others have those of their mount helpers")
         keys = [each.partition("=")[0] for each in self.options]
         if {"exec", "suid", "dev"} & set(keys):
             raise ValueError("options: what lies there makes nobody root (nosuid, nodev)")
+        if self.bucket and not self.s3_files:
+            raise ValueError("bucket: the one behind s3_files; to mount a bucket itself, say s3")
+        if self.s3 and self.security_group:
+            raise ValueError("security_group: a bucket has none, it is reached as S3 is")
         return self
 
     def file_system(self) -> FileSystem:
-        mode = ("ro",) if self.read_only else ()
-        group = self.security_group or ""
-        if self.efs:
-            return FileSystem(self.directory, True, self.efs, mode, group)
-        given = {each.partition("=")[0] for each in self.options}
-        usual = (each for each in NFS_OPTIONS if each.partition("=")[0] not in given)
         return FileSystem(
-            self.directory, False, self.nfs or "", (*usual, *self.options, *mode), group
+            self.directory,
+            self._kind,
+            self.efs or self.nfs or self.s3_files or (self.s3 or "").rstrip("/"),
+            self._options(),
+            self.security_group or "",
+            (self.bucket or "").rstrip("/"),
         )
+
+    @property
+    def _kind(self) -> Kind:
+        if self.efs:
+            return "efs"
+        if self.nfs:
+            return "nfs"
+        return "s3files" if self.s3_files else "s3"
+
+    def _options(self) -> tuple[str, ...]:
+        mode = ("ro",) if self.read_only or self.s3 else ()
+        if self.nfs:
+            given = {each.partition("=")[0] for each in self.options}
+            usual = (each for each in NFS_OPTIONS if each.partition("=")[0] not in given)
+            return (*usual, *self.options, *mode)
+        # Source: README of efs-utils, "S3 Files-specific Mount Options".
+        is_through = self.s3_files and not self.bucket
+        return ("nodirects3read", *mode) if is_through else mode
 
 
 FileSystems = Annotated[tuple[FileSystemModel, ...], at_most(FILE_SYSTEMS_MAX)]

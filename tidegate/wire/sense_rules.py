@@ -60,8 +60,8 @@ def _mounted_apart(parts: Parts) -> Iterator[Problem]:
                 text = f"{each.directory}, and {option} has {other}"
                 yield Problem(place, f"{text}: neither may lie in the other")
         taken[each.directory] = f"file_systems[{index}]"
-        if parts.network and not parts.network.vpc:
-            text = "needs network.vpc: nothing that is there already is reached from a new network"
+        if not each.s3 and parts.network and not parts.network.vpc:
+            text = "needs network.vpc: no mount target that is there is reached from a new network"
             yield Problem(("file_systems", index), text)
 
 

@@ -1,0 +1,68 @@
+"""Rights to mount file systems that are there already, each kind as its vendor says."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk.statements import s3_arn, statement
+from tidegate.wire.file_systems import FileSystem
+
+
+def mount_more(
+    scope: Construct, file_systems: Iterable[FileSystem]
+) -> Sequence[iam.PolicyStatement]:
+    """What the policies of the file systems and buckets themselves may ask for.
+
+    NFS by name asks for nothing of IAM.
+    """
+    more = sorted(file_systems, key=lambda each: (each.kind, each.source))
+    return (
+        *_of_service(scope, "MoreFiles", "elasticfilesystem", _of(more, "efs")),
+        *_of_service(scope, "S3Files", "s3files", _of(more, "s3files")),
+        *_read(scope, "BehindS3Files", {each.bucket for each in _of(more, "s3files")} - {""}),
+        *_mount_buckets(scope, sorted({each.source for each in _of(more, "s3")})),
+    )
+
+
+def _of(more: Iterable[FileSystem], kind: str) -> list[FileSystem]:
+    return [each for each in more if each.kind == kind]
+
+
+def _of_service(
+    scope: Construct, sid: str, service: str, more: Sequence[FileSystem]
+) -> Iterator[iam.PolicyStatement]:
+    """Both services have the same actions; without ClientRootAccess root is squashed."""
+    written = {each.source for each in more if not each.is_read_only}
+    for suffix, ids, actions in (
+        ("", written, ("ClientMount", "ClientWrite")),
+        ("Read", {each.source for each in more} - written, ("ClientMount",)),
+    ):
+        arns = [
+            Stack.of(scope).format_arn(service=service, resource="file-system", resource_name=each)
+            for each in sorted(ids)
+        ]
+        if arns:
+            yield statement(f"{sid}{suffix}", [f"{service}:{each}" for each in actions], arns)
+
+
+def _read(scope: Construct, sid: str, places: Iterable[str]) -> Iterator[iam.PolicyStatement]:
+    """Objects of buckets, the version that a file shows among them."""
+    arns = [s3_arn(scope, f"{each}/*") for each in sorted(places)]
+    if arns:
+        yield statement(sid, ["s3:GetObject", "s3:GetObjectVersion"], arns)
+
+
+def _mount_buckets(scope: Construct, places: Sequence[str]) -> Iterator[iam.PolicyStatement]:
+    """Source: Mountpoint for Amazon S3, "Configuring Mountpoint", IAM permissions: of a prefix,
+    ListBucket takes its condition.
+    """
+    for number, place in enumerate(places):
+        bucket, _, prefix = place.partition("/")
+        condition = {"StringLike": {"s3:prefix": [f"{prefix}/*"]}} if prefix else None
+        bucket_arn = s3_arn(scope, bucket)
+        yield statement(f"ListBucket{number}", ["s3:ListBucket"], [bucket_arn], condition)
+    if places:
+        arns = [s3_arn(scope, f"{each}/*") for each in places]
+        yield statement("Buckets", ["s3:GetObject"], arns)
