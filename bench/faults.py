@@ -119,7 +119,15 @@ _OF_PLANS = (
     ),
     fault(
         "what is in a reservation is not counted",
-        drop("core.offers.reservations:ReservedCapacity.__init__", "_._left[_] -= _"),
+        becomes(
+            "core.offers.reservations:ReservedCapacity.__init__",
+            "_next_room(_1, _2, _)",
+            "_next_room(_1, _2, 0)",
+        ),
+    ),
+    fault(
+        "a targeted reservation is not named",
+        becomes("core.offers.reservations:named_by", "not any(...)", "True"),
     ),
     fault(
         "reservations are left alone",

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from aws_cdk import ArnFormat, CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
@@ -21,7 +22,7 @@ from cdk.network import Network
 from cdk.proxy import with_proxy
 from cdk.storage import Storage
 from cdk.user_data import judge_user_data
-from tidegate.core.model.cluster import Cluster, Pool, block_key, group_key, reserved_key
+from tidegate.core.model.cluster import Cluster, Pool, group_key, named_key, reserved_key
 from tidegate.core.model.ec2 import CLUSTER_TAG, Market
 from tidegate.wire.compat_facts import facts_of
 from tidegate.wire.config import ClusterFile
@@ -30,11 +31,18 @@ from tidegate.wire.root_volume import RootVolume
 from userdata.render import NodeValues, node_bundle, node_user_data
 
 type Data = ec2.CfnLaunchTemplate.LaunchTemplateDataProperty
-type Aim = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
+type Specification = ec2.CfnLaunchTemplate.CapacityReservationSpecificationProperty
+
+
+class Aim(NamedTuple):
+    """Where instances may go alone: a block says so twice."""
+
+    specification: Specification
+    is_block: bool = False
 
 
 class Nodes(Construct):
-    """`templates`: pool -> (launch template id, version, digest), and the same by `block_key` and
+    """`templates`: pool -> (launch template id, version, digest), and the same by `named_key` and
     `reserved_key`.
 
     `placement_groups`: by `group_key`. `launched_with`: kinds of EC2 resources that launches
@@ -171,15 +179,14 @@ class Nodes(Construct):
         But for what is paid for in advance, `aim`: EC2 takes that from the launch template alone.
         """
         template = ec2.CfnLaunchTemplate
-        is_block = aim is not None and aim.capacity_reservation_target is not None
         has_efa = pool.name in file.efa
         return template.LaunchTemplateDataProperty(
             instance_market_options=template.InstanceMarketOptionsProperty(
                 market_type="capacity-block"
             )
-            if is_block
+            if aim and aim.is_block
             else None,
-            capacity_reservation_specification=aim,
+            capacity_reservation_specification=aim.specification if aim else None,
             image_id=image_id,
             user_data=Fn.base64(user_data),
             iam_instance_profile=template.IamInstanceProfileProperty(arn=self._profile.attr_arn),
@@ -280,13 +287,14 @@ def _kinds(cluster: Cluster, pool: Pool) -> Iterator[tuple[str, str, Aim | None]
     yield pool.name, f"Pool-{pool.name}", None
     if Market.RESERVED in pool.markets:
         only = specification(capacity_reservation_preference="capacity-reservations-only")
-        yield reserved_key(pool.name), f"Reserved-{pool.name}", only
-    for block in cluster.blocks(pool):
+        yield reserved_key(pool.name), f"Reserved-{pool.name}", Aim(only)
+    for each in cluster.named_reservations(pool):
         target = ec2.CfnLaunchTemplate.CapacityReservationTargetProperty(
-            capacity_reservation_id=block.id
+            capacity_reservation_id=each.id
         )
-        aimed = specification(capacity_reservation_target=target)
-        yield block_key(pool.name, block.id), f"Pool-{pool.name}-{block.id}", aimed
+        is_block = each.market is Market.CAPACITY_BLOCK
+        aim = Aim(specification(capacity_reservation_target=target), is_block)
+        yield named_key(pool.name, each.id), f"Pool-{pool.name}-{each.id}", aim
 
 
 def shared_names(storage: Storage, events: Events, lustre: str) -> SharedNames:

@@ -124,6 +124,18 @@ def test_a_bought_block_is_found_again_by_its_offer(blocks: CapacityBlocks) -> N
     assert again.state is BlockState.SCHEDULED
 
 
+@pytest.mark.parametrize(("matches", "is_targeted"), [("open", False), ("targeted", True)])
+def test_a_reservation_says_whether_it_takes_only_what_names_it(
+    blocks: CapacityBlocks, local: LocalBlocks, matches: str, is_targeted: bool
+) -> None:
+    blocks.buy(offers(blocks)[0])
+    local.bought[0] |= {"ReservationType": "default", "InstanceMatchCriteria": matches}
+
+    (found,) = blocks.holdings()
+
+    assert found.reservation.is_targeted is is_targeted
+
+
 def test_another_cluster_s_block_is_not_ours(cloud: LocalCloud, blocks: CapacityBlocks) -> None:
     client = cloud.client("ec2")
     CapacityBlocks(client, client, "other").buy(offers(blocks)[0])

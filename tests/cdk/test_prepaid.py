@@ -57,3 +57,18 @@ def test_what_is_asked_of_a_reservation_ec2_cannot_sell_on_demand(tmp_path):
     variables = stack.named("FunctionsPlanner", "AWS::Lambda::Function")["Environment"]
     told = json.loads(joined(variables["Variables"]["TIDEGATE_TEMPLATES"]))
     assert told["t4/reserved"][2] == told["t4"][2]
+
+
+def test_a_targeted_reservation_is_named_by_a_template_that_sells_no_block(tmp_path):
+    pools = dev_file()["pools"]
+    t4 = pools["t4"] | {"capacity_types": ["reserved", "spot"], "zones": ["us-east-1a"]}
+    held = {key: value for key, value in BLOCK.items() if key != "ends_at"}
+    targeted = held | {"kind": "reserved", "targeted": "true"}
+
+    file = dev_file(pools={**pools, "t4": t4}, reservations=[targeted])
+    stack = synthesized(tmp_path, file)["tidegate-dev"]
+
+    data = dict(stack.named("NodesPoolt4cr", "AWS::EC2::LaunchTemplate")["LaunchTemplateData"])
+    only = {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d"}}
+    assert data["CapacityReservationSpecification"] == only
+    assert "InstanceMarketOptions" not in data

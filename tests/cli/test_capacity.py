@@ -338,7 +338,7 @@ def test_an_open_reservation_that_is_cancelled_needs_a_look(person: Person) -> N
     """Its nodes run on: who pays for them on demand should know."""
     assert buy(person).exit_code == 0
     (block,) = person.town.cloud.blocks.bought
-    block["ReservationType"] = "default"
+    block |= {"ReservationType": "default", "InstanceMatchCriteria": "open"}
     text = person.town.file.read_text()
     person.town.file.write_text(text.replace("capacity-block", "reserved"))
     person.town.cloud.blocks.states[block["CapacityReservationId"]] = "cancelled"
@@ -347,6 +347,19 @@ def test_an_open_reservation_that_is_cancelled_needs_a_look(person: Person) -> N
 
     assert result.exit_code == 3
     assert "is cancelled: its nodes run on and are billed on demand" in result.output
+
+
+def test_a_targeted_reservation_that_the_file_takes_for_open_needs_a_look(person: Person) -> None:
+    assert buy(person).exit_code == 0
+    (block,) = person.town.cloud.blocks.bought
+    block |= {"ReservationType": "default", "InstanceMatchCriteria": "targeted"}
+    text = person.town.file.read_text().replace("capacity-block", "reserved")
+    person.town.file.write_text(text)
+
+    result = ask(person, *ASKED)
+
+    assert result.exit_code == 3
+    assert "takes only what names it (targeted), so EC2 refuses" in result.output
 
 
 def test_what_cannot_be_meant_is_refused(person: Person) -> None:

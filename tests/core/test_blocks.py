@@ -9,7 +9,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.ledger import NodeRecord, Phase
 from tidegate.core.model.orders import OrderKind
 from tidegate.core.model.plan import Plan, Send
-from tidegate.core.offers.reservations import block_drains_at_s, block_of
+from tidegate.core.offers.reservations import block_drains_at_s, named_by
 from tidegate.core.planner import plan
 
 HOUR_S = 3600.0
@@ -54,7 +54,38 @@ def next_block(of: Cluster, *held: str) -> str:
         replace(instance(f"i-{number}", BLOCK), capacity_reservation_id=block)
         for number, block in enumerate(held)
     ]
-    return getattr(block_of(snapshot(of=of, instances=alive), BLOCK), "id", "")
+    return getattr(named_by(snapshot(of=of, instances=alive), BLOCK), "id", "")
+
+
+RESERVED = replace(BLOCK, market=Market.RESERVED)
+
+
+def named_and_open() -> Cluster:
+    """Two places that a launch has to name, and an open one."""
+    named = Reservation(*("cr-1", T4.name, ZONE, 2, Market.RESERVED, NOW_S - 60), is_targeted=True)
+    of = cluster(pool(types=(T4,)))
+    using = replace(of.pools[0], markets=(Market.RESERVED, *of.pools[0].markets))
+    reservations = (replace(named, id="cr-0", count=1, is_targeted=False), named)
+    prices = {**of.prices, RESERVED: 0.0}
+    return replace(of, pools=(using,), reservations=reservations, prices=prices)
+
+
+def test_a_targeted_reservation_is_named_until_it_is_full_then_an_open_one_is_filled() -> None:
+    of = named_and_open()
+
+    def after(*held: str) -> tuple[str, list[tuple[Market, int]]]:
+        alive = [
+            replace(instance(f"i-{n}", RESERVED), capacity_reservation_id=each)
+            for n, each in enumerate(held)
+        ]
+        seen = snapshot([job(n) for n in range(9)], of=of, instances=alive)
+        return getattr(named_by(seen, RESERVED), "id", ""), bought(plan(seen))[:1]
+
+    assert after() == ("cr-1", [(Market.RESERVED, 2)])
+    assert after("cr-0") == ("cr-1", [(Market.RESERVED, 2)])
+    assert after("cr-1") == ("cr-1", [(Market.RESERVED, 1)])
+    assert after("cr-1", "") == ("", [(Market.RESERVED, 1)]), "EC2 has not said: named ones first"
+    assert after("cr-1", "cr-1", "cr-0")[1] == [(Market.SPOT, 6)]
 
 
 def test_a_job_is_held_against_the_end_of_the_block_that_its_node_goes_into() -> None:

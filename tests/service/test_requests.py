@@ -8,7 +8,7 @@ from tests.make import NOW_S, T4, ZONE, cluster, offering, placement, pool, snap
 from tidegate.core.model.cluster import Reservation
 from tidegate.core.model.ec2 import Market, Template
 from tidegate.core.model.ledger import Launch
-from tidegate.core.offers.reservations import block_of
+from tidegate.core.offers.reservations import named_by
 from tidegate.service.requests import fleet_request
 
 BLOCK = Reservation("cr-1", T4.name, ZONE, 4, Market.CAPACITY_BLOCK, NOW_S - 10, NOW_S + 90_000)
@@ -69,6 +69,6 @@ def test_the_block_of_a_launch_is_the_one_that_has_begun_and_lasts_longest() -> 
     on = replace(cluster(pool()), reservations=(longer, BLOCK, coming, elsewhere))
     wanted = offering(market=Market.CAPACITY_BLOCK)
 
-    assert block_of(snapshot(of=on), wanted) == longer
-    assert block_of(snapshot(of=on), offering()) is None
-    assert block_of(snapshot(of=replace(on, reservations=(coming,))), wanted) is None
+    assert named_by(snapshot(of=on), wanted) == longer
+    assert named_by(snapshot(of=on), offering()) is None
+    assert named_by(snapshot(of=replace(on, reservations=(coming,))), wanted) is None

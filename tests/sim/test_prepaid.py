@@ -70,6 +70,18 @@ def test_a_block_takes_who_names_it_and_refuses_more_than_it_has() -> None:
     assert len(mine.instances) == len(mine.refusals) == 1
 
 
+def test_a_targeted_reservation_takes_only_what_names_it_and_sells_nothing_beside() -> None:
+    of = ec2(replace(paid(Market.RESERVED, 1), is_targeted=True))
+
+    other = of.create_fleet(request(Market.RESERVED, 1, "lt-t4/reserved"))
+    of.create_fleet(request(Market.ON_DEMAND))
+    mine = of.create_fleet(request(Market.RESERVED, 2, "lt-t4/cr-1"))
+
+    assert [each.code for each in other.refusals] == ["ReservationCapacityExceeded"]
+    assert markets(of.instances()) == [Market.ON_DEMAND, Market.RESERVED]
+    assert len(mine.instances) == len(mine.refusals) == 1
+
+
 def test_at_its_end_a_block_takes_its_instances_and_a_reservation_leaves_them_on_demand() -> None:
     for market, left in ((Market.RESERVED, [Market.ON_DEMAND]), (Market.CAPACITY_BLOCK, [])):
         one = paid(market, 1, 9000.0)

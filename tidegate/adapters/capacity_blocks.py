@@ -126,6 +126,7 @@ def _holding(said: Mapping[str, Any], cluster: str) -> Holding:
             # One that began at once has no date for it.
             starts_at_s=(said.get("StartDate") or said["CreateDate"]).timestamp(),
             ends_at_s=ends_at.timestamp() if ends_at else None,
+            is_targeted=not is_block and said.get("InstanceMatchCriteria") == "targeted",
         ),
         BlockState(state) if state in set(BlockState) else BlockState.OTHER,
         tags.get(OFFER_TAG, "") if tags.get(CLUSTER_TAG) == cluster else "",

@@ -35,7 +35,7 @@ from tidegate.core.model.plan import (
 from tidegate.core.model.resting import Resting, RestKey
 from tidegate.core.model.slurm_names import ABOUT_JOBS
 from tidegate.core.model.snapshot import Snapshot
-from tidegate.core.offers.reservations import block_of
+from tidegate.core.offers.reservations import named_by
 from tidegate.core.offers.spend import ended, repriced
 from tidegate.ports import COMMIT_MAX, Bus, Clock, Compute, Finished, Ledger
 from tidegate.service.launching import Launching, rested
@@ -108,7 +108,7 @@ class Applier:
                     action,
                     cluster.name,
                     self.placement,
-                    block_of(snapshot, action.offerings[0]),
+                    named_by(snapshot, action.offerings[0]),
                 ),
             )
             for action in actions

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from tidegate.core.model.cluster import Reservation, block_key, group_key, reserved_key
+from tidegate.core.model.cluster import Reservation, group_key, named_key, reserved_key
 from tidegate.core.model.ec2 import (
     ACCOUNT_TAG,
     CLUSTER_TAG,
@@ -30,7 +30,7 @@ TAG_VALUE_MAX = 256
 class Placement:
     """Where nodes are launched from and into: template by pool, subnet by zone.
 
-    Capacity that is paid for has templates of its own, by `block_key` and `reserved_key`: EC2
+    Capacity that is paid for has templates of its own, by `named_key` and `reserved_key`: EC2
     takes from there alone where an instance may go. `groups`: placement group by `group_key`.
     """
 
@@ -43,13 +43,13 @@ def fleet_request(
     launch: Launch,
     cluster: str,
     placement: Placement,
-    block: Reservation | None = None,
+    named: Reservation | None = None,
 ) -> FleetRequest:
     """The request for `launch`; per-launch facts travel as tags that the node reads in IMDS.
 
-    `block`: the capacity block that the launch goes into.
+    `named`: the capacity block or targeted reservation that the launch goes into.
     """
-    key = template_key(launch, block)
+    key = template_key(launch, named)
     own = launch.template if key == launch.pool else None
     template = own or placement.templates[key]
     tags = {CLUSTER_TAG: cluster, LAUNCH_TAG: launch.launch_id, POOL_TAG: launch.pool}
@@ -81,10 +81,10 @@ def fleet_request(
     )
 
 
-def template_key(launch: Launch, block: Reservation | None) -> str:
+def template_key(launch: Launch, named: Reservation | None) -> str:
     """Which of the pool's templates a launch is made from."""
-    if block:
-        return block_key(launch.pool, block.id)
+    if named:
+        return named_key(launch.pool, named.id)
     is_reserved = launch.offerings[0].market is Market.RESERVED
     return reserved_key(launch.pool) if is_reserved else launch.pool
 

@@ -23,7 +23,7 @@ from tidegate.core.model.ec2 import (
 from tidegate.core.model.errors import RequestMismatch, TidegateError
 from tidegate.ports import Answered, Clock
 from tidegate.sim.faults import Faults, effect, no_faults
-from tidegate.sim.prepaid import Prepaid, is_only_reserved
+from tidegate.sim.prepaid import Prepaid
 
 PLENTY = 1_000_000
 
@@ -194,7 +194,7 @@ class SimCompute:
 
     def fill_reservation(self, reservation: Reservation) -> None:
         """EC2 takes what runs on demand and fits into an open reservation that has room."""
-        if reservation.market is not Market.RESERVED:
+        if reservation.is_named:
             return
         paid = reservation.offering
         on_demand = replace(paid, market=Market.ON_DEMAND)
@@ -271,7 +271,8 @@ class SimCompute:
         if not offering.market.is_prepaid:
             return self.shortages.get(offering, PLENTY)
         free = self.prepaid.room(request, offering, self.clock.now_s())
-        if offering.market is Market.CAPACITY_BLOCK or is_only_reserved(request):
+        is_block = offering.market is Market.CAPACITY_BLOCK
+        if is_block or self.prepaid.is_only_reserved(request):
             return free
         return free + self.shortages.get(replace(offering, market=Market.ON_DEMAND), PLENTY)
 

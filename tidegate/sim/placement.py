@@ -1,6 +1,6 @@
 """What the deployed stack says about where and from what nodes are made, in a simulated cluster."""
 
-from tidegate.core.model.cluster import Cluster, block_key, reserved_key
+from tidegate.core.model.cluster import Cluster, named_key, reserved_key
 from tidegate.core.model.ec2 import Market, Template
 from tidegate.service.requests import Placement
 
@@ -8,7 +8,11 @@ from tidegate.service.requests import Placement
 def placement(cluster: Cluster, digest: str = "one-1") -> Placement:
     zones = {zone for pool in cluster.pools for zone in pool.zones}
     keys = [pool.name for pool in cluster.pools]
-    keys += [block_key(pool.name, e.id) for pool in cluster.pools for e in cluster.blocks(pool)]
+    keys += [
+        named_key(pool.name, e.id)
+        for pool in cluster.pools
+        for e in cluster.named_reservations(pool)
+    ]
     keys += [reserved_key(pool.name) for pool in cluster.pools if Market.RESERVED in pool.markets]
     return Placement(
         {key: Template(f"lt-{key}", digest.rpartition("-")[2], digest) for key in keys},

@@ -37,6 +37,7 @@ def with_prepaid(
         found = tuple(
             replace(each, instance_type=first.instance_type, zone=first.zone) for each in found
         )
+    found = tuple(_aimed(chance, each) for each in found)
     kinds = tuple(dict.fromkeys(each.market for each in found))
     pools = list(cluster.pools)
     pools[number] = replace(pool, markets=(*kinds, *pool.markets))
@@ -83,6 +84,12 @@ def _drawn(chance: Random, pool: Pool, name: str, safety_s: float) -> Reservatio
     )
 
 
+def _aimed(chance: Random, each: Reservation) -> Reservation:
+    """A third of the reservations take only what names them; a block always does."""
+    is_targeted = each.market is Market.RESERVED and chance.random() < 0.33
+    return replace(each, is_targeted=is_targeted)
+
+
 def with_time_limits(
     chance: Random, arrivals: Iterable[Arrival], cluster: Cluster
 ) -> tuple[Arrival, ...]:
@@ -111,11 +118,13 @@ class Prepaid:
     strangers: dict[str, int] = field(default_factory=dict)
 
     def free(self, offering: Offering, now_s: float, template_id: str = "") -> list[Reservation]:
-        """A place each: an open reservation takes what fits it, a block what names it."""
+        """A place each: what names one goes there alone; else an open reservation takes what fits
+        it, a block and a targeted one take nothing.
+        """
         found: list[Reservation] = []
+        named = [each.id for each in self.reservations if template_id.endswith(each.id)]
         for each in self.reservations:
-            is_block = each.market is Market.CAPACITY_BLOCK
-            is_meant = template_id.endswith(each.id) if is_block else True
+            is_meant = each.id in named if named else not each.is_named
             if each.offering == offering and is_meant and is_open(each, now_s):
                 taken = sum(one is each for one in self.held.values())
                 taken += self.strangers.get(each.id, 0)
@@ -142,10 +151,14 @@ class Prepaid:
     def held_in(self, reservation: Reservation) -> list[str]:
         return [name for name, each in self.held.items() if each is reservation]
 
+    def is_only_reserved(self, request: FleetRequest) -> bool:
+        """Its template says `capacity-reservations-only`, or names a reservation.
 
-def is_only_reserved(request: FleetRequest) -> bool:
-    """Its template says `capacity-reservations-only`."""
-    return request.launch_template_id.endswith(reserved_key(""))
+        Source: EC2 user guide, "Launch instances into an existing Capacity Reservation".
+        """
+        template_id = request.launch_template_id
+        names = any(template_id.endswith(each.id) for each in self.reservations)
+        return names or template_id.endswith(reserved_key(""))
 
 
 def is_open(each: Reservation, now_s: float) -> bool:

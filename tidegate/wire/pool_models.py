@@ -85,6 +85,11 @@ class ReservationModel(Section):
     instance_type: names.InstanceTypeName = Field(description="exact EC2 name")
     zone: names.Zone = Field(description="its availability zone")
     count: PositiveCount = Field(description="instances in it")
+    targeted: bool = Field(
+        default=False,
+        description="it takes only instances that name it (EC2's instance match criteria"
+        " targeted), as a Capacity Block always does",
+    )
     starts_at: names.Instant = Field(description="when it begins, like 2027-01-01T11:30:00Z")
     ends_at: names.Instant | None = Field(
         default=None, description="when it ends; until it is cancelled when left out"
@@ -114,6 +119,7 @@ class ReservationModel(Section):
             market=self.kind,
             starts_at_s=self.starts_at.timestamp(),
             ends_at_s=self.ends_at.timestamp() if self.ends_at else None,
+            is_targeted=self.targeted and self.kind is Market.RESERVED,
         )
 
 

@@ -59,7 +59,7 @@ def test_a_capacity_block_with_efa_stays_one():
 def test_what_would_be_bought_on_demand_instead_is_refused_until_accepted():
     refused = run("reservations.yaml", *PLACES)
 
-    assert codes(refused) == {"on-demand-instead", "targeted-reservation"}
+    assert codes(refused) == {"on-demand-instead"}
     place = "Scheduling.SlurmQueues[nameless].ComputeResources[block].CapacityType"
     assert f"{place}: no capacity block is named: nodes are bought on demand, and 8 are" in (
         refused.stderr
@@ -67,11 +67,12 @@ def test_what_would_be_bought_on_demand_instead_is_refused_until_accepted():
     file = written(accepted("reservations.yaml", *PLACES))
     assert file["pools"]["reserved-one"]["capacity_types"] == ["reserved"]
     assert file["pools"]["reserved-group"]["capacity_types"] == ["on-demand"]
-    assert [each["id"] for each in file["reservations"]] == ["cr-0123456789abcdef1"]
+    (reserved,) = file["reservations"]
+    assert (reserved["id"], reserved["targeted"]) == ("cr-0123456789abcdef1", True)
 
 
 def test_one_code_does_not_accept_another():
-    done = run("reservations.yaml", "--accept", "targeted-reservation")
+    done = run("reservations.yaml", "--accept", "placement-group")
 
     assert codes(done) == {"on-demand-instead"}
 

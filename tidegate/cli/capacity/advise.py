@@ -195,6 +195,11 @@ def _trouble(named: Reservation, holding: Holding | None, now_s: float) -> str:
     name, remove = named.id, "take it out of reservations and deploy"
     if holding is None:
         return f"EC2 shows no {name} here: it gives no node; {remove}, or mend its id"
+    if holding.reservation.is_targeted and not named.is_targeted:
+        return (
+            f"{name} takes only what names it (targeted), so EC2 refuses what is launched for it; "
+            "set its `targeted: true` and deploy"
+        )
     if holding.state.is_lost or holding.state is BlockState.EXPIRED:
         nodes = "its nodes run on and are billed on demand"
         if named.market is Market.CAPACITY_BLOCK:

@@ -130,12 +130,6 @@ def _market(asked: _Asked, types: list[str], done: Translated) -> str:
     place = f"{asked.place}.CapacityReservationTarget"
     if target.capacity_reservation_id and market != "spot":
         kind = "capacity-block" if market == "capacity-block" else "reserved"
-        if kind == "reserved":
-            means = (
-                f"nodes come from open reservations: EC2 gives none of"
-                f" {target.capacity_reservation_id} if that is targeted"
-            )
-            done.lose(place, "targeted-reservation", means)
         _reserve(asked, target.capacity_reservation_id, kind, types[0], done)
         return kind
     if group := target.capacity_reservation_resource_group_arn:
@@ -160,6 +154,8 @@ def _reserve(asked: _Asked, id: str, kind: str, instance_type: str, done: Transl
     index = str(len(entries))
     zone = asked.zones[0] if len(asked.zones) == 1 else None
     entry: Yaml = {"id": id, "kind": kind, "instance_type": instance_type, "zone": zone}
+    if kind == "reserved":
+        entry["targeted"] = True  # its launch templates name it, whatever it is
     entry |= {"count": asked.resource.most, "starts_at": None}
     stand_ins = {"zone": asked.stand_ins[0], "starts_at": STAND_IN_START}
     if kind == "capacity-block":

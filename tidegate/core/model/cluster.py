@@ -176,7 +176,8 @@ class Reservation:
     """Capacity paid for in advance: an On-Demand Capacity Reservation or a Capacity Block.
 
     `ends_at_s` None: until it is cancelled. A Capacity Block always ends; EC2 begins to
-    terminate its instances 30 minutes before.
+    terminate its instances 30 minutes before. `is_targeted`: a reservation that takes nothing but
+    what names it (EC2's instance match criteria `targeted`).
     """
 
     id: str
@@ -186,14 +187,20 @@ class Reservation:
     market: Market
     starts_at_s: float
     ends_at_s: float | None = None
+    is_targeted: bool = False
 
     @property
     def offering(self) -> Offering:
         return Offering(self.instance_type, self.zone, self.market)
 
+    @property
+    def is_named(self) -> bool:
+        """Whether a launch has to name it, by a launch template of its own."""
+        return self.is_targeted or self.market is Market.CAPACITY_BLOCK
 
-def block_key(pool: str, reservation_id: str) -> str:
-    """The name of a pool's launch template for a capacity block."""
+
+def named_key(pool: str, reservation_id: str) -> str:
+    """The name of a pool's launch template for a capacity block or a targeted reservation."""
     return f"{pool}/{reservation_id}"
 
 
@@ -279,12 +286,10 @@ class Cluster:
     def has_spot(self) -> bool:
         return any(Market.SPOT in pool.markets for pool in self.pools)
 
-    def blocks(self, pool: Pool) -> tuple[Reservation, ...]:
-        """The capacity blocks that a pool may use."""
+    def named_reservations(self, pool: Pool) -> tuple[Reservation, ...]:
+        """The capacity blocks and targeted reservations that a pool may use."""
         return tuple(
-            each
-            for each in self.reservations
-            if each.market is Market.CAPACITY_BLOCK and pool.may_have(each.offering)
+            each for each in self.reservations if each.is_named and pool.may_have(each.offering)
         )
 
     def pool(self, name: str) -> Pool | None:

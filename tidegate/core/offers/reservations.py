@@ -1,8 +1,9 @@
 """Reservations and capacity blocks: what is left of them, and for how long."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Cluster, Reservation
@@ -56,13 +57,27 @@ def block_drains_at_s(
     return min((end for end in ends if launched_at_s < end), default=max(ends, default=None))
 
 
-def block_of(snapshot: Snapshot, offering: Offering) -> Reservation | None:
-    """The capacity block that an instance of this offering goes into now."""
-    if offering.market is not Market.CAPACITY_BLOCK:
+def named_by(snapshot: Snapshot, offering: Offering) -> Reservation | None:
+    """The block or targeted reservation that a launch of this offering has to name now.
+
+    None: it is not prepaid, or goes into open reservations.
+    """
+    if not offering.market.is_prepaid:
         return None
-    counted = {each.id for each in active(snapshot.cluster, snapshot.now_s)}
-    block, _ = _next_block(snapshot, offering, _held(snapshot, counted)[offering])
-    return block
+    counted = _counted(snapshot)
+    found = [each for each in counted.values() if each.offering == offering]
+    if not any(each.is_named for each in found):
+        return None
+    return _next_room(found, snapshot, _held(snapshot, counted)[offering])[0]
+
+
+def _counted(snapshot: Snapshot) -> dict[str, Reservation]:
+    """By id, those that a plan may count on: what ends while a planner still acts may not pay for
+    what it buys.
+    """
+    until_s = snapshot.now_s + snapshot.cluster.timings.apply_lease_s
+    found = active(snapshot.cluster, snapshot.now_s)
+    return {each.id: each for each in found if not _is_over_by(each, until_s)}
 
 
 def _held(snapshot: Snapshot, counted: Collection[str]) -> Counter[Offering]:
@@ -78,25 +93,33 @@ def _held(snapshot: Snapshot, counted: Collection[str]) -> Counter[Offering]:
     return held
 
 
-def _next_block(
-    snapshot: Snapshot, offering: Offering, held: int
+def _next_room(
+    found: Sequence[Reservation], snapshot: Snapshot, held: int
 ) -> tuple[Reservation | None, int]:
-    """Of the blocks of an offering the one that lasts longest and has room, and how much.
+    """Where the next launch into one of these reservations of an offering goes, and for how many
+    instances there is room: into the named one that lasts longest and has room, else into open
+    ones (None).
 
     `held`: how many instances are in them. Those of which EC2 has not said yet in which one they
     are have filled them in this order.
     """
-    found = active(snapshot.cluster, snapshot.now_s)
-    blocks = [each for each in found if each.offering == offering]
-    blocks.sort(key=lambda each: (-(each.ends_at_s or 0.0), each.id))
     inside = Counter(i.capacity_reservation_id for i in snapshot.instances if i.is_alive)
-    unknown = max(held - sum(inside[each.id] for each in blocks), 0)
-    for each in blocks:
+    unknown = max(held - sum(inside[each.id] for each in found), 0)
+    named = sorted((each for each in found if each.is_named), key=_longest_first)
+    for each in named:
         left = max(each.count - inside[each.id], 0)
         if unknown < left:
             return each, left - unknown
         unknown -= left
-    return (blocks[0] if blocks else None), 0
+    open_ones = [each for each in found if not each.is_named]
+    if not open_ones:
+        return (named[0] if named else None), 0
+    in_open = held - sum(each.count for each in named)
+    return None, sum(each.count for each in open_ones) - in_open
+
+
+def _longest_first(each: Reservation) -> tuple[float, str]:
+    return -(each.ends_at_s or inf), each.id
 
 
 class ReservedCapacity:
@@ -108,24 +131,16 @@ class ReservedCapacity:
         self._ends: dict[Offering, float | None] = {}
         if not snapshot.cluster.reservations:
             return
-        # An open one that ends while a planner still acts may not pay for what it buys.
-        until_s = snapshot.now_s + snapshot.cluster.timings.apply_lease_s
-        counted = {
-            each.id: each
-            for each in active(snapshot.cluster, snapshot.now_s)
-            if not _is_over_by(each, until_s)
-        }
+        counted = _counted(snapshot)
+        of: dict[Offering, list[Reservation]] = {}
         for _, each in sorted(counted.items()):
-            self._left[each.offering] = self._left.get(each.offering, 0) + each.count
-            self._ends[each.offering] = None
-        held = _held(snapshot, counted) if self._left else Counter[Offering]()
-        for offering in self._left:
-            if offering.market is Market.CAPACITY_BLOCK:
-                # A launch goes into one block: the next one waits for the next plan.
-                block, self._left[offering] = _next_block(snapshot, offering, held[offering])
-                self._ends[offering] = block.ends_at_s if block else None
-            else:
-                self._left[offering] -= held[offering]
+            of.setdefault(each.offering, []).append(each)
+        held = _held(snapshot, counted) if of else Counter[Offering]()
+        for offering, found in of.items():
+            # A launch names one of them: the next one waits for the next plan.
+            named, self._left[offering] = _next_room(found, snapshot, held[offering])
+            is_block = offering.market is Market.CAPACITY_BLOCK
+            self._ends[offering] = named.ends_at_s if named and is_block else None
 
     def offerings(self, market: Market) -> list[Offering]:
         return sorted(o for o, left in self._left.items() if o.market is market and left > 0)

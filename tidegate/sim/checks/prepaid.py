@@ -1,6 +1,7 @@
 """Invariants of reservations and capacity blocks."""
 
 from collections.abc import Iterator
+from math import inf
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.cluster import Pool, Reservation
@@ -35,8 +36,8 @@ class ReservationsNotOverrun(Check):
             these = [r for r in prepaid.reservations if r.offering == offering]
             # What others fill EC2 tells by its refusal alone, after which the offering rests.
             left += sum(prepaid.strangers.get(each.id, 0) for each in these)
-            # An instance does not say which of several blocks it is in.
-            is_told = request.market is Market.RESERVED or len(these) == 1
+            # An instance does not say which of several that are named it is in.
+            is_told = len(these) == 1 or not any(each.is_named for each in these)
             is_sure = is_told and not any(self._is_turning(each) for each in these)
             if is_sure and request.count > left:
                 raise self.broken(
@@ -100,7 +101,8 @@ class PrepaidFirst(Check):
             lately_s = self.left_s.get(each.offering, 0.0) + COUNTED_LATE_S
             is_known = lately_s < record.created_at_s and self._is_calm()
             is_known = is_known and self._counts(each, record)
-            places = self.world.compute.prepaid.free(each.offering, now_s, each.id)
+            template_id = each.id if each.is_named else ""
+            places = self.world.compute.prepaid.free(each.offering, now_s, template_id)
             free = [place for place in places if self._counts(place, record)]
             least = launch.min_count if launch.gated_for else 1
             needs = least + self._in_doubt(each.offering)
@@ -113,14 +115,16 @@ class PrepaidFirst(Check):
                 yield each
 
     def _comes_later(self, each: Reservation, record: LaunchRecord) -> bool:
-        """Of several blocks of one offering one plan fills the longest that has room, since a
-        launch names one; a job that this is too small or too short for may pass over the others.
+        """Of several that are named of one offering one plan fills the longest that has room, since
+        a launch names one, and open ones after them; a job that this is too small or too short for
+        may pass over the others.
         """
         reservations, now_s = self.world.compute.prepaid.reservations, self.witness.now_s
-        return each.market is Market.CAPACITY_BLOCK and any(
-            other.offering == each.offering
+        return any(
+            other.is_named
+            and other.offering == each.offering
             and is_open(other, now_s)
-            and (-(other.ends_at_s or 0.0), other.id) < (-(each.ends_at_s or 0.0), each.id)
+            and (not each.is_named or _longest_first(other) < _longest_first(each))
             and self._held_before(other, record) < other.count
             for other in reservations
         )
@@ -215,3 +219,7 @@ class BlocksLeftInTime(Check):
         is_calm = witness.chaos.was_calm_since(since_s, *UNREACHABLE) and witness.is_head_well
         is_theirs = name in witness.chaos.touched
         return is_calm and not is_theirs and witness.now_s - since_s > DRAINED_SOON_S
+
+
+def _longest_first(each: Reservation) -> tuple[float, str]:
+    return -(each.ends_at_s or inf), each.id
