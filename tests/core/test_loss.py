@@ -112,7 +112,8 @@ def test_jobs_of_one_shape_that_spot_suits_differently_are_weighed_apart(
 
     sold = {each.need.job_id: steering.own_node(each.need, Market.SPOT) for each in steering.about}
 
-    assert sold == {"1": Own(seen.cluster.prices[offering(T4)], is_spare=False), "2": None}
+    own = Own(seen.cluster.prices[offering(T4)], is_spare=False, boot_s=300.0)
+    assert sold == {"1": own, "2": None}
 
 
 def test_a_small_job_is_offered_no_zone_either_in_which_spot_is_dearer_than_it_saves() -> None:

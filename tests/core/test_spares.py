@@ -319,7 +319,7 @@ def test_spot_is_spare_only_where_an_interruption_costs_little(checkpoint_s, is_
     made = plan(seen(known(OFTEN), of=spot))
     mixed = plan(seen(known(OFTEN), of=both))
     idle = plan(seen(known(OFTEN), idle=1, of=spot, market=Market.SPOT))
-    counted = learnt(plan(seen(known(), jobs=[job(51)], of=both)))
+    counted = learnt(plan(seen(known(), jobs=[job(51)], of=spot)))
 
     assert bought(made) == ([(1, T4.name)] if is_bought else [])
     assert [each.offerings[0].market is Market.SPOT for each in launches(mixed)] == [is_bought]

@@ -13,6 +13,7 @@ from tidegate.core.buy.fillers import BestFit, ByMemory, Item, LargestFirst, spa
 from tidegate.core.buy.groups import Group
 from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.offers.catalogue import Entry, balance, bits, gres, holds, lowest
+from tidegate.core.offers.cost import Expected
 from tidegate.core.offers.limits import Usage
 from tidegate.core.offers.offers import Fitting, OfferGroup, OfferGroups
 
@@ -102,13 +103,13 @@ class Blueprint:
     def _choose(self, item: Item) -> None:
         found: list[tuple[float, int, OfferGroup, int]] = []
         for order, (offer_group, mask) in enumerate(item.fitting):
-            catalogue, hours = offer_group.catalogue, item.hours_on(offer_group)
+            catalogue, expected = offer_group.catalogue, item.on(offer_group)
             if item.group.need.shape.is_exclusive:
                 first = lowest(mask)
                 near = [(catalogue.entries[first].usd_per_hour, first)]
             else:
                 near = catalogue.nearest(item.group.size, mask)
-            found.extend((price * hours, order, offer_group, number) for price, number in near)
+            found.extend((expected.usd(usd), order, offer_group, number) for usd, number in near)
         found.sort(key=lambda each: (each[0], each[1], each[3]))
         item.choices = [
             (cost, offer_group, number) for cost, _, offer_group, number in found[:CHOICES_MAX]
@@ -238,9 +239,10 @@ class Blueprint:
         """A node of this entry that begins with `start`, and what fits beside it."""
         each, item = offer_group.catalogue.entries[number], start[0][0]
         room = list(each.size)
-        worth = hours = 0.0
+        worth = hours = wait_usd = 0.0
         for one, count in start:
-            hours = max(hours, one.hours_on(offer_group))
+            alone = one.on(offer_group)
+            hours, wait_usd = max(hours, alone.hours), wait_usd + count * alone.wait_usd
             worth += count * one.worth_usd
             for d in range(3):
                 room[d] -= count * one.group.size[d]
@@ -258,17 +260,20 @@ class Blueprint:
                 fitting = self._fitting(other, offer_group, number, room)
                 if not fitting:
                     continue
-                longer = other.hours_on(offer_group) - hours
-                if longer > 0:
-                    if longer * each.usd_per_hour > fitting * other.worth_usd:
+                beside = other.on(offer_group)
+                longer = beside.hours - hours
+                if longer > 0 or beside.wait_usd > 0:
+                    saves_usd = fitting * (other.worth_usd - beside.wait_usd)
+                    if max(longer, 0.0) * each.usd_per_hour > saves_usd:
                         continue
-                    hours += longer
+                    hours = max(hours, beside.hours)
+                    wait_usd += fitting * beside.wait_usd
                 for d in range(3):
                     room[d] -= fitting * other.group.size[d]
                 parts.append((other, fitting))
                 present.add(other)  # who fills up offers some twice
                 worth += fitting * other.worth_usd
-        cost = hours * each.usd_per_hour
+        cost = hours * each.usd_per_hour + wait_usd
         drawn = _Draw(0.0, offer_group, number, parts)
         if offer_group.is_strict and self._mask(drawn).bit_count() < offer_group.pool.min_types:
             return _Draw(cost / item.worth_usd, offer_group, number, [(item, 1)])
@@ -318,9 +323,9 @@ class Blueprint:
 
 def _distinct(item: Item, fitting: Iterable[Fitting]) -> tuple[Fitting, ...]:
     """Of pools that sell the same things at the same cost only the first."""
-    found: dict[tuple[int, int, float], Fitting] = {}
+    found: dict[tuple[int, int, Expected], Fitting] = {}
     for offer_group, mask in fitting:
         if mask:
-            key = id(offer_group.catalogue), mask, item.hours_on(offer_group)
+            key = id(offer_group.catalogue), mask, item.on(offer_group)
             found.setdefault(key, (offer_group, mask))
     return tuple(found.values())

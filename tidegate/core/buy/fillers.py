@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from tidegate.core.buy.groups import Group
+from tidegate.core.offers.cost import Expected
 from tidegate.core.offers.offers import Fitting, OfferGroup
 
 # How many groups are tried for the room that the first leaves on a node.
@@ -29,14 +30,15 @@ class Item:
     fitting: tuple[Fitting, ...]
     worth_usd: float
     hazard_max: float
-    hours: dict[tuple[float, float, float | None], float] = field(default_factory=dict)
+    known: dict[tuple[float, float, float | None], Expected] = field(default_factory=dict)
     masks: dict[OfferGroup, int] = field(default_factory=dict)
 
-    def hours_on(self, offer_group: OfferGroup) -> float:
+    def on(self, offer_group: OfferGroup) -> Expected:
+        """What one of them needs of a node."""
         key = offer_group.pool.boot_s, offer_group.hazard_per_hour, offer_group.pool.checkpoint_s
-        if key not in self.hours:
-            self.hours[key] = offer_group.hours(self.group.need)
-        return self.hours[key]
+        if key not in self.known:
+            self.known[key] = offer_group.expected(self.group.need)
+        return self.known[key]
 
 
 class LargestFirst:

@@ -16,6 +16,7 @@ from tidegate.core.model.slurm import Job
 from tidegate.core.offers.catalogue import bits
 from tidegate.core.offers.limits import CLUSTER, Load, Usage
 from tidegate.core.offers.offers import OfferGroup, OfferGroups, Option
+from tidegate.core.offers.sooner import why_so_soon
 
 # Each launch is a CreateFleet call of a second or two, and a planner lives 45 s.
 LAUNCHES_MAX = 20
@@ -276,8 +277,9 @@ class LaunchBuilder:
         for number, pending in enumerate(self._pending_launches):
             offerings = self._offerings(pending)
             launch = pending.launch(offerings, f"{id_prefix}-{number}")
-            usd, pool = pending.usd_per_hour, pending.offer_group.pool
-            also = self._offer_groups.why_here(pool, pending.offering, usd)
+            usd, group = pending.usd_per_hour, pending.offer_group
+            also = self._offer_groups.why_here(group.pool, pending.offering, usd)
+            also += why_so_soon(self._offer_groups, pending.needs.values(), group, usd)
             made.append(replace(launch, reason=launch.reason + also))
         return tuple(sorted(made, key=_is_paid_by_the_hour))
 

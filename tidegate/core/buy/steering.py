@@ -60,6 +60,7 @@ class Own:
 
     usd_per_hour: float
     is_spare: bool
+    boot_s: float
 
 
 @dataclass
@@ -231,7 +232,7 @@ class Steering:
         first: Own | None = None
         for tier in self.offer_groups.tiers:
             found = [
-                (entry.usd_per_hour * offer_group.hours(need), offer_group.pool.name, entry)
+                (offer_group.expected(need).usd(entry.usd_per_hour), offer_group.pool.name, entry)
                 for offer_group in tier
                 if offer_group.market is market
                 and (mask := self.offer_groups.mask(need, offer_group))
@@ -239,7 +240,8 @@ class Steering:
             ]
             for _, pool, entry in sorted(found, key=lambda each: each[:2]):
                 usd = entry.usd_per_hour
-                own = Own(usd, (pool, entry.instance_type.name) in self.has_spares)
+                is_spare = (pool, entry.instance_type.name) in self.has_spares
+                own = Own(usd, is_spare, self._boot_s[pool])
                 if self.usage.room(pool, 1, Load.of(entry.instance_type, usd))[0]:
                     return own
                 first = first or own
@@ -249,10 +251,12 @@ class Steering:
         """Boot and run of its own node, and what it costs that the job waits for that boot; where
         spare ones are kept it does not.
         """
-        pools = self.snapshot.cluster.pools
-        boot_s = min((pool.boot_s for pool in pools if pool.name in need.pools), default=0.0)
         wait_usd = 0.0 if own.is_spare else need.wait_usd_per_hour
-        return own.usd_per_hour * (runs_s + boot_s) + wait_usd * boot_s
+        return own.usd_per_hour * (runs_s + own.boot_s) + wait_usd * own.boot_s
+
+    @cached_property
+    def _boot_s(self) -> dict[str, float]:
+        return {pool.name: pool.boot_s for pool in self.snapshot.cluster.pools}
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:

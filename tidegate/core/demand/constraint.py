@@ -7,10 +7,12 @@ more for each kind of nodes that `[a*2&b*4]` counts.
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from tidegate.core.demand.fit import satisfies
 from tidegate.core.model.frozen import frozen
+from tidegate.core.model.slurm import Job
 from tidegate.core.model.slurm_names import is_constraint
 
 # `a100*2&ib` over three groups of three alternatives gives 27; more was not meant.
@@ -179,3 +181,16 @@ def kinds_left(kinds: Sequence[Kind], kept: Sequence[tuple[str, ...]]) -> list[K
         if number is not None:
             left[number] -= 1
     return [Kind(count, kind.constraint) for count, kind in zip(left, kinds, strict=True) if count]
+
+
+def with_all_kinds(job: Job) -> Job:
+    """The job on as many nodes as the kinds in its constraint count, if that is more."""
+    try:
+        needed = read_constraint(job.constraint).nodes
+    except Unplannable:
+        return job
+    if needed <= job.nodes:
+        return job
+    wider = [spread for spread in job.spreads if spread.nodes <= needed]
+    shape = wider[-1].shape if wider else job.shape
+    return replace(job, nodes=needed, shape=shape, spreads=())

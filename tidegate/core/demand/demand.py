@@ -6,7 +6,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from tidegate.core.demand.accounting import Caps
-from tidegate.core.demand.constraint import Kind, Unplannable, kinds_left, read_constraint
+from tidegate.core.demand.constraint import (
+    Kind,
+    Unplannable,
+    kinds_left,
+    read_constraint,
+    with_all_kinds,
+)
 from tidegate.core.demand.deadline import due_s, least_s, unread
 from tidegate.core.demand.fit import can_be
 from tidegate.core.demand.held import holds
@@ -32,8 +38,9 @@ class Need:
     run, None: unknown. `deadline_s`: the instant by which it must have ended, `shortest_s`: the
     least time that Slurm would give it until then (`--time-min`). `checkpoint_s`: the work that
     an interruption costs it at most, None: as its pool says. `restarts`: how often it was
-    requeued. `wait_usd_per_hour`: what its waiting costs. `payers`: its account and user as scopes
-    of budgets, as far as they have one.
+    requeued. `wait_usd_per_hour`: what its waiting costs; `quickest_boot_s`: until the quickest
+    node of its pools is up. `payers`: its account and user as scopes of budgets, as far as they
+    have one.
     """
 
     job_id: str
@@ -59,6 +66,7 @@ class Need:
     where: Where | None = None
     restarts: int = 0
     wait_usd_per_hour: float = 0.0
+    quickest_boot_s: float = 0.0
 
     @property
     def gang(self) -> str:
@@ -202,7 +210,7 @@ class _Demand:
             self.unmet.append(Unmet(job.job_id, never.sentence, (never,)))
             return
         sentence = self._held(job)
-        job = _with_all_kinds(job) if "*" in job.constraint and not sentence else job
+        job = with_all_kinds(job) if "*" in job.constraint and not sentence else job
         job = self.caps.spread(job) if job.spreads else job
         admitted, stopped_by = (0, sentence) if sentence else self.caps.admit(job)
         if admitted:
@@ -217,7 +225,7 @@ class _Demand:
         held = [each.sentence for each in why_nots] or [self._held(job) for job in jobs]
         stopped = next(filter(None, held), "")
         if not stopped:
-            jobs = [self.caps.spread(_with_all_kinds(job)) for job in jobs]
+            jobs = [self.caps.spread(with_all_kinds(job)) for job in jobs]
             stopped = self.caps.admit_together(jobs)
         for job in jobs:
             if stopped:
@@ -323,6 +331,7 @@ class _Demand:
             where=where,
             restarts=of.restarts,
             wait_usd_per_hour=of.wait_usd_per_hour,
+            quickest_boot_s=of.quickest_boot_s,
         )
 
     def _first(self, job: Job, count: int, payers: tuple[str, ...], where: Where | None) -> Need:
@@ -350,6 +359,7 @@ class _Demand:
             where=where,
             restarts=job.restarts,
             wait_usd_per_hour=self.cluster.waiting.usd(job.partitions, job.qos, job.account),
+            quickest_boot_s=min((pool.boot_s for pool in pools), default=0.0),
         )
 
     def _pools_of(self, job: Job) -> tuple[Pool, ...]:
@@ -383,16 +393,3 @@ class _Demand:
                 if can_be(spread.shape, text, pools):
                     return text, spread
         return texts[0], fewest
-
-
-def _with_all_kinds(job: Job) -> Job:
-    """The job on as many nodes as the kinds in its constraint count, if that is more."""
-    try:
-        needed = read_constraint(job.constraint).nodes
-    except Unplannable:
-        return job
-    if needed <= job.nodes:
-        return job
-    wider = [spread for spread in job.spreads if spread.nodes <= needed]
-    shape = wider[-1].shape if wider else job.shape
-    return replace(job, nodes=needed, shape=shape, spreads=())

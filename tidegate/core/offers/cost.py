@@ -4,6 +4,7 @@ from math import exp, expm1
 
 from tidegate.core.demand.demand import Need
 from tidegate.core.model.cluster import Pool
+from tidegate.core.model.frozen import frozen
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -31,21 +32,73 @@ PIECE_MIN_S = 1.0
 EXPONENT_MAX = 50.0
 
 
+@frozen
+class Expected:
+    """What a job needs of one of its nodes: `hours` that are paid for, and `wait_usd`, what it
+    costs that the job starts later than on the quickest node of its pools, and waits again after
+    interruptions, as a part for each of its nodes.
+    """
+
+    hours: float
+    wait_usd: float
+
+    def usd(self, usd_per_hour: float) -> float:
+        """What a node of this price is expected to cost until its end."""
+        return usd_per_hour * self.hours + self.wait_usd
+
+
+@frozen
+class Again:
+    """What interruptions are expected to do to a job: how often, and the hours that it is longer
+    for them, boots included.
+    """
+
+    times: float = 0.0
+    hours: float = 0.0
+
+
+def expected(
+    need: Need, *, boot_s: float, hazard_per_hour: float, checkpoint_s: float | None
+) -> Expected:
+    """Boot and run; with interruptions at `hazard_per_hour` on each node also the work that is
+    done again, `LOST_WORK_FACTOR` times, and the boots that the job waits for again.
+    `checkpoint_s`: the work that an interruption costs at most where the job does not say; None:
+    all of it.
+    """
+    hours, times = (boot_s + run_s(need)) / SECONDS_PER_HOUR, 0.0
+    if hazard_per_hour:
+        again = interrupted(
+            need, boot_s=boot_s, hazard_per_hour=hazard_per_hour, checkpoint_s=checkpoint_s
+        )
+        times = again.times
+        hours += again.hours * (LOST_WORK_FACTOR if need.is_requeueable else LOST_JOB_FACTOR)
+    if not need.wait_usd_per_hour:
+        return Expected(hours, 0.0)
+    later_s = boot_s - need.quickest_boot_s + times * boot_s
+    wait_usd = need.wait_usd_per_hour * later_s / SECONDS_PER_HOUR
+    return Expected(hours, wait_usd / (need.nodes + len(need.beside)))
+
+
 def billed_hours(
     need: Need, *, boot_s: float, hazard_per_hour: float, checkpoint_s: float | None
 ) -> float:
-    """The expected hours that one node of the job is paid for.
+    """The expected hours that one node of the job is paid for."""
+    return expected(
+        need, boot_s=boot_s, hazard_per_hour=hazard_per_hour, checkpoint_s=checkpoint_s
+    ).hours
 
-    Boot and run; with interruptions at `hazard_per_hour` on each node also the work that is
-    done again, `LOST_WORK_FACTOR` times. `checkpoint_s`: the work that an interruption costs at
-    most where the job does not say; None: all of it.
-    """
+
+def interrupted(
+    need: Need, *, boot_s: float, hazard_per_hour: float, checkpoint_s: float | None
+) -> Again:
+    """How often the job is expected to be interrupted, and how much longer that makes it."""
     boot, run = boot_s / SECONDS_PER_HOUR, run_s(need) / SECONDS_PER_HOUR
     hazard = hazard_per_hour * (need.nodes + len(need.beside))
     if not hazard:
-        return boot + run
+        return Again()
     if not need.is_requeueable:
-        return (boot + run) * (1.0 + LOST_JOB_FACTOR * (1.0 - exp(-hazard * run)))
+        chance = 1.0 - exp(-hazard * run)
+        return Again(chance, (boot + run) * chance)
     loss_s = need.checkpoint_s if need.checkpoint_s is not None else checkpoint_s
     piece_s = run_s(need) if loss_s is None else max(min(loss_s, run_s(need)), PIECE_MIN_S)
     piece = piece_s / SECONDS_PER_HOUR
@@ -53,8 +106,8 @@ def billed_hours(
     exponent = min(hazard * piece * RESTART_FACTOR**restarts, EXPONENT_MAX)
     # Each piece runs until it is not interrupted: the mean of a geometric series of truncated
     # attempts, less the one that counts.
-    again = run / piece * ((boot + piece / exponent) * expm1(exponent) - piece)
-    return boot + run + LOST_WORK_FACTOR * again
+    hours = run / piece * ((boot + piece / exponent) * expm1(exponent) - piece)
+    return Again(run / piece * expm1(exponent), hours)
 
 
 def run_s(need: Need) -> float:

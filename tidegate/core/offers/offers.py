@@ -14,7 +14,7 @@ from tidegate.core.model.ec2 import Market, Offering
 from tidegate.core.model.frozen import frozen
 from tidegate.core.model.snapshot import Snapshot
 from tidegate.core.offers.catalogue import Catalogue, Entry, entry, gres, lowest, vector
-from tidegate.core.offers.cost import allows_time, billed_hours
+from tidegate.core.offers.cost import Expected, allows_time, expected
 from tidegate.core.offers.due import Awaited, Due, late_s
 from tidegate.core.offers.hazards import with_learnt
 from tidegate.core.offers.loss import Losses
@@ -46,9 +46,9 @@ class OfferGroup:
         """Whether a launch has to name several types."""
         return self.pool.is_min_types_strict and not self.market.is_prepaid
 
-    def hours(self, need: Need) -> float:
-        """The hours that a node of this offer group is expected to be paid for, for this job."""
-        return billed_hours(
+    def expected(self, need: Need) -> Expected:
+        """What a node of this offer group is paid for, for this job, and what that one waits."""
+        return expected(
             need,
             boot_s=self.pool.boot_s,
             hazard_per_hour=self.hazard_per_hour,
@@ -69,8 +69,8 @@ class OfferGroup:
 
 @frozen
 class Option:
-    """One offering for one gang. `cost_usd`: what a node is expected to cost until its end;
-    `mask`: all entries of the offer group that would do.
+    """One offering for one gang. `cost_usd`: what a node is expected to cost until its end, with
+    what the gang waits longer than elsewhere; `mask`: all entries of the offer group that would do.
     """
 
     cost_usd: float
@@ -230,7 +230,7 @@ class OfferGroups:
     def _awaited(self, need: Need, tiers: Sequence[tuple[Fitting, ...]]) -> Awaited | None:
         sold = [each for tier in tiers for each in tier if not each[0].market.is_prepaid]
         costs = [
-            group.catalogue.entries[lowest(mask)].usd_per_hour * group.hours(need)
+            group.catalogue.entries[lowest(mask)].usd_per_hour * group.expected(need).hours
             for group, mask in sold
             if group.market is Market.ON_DEMAND
         ]
@@ -317,10 +317,10 @@ def is_dear(cluster: Cluster, offering: Offering) -> bool:
 
 
 def _options(need: Need, offer_group: OfferGroup, mask: int) -> Iterator[Option]:
-    hours = offer_group.hours(need)
+    expected = offer_group.expected(need)
     for usd, number, offering in offer_group.catalogue.by_zone():
         if mask >> number & 1:
-            yield Option(usd * hours, offer_group, number, usd, offering, mask)
+            yield Option(expected.usd(usd), offer_group, number, usd, offering, mask)
 
 
 def _by_cost(option: Option) -> tuple[float, str, Offering]:
